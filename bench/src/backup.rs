@@ -21,7 +21,7 @@ use crate::measure::{Spread, cpu_seconds};
 use crate::texts::Language;
 
 const TEXT_BYTES: usize = 200;
-/// Number of writers, which share the writes per second.
+/// Number of writers among which the writes per second are distributed.
 const WRITERS: u64 = 8;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -120,7 +120,7 @@ struct BackupResult {
     log_growth_bytes: u64,
 }
 
-/// Makes a backup as `threadkeep backup FILE.jsonl` does.
+/// Writes a backup as `threadkeep backup FILE.jsonl` does.
 async fn backup(engine: &Engine, folder: &Path) -> Result<BackupResult> {
     let began = Instant::now();
     let mut file = BufWriter::new(File::create(folder.join("backup.jsonl"))?);
@@ -163,8 +163,8 @@ impl std::fmt::Display for WriteError {
 
 impl std::error::Error for WriteError {}
 
-/// A minimal backup: writes every row of the messages as a line, read by one statement in one transaction. Returns messages
-/// per second.
+/// Writes a minimal backup: reads all message rows with one statement in one transaction, and writes each as a line.
+/// Returns messages per second.
 async fn floor(path: &Path, folder: &Path) -> Result<f64> {
     let (path, target) = (path.to_owned(), folder.join("floor.jsonl"));
     let reading = tokio::task::spawn_blocking(move || {
@@ -187,7 +187,7 @@ async fn floor(path: &Path, folder: &Path) -> Result<f64> {
     reading.await?
 }
 
-/// Runs `work` while writers append. Also returns how many messages per second they appended.
+/// Runs `work` while writers append. Also returns how many messages per second the writers appended.
 async fn with_writers<T>(
     engine: &Arc<Engine>,
     writes_per_second: u64,

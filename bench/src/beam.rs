@@ -53,7 +53,7 @@ pub(crate) async fn run(args: &RecallArgs) -> Result<()> {
     report(&library, &eval_questions, args).await
 }
 
-/// Converts messages to drafts. A message without a date has the date of the one before.
+/// Converts messages to drafts. A message without a date gets the date of the previous message.
 fn drafts(messages: Vec<MessageRecord>) -> Vec<Draft> {
     let mut at = None;
     let drafts = messages.into_iter().map(|MessageRecord { id, role, content, time_anchor }| {

@@ -46,7 +46,7 @@ impl Turns {
     }
 }
 
-/// For how long and how often a measurement is repeated.
+/// How long and how often a measurement is repeated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeat {
     pub(crate) seconds: f64,
@@ -143,9 +143,9 @@ impl Engine {
         let (mut texts, mut latencies) = (Vec::new(), Vec::new());
         let began = Instant::now();
         while repeat.should_continue(latencies.len(), began) {
-            let one = Instant::now();
+            let call_began = Instant::now();
             let messages = self.memory.newest(&self.scope, id, count).await?;
-            latencies.push(one.elapsed().as_secs_f64());
+            latencies.push(call_began.elapsed().as_secs_f64());
             if texts.is_empty() {
                 texts = messages.iter().map(|message| message.plain_text().into_owned()).collect();
             }
@@ -176,12 +176,12 @@ impl Engine {
         self.memory.delete_thread(&self.scope, id).await?;
         let seconds = began.elapsed().as_secs_f64();
         self.threads.lock().await.remove(thread);
-        let left = match self.memory.newest(&self.scope, id, limits::PAGE).await {
+        let remaining = match self.memory.newest(&self.scope, id, limits::PAGE).await {
             Ok(messages) => messages.len(),
             Err(error) if error.is_not_found() => 0,
             Err(error) => return Err(error.into()),
         };
-        Ok((seconds, left))
+        Ok((seconds, remaining))
     }
 
     pub(crate) async fn search(&self, term: &str, limit: usize, repeat: Repeat) -> Result<(usize, Vec<f64>)> {
@@ -190,15 +190,15 @@ impl Engine {
         let (mut hits, mut latencies) = (0, Vec::new());
         let began = Instant::now();
         while repeat.should_continue(latencies.len(), began) {
-            let one = Instant::now();
+            let call_began = Instant::now();
             let found = self.memory.search(&self.scope, term, &options).await?;
-            latencies.push(one.elapsed().as_secs_f64());
+            latencies.push(call_began.elapsed().as_secs_f64());
             hits = found.hits.len();
         }
         Ok((hits, latencies))
     }
 
-    /// Completes the index, so that no background work runs while others are timed.
+    /// Completes the index, so that no background work runs while other work is timed.
     pub(crate) async fn settle(&self) -> Result<()> {
         while !self.memory.backend().search.catch_up(100_000).await?.done {}
         Ok(())
@@ -224,10 +224,10 @@ impl Writer {
         let options = AppendOptions::default();
         while (latencies.len() as u64) < max_turns && Instant::now() < deadline && errors < 10 {
             let turn = vec![draft(&self.pool, index), draft(&self.pool, index + 1)];
-            let one = Instant::now();
+            let call_began = Instant::now();
             match self.engine.memory.append_all(&self.engine.scope, self.id, turn, &options).await {
                 Ok(_) => {
-                    latencies.push(one.elapsed().as_secs_f64());
+                    latencies.push(call_began.elapsed().as_secs_f64());
                     index += 2;
                 }
                 Err(_) => errors += 1,

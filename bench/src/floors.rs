@@ -51,7 +51,7 @@ pub(crate) fn seed(floor: &mut dyn Floor, pool: &[String], count: u64) -> Result
     Ok(thread)
 }
 
-/// Appends turns sequentially, `group` of them in one transaction, each to a different thread.
+/// Appends turns sequentially. Each transaction appends `group` turns, each to a different thread.
 pub(crate) fn append_for(
     floor: &mut dyn Floor,
     threads: &[i64],
@@ -68,9 +68,9 @@ pub(crate) fn append_for(
             members.push(threads[next]);
             next = (next + 1) % threads.len();
         }
-        let one = Instant::now();
+        let call_began = Instant::now();
         floor.append_turns(&members, pool, round * 2)?;
-        turns.latencies.push(one.elapsed().as_secs_f64());
+        turns.latencies.push(call_began.elapsed().as_secs_f64());
         turns.per_writer[0] += members.len() as u64;
         round += 1;
     }
@@ -87,9 +87,9 @@ pub(crate) fn load_for(
     let (mut texts, mut latencies) = (Vec::new(), Vec::new());
     let began = Instant::now();
     while repeat.should_continue(latencies.len(), began) {
-        let one = Instant::now();
+        let call_began = Instant::now();
         let read = floor.load(thread, count)?;
-        latencies.push(one.elapsed().as_secs_f64());
+        latencies.push(call_began.elapsed().as_secs_f64());
         texts = read;
     }
     Ok((texts, latencies))

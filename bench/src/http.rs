@@ -83,7 +83,7 @@ const CONNECTIONS: usize = 32;
 const TEXT_BYTES: usize = 200;
 /// Number of threads that exist before a measurement.
 const THREADS: usize = 64;
-/// Number of messages in each of them.
+/// Number of messages in each of these threads.
 const MESSAGES: u64 = 100;
 
 /// The state that all workloads share.

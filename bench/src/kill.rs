@@ -1,8 +1,8 @@
 //! `kill`: kills a process with writers repeatedly, and checks that no acknowledged turn is lost.
 //!
-//! The writers run in a separate process ([`child`]), which prints each turn that it tries and each acknowledgement. After
-//! each kill every turn without an acknowledgement is repeated with its idempotency key, and the whole file is compared
-//! with the acknowledgements.
+//! The writers run in a separate process ([`child`]), which prints each turn that it attempts and each acknowledgement.
+//! After each kill every turn without an acknowledgement is repeated with its idempotency key, and the whole file is
+//! compared with the acknowledgements.
 
 pub(crate) mod ack_log;
 pub(crate) mod child;
@@ -50,7 +50,7 @@ struct Report {
     acknowledged: u64,
     /// Turns without an acknowledgement when the process was killed.
     unknown: u64,
-    /// Of these, turns that had been stored.
+    /// Turns without an acknowledgement that had been stored.
     stored_unacknowledged: u64,
     messages: u64,
     lost: u64,
@@ -96,7 +96,7 @@ fn kill_once(store: &Path, ack_log: &mut AckLog, life: Duration) -> Result<()> {
     let mut line = String::new();
     output.read_line(&mut line)?;
     ensure!(line == "ready\n", "the writers did not start: {line:?}");
-    // Read concurrently, or a full pipe would block the writers.
+    // The output is read concurrently, because a full pipe would block the writers.
     let reader = std::thread::spawn(move || output.lines().map_while(Result::ok).collect::<Vec<_>>());
     // The delay does not wait for a condition: it sets the time of the kill.
     std::thread::sleep(life);

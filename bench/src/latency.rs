@@ -19,9 +19,9 @@ use crate::texts::Language;
 const TEXT_BYTES: usize = 200;
 const TOKENS: u64 = 4_000;
 const WORDS: usize = 7;
-/// Messages in each of the other threads.
+/// Number of messages in each of the other threads.
 const OTHER_THREAD: u64 = 1_000;
-/// Threads of each other user.
+/// Number of threads of each other user.
 const THREADS_PER_USER: u64 = 10;
 
 #[derive(Clone, Debug, clap::Args)]
@@ -106,7 +106,7 @@ async fn time(
     let recall = RecallPolicy { from: RecallFrom::Thread, ..RecallPolicy::default() };
     let policy = ContextPolicy { budget: Some(TokenCount(TOKENS)), recall, ..ContextPolicy::default() };
     let options = ContextOptions { counter: Arc::new(Cl100k), ..ContextOptions::default() };
-    // The summary catches up over several calls.
+    // Several calls are needed until the summary covers the whole thread.
     for _ in 0..args.thread / 400 + 1 {
         memory.context_with(scope, thread, Some("?"), &policy, &options).await?;
     }

@@ -1,6 +1,7 @@
 //! `longmemeval`: questions about many sessions between a user and an assistant.
 //!
-//! The evidence of a question is the turns marked `has_answer`, or if there are none, the sessions that the question names.
+//! The evidence of a question consists of the turns marked `has_answer`. If no turn is marked, it consists of the
+//! sessions that the question names.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +76,7 @@ pub(crate) async fn run(args: &RecallArgs) -> Result<()> {
 }
 
 impl History {
-    /// Returns the turns in the order of their dates, and the ids of those that have the answer.
+    /// Returns the turns in the order of their dates, and the ids of the turns that contain the answer.
     fn into_drafts(self) -> (Vec<Draft>, BTreeSet<String>) {
         let Self { haystack_dates: dates, haystack_session_ids: ids, haystack_sessions } = self;
         let (dates, ids) = (dates.unwrap_or_default(), ids.unwrap_or_default());

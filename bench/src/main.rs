@@ -1,8 +1,8 @@
 //! Benchmarks and crash tests of Threadkeep: throughput and latency relative to minimal baselines (`run`) and to other
 //! engines (`serve`), process kills (`kill`) and simulated power cuts (`power-cut`).
 //!
-//! It deliberately asserts no speed: a benchmark is not a test. Start reading with `engine`, which calls the library as an
-//! application would, and `floors`, the baselines; then one file per workload under `run`.
+//! The program deliberately checks no speed, because a benchmark is not a test. Start reading with `engine`, which
+//! calls the library as an application would, and `floors`, the baselines. The workloads are in `run`, one file each.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
 
 mod agent;

@@ -1,4 +1,4 @@
-//! Measuring: alternating trials of floor and engine, which are discarded while another process uses the disk.
+//! Alternating trials of floor and engine. Trials are discarded while another process uses the disk.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-/// If a sync of 4 KiB takes longer, another process is using the disk.
+/// Maximum duration of a sync of 4 KiB. If it takes longer, another process is using the disk.
 const BUSY_SECONDS: f64 = 0.000_5;
 
 /// Delay after a discarded trial.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Poll interval for whether a process is idle.
+/// Interval between two checks whether a process is idle.
 const IDLE_INTERVAL: Duration = Duration::from_millis(500);
-/// Maximum number of polls.
+/// Maximum number of these checks.
 const MAX_IDLE_POLLS: u32 = 240;
 
-/// Too many trials were discarded.
+/// The error if too many trials were discarded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BusyDisk;
 
@@ -68,25 +68,25 @@ pub(crate) fn median(figures: &[f64]) -> Result<f64> {
     Ok(Spread::of(figures.iter().copied()).context("no latencies were measured")?.median)
 }
 
-/// All trials of a workload, and the number of discarded ones.
+/// The valid trials of a workload, and the number of discarded ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) samples: Vec<Sample>,
-    pub(crate) thrown_away: usize,
+    pub(crate) discarded: usize,
 }
 
 impl Series {
-    /// Runs trials until `wanted` of them count. Fails with [`BusyDisk`] once three times as many were discarded.
+    /// Runs trials until `wanted` trials are valid. Fails with [`BusyDisk`] if three times as many were discarded.
     pub(crate) async fn run(
         wanted: usize,
         disk: &Disk,
         mut trial: impl AsyncFnMut(usize) -> Result<Sample>,
     ) -> Result<Self> {
-        let mut series = Self { samples: Vec::with_capacity(wanted), thrown_away: 0 };
+        let mut series = Self { samples: Vec::with_capacity(wanted), discarded: 0 };
         while series.samples.len() < wanted {
             if disk.is_busy()? {
-                series.thrown_away += 1;
-                if series.thrown_away >= wanted * 3 {
+                series.discarded += 1;
+                if series.discarded >= wanted * 3 {
                     return Err(BusyDisk.into());
                 }
                 std::thread::sleep(PAUSE);
@@ -136,7 +136,7 @@ impl Disk {
         Ok(Self { file, is_busy_allowed })
     }
 
-    /// Whether another process is using the disk, so that a trial would not count.
+    /// Whether another process is using the disk, so that a trial would not be valid.
     pub(crate) fn is_busy(&self) -> Result<bool> {
         Ok(!self.is_busy_allowed && self.sync_seconds()? > BUSY_SECONDS)
     }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn ratios_are_computed_for_each_trial() {
         let sample = |raw, engine| Sample { raw: Some(raw), same: None, engine };
-        let series = Series { samples: vec![sample(1.0, 2.0), sample(4.0, 4.0), sample(2.0, 1.0)], thrown_away: 0 };
+        let series = Series { samples: vec![sample(1.0, 2.0), sample(4.0, 4.0), sample(2.0, 1.0)], discarded: 0 };
         assert_eq!(series.to_raw(), Some(Spread { median: 1.0, min: 0.5, max: 2.0 }));
         assert_eq!(series.to_same(), None);
     }

@@ -1,8 +1,9 @@
 //! `power-cut`: simulates a power cut at every sync of a run, and checks that no acknowledged turn is lost.
 //!
 //! strace records a run: its writes, syncs and acknowledgements, in order ([`trace`]). From these, files are rebuilt
-//! ([`disk`]) as they could be on the disk between one sync and the next: all synced data, and of each later write all,
-//! nothing or a torn part. The library opens each of these images, which must contain every turn acknowledged before.
+//! ([`disk`]) as they could be on the disk between one sync and the next. They contain all synced data, and each later
+//! write either completely, not at all, or torn. The library opens each of these images. It must contain every turn
+//! that was acknowledged before.
 
 mod disk;
 mod trace;
@@ -110,7 +111,7 @@ async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut 
     for (number, end) in ends.iter().enumerate() {
         events[done..=*end].iter().for_each(|event| disk.apply(event));
         done = end + 1;
-        // Until the next sync has ended, only this data is durable, whatever is acknowledged in the meantime.
+        // Until the next sync ends, only this data is durable, regardless of later acknowledgements.
         let next = ends.get(number + 1).copied().unwrap_or(events.len());
         acknowledged.extend(events[..next].iter().skip(*end).filter_map(Event::acknowledged));
         acknowledged.extend(events[..*end].iter().filter_map(Event::acknowledged));
@@ -119,7 +120,7 @@ async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut 
         report.syncs += 1;
         for image_number in 0..=IMAGES {
             let unsynced = if image_number == 0 { UnsyncedWrites::Dropped } else { UnsyncedWrites::Random(random) };
-            // Each image needs a separate folder, since a closing store removes its log by name.
+            // Each image needs a separate folder, because a store removes its log by name when it is closed.
             let image = folder.join(format!("image-{}-{image_number}", number + 1));
             with_unsynced.write_image(&image, unsynced)?;
             check(&image.join("cut.db"), &acknowledged, report)
@@ -150,7 +151,7 @@ async fn check(store: &Path, acknowledged: &BTreeSet<Turn>, report: &mut Report)
     report.doubled += (read.len() - distinct.len()) as u64;
     let turns: BTreeSet<Turn> = read.into_iter().map(|(turn, _)| turn).collect();
     // One commit stores question and answer, so a stored turn is complete.
-    ensure!(distinct.len() == turns.len() * 2, "a turn was stored in part");
+    ensure!(distinct.len() == turns.len() * 2, "a turn was stored only in part");
     report.lost += acknowledged.difference(&turns).count() as u64;
     Ok(())
 }

@@ -165,7 +165,7 @@ pub(crate) async fn report(library: &Library, questions: &[EvalQuestion], args: 
     Ok(())
 }
 
-/// Returns weights without each part of the ranking, and weights of words only.
+/// Returns the weights without each part of the ranking, and weights for words only.
 fn ablations() -> [(&'static str, Weights); 8] {
     let all = Weights::default();
     [

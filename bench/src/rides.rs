@@ -44,7 +44,7 @@ struct TrueArrival {
     arrives: String,
 }
 
-/// Prints the figures, and each ride that differs.
+/// Prints the figures, and each ride whose arrival differs.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let timetable = Arc::new(read_timetable(args)?);
     time_searches(args, &timetable)?;

@@ -1,4 +1,4 @@
-//! How many facts of a conversation its context contains, with a summary and without.
+//! Counts the facts of a conversation that its context contains, with and without a summary.
 
 pub(crate) mod k8s;
 pub(crate) mod sgd;
@@ -83,7 +83,7 @@ fn records<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     reader.lines().map(|line| Ok(serde_json::from_str(&line?)?)).collect()
 }
 
-/// Counts of facts, and of those found with and without a summary.
+/// The number of facts, and how many of them were found with and without a summary.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     facts: usize,

@@ -4,7 +4,7 @@ use threadkeep_formats::{DOCUMENT_PASSAGES, DocumentFormat, PASSAGE_CHARACTERS, 
 use threadkeep_general::Manifest;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The most characters of the headings of a passage: six headings of 1,000 bytes, with separators.
+/// The maximum number of characters of a passage's headings: six headings of 1,000 bytes, with separators.
 const MAX_HEADING_CHARACTERS: usize = 6 * 1_004;
 
 pub(crate) fn html(data: &[u8]) {

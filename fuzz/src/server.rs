@@ -12,7 +12,7 @@ use threadkeep::{TenantId, UserId};
 use threadkeep_server::{KeyRole, Keys, NewKey, RateLimit, RouteInfo, Server, ServerOptions, TokenIssuer, fuzzing};
 use tokio::sync::oneshot;
 
-/// The requests after which the server is replaced, so that stored data does not accumulate.
+/// The number of requests after which the server is replaced, so that stored data does not accumulate.
 const MAX_REQUESTS: usize = 2_000;
 const SECRET: &str = "a secret that has thirty-two bytes or more";
 

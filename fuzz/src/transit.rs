@@ -10,7 +10,8 @@ pub(crate) fn gtfs_zip(data: &[u8]) {
     let _ = Timetable::from_zip(data.to_vec());
 }
 
-/// Reads tables from text, each after a line `=== NAME`. The archive is built here, so that the fuzzer need not find checksums.
+/// Reads tables from text, each after a line `=== NAME`. The archive is built here, so that the fuzzer does not have to
+/// guess checksums.
 pub(crate) fn gtfs_tables(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
@@ -35,7 +36,7 @@ pub(crate) fn realtime(data: &[u8]) {
     }
 }
 
-/// Reads the payload of a cache. The header with the checksum is built here, so that the fuzzer need not find it.
+/// Reads the payload of a cache. The header is built here, so that the fuzzer does not have to guess its checksum.
 pub(crate) fn timetable_cache(data: &[u8]) {
     let mut cache = b"TKTT".to_vec();
     cache.extend(1_u32.to_le_bytes());

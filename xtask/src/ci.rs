@@ -103,8 +103,8 @@ fn cargo_step(name: &str, arguments: &str) -> Step {
     Step { name: name.to_owned(), action: Action::Cargo(arguments) }
 }
 
-/// Returns the features of the facade. If the facade were renamed, the layers check would fail, so this cannot silently
-/// become empty.
+/// Returns the features of the facade. The list cannot become empty unnoticed: if the facade were renamed, the layers
+/// check would fail.
 fn facade_features(workspace: &Workspace) -> impl Iterator<Item = &String> {
     let facade = workspace.packages.iter().filter(|package| package.name == FACADE);
     facade.flat_map(|package| package.features.keys()).filter(|feature| *feature != "default")

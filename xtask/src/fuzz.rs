@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: runs the fuzz targets under libFuzzer, guided by coverage, on the stable toolchain.
 //!
-//! Coverage is measured by the compiler's own passes. Sanitizers would need a nightly compiler, and find little because unsafe
-//! code is forbidden. Failing inputs are written to target/fuzz/findings; once the bug is fixed, add the input to fuzz/corpus,
-//! which tests/replay.rs of the package runs.
+//! The compiler's own passes measure coverage. Sanitizers would need a nightly compiler, and would find little because
+//! unsafe code is forbidden. Failing inputs are written to target/fuzz/findings; once the bug is fixed, add the input
+//! to fuzz/corpus, which tests/replay.rs of the package runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     minutes: u64,
 }
 
-/// Builds the targets, then runs them one after the other; fails if one of them failed.
+/// Builds the targets, then runs them one after the other. Fails if a target fails.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
     let known = targets(&workspace.root.join("fuzz/corpus"))?;

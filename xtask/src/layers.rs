@@ -1,7 +1,7 @@
 //! `cargo xtask layers`: checks which packages depend on each other.
 //!
-//! The normal and build dependencies between the packages of this repository must be exactly those of the table in
-//! ARCHITECTURE.md: an edge that is only in the code or only in the table is an error. Dev-dependencies are not restricted.
+//! The normal and build dependencies between the packages of this repository must equal the table in ARCHITECTURE.md: a
+//! dependency that is only in the code or only in the table is an error. Dev-dependencies are not restricted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -37,7 +37,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Parses the table. Package names are between backticks; the first of a row may use the others.
+/// Parses the table. Package names are between backticks. The first package of a row may use the others.
 fn table(text: &str) -> Result<Table> {
     let rows = text.lines().skip_while(|line| *line != HEADER).skip(2).take_while(|line| line.starts_with('|'));
     let mut table = Table::new();

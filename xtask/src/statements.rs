@@ -34,7 +34,7 @@ pub(crate) struct Args {
     missing: bool,
 }
 
-/// Prints one table per group and the counts; without a checklist, prints the referenced ids.
+/// Prints a table for each group, and the counts. Without a checklist, prints the referenced ids.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
     let files = files_by_id(&workspace)?;

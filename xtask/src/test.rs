@@ -1,7 +1,8 @@
 //! `cargo xtask test`: installs what the tests need, then runs every test of the workspace.
 //!
-//! Tests that read the data sets run as a separate step, because the data is not part of the repository: the targets named
-//! `data`, which cargo excludes by default (`test = false`). The summary lists tests that could not run.
+//! Tests that read the data sets run as a separate step, because the data is not part of the repository: they are the
+//! targets named `data`, which cargo does not run by default (`test = false`). The summary lists tests that could not
+//! run.
 
 mod counts;
 mod needs;
@@ -135,7 +136,7 @@ impl Tests {
         let (output, input) = io::pipe().context("cannot create a pipe for the output of the tests")?;
         command.stdout(input.try_clone()?).stderr(input);
         let mut child = command.spawn().with_context(|| format!("failed to start `{typed}`"))?;
-        // The command holds the write ends of the pipe; reading would never reach the end while they are open.
+        // `command` owns the write ends of the pipe. While they are open, reading would never reach the end.
         drop(command);
         print_and_count(output, &mut self.summary.counts)?;
         let status = child.wait()?;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::cargo::{self, Workspace};
 
-/// A program from the package registry. Its version is pinned, because later ones may need a newer Rust.
+/// A program from the package registry. Its version is pinned, because later versions may need a newer Rust.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,

@@ -1,7 +1,7 @@
 //! `cargo xtask train`: trains the classifiers of the offline assistants from their phrase files.
 //!
-//! Each assistant has a test that compares its `weights.bin` with what training makes. With `THREADKEEP_TRAIN` in the
-//! environment the test writes the file instead.
+//! Each assistant has a test that compares its `weights.bin` with the result of training. If the environment contains
+//! `THREADKEEP_TRAIN`, the test writes the file instead.
 
 use std::process::ExitCode;
 

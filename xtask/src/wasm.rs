@@ -1,7 +1,7 @@
 //! `cargo xtask wasm`: checks that the crates for browsers build for wasm32.
 //!
-//! They do so only as long as they sleep, spawn tasks and read the clock through their ports, because tokio is not among their
-//! dependencies there. No package registry has the standard library for wasm32, so it is built from source, with the compiler
+//! On wasm32 the crates do not depend on tokio, so they must sleep, spawn tasks and read the clock through their ports.
+//! Package registries do not offer the standard library for wasm32. The check builds it from source, with the compiler
 //! that Debian uses to build browsers. Both are unpacked into target/tools, not installed.
 
 use std::env;

@@ -1,9 +1,9 @@
 //! Crashes a run at every crash point, and resumes it in another process.
 //!
-//! The run has a model, two parallel read-only tools, an activity that runs once and a call that needs an approval. There is a
-//! crash point before and after every commit and every effect. The checks: stored effects are not repeated, effects with side
-//! effects are made at most once, and the conversation equals that of an undisturbed run, unless the outcome of an effect is
-//! unknown; then the conversation says so.
+//! The run has a model, two parallel read-only tools, an activity that runs once and a call that needs an approval.
+//! There is a crash point before and after every commit and every effect. The benchmark checks that stored effects are
+//! not repeated, that effects with side effects are executed at most once, and that the conversation equals that of an
+//! uninterrupted run or states that the outcome of an effect is unknown.
 
 pub(crate) mod child;
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// Effects that may be repeated if they were not stored.
 const REPEATABLE: [&str; 4] = ["model after 0", "model after 3", "tool look_one", "tool look_two"];
-/// Effects that are made at most once.
+/// Effects that are executed at most once.
 const ONCE: [&str; 2] = ["activity book", "tool delete"];
 
 /// Arguments of `threadkeep-bench agent crash`.
@@ -46,7 +46,7 @@ pub(crate) struct RunOutcome {
 struct Report {
     /// Crash points, one run each.
     points: u64,
-    /// Runs with the same outcome as the undisturbed run.
+    /// Runs with the same outcome as the uninterrupted run.
     same: u64,
     /// Runs that report an unknown outcome.
     unknown: u64,
@@ -57,9 +57,9 @@ struct Report {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("threadkeep-crash-").tempdir_in(&args.folder)?;
     let new_run = |name: &str| CrashRun::new(folder.path(), name, args.postgres.as_deref());
-    let undisturbed = new_run("undisturbed")?;
-    let reference = undisturbed.finish(0)?;
-    let points = undisturbed.log()?.len() as u64;
+    let uninterrupted = new_run("uninterrupted")?;
+    let reference = uninterrupted.finish(0)?;
+    let points = uninterrupted.log()?.len() as u64;
     let mut report = Report::default();
     for point in 1..=points {
         let run = new_run(&point.to_string())?;
@@ -96,15 +96,15 @@ fn check(
         ensure!(!stored || times(effect) == 1, "{effect} was repeated although it was stored");
     }
     for effect in REPEATABLE {
-        ensure!((1..=2).contains(&times(effect)), "{effect} was made {} times", times(effect));
+        ensure!((1..=2).contains(&times(effect)), "{effect} was executed {} times", times(effect));
         report.repeated += u64::from(times(effect) > 1);
     }
     for effect in ONCE {
-        ensure!(times(effect) <= 1, "{effect} was made {} times", times(effect));
+        ensure!(times(effect) <= 1, "{effect} was executed {} times", times(effect));
     }
     ensure!(outcome.leftover_records == 0, "{} records of the run were not deleted", outcome.leftover_records);
     if outcome == reference {
-        ensure!(ONCE.iter().all(|effect| times(effect) == 1), "the run reports an effect that was not made");
+        ensure!(ONCE.iter().all(|effect| times(effect) == 1), "the run reports an effect that was not executed");
         report.same += 1;
         return Ok(());
     }
@@ -143,7 +143,7 @@ impl CrashRun {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
         let store = postgres.map_or_else(|| folder.join("store.db").display().to_string(), str::to_owned);
-        // Unique, since earlier invocations may have used the same database.
+        // The tenant is unique, because earlier invocations may have used the same database.
         let tenant = format!("{name}-{}", uuid::Uuid::new_v4());
         Ok(Self { store, tenant, log: folder.join("log") })
     }

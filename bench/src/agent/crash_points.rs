@@ -15,7 +15,7 @@ use threadkeep_core::{
     ThreadId, ThreadPage, ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
 
-/// Counts and logs the points that a process passes, and aborts it at a chosen one.
+/// Counts and logs the points that a process passes, and aborts the process at a chosen point.
 #[derive(Debug)]
 pub(crate) struct CrashPoints {
     log: Mutex<File>,
@@ -33,7 +33,7 @@ impl CrashPoints {
     /// Passes a point: logs its name, then aborts the process if it is the chosen point.
     pub(crate) fn pass(&self, name: &str) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        // A failed write would be noticed as a missing effect.
+        // Errors can be ignored: if a write fails, the checks report a missing effect.
         drop(log.write_all(format!("{name}\n").as_bytes()));
         if self.passed.fetch_add(1, Ordering::SeqCst) + 1 == self.die_at {
             std::process::abort();

@@ -70,7 +70,7 @@ async fn overhead() -> Result<()> {
     Ok(())
 }
 
-/// Measures the next turn and the stored bytes, by the length of the thread, in a SQLite file.
+/// Measures the time of a turn and the stored bytes in threads of different lengths, in a SQLite file.
 async fn growth(file: &Path, turns: usize) -> Result<()> {
     let (agent, scope) = (agent(backend(file)?, true)?, scope()?);
     let thread = agent.memory().open(&scope).await?.thread.id;
@@ -117,8 +117,8 @@ async fn compare_with_short(agent: &Agent, scope: &Scope, long: ThreadId, turns:
     }
     let mut ratios = Vec::new();
     for _ in 0..5 * TIMED_TURNS {
-        let of_short = timed(agent, scope, short).await? as f64;
-        ratios.push(timed(agent, scope, long).await? as f64 / of_short);
+        let short_micros = timed(agent, scope, short).await? as f64;
+        ratios.push(timed(agent, scope, long).await? as f64 / short_micros);
     }
     ratios.sort_unstable_by(f64::total_cmp);
     let at = |percent: usize| ratios[(ratios.len() - 1) * percent / 100];
@@ -139,11 +139,11 @@ async fn bytes(agent: &Agent, scope: &Scope, thread: ThreadId, namespace: &str) 
 }
 
 fn file_bytes(file: &Path) -> u64 {
-    let of = |path: &Path| path.metadata().map_or(0, |data| data.len());
-    of(file) + of(&file.with_extension("db-wal"))
+    let length = |path: &Path| path.metadata().map_or(0, |data| data.len());
+    length(file) + length(&file.with_extension("db-wal"))
 }
 
-/// Counts the syncs of a turn with one tool, from the difference between 51 turns and one.
+/// Counts the syncs of a turn with one tool, as the difference between a run of 51 turns and a run of one turn.
 fn syncs(folder: &Path) -> Result<()> {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
         println!("syncs: not counted (no strace)");

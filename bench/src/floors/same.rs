@@ -46,7 +46,7 @@ pub(crate) struct Same {
     threads: i64,
 }
 
-/// The row that every call on a thread reads first.
+/// The thread's row, which every call on a thread reads first.
 struct ThreadRow {
     no: i64,
     seq: i64,
@@ -59,8 +59,8 @@ impl Same {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let connection = super::open(path, SCHEMA)?;
         connection.pragma_update(None, "secure_delete", true)?;
-        // The same settings as the engine's connections: the same checkpoint interval, and no recompilation of statements when
-        // values are bound.
+        // The engine's connections have the same settings: this checkpoint interval, and no recompilation of statements
+        // when values are bound.
         connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.execute_batch("INSERT INTO owners VALUES (1, 'bench', ''), (2, 'bench', 'user')")?;

@@ -57,7 +57,7 @@ impl Fts {
         let (mut hits, mut latencies) = (0, Vec::new());
         let began = Instant::now();
         while repeat.should_continue(latencies.len(), began) {
-            let one = Instant::now();
+            let call_began = Instant::now();
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query([&pattern])?;
             hits = 0;
@@ -65,7 +65,7 @@ impl Fts {
                 read(row)?;
                 hits += 1;
             }
-            latencies.push(one.elapsed().as_secs_f64());
+            latencies.push(call_began.elapsed().as_secs_f64());
         }
         Ok((hits, latencies))
     }

@@ -30,12 +30,12 @@ impl Response {
 }
 
 impl Connection {
-    /// Connects. A key that is not empty is sent with every request.
+    /// Opens a connection. Every request contains the key, unless it is empty.
     pub(super) async fn open(address: SocketAddr, key: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let authorization = if key.is_empty() { String::new() } else { format!("Authorization: Bearer {key}\r\n") };
-        // Small, since thousands of connections are open at the same time.
+        // The buffer is small, because thousands of connections are open at the same time.
         let stream = BufReader::with_capacity(2_048, stream);
         Ok(Self { stream, headers: format!("Host: {address}\r\n{authorization}") })
     }
@@ -58,7 +58,7 @@ impl Connection {
         let request = format!("GET {path} HTTP/1.1\r\n{}\r\n", self.headers);
         self.stream.write_all(request.as_bytes()).await?;
         let (status, _) = self.head().await?;
-        ensure!(status == 200, "the event stream was refused: {status}");
+        ensure!(status == 200, "the server refused the event stream: {status}");
         while !self.line().await?.starts_with(": listening") {}
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Connection {
         );
         self.stream.write_all(request.as_bytes()).await?;
         let (status, _) = self.head().await?;
-        ensure!(status == 101, "the WebSocket was refused: {status}");
+        ensure!(status == 101, "the server refused the WebSocket: {status}");
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl Connection {
                 127 => usize::try_from(self.stream.read_u64().await?)?,
                 short => usize::from(short),
             };
-            ensure!(length <= MAX_FRAME_BYTES, "a frame of {length} bytes");
+            ensure!(length <= MAX_FRAME_BYTES, "a frame is too long: {length} bytes");
             let mut text = vec![0; length];
             self.stream.read_exact(&mut text).await?;
             match kind {

@@ -24,7 +24,7 @@ enum Transport {
     WebSocket,
 }
 
-/// A change that a subscriber received, and when.
+/// A change that a subscriber received, and the time of its arrival.
 type ReceivedChange = (u64, Instant);
 
 pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
@@ -43,7 +43,7 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     server.stop()
 }
 
-/// Returns the milliseconds from before a message is sent to its event, for every event at every subscriber.
+/// Returns the milliseconds from the sending of a message to its event, for every event at every subscriber.
 async fn measure(bench: &Bench<'_>, server: &ServerProcess, thread: &str, transport: Transport) -> Result<Vec<f64>> {
     let (count, events) = (bench.args.subscribers, bench.args.events);
     let (sender, mut received) = mpsc::unbounded_channel();

@@ -34,7 +34,7 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
             }
         }
     };
-    // A new connection, since the server has closed the first one as idle.
+    // The server has closed the first connection, which was idle.
     let ready = server.connect().await?.request("GET", "/ready", "").await?;
     ensure!(ready.status == 200, "the server is no longer ready");
     let at = |share: f64| {

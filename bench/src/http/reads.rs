@@ -79,19 +79,19 @@ async fn measure(bench: &mut Bench<'_>, request: &ReadRequest, without: &Target<
                 Requests { method: request.method, paths: &paths, body: request.body, key: &target.server.key };
             let (seconds, folder) = (bench.args.seconds, bench.folder.path());
             let by_floor = requests.run(floor.address, seconds, folder)?;
-            by_floor.check_at_most(again.len())?;
+            by_floor.check_mean_length(again.len())?;
             let by_server = requests.run(target.server.address, seconds, folder)?;
-            by_server.check_at_most(again.len())?;
+            by_server.check_mean_length(again.len())?;
             percentiles[number] = (by_server.p50, by_server.p99);
             trials.push((by_floor.per_second(), by_server.per_second()));
             target.check(bench, request).await?;
         }
     }
     let bytes = again.len();
-    for (name, trials, least, (p50, p99)) in
+    for (name, trials, min_ratio, (p50, p99)) in
         [("uncached", &uncached, UNCACHED, percentiles[0]), ("cached", &cached, CACHED, percentiles[1])]
     {
-        let row = Row::with_floor(format!("{}, {name}", request.name), trials, least)?;
+        let row = Row::with_floor(format!("{}, {name}", request.name), trials, min_ratio)?;
         bench.row(row.note(format!("{bytes} bytes, p50 {:.2} ms, p99 {:.2} ms", p50 / 1e3, p99 / 1e3)));
     }
     Ok(())

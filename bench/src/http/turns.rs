@@ -27,15 +27,15 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     by_library(bench, &library, "grown", grow).await?;
     by_server(bench, &server, "grown", grow).await?;
     settle(&library, &server).await?;
-    let (mut trials, mut thrown_away) = (Vec::new(), 0);
+    let (mut trials, mut discarded) = (Vec::new(), 0);
     while trials.len() < bench.args.trials {
         if bench.disk.is_busy()? {
-            thrown_away += 1;
-            ensure!(thrown_away < bench.args.trials * 10, BusyDisk);
+            discarded += 1;
+            ensure!(discarded < bench.args.trials * 10, BusyDisk);
             tokio::time::sleep(PAUSE).await;
             continue;
         }
-        let name = format!("trial {} {thrown_away}", trials.len());
+        let name = format!("trial {} {discarded}", trials.len());
         let floor = by_library(bench, &library, &name, bench.args.seconds).await?;
         settle(&library, &server).await?;
         trials.push((floor, by_server(bench, &server, &name, bench.args.seconds).await?));
@@ -43,12 +43,12 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     }
     server.stop()?;
     let row = Row::with_floor("turns by 32 connections", &trials, TO_LIBRARY)?.note("floor: 32 writers of the library");
-    let row = if thrown_away > 0 { row.note(format!("{thrown_away} trials discarded")) } else { row };
+    let row = if discarded > 0 { row.note(format!("{discarded} trials discarded")) } else { row };
     bench.row(row);
     Ok(())
 }
 
-/// Waits until both have finished background work, so that neither affects the measurement of the other.
+/// Waits until library and server have finished background work, so that neither affects the measurement of the other.
 async fn settle(library: &Engine, server: &ServerProcess) -> Result<()> {
     library.settle().await?;
     until_idle(std::process::id()).await?;

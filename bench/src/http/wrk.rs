@@ -31,8 +31,8 @@ impl WrkReport {
         self.requests as f64 * 1e6 / self.microseconds as f64
     }
 
-    /// Checks the mean length of the responses against that of a checked response.
-    pub(super) fn check_at_most(&self, body_bytes: usize) -> Result<()> {
+    /// Compares the mean length of the responses with the length of a response that was checked.
+    pub(super) fn check_mean_length(&self, body_bytes: usize) -> Result<()> {
         let mean = self.bytes as f64 / self.requests as f64;
         // The mean includes headers, and responses that were in flight at the end.
         let max = body_bytes as f64 + 600.0 + (body_bytes * super::CONNECTIONS) as f64 / self.requests as f64;

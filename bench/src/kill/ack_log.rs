@@ -8,13 +8,13 @@ use threadkeep_core::{MessageQuery, Role, limits};
 use super::child::Turn;
 use crate::engine::Engine;
 
-/// The turns that writers tried and those that were acknowledged. Each writer numbers its turns without gaps, and repeats a
-/// failed turn before the next one.
+/// The acknowledged turns of writers, and their attempted turns without an acknowledgement. Each writer numbers its
+/// turns without gaps, and repeats a failed turn before the next one.
 #[derive(Debug)]
 pub(crate) struct AckLog {
     /// Per writer, the number of acknowledged turns.
     acknowledged: Vec<u64>,
-    tried: BTreeSet<Turn>,
+    attempted: BTreeSet<Turn>,
 }
 
 /// Differences between the store and the acknowledgements.
@@ -27,7 +27,7 @@ pub(crate) struct Discrepancies {
 
 impl AckLog {
     pub(crate) fn new(writers: usize) -> Self {
-        Self { acknowledged: vec![0; writers], tried: BTreeSet::new() }
+        Self { acknowledged: vec![0; writers], attempted: BTreeSet::new() }
     }
 
     pub(crate) fn next_turns(&self) -> String {
@@ -40,7 +40,7 @@ impl AckLog {
         let turn = Turn::parse(key).with_context(|| format!("unexpected output of a writer: {line:?}"))?;
         match word {
             "try" => {
-                self.tried.insert(turn);
+                self.attempted.insert(turn);
             }
             "ok" => self.acknowledge(turn),
             _ => bail!("unexpected output of a writer: {line:?}"),
@@ -49,13 +49,13 @@ impl AckLog {
     }
 
     pub(crate) fn acknowledge(&mut self, turn: Turn) {
-        self.tried.remove(&turn);
+        self.attempted.remove(&turn);
         self.acknowledged[turn.writer] = self.acknowledged[turn.writer].max(turn.number + 1);
     }
 
     /// Returns the turns without an acknowledgement, in the order of each writer.
     pub(crate) fn unknown(&self) -> Vec<Turn> {
-        self.tried.iter().copied().collect()
+        self.attempted.iter().copied().collect()
     }
 
     pub(crate) fn acknowledged(&self) -> u64 {
@@ -102,7 +102,7 @@ pub(crate) async fn read(engine: &Engine, thread: &str) -> Result<Vec<(Turn, Rol
     loop {
         let page = engine.memory.messages(&engine.scope, id, &MessageQuery::following(seq, limits::PAGE)).await?;
         for message in &page.messages {
-            let turn = Turn::parse(&message.plain_text()).context("a message that is not a writer's")?;
+            let turn = Turn::parse(&message.plain_text()).context("a message was not written by a writer")?;
             turns.push((turn, message.content.role));
             seq = message.seq;
         }

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Number of turns after which each writer ends
     #[arg(long, default_value_t = u64::MAX)]
     turns: u64,
-    /// Acknowledge before anything is synced
+    /// Acknowledge turns before they are synced
     #[arg(long)]
     without_sync: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Two writers share a thread, so that their commits also conflict.
+    /// Returns the name of a writer's thread. Two writers share a thread, so that their commits conflict.
     pub(crate) fn thread(writer: usize) -> String {
         format!("thread {}", writer / 2)
     }

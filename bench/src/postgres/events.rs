@@ -16,7 +16,7 @@ const TURNS_PER_SECOND: u32 = 50;
 /// Timeout of an event.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Appends turns to a thread with a subscriber until a deadline. Returns once the subscriber has received them all.
+/// Appends turns to a thread with a subscriber until a deadline. Returns after the subscriber has received all of them.
 pub(super) async fn turns_with_subscriber(
     memory: &Memory,
     subscriber: &Memory,
@@ -87,7 +87,8 @@ pub(super) async fn measure(here: &Memory, elsewhere: &Memory, seconds: u64) -> 
     Ok(EventLatencies { turns_per_second: latencies.len() as f64 / elapsed, latencies })
 }
 
-/// Appends turns to a thread at an even pace. Returns the latency of each turn's event in milliseconds, and when it ended.
+/// Appends turns to a thread at an even pace. Returns the latency of each turn's event in milliseconds, and the time of
+/// the last turn.
 async fn measure_thread(here: Memory, elsewhere: Memory, number: u32, seconds: u64) -> Result<(Vec<f64>, Instant)> {
     let scope = Scope::user("acme", "ana")?;
     let thread = here.open(&scope).await?.thread.id;

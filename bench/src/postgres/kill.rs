@@ -114,7 +114,7 @@ async fn write(engine: Engine, writer: usize, counts: Arc<Counts>) -> Result<u64
             loop {
                 match append(&engine, Turn { writer, number }).await {
                     Ok(appended) => return appended.replayed,
-                    // Every kind of failure must be temporary.
+                    // Every failure must be temporary, so each is retried.
                     Err(_) => counts.failures.fetch_add(1, Ordering::Relaxed),
                 };
                 is_retry = true;

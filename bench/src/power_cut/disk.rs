@@ -36,9 +36,9 @@ struct File {
 #[derive(Clone, Debug)]
 struct Pending {
     change: Change,
-    /// Whether the change had returned when the current sync started, so that the sync covers it.
+    /// Whether the call had returned when the current sync started, so that the sync covers the change.
     is_covered: bool,
-    /// The number of the call, until it has returned.
+    /// The number of the call until it has returned; then `None`.
     call: Option<u64>,
 }
 

@@ -1,7 +1,8 @@
 //! Parses the output of strace: changes to the files of a folder, their syncs, and acknowledgements.
 //!
-//! A call with `<unfinished ...>` started before another thread's call, and one with `resumed` ended after it. A write counts
-//! from its start, since it may reach the disk from then on, and a sync from its end.
+//! A line with `<unfinished ...>` is the start of a call during which another thread made a call, and a line with
+//! `resumed` is its end. A write takes effect at its start, because it may reach the disk from then on, and a sync at
+//! its end.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -118,7 +119,7 @@ impl Parser<'_> {
                     self.events.extend(turn.map(|turn| Event::Acknowledged { turn }));
                 }
             }
-            "write" => ensure!(self.file(&arguments).is_none(), "a write without an offset"),
+            "write" => ensure!(self.file(&arguments).is_none(), "unexpected write without an offset"),
             "ftruncate" => {
                 if let Some(file) = self.file(&arguments) {
                     self.events.push(Event::Truncated { file, length: number(argument(&arguments, 1)?)?, call });
@@ -139,7 +140,7 @@ impl Parser<'_> {
         let (_, result) = text.rsplit_once(" = ").context("missing result")?;
         let result = result.split(' ').next().unwrap_or_default();
         if result.starts_with('-') {
-            ensure!(!matches!(name, "pwrite64" | "fdatasync" | "fsync" | "ftruncate"), "a call failed");
+            ensure!(!matches!(name, "pwrite64" | "fdatasync" | "fsync" | "ftruncate"), "a call of {name} failed");
             return Ok(());
         }
         match name {

@@ -14,7 +14,7 @@ const LENGTHS: [u64; 5] = [16, 1_000, 10_000, 100_000, 1_000_000];
 const COUNT: usize = 16;
 const TO_SAME: f64 = 1.3;
 const TO_RAW: f64 = 2.5;
-/// How much faster than `raw` the engine's latency may grow with the length of the thread.
+/// Maximum growth of the engine's latency with the length of the thread, relative to the growth of `raw`.
 const GROWTH: f64 = 1.15;
 const REPEAT: Repeat = Repeat { seconds: 0.5, at_least: 200, at_most: 10_000 };
 
@@ -62,7 +62,7 @@ pub(super) fn expected(bench: &Bench, length: u64) -> Vec<String> {
 }
 
 fn add_growth(rows: &mut [Row]) {
-    let growth = |of: &dyn Fn(&Row) -> Option<f64>| Some(of(rows.last()?)? / of(rows.first()?)?);
+    let growth = |latency: &dyn Fn(&Row) -> Option<f64>| Some(latency(rows.last()?)? / latency(rows.first()?)?);
     let engine = growth(&|row| Some(row.engine.median));
     let raw = growth(&|row| row.raw.map(|raw| raw.median));
     if let (Some(engine), Some(raw), Some(last)) = (engine, raw, rows.last_mut()) {

@@ -40,7 +40,7 @@ impl Row {
             to_raw: series.to_raw(),
             to_same: series.to_same(),
             trials: series.samples.len(),
-            thrown_away: series.thrown_away,
+            thrown_away: series.discarded,
             notes: Vec::new(),
             goals: Vec::new(),
         })

@@ -15,7 +15,7 @@ use crate::measure::{Sample, Series, median};
 
 const SIZES: [u64; 2] = [100_000, 1_000_000];
 const USERS: [u64; 2] = [1, 1_000];
-/// A word that the language does not have.
+/// A word that does not occur in the invented language.
 const RARE: &str = "kolibri";
 const RARE_MESSAGES: u64 = 10;
 const LIMIT: usize = 10;
@@ -46,7 +46,7 @@ impl Corpus {
         self.messages / self.users
     }
 
-    /// The user who searches: one in the middle.
+    /// Returns the number of the user who searches, in the middle of all users.
     fn searcher(&self) -> u64 {
         self.users / 2
     }
@@ -126,9 +126,9 @@ async fn index_only(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, 
         let (index, now) = (&engine.memory.backend().search, engine.memory.now());
         let (mut latencies, began) = (Vec::new(), Instant::now());
         while REPEAT.should_continue(latencies.len(), began) {
-            let one = Instant::now();
+            let call_began = Instant::now();
             let answer = index.search(&engine.scope, &query, now).await?;
-            latencies.push(one.elapsed().as_secs_f64());
+            latencies.push(call_began.elapsed().as_secs_f64());
             ensure!(answer.hits.len() == LIMIT, "{} messages were found instead of {LIMIT}", answer.hits.len());
         }
         Ok(Sample { raw: Some(median(&raw)? * 1e6), same: None, engine: median(&latencies)? * 1e6 })
@@ -149,7 +149,7 @@ async fn check_hits(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Measures questions of seven words from one of the user's messages, common words included.
+/// Measures questions that consist of seven words, including common ones, of one of the user's messages.
 async fn questions(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, name: &str) -> Result<Row> {
     let first = corpus.searcher() * corpus.per_user();
     let questions: Vec<(u64, String)> = (0..QUESTIONS)
@@ -171,7 +171,7 @@ async fn questions(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, n
             let found = engine.memory.search(&engine.scope, question, &options).await?;
             let text = corpus.text(bench, *number);
             let is_found = found.hits.iter().any(|hit| hit.message.plain_text() == text.as_str());
-            ensure!(is_found || corpus.per_user() > 1_000, "the message that the question was made from was not found");
+            ensure!(is_found || corpus.per_user() > 1_000, "the message that contains the words was not found");
         }
         Ok(Sample { raw: None, same: Some(median(&floor)? * 1e3), engine: median(&latencies)? * 1e3 })
     })

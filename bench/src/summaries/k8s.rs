@@ -80,7 +80,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
             conversations.append(thread, Draft::new(content(message))).await?;
             conversations.model_text(thread, &args.summarising()).await?;
         }
-        // Further messages push the conversation's last conclusions out of the window, too.
+        // Further messages move the last conclusions of the conversation out of the window.
         for _ in 0..args.window {
             conversations.append(thread, Draft::user("Thanks. Give me a moment.")).await?;
             conversations.model_text(thread, &args.summarising()).await?;

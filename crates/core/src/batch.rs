@@ -35,17 +35,17 @@ pub struct Batch {
     /// Changes of title, metadata, state and expiry.
     pub patch: ThreadPatch,
     /// When the commit must be synced to disk.
-    pub urgency: Urgency,
+    pub sync_policy: SyncPolicy,
 }
 
 /// When a commit must be synced to disk, in stores on a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Urgency {
+pub enum SyncPolicy {
     /// Before it is acknowledged.
     #[default]
     Now,
     /// With the next commit that is synced, at the latest. The commit survives the end of this process, but a power failure may undo it
-    /// together with all deferred commits after it. A store may treat it as [`Urgency::Now`].
+    /// together with all deferred commits after it. A store may treat it as [`SyncPolicy::Now`].
     Deferred,
 }
 
@@ -65,7 +65,7 @@ impl Batch {
             put: Vec::new(),
             delete: Vec::new(),
             patch: ThreadPatch::default(),
-            urgency: Urgency::Now,
+            sync_policy: SyncPolicy::Now,
         }
     }
 

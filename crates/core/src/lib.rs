@@ -44,7 +44,7 @@ mod view;
 pub use address::{redact_address, redact_addresses};
 pub use batch::{
     Batch, CommitOutcome, EncodedBatch, Expected, Fingerprint, IdempotencyKey, PutRecord, RecordCondition, RecordName,
-    RecordState, Replacement, Urgency,
+    RecordState, Replacement, SyncPolicy,
 };
 pub use change::{Change, ChangePage, ChangesWithMessages, Effect, UserCursor, WakeUp, WakeUps};
 pub use checksum::Checksum;

@@ -1,4 +1,4 @@
-//! Dialogue acts: what a message does in a conversation, whatever the conversation is about.
+//! Dialogue acts: what a message does in a conversation, independently of its topic.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ pub(crate) const OFF_TOPIC: &str = "off_topic";
 /// What a message does, other than to express an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Act {
-    /// Requests the last answer once more: "again".
+    /// Requests the last answer again.
     Again,
     /// Requests the opposite: "and the other way?".
     Reverse,
-    /// Replaces or adds something: "what about the D?", "with no stairs".
+    /// Replaces a value or adds one: "what about the D?", "with no stairs".
     Change,
-    /// Corrects something: "no, I meant Court Square".
+    /// Corrects a value: "no, I meant Court Square".
     Correct,
     /// Requests another alternative: "the other one".
     Other,
@@ -31,13 +31,13 @@ pub enum Act {
     Greet,
     /// Thanks, or acknowledges an answer.
     Thank,
-    /// Takes leave.
+    /// Says goodbye.
     Leave,
     /// Asks what the assistant can do.
     Help,
     /// Asks what the assistant is.
     Identity,
-    /// Asks where the last answer comes from, or whether it is current.
+    /// Asks for the source of the last answer, or whether it is current.
     Source,
     /// Comments on the answers: "that is wrong".
     Complain,
@@ -92,12 +92,12 @@ const PHRASES: &str = include_str!("acts.txt");
 pub(crate) struct ExampleMessage {
     class: String,
     text: String,
-    /// The number of the line that it is an expansion of.
+    /// The number of the phrase line from which the message was expanded.
     line: usize,
 }
 
-/// Returns the example messages: those of the acts, and an assistant's own. `{any}` stands for each kind in turn. Built-in
-/// messages that are off topic elsewhere are left out if most of their content words are the assistant's own.
+/// Returns the example messages of the acts and of the assistant. A line with `{any}` is repeated for each kind. A
+/// built-in off-topic example is omitted if at least half of its content words also occur in the assistant's examples.
 pub(crate) fn examples<'a>(own: impl IntoIterator<Item = (&'a str, &'a str)>, kinds: &[&str]) -> Vec<ExampleMessage> {
     let builtin = sections(PHRASES).expect("the built-in phrases are well formed: a test reads them");
     let builtin_count: usize = builtin.iter().map(|section| section.lines.len()).sum();

@@ -20,7 +20,7 @@ pub(crate) struct KindMention {
 }
 
 impl AnnotatedUtterance {
-    /// Finds all mentions, except those within a longer one: the 7 in "7 Av" is not a line.
+    /// Finds all mentions, except those within a longer mention: the 7 in "7 Av" is not a line.
     pub(crate) fn of(utterance: Utterance, kinds: &[(String, Box<dyn Extractor>)]) -> Self {
         let mut mentions = Vec::new();
         for (kind, extractor) in kinds {
@@ -36,7 +36,7 @@ impl AnnotatedUtterance {
         Self { utterance, mentions }
     }
 
-    /// Adds a mention unless it overlaps with one of its kind or with a longer one.
+    /// Adds a mention unless it overlaps with a mention of the same kind or with a longer mention.
     pub(crate) fn add(&mut self, found: KindMention) {
         let range = &found.mention.words;
         let overlaps = |other: &KindMention| {
@@ -52,15 +52,16 @@ impl AnnotatedUtterance {
         self.mentions.insert(at, found);
     }
 
-    /// Returns the words of a clause, with the kind in braces in the place of each mention. Of mentions that overlap, the
-    /// longest counts, then the one whose kind was declared first.
+    /// Returns the words of a clause, in which the kind in braces replaces each mention. Of overlapping mentions, the
+    /// longest is used; of equally long ones, that of the kind declared first.
     pub(crate) fn tokens(&self, clause: &Range<usize>) -> Vec<String> {
         let mut tokens = Vec::with_capacity(clause.len());
         let mut at = clause.start;
         while at < clause.end {
             let here =
                 self.within(clause).filter(|found| found.mention.words.start == at && !found.mention.is_incidental);
-            // The last of equal ones would win; mentions are in the order of declaration.
+            // `max_by_key` returns the last of equal elements, so the mentions, which are in the order of declaration,
+            // are reversed.
             match here.rev().max_by_key(|found| found.mention.words.len()) {
                 Some(found) => {
                     tokens.push(format!("{{{}}}", found.kind));

@@ -1,7 +1,7 @@
 //! A linear classifier with integer weights.
 //!
-//! Training and classification use integers only, so the same phrases give the same bytes, and the same message the same
-//! class, on every processor.
+//! Training and classification use only integers. So the same phrases result in the same bytes, and the same message in
+//! the same class, on every processor.
 
 mod features;
 mod format;
@@ -14,8 +14,8 @@ pub use training::{Example, train};
 
 /// Classifies the features of a message.
 ///
-/// The weights are stored by feature. Each word of the examples is also stored with the classes of these examples, as a
-/// feature of weight 0.
+/// The weights are stored by feature. Each word of the examples is also stored as a feature of weight 0, with the
+/// classes of the examples that contain it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classifier {
     classes: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Classifier {
     /// The end of each feature's weights; they start where the previous feature's end.
     ends: Vec<u32>,
     weights: Vec<ClassWeight>,
-    /// The median score of the examples for their own class before scores are divided by it.
+    /// The median unscaled score of the examples for their own class. Scores are divided by it.
     typical_score: u32,
 }
 
@@ -39,8 +39,8 @@ struct ClassWeight {
 pub struct Score {
     /// The index of the class in [`Classifier::classes`].
     pub class: usize,
-    /// The sum of the weights, divided by the square root of the number of features, so that messages of different length
-    /// compare, and scaled: half of the examples have a score of at least 1,000 for their class.
+    /// The sum of the weights, divided by the square root of the number of features, so that messages of different
+    /// lengths can be compared. Scores are scaled so that half of the examples score at least 1,000 for their class.
     pub score: i64,
 }
 
@@ -57,7 +57,7 @@ impl Classifier {
         self.hashes.len()
     }
 
-    /// Returns all classes with their scores, best first; equal scores in the order of the classes.
+    /// Returns all classes with their scores, best first. Classes with equal scores keep their order.
     #[must_use]
     pub fn scores(&self, features: &Features) -> Vec<Score> {
         let mut sums = vec![0_i64; self.classes.len()];
@@ -75,7 +75,7 @@ impl Classifier {
         scores
     }
 
-    /// Computes the features of a message: its normalized words, and names of kinds in braces.
+    /// Computes the features of a message, given as normalized words and names of kinds in braces.
     #[must_use]
     pub fn features<T: AsRef<str>>(&self, tokens: &[T]) -> Features {
         Features::of_tokens(tokens, |word| !self.weights_of(FeatureHash::of_word(word)).is_empty())
@@ -101,7 +101,7 @@ impl Classifier {
 }
 
 const SCALE: u64 = 16;
-/// The median score of the examples.
+/// The median score of the examples for their class.
 const TYPICAL_SCORE: i64 = 1_000;
 
 fn unscaled(sum: i64, features: &Features) -> i64 {

@@ -4,16 +4,17 @@ use crate::extract::{Choice, Extractor, Mention, Names};
 use crate::frame::Frame;
 use crate::utterance::Utterance;
 
-/// The maximum number of names learnt from results; further ones are ignored.
+/// The maximum number of names learnt from results. Further names are ignored.
 const MAX_LEARNT: usize = 2_000;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DialogueState {
     /// The frames of the last message that was understood.
     pub(crate) frames: Vec<Frame>,
-    /// The frames before them, the newest last. A follow-up that does not fit the last answer may fit one of these.
+    /// The frames of earlier messages, the newest last. A follow-up that does not fit the last answer may refer to an
+    /// earlier one.
     earlier: Vec<Frame>,
-    /// Mentioned entities with their kind, the newest last.
+    /// The mentioned entities with their kinds, the newest last.
     mentioned: Vec<(String, Choice)>,
     /// Names learnt from results, by kind.
     learnt: Vec<(String, Names)>,

@@ -27,21 +27,21 @@ pub struct Mention {
     pub words: Range<usize>,
     /// The possible meanings, most likely first. The user is asked if there are several.
     pub choices: Vec<Choice>,
-    /// Whether the mention need not fill a slot: "now" in a question that is about now anyway. The words of such a mention
-    /// are neither reported as ignored nor replaced by their kind for the classifier.
+    /// Whether the mention need not fill a slot, such as "now" in a question that is about now anyway. The words of
+    /// such a mention are not reported as ignored, and the classifier gets the words instead of their kind.
     pub is_incidental: bool,
     /// Whether the words are a pronoun, such as "there".
     pub(crate) is_pronoun: bool,
 }
 
 impl Mention {
-    /// Makes a mention with its possible meanings.
+    /// Creates a mention with its possible meanings.
     #[must_use]
     pub fn new(words: Range<usize>, choices: Vec<Choice>) -> Self {
         Self { words, choices, is_incidental: false, is_pronoun: false }
     }
 
-    /// Makes a mention that need not fill a slot.
+    /// Creates a mention that need not fill a slot.
     #[must_use]
     pub fn incidental(words: Range<usize>, choices: Vec<Choice>) -> Self {
         Self { is_incidental: true, ..Self::new(words, choices) }
@@ -55,22 +55,22 @@ pub struct Choice {
     pub value: Value,
     /// The name for users, distinct among the choices of a mention.
     pub label: String,
-    /// Words in addition to the label that select this choice: lines, a borough.
+    /// Words that select this choice, in addition to those of the label: lines, a borough.
     pub hints: Vec<String>,
-    /// The value that "the other way" replaces this one by.
+    /// The choice that replaces this one if the user says "the other way".
     pub opposite: Option<Box<Choice>>,
-    /// The meanings that were less likely: "the one on Lexington" selects one of them.
+    /// The less likely meanings. "The one on Lexington" selects one of them.
     pub others: Vec<Choice>,
 }
 
 impl Choice {
-    /// Makes a choice without hints.
+    /// Creates a choice without hints.
     #[must_use]
     pub fn new(value: impl Into<Value>, label: impl Into<String>) -> Self {
         Self { value: value.into(), label: label.into(), hints: Vec::new(), opposite: None, others: Vec::new() }
     }
 
-    /// Sets the value that "the other way" replaces this one by.
+    /// Sets the choice that replaces this one if the user says "the other way".
     #[must_use]
     pub fn opposite_of(mut self, value: impl Into<Value>, label: impl Into<String>) -> Self {
         let here = Self { opposite: None, ..self.clone() };
@@ -78,7 +78,7 @@ impl Choice {
         self
     }
 
-    /// Sets the meanings that were less likely.
+    /// Sets the less likely meanings.
     #[must_use]
     pub fn preferred_to(mut self, others: impl IntoIterator<Item = Self>) -> Self {
         self.others.extend(others);
@@ -93,7 +93,7 @@ impl Choice {
     }
 }
 
-/// Finds names from a list, preferring the longest. A name of several entities returns them all as choices.
+/// Finds names from a list, preferring the longest. If several entities have a name, all of them are choices.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     choices: Vec<Choice>,
@@ -108,13 +108,13 @@ struct Name {
 }
 
 impl Names {
-    /// Makes an empty list.
+    /// Creates an empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a list of words that are their own values.
+    /// Creates a list of words that are their own values.
     #[must_use]
     pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         words.into_iter().fold(Self::new(), |names, word| names.with(Choice::new(word, word), &[]))

@@ -15,20 +15,20 @@ use crate::intent::{Intent, Slot, Slots};
 pub(crate) struct Frame {
     pub(crate) intent: usize,
     pub(crate) slots: Slots,
-    /// Slots to ask the user about, in this order.
+    /// The slots to ask the user about, in this order.
     pub(crate) open: Vec<OpenSlot>,
-    /// The meanings of the names that were ambiguous, by slot.
+    /// The meanings of ambiguous names, by slot.
     pub(crate) alternatives: Vec<(String, Vec<Choice>)>,
     /// The aspect of the answer that the message asks for.
     pub(crate) aspect: Option<usize>,
     /// Mentions that fill no slot, as written.
     pub(crate) unused: Vec<String>,
-    /// Content words that nothing explains, as written.
+    /// Content words that neither the intent nor a slot explains, as written.
     pub(crate) unexplained: Vec<String>,
 }
 
 impl Frame {
-    /// A frame of an earlier message, known by its calls.
+    /// Creates the frame of an earlier message from the slots of its calls.
     pub(crate) fn restored(intent: usize, slots: Slots) -> Self {
         Self {
             intent,
@@ -41,7 +41,7 @@ impl Frame {
         }
     }
 
-    /// The same question once more, without what its message said besides.
+    /// Returns the same question without the aspect and the unused words of its message.
     pub(crate) fn repeated(&self) -> Self {
         Self { aspect: None, unused: Vec::new(), unexplained: Vec::new(), ..self.clone() }
     }
@@ -67,7 +67,7 @@ pub(crate) struct SlotFiller<'a> {
     alternatives: Vec<(String, Vec<Choice>)>,
     used: HashSet<usize>,
     filled: HashSet<usize>,
-    /// The words that slots took as they are.
+    /// The words that text slots took verbatim.
     texts: Vec<Range<usize>>,
     /// The slots that pronouns filled.
     by_pronoun: HashSet<usize>,
@@ -91,7 +91,7 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Fills a slot with precedence over mentions.
+    /// Fills a slot. Takes precedence over mentions.
     pub(crate) fn set(&mut self, slot: usize, choice: Choice) {
         self.filled.insert(slot);
         self.slots.set(&self.intent.slots[slot].name, choice);
@@ -102,12 +102,12 @@ impl<'a> SlotFiller<'a> {
         self.used.insert(mention);
     }
 
-    /// Fills slots from the mentions of a clause: first those after cues, then the others in order. `is_follow_up` starts with
-    /// the last slot, because follow-ups change the destination more often than the origin.
+    /// Fills slots from the mentions of a clause: first from those after cues, then from the others in order. With
+    /// `is_follow_up`, starts with the last slot, because follow-ups change the destination more often than the origin.
     pub(crate) fn fill_from_mentions(&mut self, clause: &Range<usize>, is_follow_up: bool) {
         let intent = self.intent;
         for (index, slot) in intent.slots.iter().enumerate() {
-            // "get off at" says more than "at": the slot with the longest cue takes the mention.
+            // The slot with the longest cue takes the mention: "get off at" is more specific than "at".
             let after_cue = |found: &KindMention| {
                 let length = cue_length(self.annotated, found, slot);
                 let is_longer =
@@ -168,7 +168,7 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Returns the words that slots took as they are.
+    /// Returns the words that text slots took verbatim.
     pub(crate) fn texts(&self) -> Vec<Range<usize>> {
         self.texts.clone()
     }
@@ -178,7 +178,7 @@ impl<'a> SlotFiller<'a> {
         !self.filled.is_empty()
     }
 
-    /// Returns the mentions of a clause that overlap with no mention that fills a slot, as written.
+    /// Returns the mentions of a clause, as written, except those that overlap with a mention that fills a slot.
     fn unused(&self, clause: &Range<usize>) -> Vec<String> {
         let is_used = |found: &&KindMention| {
             self.used.iter().any(|used| {
@@ -192,7 +192,7 @@ impl<'a> SlotFiller<'a> {
         ranges.into_iter().map(|words| self.annotated.utterance.said(words.clone()).to_owned()).collect()
     }
 
-    /// "Not X but Y": excludes X, and puts Y where X was.
+    /// Applies "not X but Y": excludes X from filling slots, and fills the slot that had X with Y.
     pub(crate) fn apply_correction(&mut self, clause: &Range<usize>) {
         const NEGATIONS: [&str; 5] = ["not", "no", "instead", "vez", "lugar"];
         let mentions: Vec<usize> = (0..self.annotated.mentions.len())
@@ -203,7 +203,7 @@ impl<'a> SlotFiller<'a> {
             .collect();
         for rejected in &mentions {
             let found = &self.annotated.mentions[*rejected];
-            let before = words_before(self.annotated, found.mention.words.start);
+            let before = position_with_articles(self.annotated, found.mention.words.start);
             let is_negated = NEGATIONS.contains(&self.annotated.utterance.word(before.wrapping_sub(1)))
                 || (before > 1
                     && matches!(self.annotated.utterance.word(before - 1), "of" | "de")
@@ -225,7 +225,7 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Fills slots that take words as they are.
+    /// Fills the text slots, which take words verbatim.
     pub(crate) fn fill_from_text(&mut self, clause: &Range<usize>) {
         for (index, slot) in self.intent.slots.iter().enumerate().filter(|(_, slot)| slot.is_text) {
             if let Some(words) = words_after_cue(self.annotated, clause, slot) {
@@ -249,14 +249,14 @@ impl<'a> SlotFiller<'a> {
             let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&open.choices, &self.slots)).unwrap_or_default();
             let choices = if narrowed.is_empty() { &open.choices } else { &narrowed };
             let close = self.previous.get(&slot.name).and_then(|previous| closest(choices, previous));
-            let left = match close.or_else(|| dialogue.newest_of(&slot.kind, choices)) {
+            let remaining = match close.or_else(|| dialogue.newest_of(&slot.kind, choices)) {
                 Some(choice) => vec![choice.clone()],
                 None => narrowed,
             };
-            match left.len() {
+            match remaining.len() {
                 0 => self.open.push(open),
-                1 => left.into_iter().for_each(|choice| self.slots.set(&slot.name, choice)),
-                _ => self.open.push(OpenSlot { choices: left, ..open }),
+                1 => remaining.into_iter().for_each(|choice| self.slots.set(&slot.name, choice)),
+                _ => self.open.push(OpenSlot { choices: remaining, ..open }),
             }
         }
         self.narrow_assumed();
@@ -265,7 +265,7 @@ impl<'a> SlotFiller<'a> {
             if self.slots.get(&slot.name).is_some() || self.open.iter().any(|open| open.slot == index) {
                 continue;
             }
-            if let Some(choice) = self.carried(slot, dialogue).or_else(|| slot.default.clone()) {
+            if let Some(choice) = self.carried_choice(slot, dialogue).or_else(|| slot.default.clone()) {
                 if !choice.others.is_empty() {
                     let all = std::iter::once(&choice).chain(&choice.others).cloned().collect();
                     self.alternatives.push((slot.name.clone(), all));
@@ -294,7 +294,7 @@ impl<'a> SlotFiller<'a> {
                 self.slots.set(&slot.name, choice.clone());
             }
         }
-        // Tools receive arguments in the order of declaration, however they were filled.
+        // Tools receive arguments in the order of declaration, regardless of the order in which slots were filled.
         let position = |name: &str| self.intent.slots.iter().position(|slot| slot.name == name);
         self.slots.0.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
         let unused = self.unused(clause);
@@ -309,7 +309,8 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Replaces the most likely meaning of a name if other slots exclude it: "from 125th" with the A is on the A.
+    /// Replaces the most likely meaning of a name if other slots exclude it: "from 125th", together with the line A, is
+    /// the station on the A.
     fn narrow_assumed(&mut self) {
         for slot in &self.intent.slots {
             let (Some(narrows), Some(choice)) = (&slot.narrows, self.slots.get(&slot.name)) else { continue };
@@ -345,7 +346,7 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    fn carried<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<Choice> {
+    fn carried_choice<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<Choice> {
         if !slot.is_carried {
             return None;
         }
@@ -358,8 +359,8 @@ impl<'a> SlotFiller<'a> {
     }
 }
 
-/// Returns the choice that has the most hints in common with a previous value: "96th instead?" after a station on Lexington
-/// Avenue is the one on Lexington Avenue. `None` if several have as many, or none has any.
+/// Returns the choice that shares the most hints with a previous value: "96th instead?" after a station on Lexington
+/// Avenue is the 96th on Lexington Avenue. `None` if several choices share equally many, or no choice shares any.
 fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
     let shared = |choice: &Choice| choice.hints.iter().filter(|hint| previous.hints.contains(hint)).count();
     let most = choices.iter().map(shared).max().filter(|most| *most > 0)?;
@@ -367,8 +368,8 @@ fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
     best.next().filter(|_| best.next().is_none())
 }
 
-/// Returns the position of the first of the articles before a word, or the word itself.
-fn words_before(annotated: &AnnotatedUtterance, mut at: usize) -> usize {
+/// Returns the position of the first article directly before a word, or the position of the word if it has no article.
+fn position_with_articles(annotated: &AnnotatedUtterance, mut at: usize) -> usize {
     while at > 0 && matches!(annotated.utterance.word(at - 1), "the" | "a" | "el" | "la" | "los" | "las") {
         at -= 1;
     }
@@ -377,7 +378,7 @@ fn words_before(annotated: &AnnotatedUtterance, mut at: usize) -> usize {
 
 /// Returns the number of words of the longest cue of a slot before a mention; 0 if there is none.
 fn cue_length(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) -> usize {
-    let before = words_before(annotated, found.mention.words.start);
+    let before = position_with_articles(annotated, found.mention.words.start);
     let lengths = slot.cues.iter().filter_map(|cue| {
         let words: Vec<&str> = cue.split(' ').collect();
         let precedes = words.len() <= before
@@ -387,7 +388,8 @@ fn cue_length(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) 
     lengths.max().unwrap_or(0)
 }
 
-/// Returns the words after the first cue of a slot; of cues at the same word, the longest. Without cues, all words.
+/// Returns the words after the first cue of a slot. Of cues that start at the same word, the longest is used. If the
+/// slot has no cues, returns all words.
 fn words_after_cue(annotated: &AnnotatedUtterance, clause: &Range<usize>, slot: &Slot) -> Option<Range<usize>> {
     if slot.cues.is_empty() {
         return Some(clause.clone());
@@ -411,7 +413,8 @@ const COURTESY_WORDS: [&str; 30] = [
     "pues", "quick", "question",
 ];
 
-/// Returns the positions of the words that are neither part of a mention nor function words nor known to be irrelevant.
+/// Returns the positions of the content words. Mentions, function words, courtesy words and words for which `is_known`
+/// returns true are not content words.
 pub(crate) fn content_words(
     annotated: &AnnotatedUtterance,
     clause: &Range<usize>,
@@ -427,7 +430,7 @@ pub(crate) fn content_words(
     clause.clone().filter(|at| !is_mentioned(*at) && !is_irrelevant(annotated.utterance.word(*at))).collect()
 }
 
-/// Selects one of several choices by an ordinal, or by words that only its label and hints contain.
+/// Selects a choice by an ordinal, or by words that only the label and hints of this choice contain.
 pub(crate) fn select_choice<'a>(
     annotated: &AnnotatedUtterance,
     choices: &'a [Choice],

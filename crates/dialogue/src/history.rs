@@ -4,7 +4,7 @@ use threadkeep_core::{ChatMessage, Role};
 
 use crate::Turn;
 
-// The form of a transcript is specified (S4.14), so it can be parsed here.
+// The format of a transcript is specified (S4.14), so it can be parsed.
 const BEGIN: &str = "[CONVERSATION HISTORY";
 const END: &str = "\n[END CONVERSATION HISTORY]";
 const CURRENT: &str = "[CURRENT USER MESSAGE]\n";

@@ -10,13 +10,14 @@ use crate::utterance::folded_words;
 /// An intent of a user: example messages, the slots that it needs, the tools to call, and the answer from their results.
 ///
 /// # Examples
-/// Examples train the classifier. They name kinds of entities in braces, `how do i get from {station} to {station}`, and
-/// `(a|b|)` stands for each of its alternatives. Normalized words suffice: lower case, no punctuation.
+/// Examples train the classifier. They name kinds of entities in braces: `how do i get from {station} to {station}`. An
+/// example with `(a|b|)` is expanded to each alternative. Normalized words suffice: lower case, no punctuation.
 ///
 /// # Slots
-/// A slot is filled by a mention after one of its cue words ("from", "to"). The remaining mentions fill required slots, and
-/// optional ones without cues, in the order of declaration. A required slot that is still empty is filled from the
-/// conversation, or the user is asked; if the slot is neither carried nor has a question, the intent does not apply. A mention that fills no slot is reported to the user, never dropped.
+/// A slot is filled by a mention after one of its cue words ("from", "to"). The remaining mentions fill required slots,
+/// and optional slots without cues, in the order of declaration. A required slot that is still empty is filled from the
+/// conversation; otherwise the user is asked. If the slot is not carried and has no question, the intent does not apply. A
+/// mention that fills no slot is reported to the user and never dropped silently.
 pub struct Intent {
     pub(crate) name: String,
     pub(crate) example: Option<String>,
@@ -29,15 +30,15 @@ pub struct Intent {
     pub(crate) aspects: Vec<Aspect>,
     /// Pairs of slots that a reversal exchanges.
     pub(crate) swaps: Vec<(String, String)>,
-    /// Groups of slots of which only one can have a value: the newest.
+    /// Pairs of slots of which only the one that was filled last has a value.
     pub(crate) alternatives: Vec<(String, String)>,
-    /// The intents of which one must precede this one; empty for no condition.
+    /// The intents after which this one applies; empty if it always applies.
     pub(crate) follows: Vec<String>,
     /// The intent that "yes" expresses after this one.
     pub(crate) confirmed_by: Option<String>,
-    /// Whether the calls of the intent's tools show its slots.
-    pub(crate) restores: bool,
-    /// The aspects that this intent answers after intents that do not have them.
+    /// Whether the slots can be restored from the arguments of the intent's calls.
+    pub(crate) is_restorable: bool,
+    /// The aspects that this intent answers after intents without these aspects.
     pub(crate) answers_aspects: Vec<String>,
     /// The intent of follow-ups that this one has no slot or aspect for.
     pub(crate) continued_by: Option<String>,
@@ -56,7 +57,7 @@ pub(crate) type YieldsFn = Box<dyn OutcomeFn<Vec<(String, Choice)>>>;
 pub(crate) trait OutcomeFn<T>: Portable + Fn(&Outcome<'_>) -> T {}
 impl<T, F: Portable + Fn(&Outcome<'_>) -> T> OutcomeFn<T> for F {}
 
-/// Calls that are made together.
+/// Calls that are made at the same time.
 pub(crate) struct Round {
     pub(crate) calls: Vec<Call>,
 }
@@ -67,7 +68,7 @@ pub(crate) struct Call {
 }
 
 impl Intent {
-    /// Makes an intent without examples.
+    /// Creates an intent without examples.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -86,7 +87,7 @@ impl Intent {
             confirmed_by: None,
             answers_aspects: Vec::new(),
             continued_by: None,
-            restores: false,
+            is_restorable: false,
         }
     }
 
@@ -104,8 +105,9 @@ impl Intent {
         self
     }
 
-    /// Answers a follow-up question about one aspect of the result, such as `ask:duration`: calls the tools again, and words
-    /// the answer for the question. The class has examples of its own, see [`OfflineModelBuilder::examples`].
+    /// Answers a follow-up question about one aspect of the result, such as `ask:duration`: calls the tools again, and
+    /// words the answer for the question. The class of the aspect has separate examples, see
+    /// [`OfflineModelBuilder::examples`].
     ///
     /// [`OfflineModelBuilder::examples`]: crate::OfflineModelBuilder::examples
     #[must_use]
@@ -114,16 +116,16 @@ impl Intent {
         self
     }
 
-    /// Declares that calls of this intent's tools show its slots: arguments have the names of slots, or those that
-    /// [`Slot::argument`] declares. An earlier message that can no longer be interpreted is known by its calls.
+    /// Declares that the arguments of this intent's calls have the names of its slots, or the names declared by
+    /// [`Slot::argument`]. An earlier message that can no longer be interpreted is then restored from its calls.
     #[must_use]
     pub fn restored_from_calls(mut self) -> Self {
-        self.restores = true;
+        self.is_restorable = true;
         self
     }
 
-    /// Answers questions about an aspect after intents that do not have it: "is it accessible?" after a departure board is a
-    /// question about the station.
+    /// Answers questions about an aspect after intents without this aspect: "is it accessible?" after a departure board
+    /// is a question about the station.
     #[must_use]
     pub fn answers_aspect(mut self, class: &str) -> Self {
         self.answers_aspects.push(class.to_owned());
@@ -139,14 +141,15 @@ impl Intent {
         self
     }
 
-    /// Declares two slots whose values "the other way" exchanges.
+    /// Declares two slots whose values are exchanged if the user says "the other way".
     #[must_use]
     pub fn swaps(mut self, one: &str, other: &str) -> Self {
         self.swaps.push((one.to_owned(), other.to_owned()));
         self
     }
 
-    /// Declares two slots of which a message that fills one clears the other: when to leave and when to arrive.
+    /// Declares two slots that exclude each other, such as the times to leave and to arrive: filling one clears the
+    /// other.
     #[must_use]
     pub fn alternatives(mut self, one: &str, other: &str) -> Self {
         self.alternatives.push((one.to_owned(), other.to_owned()));
@@ -161,8 +164,8 @@ impl Intent {
         self
     }
 
-    /// Declares the intent that "yes" expresses after the answer to this one, which asks for confirmation. That intent's
-    /// slots are filled from this one's, and from what its results yield.
+    /// Declares the intent that "yes" expresses after the answer to this one, which asks for confirmation. The slots of
+    /// the confirmed intent are filled from the slots of this one, and from the entities that its results yield.
     #[must_use]
     pub fn confirmed_by(mut self, intent: impl Into<String>) -> Self {
         self.confirmed_by = Some(intent.into());
@@ -221,8 +224,8 @@ impl Intent {
         self
     }
 
-    /// Extracts the entities that results mention, with their kinds, so that later messages can refer to them: a home
-    /// station from the preferences.
+    /// Extracts the entities that results mention, with their kinds, so that later messages can refer to them. For
+    /// example, the preferences yield the home station.
     #[must_use]
     pub fn yields(mut self, yields: impl Fn(&Outcome<'_>) -> Vec<(String, Choice)> + Portable) -> Self {
         self.yields = Some(Box::new(yields));
@@ -236,7 +239,7 @@ impl fmt::Debug for Intent {
     }
 }
 
-/// The kind of slots that take words as they are.
+/// The kind of slots that take words verbatim.
 pub(crate) const TEXT_KIND: &str = "text";
 
 /// A parameter of an intent.
@@ -245,11 +248,11 @@ pub struct Slot {
     pub(crate) kind: String,
     pub(crate) is_required: bool,
     pub(crate) is_carried: bool,
-    /// Whether the slot takes the words after a cue as they are.
+    /// Whether the slot takes the words after a cue verbatim.
     pub(crate) is_text: bool,
-    /// The slot of the previous turn to carry the value from, if it is not the slot itself.
+    /// The slot of the previous turn from which the value is carried over, if it differs from this slot.
     pub(crate) carried_from: Vec<String>,
-    /// The argument of the calls that has the value, if its name differs from the slot's.
+    /// The name of the argument that contains the value in calls, if it differs from the name of the slot.
     pub(crate) argument: Option<String>,
     /// Whether other slots may replace the most likely meaning of a name.
     pub(crate) narrows_assumed: bool,
@@ -268,13 +271,14 @@ pub(crate) trait NarrowFn: Portable + Fn(&[Choice], &Slots) -> Vec<Choice> {}
 impl<F: Portable + Fn(&[Choice], &Slots) -> Vec<Choice>> NarrowFn for F {}
 
 impl Slot {
-    /// Makes a slot that has to be filled: from the message, else from the conversation, else by asking the user.
+    /// Creates a slot that must be filled: from the message, otherwise from the conversation, otherwise by asking the
+    /// user.
     #[must_use]
     pub fn required(name: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { is_required: true, is_carried: true, ..Self::optional(name, kind) }
     }
 
-    /// Makes a slot that is filled only from the message.
+    /// Creates a slot that is filled only from the message.
     #[must_use]
     pub fn optional(name: impl Into<String>, kind: impl Into<String>) -> Self {
         Self {
@@ -294,9 +298,10 @@ impl Slot {
         }
     }
 
-    /// Makes a slot that takes the words of the message after a cue, up to the end of the clause: "remember that …".
-    /// [`Slot::after`] declares the cues; the longest one that occurs first counts. Without a cue in the message, the slot is
-    /// empty; a slot without declared cues takes the whole clause.
+    /// Creates a slot that takes the words of the message after a cue, up to the end of the clause: "remember that …".
+    /// [`Slot::after`] declares the cues. The first cue in the message is used; of cues that start at the same word,
+    /// the longest. If the message contains no cue, the slot is empty. A slot without declared cues takes the whole
+    /// clause.
     #[must_use]
     pub fn text(name: impl Into<String>) -> Self {
         Self { is_text: true, ..Self::optional(name, TEXT_KIND) }
@@ -327,7 +332,7 @@ impl Slot {
         self
     }
 
-    /// Does not fill the slot from earlier turns.
+    /// Prevents that the slot is filled from earlier turns.
     #[must_use]
     pub fn fresh(mut self) -> Self {
         self.is_carried = false;
@@ -341,15 +346,15 @@ impl Slot {
         self
     }
 
-    /// Lets other slots replace the most likely meaning of a name too, for tools that do not do so themselves.
+    /// Lets other slots also replace the most likely meaning of a name, for tools that do not do this themselves.
     #[must_use]
     pub fn narrowing_assumed(mut self) -> Self {
         self.narrows_assumed = true;
         self
     }
 
-    /// Declares what a pronoun in this slot refers to, if the previous turn has that slot: in "when is the next one from
-    /// there?", where the trip starts.
+    /// Declares the slot of the previous turn that a pronoun in this slot refers to: in "when is the next one from
+    /// there?", the start of the trip.
     #[must_use]
     pub fn pronoun_from(mut self, slot: impl Into<String>) -> Self {
         self.pronoun_from = Some(slot.into());
@@ -371,8 +376,8 @@ impl Slot {
         self
     }
 
-    /// Narrows the meanings of an ambiguous name by the other slots. The user is asked about the remaining ones; an empty
-    /// result keeps all.
+    /// Narrows the meanings of an ambiguous name by the other slots. If several meanings remain, the user is asked to
+    /// choose. An empty result keeps all meanings.
     #[must_use]
     pub fn narrowed_by(mut self, narrows: impl Fn(&[Choice], &Slots) -> Vec<Choice> + Portable) -> Self {
         self.narrows = Some(Box::new(narrows));

@@ -21,11 +21,13 @@ use crate::utterance::{Utterance, folded_words};
 /// The name of the model.
 pub(crate) const NAME: &str = "offline";
 
-/// A [`ChatModel`] without a network. An assistant declares what its users may want ([`Intent`]) and what they may mention
-/// ([`Extractor`]). A message becomes the tool calls that a language model would make, and their results become an answer.
+/// A [`ChatModel`] without a network. An assistant declares the intents of its users ([`Intent`]) and the entities that
+/// they mention ([`Extractor`]). The model converts a message into the tool calls that a language model would make, and
+/// their results into an answer.
 ///
 /// The model is stateless: the answer depends only on the request. Follow-ups ("and the express?") refer to the earlier
-/// messages that the context includes. The model states when it does not understand a message, and what it is when asked.
+/// messages that the context includes. If the model does not understand a message, it says so. If asked, it says that
+/// it is not a language model.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -71,21 +73,21 @@ pub(crate) const NAME: &str = "offline";
 /// ```
 pub struct OfflineModel {
     pub(crate) about: String,
-    /// Example messages of classes that are not intents: aspects, and messages that are off topic.
+    /// Example messages of classes that are not intents, such as aspects and off-topic messages.
     examples: Vec<(String, String)>,
     weights: Option<Classifier>,
     pub(crate) resolver: IntentResolver,
     pub(crate) fallbacks: Vec<Fallback>,
     pub(crate) replies: Vec<(Act, Reply)>,
-    /// The answers to classes, in the order of the resolver's.
+    /// The functions that answer classes, in the order of the resolver's classes.
     pub(crate) answers: Vec<Reply>,
     pub(crate) quotes: Option<Box<dyn PassagesFn>>,
 }
 
-/// Why a message got no frames.
+/// Why a message could not be resolved to intents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// It concerns none of the intents.
+    /// The message concerns none of the intents.
     OffTopic,
     /// No intent is likely enough.
     NotUnderstood,
@@ -106,7 +108,8 @@ pub(crate) trait PassagesFn: Portable + Fn(&Turn<'_>) -> Vec<Passage> {}
 impl<F: Portable + Fn(&Turn<'_>) -> Vec<Passage>> PassagesFn for F {}
 
 impl OfflineModel {
-    /// Starts declaring a model. `about` is a sentence on its purpose, which it uses to describe itself.
+    /// Starts the declaration of a model. `about` is a sentence about the purpose of the assistant, which is part of
+    /// the model's description of itself.
     #[must_use]
     pub fn builder(about: impl Into<String>) -> OfflineModelBuilder {
         let model = Self {
@@ -124,7 +127,8 @@ impl OfflineModel {
 }
 
 impl OfflineModel {
-    /// Returns the classes of a message by itself with their scores, best first: for tuning the examples.
+    /// Returns the classes of a message with their scores, best first, without regard to a conversation. Useful for
+    /// tuning the examples.
     #[must_use]
     pub fn scores(&self, message: &str) -> Vec<(String, i64)> {
         self.resolver.scores(message)
@@ -167,8 +171,8 @@ impl OfflineModelBuilder {
         self
     }
 
-    /// Declares words ("there", "that one") that refer to the last mentioned entity of a kind. A single word does so only
-    /// at the end of a sentence or after a cue.
+    /// Declares words ("there", "that one") that refer to the last mentioned entity of a kind. A single word is a
+    /// pronoun only at the end of a sentence or after a cue.
     #[must_use]
     pub fn pronoun(mut self, words: &str, kind: impl Into<String>) -> Self {
         self.model.resolver.pronouns.push((folded_words(words), kind.into()));
@@ -189,7 +193,8 @@ impl OfflineModelBuilder {
         self
     }
 
-    /// Answers messages of a class without slots and calls: statements, or questions that quotations answer.
+    /// Answers messages of a class without slots and calls, such as statements, or questions that are answered by
+    /// quotations.
     #[must_use]
     pub fn answer(mut self, class: &str, reply: impl Fn(&Turn<'_>) -> String + Portable) -> Self {
         self.model.resolver.answers.push(class.to_owned());
@@ -213,8 +218,8 @@ impl OfflineModelBuilder {
         self
     }
 
-    /// Adds the phrases of a language: the first ones are the default, others answer messages in their language. Default:
-    /// English only.
+    /// Adds the phrases of a language. Messages in this language are answered with them. The first language is the
+    /// default. Without any phrases, the model uses English.
     #[must_use]
     pub fn phrases(mut self, phrases: Phrases) -> Self {
         self.model.resolver.phrases.push(phrases);
@@ -254,7 +259,7 @@ impl OfflineModelBuilder {
             intents.flat_map(|intent| intent.examples.iter().map(|example| (intent.name.as_str(), example.as_str())));
         let others = self.model.examples.iter().map(|(class, example)| (class.as_str(), example.as_str()));
         let kinds: Vec<&str> = self.model.resolver.kinds.iter().map(|(kind, _)| kind.as_str()).collect();
-        // Examples are tokenized as messages are: what a message would mention is a mention.
+        // Examples are tokenized like messages, so that names of entities in examples are mentions.
         let mentions = |text: &str| {
             let annotated = AnnotatedUtterance::of(Utterance::new(text), &self.model.resolver.kinds);
             annotated.tokens(&(0..annotated.utterance.words().len()))
@@ -262,11 +267,11 @@ impl OfflineModelBuilder {
         acts::train(&acts::examples(of_intents.chain(others), &kinds), |text| tokens_with(text, mentions))
     }
 
-    /// Checks in a test that `weights` are what training makes. With `THREADKEEP_TRAIN` in the environment, writes them to
-    /// `path` instead.
+    /// Checks in a test that `weights` equal the result of training. If the environment contains `THREADKEEP_TRAIN`,
+    /// writes the result of training to `path` instead.
     ///
     /// # Panics
-    /// If they differ, or the file cannot be written.
+    /// If the weights differ, or the file cannot be written.
     pub fn check_classifier(&self, path: &str, weights: &[u8]) {
         let trained = self.train().to_bytes();
         if std::env::var_os("THREADKEEP_TRAIN").is_some() {

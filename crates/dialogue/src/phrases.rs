@@ -1,33 +1,34 @@
 use threadkeep_core::text::Language;
 
-/// The phrases of the offline model. `{…}` are placeholders.
+/// The phrases of the offline model in one language. The documentation of each phrase lists its placeholders, such as
+/// `{about}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phrases {
-    /// Their language.
+    /// The language of the phrases.
     pub language: Language,
-    /// Words that show the language of messages that are too short to detect it: "gracias".
+    /// Words that identify the language of messages that are too short for detection, such as "gracias".
     pub markers: Vec<String>,
-    /// The message was not understood. `{about}`, `{examples}`.
+    /// Says that a message was not understood: `{about}`, `{examples}`.
     pub not_understood: String,
-    /// The model's description of itself. `{about}`, `{examples}`.
+    /// Describes the model: `{about}`, `{examples}`.
     pub self_description: String,
-    /// A required slot without its own question is missing. `{slot}`.
+    /// Asks for a required slot that declares no question: `{slot}`.
     pub missing: String,
-    /// A name is ambiguous. `{name}`, `{choices}`.
+    /// Asks for the meaning of an ambiguous name: `{name}`, `{choices}`.
     pub ambiguous: String,
     /// The separator between the last two choices.
     pub or: String,
-    /// A tool failed. `{tool}`, `{output}`.
+    /// Says that a tool failed: `{tool}`, `{output}`.
     pub failed: String,
-    /// A tool is not available in the request. `{tool}`.
+    /// Says that a tool is not available in the request: `{tool}`.
     pub disabled: String,
-    /// The tools returned no text.
+    /// The answer if the tools returned no text.
     pub done: String,
-    /// Parts of the message that the answer does not take into account. `{words}`.
+    /// Lists the parts of the message that the answer does not take into account: `{words}`.
     pub ignored: String,
-    /// A follow-up without anything to refer to, such as "again".
+    /// The reply to a follow-up that refers to nothing, such as "again" in a first message.
     pub no_reference: String,
-    /// The reply to a greeting. `{about}`.
+    /// The reply to a greeting: `{about}`.
     pub greeting: String,
     /// The reply to thanks and to acknowledgements.
     pub welcome: String,
@@ -39,15 +40,15 @@ pub struct Phrases {
     pub source: String,
     /// The reply to a complaint.
     pub apology: String,
-    /// The model's description of itself once it has been given. `{example}`.
+    /// Describes the model if the conversation already contains the long description: `{example}`.
     pub help_again: String,
-    /// Introduces a quotation of the user with a date. `{day}`.
+    /// Introduces a quotation of the user with its date: `{day}`.
     pub you_said_on: String,
-    /// Introduces a quotation of the user.
+    /// Introduces a quotation of the user without a date.
     pub you_said: String,
-    /// Introduces a quotation of the assistant. `{day}`.
+    /// Introduces a quotation of the assistant with its date: `{day}`.
     pub i_said_on: String,
-    /// No passage answers the question.
+    /// Says that no passage answers the question.
     pub nothing_said: String,
     /// The reply to a statement.
     pub noted: String,

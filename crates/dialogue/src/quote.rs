@@ -26,8 +26,8 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// Returns the passages that are relevant to a question, best first: those that contain at threshold half of its content
-    /// words, in any inflection. Rare words weigh more.
+    /// Returns the passages that are relevant to a question, best first: those that contain at least half of its
+    /// content words, in any inflection. Rare words weigh more.
     #[must_use]
     pub fn best<'a>(question: &str, passages: &'a [Self]) -> Vec<&'a Self> {
         let words: Vec<Vec<String>> = content_words(question);
@@ -48,7 +48,7 @@ impl Passage {
                 scored.push((matched.iter().map(|at| weights[*at]).sum(), passage));
             }
         }
-        // Newer passages come later in the input and precede older ones of equal score.
+        // Of passages with equal scores, the newer one comes first. The input is ordered from old to new.
         scored.reverse();
         scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let threshold = scored.first().map_or(0.0, |(score, _)| score * MIN_SHARE_OF_BEST);
@@ -81,7 +81,7 @@ pub(crate) fn answer_by_quoting(turn: &Turn<'_>, others: Vec<Passage>, phrases: 
     best.into_iter().map(Passage::quote).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the earlier statements of the user in the context, and recalled ones.
+/// Returns the user's earlier statements in the context, and recalled statements.
 fn earlier_statements(turn: &Turn<'_>, phrases: &Phrases) -> Vec<Passage> {
     let mut passages: Vec<Passage> = Vec::new();
     for message in turn.earlier() {
@@ -139,7 +139,7 @@ fn content_words(question: &str) -> Vec<Vec<String>> {
     words.filter(|(word, _)| seen.insert(word.clone())).map(|(_, stems)| stems).collect()
 }
 
-/// Words of requests that carry no topic.
+/// Words of requests that do not belong to a topic.
 const REQUEST_WORDS: [&str; 10] =
     ["tell", "remind", "say", "said", "know", "remember", "dime", "dije", "recuerdame", "recuerdas"];
 
@@ -209,8 +209,8 @@ const QUESTION_WORDS: [&str; 61] = [
     "acuerdas",
 ];
 
-/// First words of questions that also start statements without a subject: "was at the dentist", "have an appointment". They are
-/// questions if a subject follows.
+/// First words of questions that also start statements without a subject: "was at the dentist", "have an appointment".
+/// A message that starts with one of these words is a question if a subject follows.
 const AUXILIARIES: [&str; 8] = ["am", "was", "were", "have", "has", "had", "did", "will"];
 const SUBJECTS: [&str; 28] = [
     "i",
@@ -242,14 +242,14 @@ const SUBJECTS: [&str; 28] = [
     "everyone",
     "nobody",
 ];
-/// Words that ask after a preposition.
+/// Words that start a question after a preposition, or an indirect question.
 const INTERROGATIVES: [&str; 16] = [
     "what", "when", "where", "which", "who", "whom", "whose", "how", "que", "cuando", "donde", "quien", "quienes",
     "cual", "cuanto", "cuantos",
 ];
-/// The most words of a question whose second clause asks.
+/// The maximum number of words of a question in which a clause after the first one asks.
 const MAX_WORDS_WITH_CLAUSE: usize = 9;
-/// The most words of a question that starts with "and".
+/// The maximum number of words of a question that starts with "and".
 const MAX_CONTINUATION_WORDS: usize = 5;
 
 /// Whether a message is a question, in English or Spanish: by its question mark, or by its first words after "please".

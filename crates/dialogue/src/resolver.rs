@@ -18,28 +18,29 @@ use crate::phrases::Phrases;
 use crate::turn::{Exchange, exchanges};
 use crate::utterance::{Utterance, folded_words};
 
-/// The maximum number of questions in a message; further ones are ignored.
+/// The maximum number of questions into which a message is split.
 const MAX_QUESTIONS: usize = 4;
 /// The number of earlier user messages that a message can refer to.
 const MAX_EARLIER_MESSAGES: usize = 20;
 
-/// The least score with which a class is accepted.
+/// The minimum score of an accepted class.
 const MIN_SCORE: i64 = 250;
-/// The least score of a class that is tried after the best one, in percent of the best score.
+/// The minimum score of a class that is tried after the best one, in percent of the best score.
 const MIN_PERCENT_OF_BEST: i64 = 45;
-/// How much the best class has to lead for a message to be off topic although it mentions entities, in percent.
+/// The minimum lead of the off-topic class over the next one, in percent, if a message mentions entities.
 const OFF_TOPIC_LEAD_PERCENT: i64 = 30;
-/// The least score of an intent, in percent of the best class's, with which a message is not off topic.
+/// The minimum score of an intent, in percent of the best score, at which a message is not off topic.
 const NEARLY_BEST_PERCENT: i64 = 85;
-/// What a message that starts with the cue of a text adds to the score of its intent.
+/// The amount added to the score of an intent if the message starts with the cue of one of its text slots.
 const TEXT_CUE_SCORE: i64 = 500;
-/// The least score with which a part of a message is a question of its own.
+/// The minimum score at which a part of a message is a separate question.
 const MIN_SPLIT_SCORE: i64 = 500;
-/// The least score of both parts, in percent of the whole message's score.
+/// The minimum score of both parts of a split message, in percent of the score of the whole message.
 const MIN_PERCENT_OF_WHOLE: i64 = 80;
-/// The same if the whole message leaves mentions unused as one question.
+/// The value of [`MIN_PERCENT_OF_WHOLE`] if the message, interpreted as one question, leaves mentions unused.
 const MIN_PERCENT_IF_UNUSED: i64 = 50;
-/// The least score of a change, in percent of the best intent's, with which mentions alone change the last question.
+/// The minimum score of the class "change", in percent of the best intent's score, at which a message that consists of
+/// mentions changes the last question.
 const MIN_CHANGE_PERCENT: i64 = 60;
 /// The number of classes that are tried, best first.
 const MAX_TRIED: usize = 4;
@@ -59,7 +60,7 @@ pub(crate) enum Resolution {
     NotUnderstood,
 }
 
-/// What a class of the classifier stands for.
+/// The meaning of a class of the classifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Class {
     Intent(usize),
@@ -85,10 +86,10 @@ pub(crate) struct IntentResolver {
     pub(crate) intents: Vec<Intent>,
     /// The classes that are answered without slots and calls.
     pub(crate) answers: Vec<String>,
-    /// The phrases of each language, the default first. Messages may be in any of them.
+    /// The phrases of each language, the default first. Messages may be in any of these languages.
     pub(crate) phrases: Vec<Phrases>,
     classifier: Classifier,
-    /// What the classes of the classifier stand for, in their order.
+    /// The meanings of the classifier's classes, in their order.
     classes: Vec<Class>,
 }
 
@@ -114,7 +115,7 @@ impl IntentResolver {
         scores.map(|score| (self.classifier.classes()[score.class].clone(), score.score)).collect()
     }
 
-    /// Resolves the last message. Every earlier message updates what later ones may refer to.
+    /// Resolves the last message. Earlier messages are resolved first, because later messages may refer to them.
     pub(crate) fn resolve(&self, history: &History) -> Resolution {
         let mut dialogue = DialogueState::default();
         let is_user_message = |at: &usize| history.earlier[*at].role == Role::User;
@@ -127,13 +128,13 @@ impl IntentResolver {
             if !matches!(resolution, Resolution::Frames(_)) {
                 self.restore(replies, &mut dialogue);
             }
-            self.learn(replies, &mut dialogue);
+            self.learn_entities(replies, &mut dialogue);
         }
         self.resolve_message(&history.question, &mut dialogue)
     }
 
-    /// Restores the frames of a message from the calls that were made for it. A follow-up cannot be understood again once the
-    /// question that it refers to is no longer in the context.
+    /// Restores the frames of a message from its calls. A follow-up cannot be resolved again once the question that it
+    /// refers to is no longer in the context.
     fn restore(&self, replies: &[threadkeep_core::ChatMessage], dialogue: &mut DialogueState) {
         let frames: Vec<Frame> =
             exchanges(replies).iter().filter_map(|exchange| self.frame_of_call(exchange)).collect();
@@ -150,10 +151,10 @@ impl IntentResolver {
         dialogue.set_frames(frames);
     }
 
-    /// Returns the frame whose intent makes such a call: its slots are the arguments of the same name.
+    /// Returns the frame of the intent that makes such a call, with the arguments as its slots.
     fn frame_of_call(&self, exchange: &Exchange<'_>) -> Option<Frame> {
         let makes = |intent: &Intent| {
-            intent.restores
+            intent.is_restorable
                 && intent.rounds.iter().flat_map(|round| &round.calls).any(|call| call.tool == exchange.call.name)
         };
         let intent = self.intents.iter().position(makes)?;
@@ -192,15 +193,15 @@ impl IntentResolver {
         }
         if let Resolution::Frames(frames) = &resolution {
             for frame in frames {
-                self.remember(frame, &annotated, dialogue);
+                self.record_entities(frame, &annotated, dialogue);
             }
             dialogue.set_frames(frames.clone());
         }
         resolution
     }
 
-    /// Records the entity that an ambiguous name was resolved to.
-    fn remember(&self, frame: &Frame, annotated: &AnnotatedUtterance, dialogue: &mut DialogueState) {
+    /// Records the entity to which an ambiguous name was resolved.
+    fn record_entities(&self, frame: &Frame, annotated: &AnnotatedUtterance, dialogue: &mut DialogueState) {
         for found in &annotated.mentions {
             let choices = &found.mention.choices;
             let slots = self.intents[frame.intent].slots.iter().filter(|slot| slot.kind == found.kind);
@@ -218,7 +219,7 @@ impl IntentResolver {
         }
     }
 
-    fn learn(&self, messages: &[threadkeep_core::ChatMessage], dialogue: &mut DialogueState) {
+    fn learn_entities(&self, messages: &[threadkeep_core::ChatMessage], dialogue: &mut DialogueState) {
         let exchanges = exchanges(messages);
         for frame in dialogue.frames.clone() {
             let Some(yields) = &self.intents[frame.intent].yields else { continue };
@@ -245,8 +246,8 @@ impl IntentResolver {
         annotated
     }
 
-    /// Finds pronouns such as "there" that refer to an entity: at the end of a sentence, or after a cue. In "is there a
-    /// delay", it refers to nothing.
+    /// Finds pronouns that refer to an entity, such as "there": at the end of a sentence, or after a cue. In "is there
+    /// a delay", the word refers to nothing.
     fn find_pronouns(
         &self,
         annotated: &AnnotatedUtterance,
@@ -264,7 +265,7 @@ impl IntentResolver {
         let positions = (0..utterance.words().len()).filter(|at| matches_at(*at) && refers(*at));
         positions
             .filter_map(|at| {
-                // "How far is X from there": what the message names is another place.
+                // In "how far is X from there", the pronoun does not refer to X.
                 let named = annotated.mentions.iter().filter(|found| found.kind == kind);
                 let named: Vec<&Choice> = named.flat_map(|found| &found.mention.choices).collect();
                 let choice = self.mentioned_before(annotated, kind, at).or_else(|| dialogue.newest(kind, &named))?;
@@ -301,7 +302,7 @@ impl IntentResolver {
                         }
                     }
                     for frame in found {
-                        self.remember(&frame, annotated, &mut dialogue);
+                        self.record_entities(&frame, annotated, &mut dialogue);
                         dialogue.frames = vec![frame.clone()];
                         if !frames.contains(&frame) {
                             frames.push(frame);
@@ -334,15 +335,15 @@ impl IntentResolver {
         let has_mentions = annotated.within(clause).next().is_some();
         if self.has_only_mentions(annotated, clause)
             && has_mentions
-            && let Some(frame) = self.elliptic(annotated, clause, &ranked, dialogue)
+            && let Some(frame) = self.frame_of_mentions(annotated, clause, &ranked, dialogue)
         {
             return Resolution::Frames(vec![frame]);
         }
         let best = ranked.first().map_or(0, |(_, score)| *score);
-        if self.is_clearly_off_topic(&ranked) && self.main_mentions(annotated, clause) < 2 {
+        if self.is_clearly_off_topic(&ranked) && self.count_required_mentions(annotated, clause) < 2 {
             return Resolution::OffTopic;
         }
-        if dialogue.frames.is_empty() && self.lacks_reference(annotated, clause, best) {
+        if dialogue.frames.is_empty() && self.is_follow_up_without_reference(annotated, clause, best) {
             return Resolution::NotUnderstood;
         }
         let least = MIN_SCORE.max(best * MIN_PERCENT_OF_BEST / 100);
@@ -354,9 +355,10 @@ impl IntentResolver {
                     if self.lacks_mention(&frame) {
                         continue;
                     }
-                    // A question that lacks a slot is rather a question about the last answer: "how many stops is that?"
+                    // A question that lacks a slot is more likely to be about the last answer: "how many stops is
+                    // that?"
                     let follow_up =
-                        || self.follow_up(&frame, annotated, clause, dialogue, &ranked).map(|frame| vec![frame]);
+                        || self.follow_up_frame(&frame, annotated, clause, dialogue, &ranked).map(|frame| vec![frame]);
                     let is_incomplete = frame.open.iter().any(|open| open.choices.is_empty());
                     let explained = || self.is_explained(&frame, annotated, clause).then(|| vec![frame.clone()]);
                     if is_incomplete { follow_up().or_else(explained) } else { explained() }
@@ -365,32 +367,32 @@ impl IntentResolver {
                     self.aspect_frame(name, *class, annotated, clause, dialogue).map(|frame| vec![frame])
                 }
                 Class::Act(Act::Affirm) if is_explained() => {
-                    self.confirmed(clause, annotated, dialogue).map(|frame| vec![frame])
+                    self.confirmed_frame(clause, annotated, dialogue).map(|frame| vec![frame])
                 }
                 Class::Act(Act::Correct | Act::Change | Act::Other) if self.refers_to_one(annotated, clause) => self
-                    .selected(annotated, dialogue)
-                    .or_else(|| self.changed(annotated, clause, dialogue))
+                    .selected_frame(annotated, dialogue)
+                    .or_else(|| self.newest_changed_frame(annotated, clause, dialogue))
                     .map(|frame| vec![frame]),
                 Class::Act(Act::Other) if !has_mentions && is_explained() => {
-                    self.alternative(dialogue).map(|frame| vec![frame])
+                    self.alternative_frame(dialogue).map(|frame| vec![frame])
                 }
-                Class::Act(Act::Again) if !has_mentions && is_explained() => self.repeated(dialogue),
-                Class::Act(Act::Reverse) => self.reversed(annotated, clause, dialogue).map(|frame| vec![frame]),
+                Class::Act(Act::Again) if !has_mentions && is_explained() => self.repeated_frames(dialogue),
+                Class::Act(Act::Reverse) => self.reversed_frame(annotated, clause, dialogue).map(|frame| vec![frame]),
                 Class::Act(Act::Again | Act::Change | Act::Correct | Act::Other) => {
-                    self.changed(annotated, clause, dialogue).map(|frame| vec![frame])
+                    self.newest_changed_frame(annotated, clause, dialogue).map(|frame| vec![frame])
                 }
-                Class::Answer(answer) if !self.may_be_a_question(annotated, clause, *class) => {
+                Class::Answer(answer) if !self.may_be_question_with_slots(annotated, clause, *class) => {
                     return Resolution::Answer(*answer);
                 }
                 Class::Act(_) | Class::OffTopic | Class::Absent | Class::Answer(_) => None,
             };
-            // A follow-up explains its words, or the message has another topic.
+            // If the message may be off topic, a follow-up must explain its words.
             let is_off_topic = ranked.first().is_some_and(|(class, _)| self.classes[*class] == Class::OffTopic);
             let has_topic = |frame: &Frame| is_off_topic && !self.is_explained(frame, annotated, clause);
             if let Some(frames) = frames.filter(|frames| !frames.iter().any(has_topic)) {
                 return Resolution::Frames(frames);
             }
-            // Classes without frames count only if they are the best.
+            // A class without frames is accepted only if it is the best.
             let is_best = *class == ranked[0].0 && !has_mentions;
             match &self.classes[*class] {
                 Class::Act(act) if is_best && is_explained() => {
@@ -402,7 +404,7 @@ impl IntentResolver {
                 _ => {}
             }
         }
-        match self.changed(annotated, clause, dialogue) {
+        match self.newest_changed_frame(annotated, clause, dialogue) {
             Some(frame) if self.is_explained(&frame, annotated, clause) => Resolution::Frames(vec![frame]),
             _ if !has_mentions && self.is_unfamiliar(annotated, clause) => Resolution::OffTopic,
             _ => Resolution::NotUnderstood,
@@ -417,8 +419,9 @@ impl IntentResolver {
         })
     }
 
-    /// Whether a clause is clearly a follow-up, such as "and back?", compared with the best score of the classes that apply.
-    fn lacks_reference(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, best: i64) -> bool {
+    /// Whether a clause is clearly a follow-up, such as "and back?". `best` is the best score of the classes that
+    /// apply.
+    fn is_follow_up_without_reference(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, best: i64) -> bool {
         let features = self.classifier.features(&annotated.tokens(clause));
         let scores = self.classifier.scores(&features);
         let is_follow_up = |class: usize| {
@@ -438,7 +441,7 @@ impl IntentResolver {
             && second * 100 <= best * (100 - OFF_TOPIC_LEAD_PERCENT)
     }
 
-    /// Whether a complete intent scores almost as high as the best class, and explains most words.
+    /// Whether an intent whose slots are complete scores almost as high as the best class and explains most words.
     fn is_nearly_an_intent(
         &self,
         annotated: &AnnotatedUtterance,
@@ -455,20 +458,20 @@ impl IntentResolver {
         .any(|frame| frame.open.is_empty() && self.is_explained(&frame, annotated, clause))
     }
 
-    /// Whether a clause is rather a question with slots than one of a class without: it mentions two entities that slots require,
-    /// and has no word of the class.
-    fn may_be_a_question(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, class: usize) -> bool {
-        self.main_mentions(annotated, clause) >= 2 && !self.has_word_of(annotated, clause, class)
+    /// Whether a clause is likely to be a question with slots although the best class has none: it mentions two
+    /// entities that slots require, and contains no word of the class.
+    fn may_be_question_with_slots(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, class: usize) -> bool {
+        self.count_required_mentions(annotated, clause) >= 2 && !self.has_word_of(annotated, clause, class)
     }
 
     /// Returns the number of mentions of kinds that slots require.
-    fn main_mentions(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> usize {
+    fn count_required_mentions(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> usize {
         let slots = || self.intents.iter().flat_map(|intent| &intent.slots).filter(|slot| slot.is_required);
         let is_main = |found: &&KindMention| slots().any(|slot| slot.kind == found.kind && !slot.is_text);
         annotated.within(clause).filter(is_main).count()
     }
 
-    /// Returns the classes that apply in this state with their scores, best first.
+    /// Returns the classes that apply in this state of the dialogue with their scores, best first.
     fn rank(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> Vec<Ranked> {
         let features = self.classifier.features(&annotated.tokens(clause));
         let applies = |class: &Class| match class {
@@ -498,8 +501,8 @@ impl IntentResolver {
         ranked
     }
 
-    /// Whether a clause starts with words that a slot takes text after, such as "remember that my": what follows can be
-    /// anything, so it says little about the intent.
+    /// Whether a clause starts with the cue of a text slot, such as "remember that my". The text after it is arbitrary
+    /// and indicates no intent.
     fn starts_with_text_cue(&self, intent: usize, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
         let cues = self.intents[intent].slots.iter().filter(|slot| slot.is_text).flat_map(|slot| &slot.cues);
         cues.map(|cue| cue.split(' ').collect::<Vec<_>>()).any(|words| {
@@ -509,7 +512,7 @@ impl IntentResolver {
         })
     }
 
-    /// Whether a clause refers to one of several: "the one on Lexington".
+    /// Whether a clause refers to one of several choices: "the one on Lexington".
     fn refers_to_one(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
         let word = |at: usize| annotated.utterance.word(at);
         clause
@@ -517,7 +520,7 @@ impl IntentResolver {
             .any(|at| matches!(word(at), "one" | "uno" | "el" | "la" | "station" | "stop") && at > clause.start)
     }
 
-    /// Whether a clause has words of an intent, other than the one that the model asked about.
+    /// Whether a clause expresses another intent than the one that the model asked about.
     fn expresses_new_intent(
         &self,
         annotated: &AnnotatedUtterance,
@@ -541,15 +544,16 @@ impl IntentResolver {
         words.into_iter().any(|at| self.classifier.is_attested(annotated.utterance.word(at), class))
     }
 
-    /// Interprets a clause that consists of mentions: as a change of the last frame, or as an intent that they suffice for.
-    fn elliptic(
+    /// Interprets a clause that consists of mentions: as a change of the last frame, or as an intent whose slots they
+    /// fill completely.
+    fn frame_of_mentions(
         &self,
         annotated: &AnnotatedUtterance,
         clause: &Range<usize>,
         ranked: &[Ranked],
         dialogue: &DialogueState,
     ) -> Option<Frame> {
-        let changed = self.changed(annotated, clause, dialogue).filter(|frame| frame.unused.is_empty());
+        let changed = self.newest_changed_frame(annotated, clause, dialogue).filter(|frame| frame.unused.is_empty());
         let best = ranked.iter().find_map(|(class, score)| match self.classes[*class] {
             Class::Intent(intent) if *score >= MIN_SCORE => Some((*class, intent, *score)),
             _ => None,
@@ -560,7 +564,7 @@ impl IntentResolver {
         let is_continuation = self.starts_as_continuation(&annotated.utterance, clause);
         let change = ranked.iter().find(|(class, _)| self.classes[*class] == Class::Act(Act::Change));
         let is_change = || change.is_some_and(|(_, change)| *change * 100 >= score * MIN_CHANGE_PERCENT);
-        // "Is 28 St accessible" asks something of its own, although it could also change the last question.
+        // "Is 28 St accessible" is a new question, although it could also change the last one.
         let asks = || matches!(annotated.utterance.word(clause.start), "is" | "are" | "does");
         if is_complete && asks() {
             return Some(fresh);
@@ -595,8 +599,8 @@ impl IntentResolver {
         frame
     }
 
-    /// Returns the best follow-up that a clause can be instead of an incomplete question.
-    fn follow_up(
+    /// Returns the best interpretation of a clause as a follow-up instead of an incomplete question.
+    fn follow_up_frame(
         &self,
         incomplete: &Frame,
         annotated: &AnnotatedUtterance,
@@ -632,7 +636,7 @@ impl IntentResolver {
             let intent =
                 self.intents.iter().position(|intent| intent.answers_aspects.iter().any(|known| known == name))?;
             let mut frame = self.new_frame(intent, class, annotated, clause, dialogue);
-            // Words that ask for the aspect are no condition: "accessible" is what the question is about.
+            // Words that ask for the aspect, such as "accessible", are not a condition.
             frame.unused.clear();
             return Some(frame);
         };
@@ -646,8 +650,8 @@ impl IntentResolver {
         self.intents[intent].aspects.iter().position(|aspect| aspect.name == name)
     }
 
-    /// Returns the frame of the intent that "yes" expresses.
-    fn confirmed(
+    /// Returns the frame of the intent that "yes" confirms.
+    fn confirmed_frame(
         &self,
         clause: &Range<usize>,
         annotated: &AnnotatedUtterance,
@@ -660,8 +664,8 @@ impl IntentResolver {
         Some(filler.finish(intent, clause, dialogue))
     }
 
-    /// Replaces the value of an ambiguous name by the next of its meanings.
-    fn alternative(&self, dialogue: &DialogueState) -> Option<Frame> {
+    /// Replaces the value of an ambiguous name with the next of its meanings.
+    fn alternative_frame(&self, dialogue: &DialogueState) -> Option<Frame> {
         let last = dialogue.frames.last()?;
         let (name, choices) = last.alternatives.last()?;
         let current = last.slots.get(name)?;
@@ -671,8 +675,8 @@ impl IntentResolver {
         Some(frame)
     }
 
-    /// Replaces the value of an ambiguous name by the meaning that the words of a clause select: "the one on Lexington".
-    fn selected(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Option<Frame> {
+    /// Replaces the value of an ambiguous name with the meaning that the message selects: "the one on Lexington".
+    fn selected_frame(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Option<Frame> {
         let last = dialogue.frames.last()?;
         let (name, choices) = last.alternatives.last()?;
         let choice = self.select_choice(annotated, choices)?;
@@ -681,23 +685,24 @@ impl IntentResolver {
         Some(frame)
     }
 
-    fn repeated(&self, dialogue: &DialogueState) -> Option<Vec<Frame>> {
+    fn repeated_frames(&self, dialogue: &DialogueState) -> Option<Vec<Frame>> {
         (!dialogue.frames.is_empty()).then(|| dialogue.frames.iter().map(Frame::repeated).collect())
     }
 
-    fn reversed(
+    fn reversed_frame(
         &self,
         annotated: &AnnotatedUtterance,
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Option<Frame> {
-        let turned = |frame: &Frame| self.turned(frame).or_else(|| self.turned(&self.continued(frame)?));
+        let turned =
+            |frame: &Frame| self.opposite_frame(frame).or_else(|| self.opposite_frame(&self.continued(frame)?));
         let turned = dialogue.recent_frames().find_map(turned)?;
         Some(self.changed_frame(&turned, annotated, clause, dialogue).unwrap_or(turned))
     }
 
-    /// Returns a frame in the opposite direction; `None` if it has none.
-    fn turned(&self, last: &Frame) -> Option<Frame> {
+    /// Returns a frame in the opposite direction; `None` if the frame has no direction.
+    fn opposite_frame(&self, last: &Frame) -> Option<Frame> {
         let mut turned = last.repeated();
         let mut has_turned = false;
         for (one, other) in &self.intents[last.intent].swaps {
@@ -717,7 +722,7 @@ impl IntentResolver {
     }
 
     /// Applies the mentions of a clause to the newest frame that has slots for them.
-    fn changed(
+    fn newest_changed_frame(
         &self,
         annotated: &AnnotatedUtterance,
         clause: &Range<usize>,
@@ -782,7 +787,7 @@ impl IntentResolver {
         Some(frame)
     }
 
-    /// Returns the positions of content words: neither part of a mention nor function words nor cues.
+    /// Returns the positions of content words. Mentions, function words, cues and continuations are not content words.
     fn content_words(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> Vec<usize> {
         let is_continuation = |word: &str| {
             let mut all = self.phrases.iter().flat_map(|phrases| &phrases.continuations);
@@ -806,7 +811,7 @@ impl IntentResolver {
         clause.clone().any(|at| !is_mentioned(at) && !is_connecting(at))
     }
 
-    /// Returns the content words that occur in no example of these classes, and that no slot took as they are.
+    /// Returns the content words that occur in no example of these classes and that no text slot took.
     fn unexplained(
         &self,
         annotated: &AnnotatedUtterance,
@@ -840,7 +845,7 @@ impl IntentResolver {
         !words.is_empty() && known * 2 < words.len()
     }
 
-    /// Splits a message at sentence ends and conjunctions where both sides are questions of their own.
+    /// Splits a message at the ends of sentences and at conjunctions if both sides are separate questions.
     fn clauses(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Vec<Range<usize>> {
         let mut rest = 0..annotated.utterance.words().len();
         let mut clauses = Vec::new();
@@ -851,7 +856,7 @@ impl IntentResolver {
             let (left, right) = (rest.start..end, start..rest.end);
             let parts = [&left, &right].map(|clause| self.score_as_question(annotated, clause, dialogue));
             let whole = self.best_score(annotated, &rest);
-            // One question that leaves parts of the message unexplained is more likely to be two.
+            // If one question leaves mentions unused, the message is more likely to contain two questions.
             let least = || {
                 if self.leaves_mentions(annotated, &rest, dialogue) {
                     MIN_PERCENT_IF_UNUSED
@@ -885,7 +890,7 @@ impl IntentResolver {
         self.classifier.scores(&features).first().map_or(0, |best| best.score)
     }
 
-    /// Returns the score of a clause if it is a question of its own.
+    /// Returns the score of a clause if it is a separate question.
     fn score_as_question(
         &self,
         annotated: &AnnotatedUtterance,
@@ -897,7 +902,7 @@ impl IntentResolver {
         let is_intent = match &self.classes[best.class] {
             Class::Intent(intent) => {
                 let intent = &self.intents[*intent];
-                // Words that a slot takes as they are contain what they want.
+                // A text slot may contain sentences and conjunctions.
                 !intent.slots.iter().any(|slot| slot.is_text)
             }
             Class::Aspect(_) => true,
@@ -910,7 +915,7 @@ impl IntentResolver {
         is_question.then_some(best.score)
     }
 
-    /// Interprets the message as the answer to an open question of the model.
+    /// Interprets a message as the answer to an open question of the model.
     fn answer_open_slot(
         &self,
         annotated: &AnnotatedUtterance,

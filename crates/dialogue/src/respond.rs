@@ -52,8 +52,8 @@ impl OfflineModel {
         answer(parts, Finish::ToolCalls)
     }
 
-    /// Determines the next step of each frame. Calls of a round are made together for all frames, so results are assigned
-    /// to frames by their order.
+    /// Determines the next step of each frame. The calls of a round are made at the same time for all frames, so
+    /// results are assigned to frames by their order.
     fn next_steps<'a>(
         &self,
         frames: &'a [Frame],
@@ -69,13 +69,13 @@ impl OfflineModel {
             let mut has_calls = false;
             for progress in &mut all_progress {
                 let intent = &self.resolver.intents[progress.frame.intent];
-                has_calls |= progress.play(intent, round, request, exchanges_left);
+                has_calls |= progress.advance(intent, round, request, exchanges_left);
             }
             if has_calls {
                 break;
             }
         }
-        all_progress.into_iter().map(|progress| self.next(progress, phrases)).collect()
+        all_progress.into_iter().map(|progress| self.next_step(progress, phrases)).collect()
     }
 
     /// Returns the phrases in the language of the conversation.
@@ -85,7 +85,7 @@ impl OfflineModel {
         all.iter().find(|phrases| phrases.language == language).unwrap_or(&all[0])
     }
 
-    fn next(&self, progress: FrameProgress<'_>, phrases: &Phrases) -> NextStep {
+    fn next_step(&self, progress: FrameProgress<'_>, phrases: &Phrases) -> NextStep {
         let intent = &self.resolver.intents[progress.frame.intent];
         if let Some(open) = progress.frame.open.first() {
             return NextStep::Say(self.ask(intent, open, phrases));
@@ -127,7 +127,7 @@ impl OfflineModel {
         }
     }
 
-    /// The model's description of itself; one line once the conversation contains it.
+    /// Returns the model's description of itself, shortened to one line if the conversation already contains it.
     fn describe(&self, turn: &Turn<'_>) -> String {
         let phrases = self.phrases_for(turn);
         let description = self.phrase(&phrases.self_description);
@@ -151,7 +151,7 @@ impl OfflineModel {
             Some((last, before)) if !before.is_empty() => format!("{}{}{last}", before.join(", "), phrases.or),
             _ => labels.join(", "),
         };
-        // Choices from the dialogue were not mentioned in this message.
+        // The message does not mention the name if the choices are from the dialogue.
         let name = if open.ambiguous_text.is_empty() { &slot.kind } else { &open.ambiguous_text };
         fill(&phrases.ambiguous, &[("name", name), ("choices", &choices)])
     }
@@ -191,8 +191,8 @@ impl<'a> FrameProgress<'a> {
         Self { frame, outcome, calls: Vec::new(), disabled: None }
     }
 
-    /// Consumes the existing exchanges of a round. Returns whether calls have to be made.
-    fn play(
+    /// Consumes the existing exchanges of a round. Returns whether further calls must be made.
+    fn advance(
         &mut self,
         intent: &Intent,
         round: usize,
@@ -217,7 +217,7 @@ impl<'a> FrameProgress<'a> {
     }
 }
 
-/// Names the parts of the message that the answer does not take into account.
+/// Appends a note with the parts of the message that the answer does not take into account.
 fn with_notes(text: String, frame: &Frame, phrases: &Phrases) -> String {
     let parts: Vec<String> = frame.unused.iter().chain(&frame.unexplained).map(|words| format!("“{words}”")).collect();
     if parts.is_empty() {

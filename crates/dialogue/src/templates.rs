@@ -6,11 +6,11 @@
 //! (how do i|how can i|) get from {station} to {station}
 //! ```
 //!
-//! `(a|b|)` stands for each of its alternatives, which may be empty; `{kind}` for a mention of a kind.
+//! A line with `(a|b|)` is expanded to each alternative, which may be empty. `{kind}` stands for a mention of a kind.
 
 /// The maximum depth of groups within groups.
 const MAX_DEPTH: i32 = 4;
-/// The maximum number of messages that a line stands for; of more, every n-th is kept.
+/// The maximum number of messages that a line is expanded to. If there are more, every n-th is kept.
 const MAX_EXPANSIONS: usize = 64;
 
 /// A section of a phrase file.
@@ -32,7 +32,7 @@ pub enum PhraseError {
         /// The line, from 1.
         line: usize,
     },
-    /// A line has an alternative that is not closed.
+    /// A line has unbalanced parentheses or braces.
     #[error("line {line}: unbalanced parentheses or braces")]
     Unbalanced {
         /// The line, from 1.
@@ -84,7 +84,7 @@ fn is_balanced(line: &str) -> bool {
     depth == 0 && line.matches('{').count() == line.matches('}').count()
 }
 
-/// Returns the messages that a line stands for.
+/// Returns the messages that a line is expanded to.
 #[must_use]
 pub fn expand(line: &str) -> Vec<String> {
     let messages = expand_part(line).into_iter();
@@ -100,7 +100,8 @@ fn expand_part(line: &str) -> Vec<String> {
         for message in &messages {
             longer.extend(alternatives.iter().map(|alternative| format!("{message}{before}{alternative}")));
         }
-        // Of too many, keep some of each combination: a step that shares no factor with the sizes of groups does.
+        // If there are too many, keeps some of each combination: the step has no common factor with the sizes of
+        // groups.
         let mut step = longer.len().div_ceil(MAX_EXPANSIONS);
         while step > 1 && [2, 3, 5].iter().any(|factor| step % factor == 0) {
             step += 1;

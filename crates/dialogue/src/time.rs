@@ -25,7 +25,7 @@ pub struct TimeMention {
 /// A time as it was written. [`TimeExpression::span`] and [`TimeExpression::instant`] apply it to a current time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeExpression {
-    /// How it limits what it refers to.
+    /// The relation to the time, such as "before".
     pub relation: Relation,
     /// The day, or a longer period.
     pub period: Option<Period>,
@@ -60,7 +60,7 @@ pub enum Period {
     Day(i32),
     /// A day of the week.
     Weekday(Weekday, Which),
-    /// A date. Without a year, the one that is nearest in the direction that the context implies.
+    /// A date. Without a year, the nearest such date in the direction that the context implies.
     Date {
         /// The year.
         year: Option<i16>,
@@ -78,13 +78,13 @@ pub enum Period {
     },
     /// A year.
     Year(i16),
-    /// Weeks from this one, Monday to Sunday.
+    /// Weeks from the current one, Monday to Sunday.
     Week(i32),
-    /// Weekends from the coming or present one.
+    /// Weekends from the current or coming one.
     Weekend(i32),
-    /// Months from this one.
+    /// Months from the current one.
     Months(i32),
-    /// Years from this one.
+    /// Years from the current one.
     Years(i32),
     /// The days of the week from Monday to Friday.
     Workdays,
@@ -94,25 +94,25 @@ pub enum Period {
     Minutes(i32),
 }
 
-/// Which of the days with one name.
+/// Which of the days of the week with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The nearest in the direction that the context implies.
+    /// The nearest day in the direction that the context implies.
     Nearest,
     /// "last Monday".
     Last,
-    /// "next Monday": that of the next week.
+    /// "next Monday": the first Monday after today.
     Next,
 }
 
 /// A time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// The hour, 0 to 23; 1 to 12 if `half` is unknown.
+    /// The hour, 0 to 23. 1 to 12 if `is_exact` is false.
     pub hour: i8,
     /// The minute.
     pub minute: i8,
-    /// Whether the hour is exact, rather than possibly meant in the other half of the day ("at 8").
+    /// Whether the half of the day is known. In "at 8" it is unknown: 8:00 or 20:00.
     pub is_exact: bool,
 }
 
@@ -138,7 +138,7 @@ pub enum Direction {
     Past,
 }
 
-/// Finds expressions of time, as values of slots: the words as written, which [`find_times`] reads again.
+/// Finds expressions of time. The values of slots are the words as written, which [`find_times`] can parse.
 #[derive(Clone, Debug)]
 pub struct Times {
     relations: Vec<Relation>,

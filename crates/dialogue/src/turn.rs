@@ -6,7 +6,7 @@ use threadkeep_core::{ChatMessage, ChatRequest, Role, ToolCall, ToolResult, Valu
 use crate::phrases::Phrases;
 use crate::utterance::folded_words;
 
-/// The number of messages that are searched for the language to answer in.
+/// The maximum number of messages from which the language of the answer is detected.
 const MAX_LANGUAGE_MESSAGES: usize = 5;
 
 /// A view of a request: its last question, the messages before it, and the tool calls since.
@@ -30,8 +30,8 @@ impl<'a> Turn<'a> {
         self.question.map(|at| self.request.messages[at].plain_text()).unwrap_or_default()
     }
 
-    /// Returns the language of the question, or of the last of the user's messages that shows one: by its function words, or by the
-    /// markers of the phrases. The default is the language of the first phrases.
+    /// Returns the language of the question, or of the user's newest message whose language is detected by its function
+    /// words or by the markers of the phrases. The default is the language of the first phrases.
     #[must_use]
     pub fn language(&self, all: &[Phrases]) -> Language {
         let earlier = self.earlier().iter().rev().filter(|message| message.role == Role::User);
@@ -88,8 +88,8 @@ impl<'a> Turn<'a> {
         seq.unwrap_or(index as u64)
     }
 
-    /// Returns a generator of ids for new calls of this turn, unique within the thread: the prefix, a number of the turn, and a
-    /// counter.
+    /// Returns a generator of ids for new calls of this turn, unique within the thread: the prefix, the number of the
+    /// turn, and a counter.
     pub fn call_ids(&self, prefix: &'static str) -> impl FnMut() -> String + use<> {
         let number = self.number();
         let mut count = self.since().iter().flat_map(ChatMessage::tool_calls).count();
@@ -110,7 +110,7 @@ pub struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Returns the result: parsed if it is JSON, else as a JSON string; null without a result.
+    /// Returns the result: parsed if it is JSON, otherwise as a JSON string; null without a result.
     #[must_use]
     pub fn value(&self) -> Value {
         let Some(result) = self.result else { return Value::Null };

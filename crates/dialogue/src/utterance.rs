@@ -20,7 +20,7 @@ pub struct Word {
     pub folded: String,
     /// The byte range in the text.
     pub place: Range<usize>,
-    /// Whether a sentence may end after it.
+    /// Whether a sentence may end after the word.
     pub(crate) ends_sentence: bool,
 }
 
@@ -92,9 +92,9 @@ fn words_of(text: &str) -> Vec<Word> {
     words
 }
 
-/// What "w/" stands for.
+/// The meaning of "w/".
 const WITH: &str = "with";
-/// Abbreviations of chats, and what they stand for.
+/// Abbreviations that are common in chats, and their meanings.
 const ABBREVIATIONS: [(&str, &str); 39] = [
     ("thx", "thanks"),
     ("thnx", "thanks"),
@@ -155,7 +155,7 @@ fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
     let is_with = folded == "w"
         && text[place.end..].starts_with('/')
         && !text[place.end + 1..].starts_with(|next: char| next.is_ascii_uppercase());
-    // "n how many stops": a line is a capital, or has a word before it.
+    // In "n how many stops", "n" means "and". The line N is written as a capital or after a word.
     let is_and = words.is_empty()
         && &text[place.clone()] == "n"
         && !text[place.end..].trim_start().starts_with(['t', 'T', 'l', 'L']);

@@ -209,7 +209,7 @@ async fn a_question_becomes_a_call_and_its_result_an_answer() {
     assert_eq!(calls, [r#"get_crossing {"from":"p4","to":"p3"}"#]);
     assert_eq!(
         words, r#"get_crossing {"from":"p4","to":"p3"}"#,
-        "without its own answer, the intent returns the tool's result"
+        "an intent without a declared answer returns the tool's result"
     );
 }
 
@@ -278,7 +278,7 @@ async fn ambiguous_words_are_resolved_by_context() {
     assert_eq!(calls, [r#"get_crossing {"from":"p3","to":"p4"}"#], "origin and destination differ");
 }
 
-/// A model with an intent that matches a bare name, and one whose second call always follows the first.
+/// Returns a model with an intent that matches a bare name, and an intent whose second call always follows the first.
 fn with_bare_names() -> OfflineModel {
     OfflineModel::builder("x")
         .kind("pier", Names::words(["Fort", "Mill Island"]))

@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Batch, Expected, IdempotencyKey, MessageId, PutRecord, RecordCondition, RecordName, RecordState, Replacement,
-    Result as StoreResult, Scope, ThreadId, ThreadPatch, Timestamp, Urgency,
+    Result as StoreResult, Scope, SyncPolicy, ThreadId, ThreadPatch, Timestamp,
 };
 
 use crate::fingerprint::{FOR_GENERATED_KEYS, Request};
@@ -113,10 +113,10 @@ impl BatchBuilder {
         self
     }
 
-    /// Allows the store to sync the batch to disk together with a later commit ([`Urgency::Deferred`]).
+    /// Allows the store to sync the batch to disk together with a later commit ([`SyncPolicy::Deferred`]).
     #[must_use]
     pub fn deferred(mut self) -> Self {
-        self.batch.urgency = Urgency::Deferred;
+        self.batch.sync_policy = SyncPolicy::Deferred;
         self
     }
 

@@ -158,7 +158,7 @@ macro_rules! __with_all_cases {
                 derived_records_are_dumped_with_their_thread,
                 one_concurrent_derived_write_wins,
                 an_erasure_removes_text_derived_concurrently,
-                text_removed_from_a_derived_record_is_gone,
+                rewriting_a_derived_record_removes_previous_text_from_files,
             }
             expiry {
                 an_expired_thread_is_invisible,
@@ -222,9 +222,9 @@ macro_rules! __with_all_cases {
                 the_nearest_vectors_are_found,
                 entries_have_limits,
                 entries_survive_a_repair,
-                removed_text_is_gone,
+                removing_an_entry_removes_its_text_from_files,
                 remove_collections_affects_only_its_scope,
-                remove_collections_removes_all_text,
+                remove_collections_removes_all_text_from_files,
                 removals_run_concurrently_with_upserts,
             }
             content {
@@ -279,13 +279,13 @@ macro_rules! __with_all_cases {
                 wake_ups_end_when_the_store_closes,
             }
             erasure {
-                erased_text_is_gone,
-                replaced_text_is_gone,
-                trimmed_text_is_gone,
-                a_deleted_threads_text_is_gone,
-                an_expired_threads_text_is_gone,
-                previous_titles_are_gone,
-                previous_record_values_are_gone,
+                erasing_removes_text_from_files,
+                replacing_removes_previous_text_from_files,
+                trimming_removes_text_from_files,
+                deleting_a_thread_removes_its_text_from_files,
+                expiry_of_a_thread_removes_its_text_from_files,
+                changing_a_title_removes_the_previous_one_from_files,
+                writing_a_record_removes_the_previous_value_from_files,
             }
             maintenance {
                 a_sweep_reports_what_it_removed,

@@ -9,7 +9,7 @@ use threadkeep_core::{
     ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, WriteOutcome,
 };
 
-/// How often a call is attempted. With `FaultyStore`, about every third call fails at most.
+/// The maximum number of attempts of a call. With `FaultyStore`, at most about one call in three fails.
 const ATTEMPTS: usize = 60;
 
 #[derive(Clone, Debug)]
@@ -273,7 +273,7 @@ impl Client {
         with_retries(|| self.backend.search.catch_up(limit)).await
     }
 
-    /// Indexes everything up to the end of the change log.
+    /// Completes the search index, up to the end of the change log.
     pub(crate) async fn catch_up_fully(&self) {
         while !self.catch_up(1000).await.expect("the index catches up").done {}
     }

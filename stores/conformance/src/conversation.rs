@@ -6,7 +6,7 @@ use threadkeep_core::{
 use crate::client::Client;
 use crate::fixtures::{appending, thread_id, user_message};
 
-/// A thread as accessed in one scope.
+/// A thread, and the scope in which a case accesses it.
 #[derive(Clone)]
 pub(crate) struct Conversation {
     pub(crate) client: Client,
@@ -27,7 +27,7 @@ impl Conversation {
         Self { client: client.clone(), scope: scope.clone(), id: opened.thread.id }
     }
 
-    /// The same thread, accessed in another scope.
+    /// Returns the same thread, accessed in another scope.
     pub(crate) fn in_scope(&self, scope: &Scope) -> Self {
         Self { scope: scope.clone(), ..self.clone() }
     }
@@ -87,22 +87,22 @@ impl Conversation {
         answer.expect("reading works")
     }
 
-    /// Dumps the thread in chunks of a size.
-    pub(crate) async fn dump(&self, chunk: usize) -> Vec<Dump> {
-        dump(&self.client, self, chunk).await
+    /// Dumps the thread in chunks of at most `chunk_size` entries.
+    pub(crate) async fn dump(&self, chunk_size: usize) -> Vec<Dump> {
+        dump(&self.client, self, chunk_size).await
     }
 
-    /// The entries of the complete dump.
+    /// Returns the entries of a complete dump.
     pub(crate) async fn entries(&self) -> Vec<DumpEntry> {
         self.dump(limits::PAGE).await.into_iter().flat_map(|chunk| chunk.entries).collect()
     }
 }
 
-async fn dump(client: &Client, conversation: &Conversation, chunk: usize) -> Vec<Dump> {
+async fn dump(client: &Client, conversation: &Conversation, chunk_size: usize) -> Vec<Dump> {
     let mut chunks: Vec<Dump> = Vec::new();
     loop {
         let after = chunks.last().and_then(|chunk| chunk.next);
-        let next = client.dump_thread(conversation.scope.tenant_id(), conversation.id, after, chunk).await;
+        let next = client.dump_thread(conversation.scope.tenant_id(), conversation.id, after, chunk_size).await;
         let next = next.expect("dumping works");
         assert!(next.next.is_none_or(|next| Some(next) > after), "chunks overlap");
         let is_last = next.next.is_none();
@@ -113,12 +113,12 @@ async fn dump(client: &Client, conversation: &Conversation, chunk: usize) -> Vec
     }
 }
 
-/// Queries the newest messages, ordered by time.
+/// Returns a query for the newest messages, ordered by time.
 pub(crate) fn newest_by_time(limit: usize) -> MessageQuery {
     MessageQuery { order: OrderBy::Time, ..MessageQuery::newest(limit) }
 }
 
-/// Queries the oldest messages.
+/// Returns a query for the oldest messages.
 pub(crate) fn oldest(limit: usize) -> MessageQuery {
     MessageQuery { take: RangeEnd::Oldest, ..MessageQuery::newest(limit) }
 }

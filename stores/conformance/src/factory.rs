@@ -9,8 +9,8 @@ pub trait Factory: Send + Sync {
     /// Creates an empty store that shares no data with other stores.
     async fn create(&self) -> Box<dyn Instance>;
 
-    /// The optional features of these stores.
-    fn abilities(&self) -> Abilities;
+    /// Returns the optional features of these stores.
+    fn capabilities(&self) -> Capabilities;
 }
 
 #[async_trait]
@@ -19,28 +19,28 @@ impl<F: Factory + ?Sized> Factory for &F {
         (**self).create().await
     }
 
-    fn abilities(&self) -> Abilities {
-        (**self).abilities()
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
     }
 }
 
 /// A store under test and its files or server. Dropping it may remove the data.
 #[async_trait]
 pub trait Instance: Send + Sync {
-    /// The open store.
+    /// Returns the open store.
     fn backend(&self) -> Backend;
 
     /// Closes the store and opens its data again. The suite drops all other handles first. Called only if
-    /// [`Abilities::durable`] is set.
+    /// [`Capabilities::durable`] is set.
     async fn reopen(self: Box<Self>) -> Box<dyn Instance>;
 
-    /// Lists all files that may contain data of this store. Empty for a store without files.
+    /// Returns all files that may contain data of this store; none for a store without files.
     fn files(&self) -> Vec<PathBuf>;
 }
 
 /// The optional features of a store. The methods of a feature that is not set must return `Unsupported`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abilities {
+pub struct Capabilities {
     /// The data outlives the process.
     pub durable: bool,
     /// `upsert` accepts named collections, and `search` searches them by words and by vectors.

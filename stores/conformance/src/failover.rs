@@ -1,6 +1,6 @@
 //! A store that loses its last commits in a failover, like a primary with asynchronous replication.
 //!
-//! A method with a default body would not fail over, so the lint requires all methods.
+//! The lint requires an implementation of every method, because a default body would not fail over.
 #![deny(clippy::missing_trait_methods)]
 
 mod store;
@@ -31,7 +31,8 @@ impl FailoverStore {
         Arc::new(Self { primary, replica, has_failed_over: AtomicBool::new(false), wake_ups })
     }
 
-    /// The backend for clients. Maintenance and search always use the primary: only the store itself fails over.
+    /// Returns the backend for clients. Maintenance and search always use the primary: only the store itself fails
+    /// over.
     #[must_use]
     pub fn backend(self: &Arc<Self>) -> Backend {
         Backend { store: Arc::<Self>::clone(self), ..self.primary.clone() }

@@ -1,6 +1,6 @@
 //! A store that injects the faults that the contract allows.
 //!
-//! A method with a default body would have no faults, so the lint requires all methods.
+//! The lint requires an implementation of every method, because a default body would inject no faults.
 #![deny(clippy::missing_trait_methods)]
 
 mod maintenance;
@@ -18,9 +18,10 @@ use self::split_mix::SplitMix64;
 
 /// A wrapper of a store that injects every fault that the contract allows, at random from a seed.
 ///
-/// It loses responses to commits, before and after the commit is applied; rejects calls as temporarily unavailable; excludes the
-/// newest messages from searches and reports them as not indexed; and drops and duplicates wake-ups. It never breaks the
-/// contract: a caller that retries retryable calls gets the same results as from the wrapped store.
+/// The wrapper loses responses to commits, before and after the commit is applied; rejects calls as temporarily
+/// unavailable; excludes the newest messages from searches and reports them as not indexed; and drops and duplicates
+/// wake-ups. It never breaks the contract: a caller that retries calls after retryable errors gets the same results as
+/// from the wrapped store.
 pub struct FaultyStore {
     inner: Backend,
     random: Arc<Mutex<SplitMix64>>,
@@ -34,18 +35,18 @@ impl FaultyStore {
         Backend { store: faulty.clone(), maintenance: faulty.clone(), search: faulty }
     }
 
-    /// A random number below `bound`.
+    /// Returns a random number below `bound`.
     fn random_below(&self, bound: u64) -> u64 {
         self.random.lock().expect("no code panics while it holds the lock").below(bound)
     }
 
-    /// Fails one call in six, before the call is executed.
+    /// Returns an error for one call in six, before the call is executed.
     fn maybe_fail(&self) -> Result<()> {
         maybe_fail(&self.random)
     }
 }
 
-/// Fails one call in six.
+/// Returns an error for one call in six.
 fn maybe_fail(random: &Mutex<SplitMix64>) -> Result<()> {
     let fails = random.lock().expect("no code panics while it holds the lock").below(6) == 0;
     if fails { Err(StoreError::unavailable(Reason::Busy)) } else { Ok(()) }
@@ -57,7 +58,7 @@ impl fmt::Debug for FaultyStore {
     }
 }
 
-/// The error of a call whose response was lost.
+/// Returns the error of a call whose response was lost.
 fn lost_response() -> StoreError {
     StoreError::Unavailable { reason: Reason::Disconnected, maybe_applied: true, source: None }
 }

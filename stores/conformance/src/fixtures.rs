@@ -7,37 +7,37 @@ use threadkeep_core::{
 };
 use uuid::Uuid;
 
-/// Longer than the idempotency window, in seconds.
+/// A time in seconds that is longer than the idempotency window.
 pub(crate) const EIGHT_DAYS: i64 = 8 * 24 * 60 * 60;
 
-/// The timestamp this many seconds after the start of a case.
+/// Returns the timestamp that is this many seconds after the start of a case.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000).expect("2026 is a valid year").plus_ms(seconds * 1000)
 }
 
 pub(crate) fn tenant(name: &str) -> TenantId {
-    TenantId::new(name).expect("a valid tenant id")
+    TenantId::new(name).expect("the tenant id is valid")
 }
 
 pub(crate) fn user_id(name: &str) -> UserId {
-    UserId::new(name).expect("a valid user id")
+    UserId::new(name).expect("the user id is valid")
 }
 
 pub(crate) fn user(tenant: &str, name: &str) -> Scope {
-    Scope::user(tenant, name).expect("valid ids")
+    Scope::user(tenant, name).expect("the ids are valid")
 }
 
-/// The scope of the tenant `acme`.
+/// Returns the scope of the tenant `acme`.
 pub(crate) fn acme() -> Scope {
     Scope::Tenant(tenant("acme"))
 }
 
-/// The scope of a user of `acme`.
+/// Returns the scope of a user of `acme`.
 pub(crate) fn ana() -> Scope {
     user("acme", "ana")
 }
 
-/// The scope of another user of `acme`.
+/// Returns the scope of another user of `acme`.
 pub(crate) fn ben() -> Scope {
     user("acme", "ben")
 }
@@ -51,43 +51,43 @@ pub(crate) fn message_id(number: u128) -> MessageId {
 }
 
 pub(crate) fn thread_key(key: &str) -> ThreadKey {
-    ThreadKey::new(key).expect("a valid key")
+    ThreadKey::new(key).expect("the key is valid")
 }
 
-/// A message of a user, created at second `number`.
+/// Returns a message of a user, created at second `number`.
 pub(crate) fn user_message(number: u128, text: &str) -> NewMessage {
     message_with(number, Content::text(Role::User, text))
 }
 
-/// A message with this content, created at second `number`.
+/// Returns a message with this content, created at second `number`.
 pub(crate) fn message_with(number: u128, content: Content) -> NewMessage {
-    let created_at = at(i64::try_from(number).expect("a small number"));
+    let created_at = at(i64::try_from(number).expect("the number is small"));
     NewMessage { id: message_id(number), external_id: None, created_at, content }
 }
 
-/// An empty batch. The fingerprint is computed from the key.
+/// Returns an empty batch. The fingerprint is computed from the key.
 pub(crate) fn batch(key: &str) -> Batch {
     Batch::new(IdempotencyKey::FromCaller(key.to_owned()), Fingerprint::of(key.as_bytes()))
 }
 
-/// A batch that appends messages. Its key contains the first and the last id and the number of messages.
+/// Returns a batch that appends messages. Its key contains the first id, the last id and the number of messages.
 pub(crate) fn appending(messages: Vec<NewMessage>) -> Batch {
     let ends = [messages.first(), messages.last()].map(|message| message.map(|message| message.id));
     let key = format!("append {ends:?} {}", messages.len());
     Batch { append: messages, ..batch(&key) }
 }
 
-/// The tag of the change that a batch makes.
+/// Returns the tag of the change that a batch makes.
 pub(crate) fn tag_of(batch: &Batch) -> Option<ChangeTag> {
     Some(ChangeTag::of(&batch.key))
 }
 
 pub(crate) fn app(name: &str) -> Namespace {
-    Namespace::app(name).expect("a valid namespace")
+    Namespace::app(name).expect("the namespace is valid")
 }
 
 pub(crate) fn system(name: &str) -> Namespace {
-    Namespace::system(name).expect("a valid namespace")
+    Namespace::system(name).expect("the namespace is valid")
 }
 
 pub(crate) fn record_name(namespace: Namespace, key: &str) -> RecordName {
@@ -95,20 +95,20 @@ pub(crate) fn record_name(namespace: Namespace, key: &str) -> RecordName {
 }
 
 pub(crate) fn json(text: &str) -> JsonText {
-    JsonText::new(text).expect("valid JSON")
+    JsonText::new(text).expect("the JSON is valid")
 }
 
 pub(crate) fn put(namespace: Namespace, key: &str, value: &str) -> PutRecord {
     PutRecord { name: record_name(namespace, key), value: json(value), expires_at: None }
 }
 
-/// A write of the derived record `k` of a thread.
+/// Returns a write of a thread's derived record `k`.
 pub(crate) fn derived_write(at_change: u64, expected: Option<u64>, value: &str) -> DerivedWrite {
     let (at_change, expected) = (at_change.into(), expected.map(TaggedNumber::from));
     DerivedWrite { key: "k".to_owned(), at_change, expected, value: json(value) }
 }
 
-/// An unconditional write of a record of a user or tenant in the namespace `app/notes`.
+/// Returns an unconditional write of a user's or tenant's record in the namespace `app/notes`.
 pub(crate) fn note_write(owner: RecordOwner, key: &str, value: &str) -> RecordWrite {
     RecordWrite {
         owner,
@@ -120,7 +120,7 @@ pub(crate) fn note_write(owner: RecordOwner, key: &str, value: &str) -> RecordWr
     }
 }
 
-/// The conflict that a call returned. Panics on any other result.
+/// Returns the conflict that a call returned. Panics on any other result.
 pub(crate) fn conflict_of<T: std::fmt::Debug>(answer: Result<T>) -> Conflict {
     match answer {
         Err(StoreError::Conflict(conflict)) => conflict,

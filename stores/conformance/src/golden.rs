@@ -65,7 +65,7 @@ fn exported(thread: Thread) -> ExportedThread {
     ExportedThread { id, owner, key, title, metadata, state, created_at, expires_at }
 }
 
-/// Writes the golden files of the current format to a folder. Use it only for a format that has none yet.
+/// Writes the golden files of the current format to a folder. Use it only for a format that has no golden files yet.
 ///
 /// # Errors
 /// If a file exists already or cannot be written.

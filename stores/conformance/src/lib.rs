@@ -1,9 +1,10 @@
 //! The conformance test suite that every store runs.
 //!
 //! A store's `tests/conformance.rs` implements [`Factory`] and [`Instance`], invokes [`conformance_tests!`] and calls
-//! [`property_test`]. The macro generates a test for every case in `cases.rs`; a store cannot select a subset. A store declares
-//! its optional features in [`Abilities`], and the cases check that everything else returns `Unsupported`. Each case runs twice:
-//! on the plain store, and on [`FaultyStore`], which loses responses, delays the search index, and drops or duplicates wake-ups.
+//! [`property_test`]. The macro generates a test for every case in `cases.rs`; a store cannot select a subset. A store
+//! declares its optional features in [`Capabilities`], and the cases check that the methods of all other features return
+//! `Unsupported`. Each case runs twice: on the plain store, and on [`FaultyStore`], which loses responses, delays the
+//! search index, and drops or duplicates wake-ups.
 //!
 //! The `tags` cases run on [`FailoverStore`], which loses acknowledged commits.
 //!
@@ -21,7 +22,7 @@ mod golden;
 mod property;
 mod run;
 
-pub use factory::{Abilities, Factory, Instance};
+pub use factory::{Capabilities, Factory, Instance};
 pub use failover::FailoverStore;
 pub use faulty::FaultyStore;
 pub use golden::write_golden;

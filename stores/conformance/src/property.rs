@@ -21,12 +21,13 @@ use crate::fixtures::at;
 use crate::run::new_seed;
 use crate::{Factory, FaultyStore};
 
-/// Executes random operations of two tenants with two users each, and compares every result with that of a simple model.
+/// Executes random operations of two tenants with two users each, and compares every result with the result of a simple
+/// model.
 ///
 /// Half of the sequences run on [`FaultyStore`]. Requires a multi-threaded runtime.
 ///
 /// # Panics
-/// If a result differs. The message contains the shortest failing sequence that was found, and the seed.
+/// If a result differs. The message contains the seed and the shortest failing sequence that was found.
 pub async fn property_test(factory: &dyn Factory, cases: u32) {
     let seed = new_seed();
     let config = Config {
@@ -129,7 +130,7 @@ impl Sequence {
         }
     }
 
-    /// Compares everything that is visible in any scope.
+    /// Compares all data that is visible in each scope.
     async fn compare_everything(&mut self) -> Result<(), String> {
         self.model.remove_expired(self.now);
         for scope in scopes() {
@@ -186,7 +187,7 @@ impl Sequence {
     }
 }
 
-/// The parts of an error that must be equal: its kind, and the actual state of a conflict.
+/// Returns the parts of an error that must be equal: its kind, and the actual state of a conflict.
 fn comparable(error: &StoreError) -> String {
     match error {
         // If several ids are in use, the store may report any of them.

@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use crate::cases::{CASES, Case};
 use crate::client::Client;
-use crate::{Abilities, Factory, FaultyStore, Instance};
+use crate::{Capabilities, Factory, FaultyStore, Instance};
 
-/// Longer than any case takes. A case that hangs fails instead of blocking the run.
+/// The maximum time of a case, with a margin. A case that hangs fails instead of blocking the run.
 const CASE_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Generates two tests for every case: `plain::THEME::CASE` runs on the plain store, `faulty::THEME::CASE` on [`FaultyStore`].
@@ -54,7 +54,7 @@ macro_rules! __tests {
 pub fn run_case<F: Factory>(name: &str, factory: impl Future<Output = Option<F>>, has_faults: bool) {
     let case = CASES.iter().find(|case| case.name == name).expect("the tests are generated from CASES");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("a runtime").block_on(async {
+    runtime.expect("the runtime starts").block_on(async {
         let Some(factory) = factory.await else { return };
         let env = TestEnv { factory: &factory, fault_seed: has_faults.then(new_seed) };
         if let Err(reason) = run(case, &env).await {
@@ -102,8 +102,8 @@ impl TestEnv<'_> {
         self.fault_seed
     }
 
-    pub(crate) fn abilities(&self) -> Abilities {
-        self.factory.abilities()
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.factory.capabilities()
     }
 
     pub(crate) fn has_faults(&self) -> bool {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use threadkeep_core::Backend;
-use threadkeep_store_conformance::{Abilities, Factory, Instance, conformance_tests, property_test};
+use threadkeep_store_conformance::{Capabilities, Factory, Instance, conformance_tests, property_test};
 use threadkeep_store_memory::MemoryStore;
 
 struct MemoryFactory;
@@ -15,8 +15,8 @@ impl Factory for MemoryFactory {
         Box::new(MemoryInstance(MemoryStore::open()))
     }
 
-    fn abilities(&self) -> Abilities {
-        Abilities { durable: false, named_collections: true, compaction: false }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durable: false, named_collections: true, compaction: false }
     }
 }
 

@@ -19,6 +19,6 @@ mod traces;
 
 pub use database::Database;
 pub use pooler::Pooler;
-pub use programs::is_left_out;
+pub use programs::is_skipped;
 pub use proxy::{Cut, Proxy};
 pub use server::Server;

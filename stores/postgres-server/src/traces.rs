@@ -1,4 +1,4 @@
-//! Finds where a database contains a text, for tests of erasure.
+//! Finds the places in which a database contains a text, for tests of erasure.
 
 use tokio_postgres::{Client, Error};
 

@@ -1,4 +1,4 @@
-//! A background task per store. While no commits arrive it catches up the search index and removes leftovers.
+//! Runs a background task for each store. While no commits arrive, the task indexes new messages and removes leftovers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use crate::{index, sweep};
 
 /// The time without commits of this instance after which the task starts.
 const IDLE_INTERVAL: Duration = Duration::from_millis(200);
-/// Messages indexed, or leftovers removed, between two checks for new commits.
+/// The number of messages indexed, or of leftovers removed, between two checks for new commits.
 const STEP: usize = 500;
 
 pub(crate) fn start(shared: &Arc<Shared>) {

@@ -1,7 +1,7 @@
 //! Reads changes with their messages for subscribers. Concurrent reads are combined into one call.
 //!
-//! A notification from another instance often names many threads, whose subscribers then all read. Individual round trips
-//! would cost more than the data that they return.
+//! A notification from another instance often names many threads, and the subscribers of all these threads then read at
+//! once. A round trip for each read would cost more than the data that it returns.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use crate::error;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, signed};
 
-/// The first column of a message.
+/// The index of the first column of a message.
 const MESSAGE: usize = 13;
 /// The maximum number of concurrent batches of an instance.
 const MAX_BATCHES: usize = 2;

@@ -1,8 +1,9 @@
-//! Lists the changes of one thread, from its change log, and the changed threads of a scope, by transaction.
+//! Lists the changes of one thread from its change log, and the changed threads of a scope in the order of
+//! transactions.
 //!
-//! Transactions become visible in a different order than they started, so a number assigned at the start cannot serve as a
-//! cursor. A cursor therefore contains PostgreSQL's snapshot: everything that is not visible in the snapshot comes after the
-//! cursor. No change is missed, however long its transaction took.
+//! Transactions become visible in a different order than they started, so a number assigned at the start cannot serve
+//! as a cursor. A cursor therefore contains a snapshot of PostgreSQL: all changes that are not visible in the snapshot
+//! come after the cursor. So a change is not missed, however long its transaction took.
 
 use threadkeep_core::{
     Change, ChangePage, ChangedThread, ChangedThreads, Effect, Kind, Scope, StoreError, TaggedNumber, ThreadId,
@@ -40,8 +41,8 @@ pub(crate) async fn list(
     change_page(&rows, 0, after)
 }
 
-/// Reads rows that each contain the thread's positions, the end of the removed part of its log, the tag of its change at
-/// `after`, and a change.
+/// Decodes a page of changes. Each row contains the thread's positions, the number of the last change that was removed
+/// from its log, the tag of its change at `after`, and one change.
 pub(crate) fn change_page(rows: &[Row], first_column: usize, after: TaggedNumber) -> Result<ChangePage> {
     let column = |number: usize| first_column + number;
     let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
@@ -67,7 +68,8 @@ fn change(row: &Row, first_column: usize) -> Result<Change> {
     Ok(Change { change: unsigned(row, column(0))?, tag, at, effects })
 }
 
-/// Selects the server's identity, this transaction's snapshot, the newest removed deletion, and the stamp offset.
+/// Selects the server's identity, this transaction's snapshot, the stamp of the newest deletion that a sweep removed,
+/// and the stamp offset.
 const CURRENT_SNAPSHOT: &str = "SELECT threadkeep.home(), pg_current_snapshot()::text, value, \
                        (SELECT value FROM threadkeep.marks WHERE name = 'stamp_offset') \
                        FROM threadkeep.marks WHERE name = 'forgotten_stamp'";
@@ -166,8 +168,8 @@ impl Cursor {
 /// The state at the time of a read.
 struct CurrentSnapshot {
     home: String,
-    /// `xmin:xmax:xip,…`: transactions below `xmin` are visible, those from `xmax` on are not; of those between, all are
-    /// visible except the `xip`.
+    /// `xmin:xmax:xip,…`: transactions below `xmin` are visible, those from `xmax` on are not; of those in between, all
+    /// are visible except the listed `xip`.
     snapshot: String,
     stamp_offset: i64,
 }

@@ -145,7 +145,7 @@ pub(crate) async fn remove_all(shared: &Shared, scope: &Scope) -> Result<u64> {
     Ok(removed)
 }
 
-// Locks the collection's row, for which its writers wait.
+// Locks the collection's row, so that writers wait.
 const REMOVE_ENTRIES: &str = "WITH part AS MATERIALIZED ( \
        SELECT c.no FROM threadkeep.collections c WHERE c.tenant = $1 AND c.owner = $2 \
        AND EXISTS (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = c.no) ORDER BY c.no LIMIT 1 FOR NO KEY UPDATE \
@@ -155,13 +155,13 @@ const REMOVE_ENTRIES: &str = "WITH part AS MATERIALIZED ( \
      ), counted AS ( \
        UPDATE threadkeep.collections c SET entry_count = c.entry_count - r.count FROM removed r WHERE c.no = r.no \
      ) SELECT count FROM removed";
-// A writer inserts the collection's row if it is missing and then reads it, which fails if the row is deleted in between. The
-// lock therefore waits for current writers and blocks new ones.
+// A writer inserts the collection's row if it is missing and then reads it, which fails if the row is deleted in
+// between. The lock therefore waits for current writers and blocks later ones.
 const LOCK_COLLECTIONS: &str = "LOCK TABLE threadkeep.collections IN EXCLUSIVE MODE";
 const REMOVE_EMPTY: &str = "DELETE FROM threadkeep.collections c WHERE c.tenant = $1 AND c.owner = $2 \
      AND NOT EXISTS (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = c.no)";
 
-/// Rebuilds what is derived from the entries: their terms and their count.
+/// Rebuilds the data that is derived from entries: their terms and counts.
 pub(crate) async fn rebuild(shared: &Shared) -> Result<()> {
     let mut after = (0, 0);
     while let Some(last) = rebuild_terms(shared, after).await? {
@@ -172,7 +172,7 @@ pub(crate) async fn rebuild(shared: &Shared) -> Result<()> {
     counting.await.map_err(PostgresError::into_write_error)
 }
 
-// Locks the collections' rows, for which writers wait.
+// Locks the collections' rows, so that writers wait.
 const RECOUNT: &str = "SELECT 1 FROM threadkeep.collections ORDER BY no FOR NO KEY UPDATE;
     DELETE FROM threadkeep.entry_terms t WHERE NOT EXISTS
       (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = t.collection_no AND e.no = t.no);
@@ -183,7 +183,8 @@ const RECOUNT: &str = "SELECT 1 FROM threadkeep.collections ORDER BY no FOR NO K
       LEFT JOIN threadkeep.entries e ON e.collection_no = c.no GROUP BY c.no) AS n
       WHERE n.no = c.no AND n.count <> c.entry_count";
 
-/// Rebuilds the terms of some entries after the given one. Returns the last of them, or `None` at the end.
+/// Rebuilds the terms of a step of entries after the given one. Returns the last entry of the step, or `None` if it was
+/// the last step.
 async fn rebuild_terms(shared: &Shared, after: (i64, i64)) -> Result<Option<(i64, i64)>> {
     let rebuilding = shared.transact(Caller::maintenance(), async |transaction| rebuild_step(transaction, after).await);
     rebuilding.await.map_err(PostgresError::into_write_error)

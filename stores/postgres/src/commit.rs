@@ -93,7 +93,8 @@ fn rejection(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Post
     })
 }
 
-/// Executes one call in its own transaction. `waits` says whether to wait if another transaction has locked the thread.
+/// Executes one call in a separate transaction. If another transaction has locked the thread, waits for it only if
+/// `waits` is true.
 pub(crate) async fn execute_alone(shared: &Shared, call: &CommitCall, waits: bool) -> Result<Row> {
     let rows = shared.write(SQL, &call.parameters(&waits, &call.is_deferred())).await?;
     rows.into_iter().next().ok_or_else(|| StoreError::corrupt("query result", "no row"))
@@ -101,7 +102,7 @@ pub(crate) async fn execute_alone(shared: &Shared, call: &CommitCall, waits: boo
 
 /// Executes several calls in one transaction, atomically.
 pub(crate) async fn execute_batch(shared: &Shared, calls: &[Arc<CommitCall>]) -> error::Result<Vec<Row>> {
-    // One urgent commit makes the whole transaction wait for the disk.
+    // One commit that is not deferred makes the whole transaction wait for the disk.
     let is_deferred = calls.iter().all(|call| call.is_deferred());
     let values: Vec<_> = calls.iter().map(|call| call.parameters(&false, &is_deferred)).collect();
     let values: Vec<&[Parameter<'_>]> = values.iter().map(Vec::as_slice).collect();

@@ -8,7 +8,7 @@ pub(crate) enum PostgresError {
     Store(StoreError),
     /// The server returned an error, or the connection was lost.
     Server(tokio_postgres::Error),
-    /// The same, before the statement was sent.
+    /// The server returned an error, or the connection was lost, before the statement was sent.
     BeforeSend(tokio_postgres::Error),
     /// No connection was available.
     Pool(PoolError),
@@ -60,8 +60,8 @@ impl From<PostgresError> for StoreError {
 }
 
 impl PostgresError {
-    /// Converts the failure of a write. Only an error returned by the server proves that the write was not applied; after a
-    /// lost connection, or if the server ended the session, it may have been.
+    /// Converts the failure of a write. Only an error returned by the server proves that the write was not applied.
+    /// After a lost connection, or if the server ended the session, the write may have been applied.
     pub(crate) fn into_write_error(self) -> StoreError {
         let is_unknown = match &self {
             Self::NoResponse => true,
@@ -116,7 +116,7 @@ fn translate(error: tokio_postgres::Error) -> StoreError {
         "25006" => Reason::ReadOnly,
         "XX001" | "XX002" => return StoreError::corrupt("database", db_error.message()),
         "42P01" | "42883" | "3F000" => {
-            let reason = "the database has no threadkeep schema, or one of another version";
+            let reason = "the database has no threadkeep schema, or the schema of another version";
             return StoreError::Incompatible(reason.to_owned());
         }
         "42501" => {

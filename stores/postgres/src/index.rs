@@ -1,8 +1,8 @@
-//! The search index, which follows the change log off the commit path, tracked by a watermark.
+//! The search index of messages. It follows the change log outside of commits; a watermark records how far it has come.
 //!
-//! A message's text is analysed here, by the same analysis as in every store, and its terms are stored verbatim in a
-//! `tsvector`. Messages are read and analysed without a lock; `threadkeep.index_messages` then writes the terms only if the
-//! thread has not changed in the meantime.
+//! This module analyses the text of messages, as every store does, and stores the terms verbatim in a `tsvector`.
+//! Messages are read and analysed without a lock; `threadkeep.index_messages` then writes the terms only if the thread
+//! has not changed in the meantime.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::row::{get, signed};
 const STEP: usize = 1_000;
 /// The maximum number of threads indexed in one transaction.
 const MAX_THREADS: i64 = 200;
-/// The lock that indexing holds; advisory locks are per database.
+/// The advisory lock of indexing. Advisory locks are per database.
 const LOCK: i64 = 0x7468_6b70_0001;
 /// The number of transactions after which the watermark is advanced even if there was nothing to index.
 const WATERMARK_LAG: i64 = 10_000;
@@ -29,11 +29,11 @@ const WATERMARK_LAG: i64 = 10_000;
 struct ThreadPortion {
     thread_no: i64,
     change: i64,
-    /// The last position indexed before.
+    /// The last position that is already indexed.
     indexed: i64,
     from: i64,
     through: i64,
-    /// Whether it reaches the end of the thread.
+    /// Whether the portion ends at the end of the thread.
     is_complete: bool,
 }
 
@@ -58,9 +58,9 @@ pub(crate) async fn catch_up(shared: &Shared, limit: usize) -> Result<CatchUp, S
 
 struct BatchOutcome {
     messages: u64,
-    /// Whether the next batch will differ, because a thread was indexed or has changed in the meantime.
+    /// Whether the next batch will differ from this one, because a thread was indexed or has changed in the meantime.
     has_progressed: bool,
-    /// Whether nothing is left to index.
+    /// Whether everything is indexed.
     is_complete: bool,
 }
 
@@ -77,7 +77,7 @@ async fn index_batch(shared: &Shared, limit: usize) -> Result<BatchOutcome> {
 /// The next portions to index, in the order of change.
 struct IndexBatch {
     portions: Vec<ThreadPortion>,
-    /// Whether no unindexed messages remain after it.
+    /// Whether no unindexed messages remain after this batch.
     is_complete: bool,
     watermark: i64,
     /// The stamp below which all changes were visible.
@@ -101,24 +101,24 @@ async fn read_batch(shared: &Shared, caller: &Caller, limit: usize) -> Result<In
         present: get(marks, 0)?,
         watermark: get(marks, 1)?,
     };
-    let mut left = signed(limit as u64);
+    let mut remaining = signed(limit as u64);
     for row in &answers[1] {
-        if left == 0 {
+        if remaining == 0 {
             batch.is_complete = false;
             break;
         }
-        let portion = portion(row, left)?;
-        left -= (portion.through - portion.from + 1).clamp(0, left);
+        let portion = portion(row, remaining)?;
+        remaining -= (portion.through - portion.from + 1).clamp(0, remaining);
         batch.is_complete &= portion.is_complete;
         batch.portions.push(portion);
     }
     Ok(batch)
 }
 
-fn portion(row: &Row, left: i64) -> Result<ThreadPortion> {
+fn portion(row: &Row, remaining: i64) -> Result<ThreadPortion> {
     let (seq, first_seq, indexed): (i64, i64, i64) = (get(row, 1)?, get(row, 3)?, get(row, 4)?);
     let from = (indexed + 1).max(first_seq);
-    let through = seq.min(from.saturating_add(left - 1));
+    let through = seq.min(from.saturating_add(remaining - 1));
     Ok(ThreadPortion {
         thread_no: get(row, 0)?,
         change: get(row, 2)?,
@@ -150,7 +150,8 @@ async fn read_lines(shared: &Shared, caller: &Caller, portions: &[ThreadPortion]
     Ok(lines)
 }
 
-/// Returns the terms of a message, separated by spaces; none for a message that does not decode, which `verify` reports.
+/// Returns the terms of a message, separated by spaces. Returns no terms for a message that cannot be decoded; `verify`
+/// reports it.
 fn terms_of(body: &str) -> String {
     let content = codec::decode_content(body);
     content.map(|content| text::indexed_terms(&content.plain_text()).join(" ")).unwrap_or_default()
@@ -213,7 +214,7 @@ pub(crate) async fn check_analysis(shared: &Shared) -> Result<()> {
         return Ok(());
     }
     if built_by.is_some() {
-        // Before the new version is recorded, so that it is repeated if it is interrupted.
+        // The rebuild precedes the record of the new version, so that an interrupted rebuild is repeated.
         collections::rebuild(shared).await?;
     }
     shared

@@ -36,7 +36,8 @@ pub(crate) async fn ensure(shared: &Arc<Shared>) -> Result<()> {
         Listen::Notify => {
             let (ready, mut is_ready) = watch::channel(false);
             shared.spawn(listen(Arc::downgrade(shared), ready));
-            // If the server cannot be reached now, subscribers receive `WakeUp::Anything` once it is.
+            // If the server cannot be reached now, subscribers receive `WakeUp::Anything` once the listener is
+            // connected.
             drop(tokio::time::timeout(shared.options.connect_timeout, is_ready.wait_for(|ready| *ready)).await);
         }
         Listen::Poll => {
@@ -81,7 +82,7 @@ async fn listen_on(weak: &Weak<Shared>, client: &Client, ready: &watch::Sender<b
     // Needs no quoting: the schema generates it from letters, digits and an underscore.
     client.batch_execute(&format!("LISTEN {}", get::<&str>(row, 0)?)).await?;
     if !is_first {
-        // Notifications sent while it was disconnected are lost.
+        // Notifications sent while the listener was disconnected are lost.
         send(weak, WakeUp::Anything);
     }
     ready.send_replace(true);
@@ -122,8 +123,9 @@ async fn poll(weak: Weak<Shared>, interval: Duration, mut stamps: (i64, i64)) {
     }
 }
 
-/// Reads the newest stamps of changes and of deletions. A stamp that becomes visible later may be lower and leave these
-/// unchanged; the next change, or the subscriber's own read, then finds it.
+/// Reads the newest stamps of changes and of deletions. A stamp that becomes visible later may be lower than the newest
+/// ones, so that polling does not detect its change. The next change, or the subscriber's own read, then finds that
+/// change.
 async fn last_stamps(shared: &Shared) -> Result<(i64, i64)> {
     let sql = "SELECT coalesce((SELECT stamp FROM threadkeep.stamps ORDER BY stamp DESC LIMIT 1), 0), \
                coalesce((SELECT max(stamp) FROM threadkeep.deleted_threads), 0)";

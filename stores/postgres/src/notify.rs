@@ -1,5 +1,5 @@
-//! Notifies other instances of changed threads and records, in batches after the commit. Not in the transaction itself:
-//! PostgreSQL serializes the commits of transactions that notify.
+//! Notifies other instances of changed threads and records, in batches after the commits. Notifications are not part of
+//! the commits' transactions, because PostgreSQL serializes the commits of transactions that notify.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +16,11 @@ use crate::row::{self, get};
 
 /// The maximum size of a payload; PostgreSQL's limit is just below 8,000 bytes.
 const PAYLOAD_BYTES: usize = 7_500;
-/// The maximum number of pending wake-ups; beyond it they are replaced by one [`WakeUp::Anything`].
+/// The maximum number of pending wake-ups. If there are more, one [`WakeUp::Anything`] replaces them all.
 const MAX_PENDING: usize = 10_000;
 /// The encoding of [`WakeUp::Anything`].
 const ANYTHING: &str = "*";
-/// Marks a record of an owner, in place of a thread id.
+/// Takes the place of a thread id in the wake-up of an owner's record.
 const RECORD: &str = "document";
 /// The interval between notifications. A notification costs the server and each listener about as much as a commit.
 const BATCH_INTERVAL: Duration = Duration::from_millis(3);
@@ -31,7 +31,7 @@ const IDLE_BATCH_INTERVAL: Duration = Duration::from_millis(25);
 pub(crate) struct Outbox {
     /// Identifies the sender, so that an instance ignores its own notifications.
     instance: Uuid,
-    /// The encoded subject of each wake-up with the newest change; `None` if that is unknown.
+    /// The newest change of each encoded subject; `None` if the change is unknown.
     pending: Mutex<HashMap<String, Option<u64>>>,
     filled: Arc<Notify>,
 }

@@ -16,7 +16,7 @@ const POOLER_PORTS: [u16; 2] = [6432, 6543];
 pub struct PostgresOptions {
     /// The server's address and the credentials.
     pub(crate) server: Config,
-    /// The same for connections that must not go through a pooler.
+    /// The server's address and the credentials for connections that must bypass a pooler.
     pub(crate) direct: Option<Config>,
     pub(crate) trust: Trust,
     /// The maximum number of connections. Default: 16.
@@ -24,7 +24,7 @@ pub struct PostgresOptions {
     /// Prepare each statement once per connection. Must be off behind a pooler in transaction mode. Default: true, except for
     /// the ports 6432 and 6543.
     pub prepare: bool,
-    /// How to learn of other instances' commits. Default: [`Listen::Notify`], or [`Listen::Poll`] if `prepare` is off and
+    /// How to detect other instances' commits. Default: [`Listen::Notify`], or [`Listen::Poll`] if `prepare` is off and
     /// there is no direct URL.
     pub listen: Listen,
     /// Create a missing schema and migrate an older one. Default: true.
@@ -39,7 +39,7 @@ pub struct PostgresOptions {
     pub poll_interval: Duration,
 }
 
-/// How to learn of other instances' commits.
+/// How to detect other instances' commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// By notifications, on a dedicated connection that must not go through a pooler.

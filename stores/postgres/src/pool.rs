@@ -21,12 +21,13 @@ use crate::error::{PostgresError, Result};
 use crate::options::PostgresOptions;
 use crate::{change_reader::ChangeReader, commit_batcher::CommitBatcher, listen::Listener, notify::Outbox, tls};
 
-/// Wake-ups buffered for a slow listener; one that falls further behind receives [`WakeUp::Anything`] instead.
+/// The number of wake-ups buffered for a slow listener. A listener that falls further behind receives
+/// [`WakeUp::Anything`] instead.
 const WAKE_UP_BACKLOG: usize = 1024;
 /// Added to the server's statement timeout on the client side, so that normally the server cancels the statement.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// The settings that `threadkeep.enter` would otherwise make in each transaction.
+/// Settings of each connection. Without them, `threadkeep.enter` applies them in each transaction.
 const SETTINGS: &str = "-c search_path=threadkeep,\\ pg_catalog -c enable_seqscan=off \
                         -c plan_cache_mode=force_generic_plan -c jit=off -c lock_timeout=10s";
 
@@ -49,7 +50,7 @@ impl Caller {
         Self { tenant: scope.tenant_id().as_str().to_owned(), name }
     }
 
-    /// The caller of maintenance operations, which may access every tenant.
+    /// Returns the caller of maintenance operations, which may access every tenant.
     pub(crate) fn maintenance() -> Self {
         Self { tenant: String::new(), name: "keeper".to_owned() }
     }
@@ -147,7 +148,7 @@ impl Shared {
         self.call(sql, parameters).await.map_err(PostgresError::into_write_error)
     }
 
-    /// Runs one statement that writes with each of several parameter lists, atomically and in one round trip. Returns one row
+    /// Runs a writing statement once for each parameter list, in one transaction and one round trip. Returns one row
     /// for each list.
     pub(crate) async fn write_batch(&self, sql: &str, lists: &[&[Parameter<'_>]]) -> Result<Vec<Row>> {
         let client = self.pool.get().await?;
@@ -165,7 +166,7 @@ impl Shared {
         .await
     }
 
-    /// Runs statements that read, in the caller's scope, in one snapshot and in one round trip.
+    /// Runs reading statements in the caller's scope, in one snapshot and one round trip.
     pub(crate) async fn read(&self, caller: &Caller, statements: &[(&str, &[Parameter<'_>])]) -> Result<Vec<Vec<Row>>> {
         let client = self.pool.get().await?;
         self.bounded(client, async |client| {

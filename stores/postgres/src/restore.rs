@@ -90,7 +90,7 @@ impl RestoringThread {
         [(&self.no, Type::INT8), (&self.tenant, Type::TEXT), (&self.owner, Type::TEXT)]
     }
 
-    // Rows that exist already are from the same chunk, which is repeated if its response was lost.
+    // Rows that already exist belong to the same chunk: a chunk is repeated if its response was lost.
     async fn write_records(&self, transaction: &Transaction<'_>, records: &[Record]) -> Result<()> {
         let sql = "INSERT INTO threadkeep.thread_documents (thread_no, tenant, owner, namespace, key, version, expires_at, \
                    value, tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
@@ -211,7 +211,7 @@ impl<'a> Entries<'a> {
             DumpEntry::Message { seq, id, external_id, revision, created_at, body, checksum } => {
                 self.seqs.push(signed(*seq));
                 self.ids.push(id.0);
-                // A message that does not decode has no role; it is reported in queries for any role.
+                // A message that cannot be decoded has no role. Queries for any role report it.
                 self.roles.push(codec::decode_content(body).ok().map(|content| content.role.to_stored().into()));
                 self.revisions.push(i32::try_from(*revision).unwrap_or(i32::MAX));
                 self.times.push(created_at.as_micros());

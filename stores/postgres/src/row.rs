@@ -29,7 +29,8 @@ pub(crate) fn unsigned(row: &Row, column: usize) -> Result<u64> {
     Ok(u64::try_from(number).map_err(|_| StoreError::corrupt("number", "negative"))?)
 }
 
-/// Converts a number for a query. A number beyond the range becomes the largest, which matches nothing.
+/// Converts a number for a query. A number beyond the range of `bigint` becomes its largest number, which matches
+/// nothing.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -106,7 +107,7 @@ macro_rules! message_columns {
 }
 pub(crate) use message_columns;
 
-/// Reads a message. One that does not decode is returned as a [`CorruptRow`], so that the caller can continue.
+/// Reads a message. Returns a [`CorruptRow`] for a message that cannot be decoded, so that the caller can continue.
 pub(crate) fn message(row: &Row, first_column: usize) -> Result<Message, CorruptRow> {
     let seq = unsigned(row, first_column).unwrap_or(0);
     decode_message(row, first_column, seq)

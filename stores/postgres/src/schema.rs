@@ -1,9 +1,9 @@
 //! The database schema and its migrations.
 //!
-//! Numbered migrations create tables, types and policies. Each is recorded with a checksum of its text, and a database with
-//! another checksum is rejected. Functions are defined once, in `schema/functions`, and replaced by every migration. A changed
-//! function therefore needs a new migration, which may be empty. If a function's parameters change, the previous function
-//! stays, for older instances that still call it.
+//! Numbered migrations create tables, types and policies. Each applied migration is recorded with a checksum of its
+//! text, and a database with a different checksum is rejected. Functions are defined once, in `schema/functions`, and
+//! replaced by every migration. A changed function therefore needs a new migration, which may be empty. If a function's
+//! parameters change, the previous function stays, for older instances that still call it.
 //!
 //! The first of several instances applies all missing migrations and the functions in one transaction, so that no other
 //! instance sees a version without its functions.
@@ -19,8 +19,8 @@ use crate::index;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
 
-/// Entry `n` migrates a database from version `n` to `n + 1`. Released entries never change. An empty entry changed only
-/// functions.
+/// Entry `n` migrates a database from version `n` to `n + 1`. Released entries never change. An empty entry changes
+/// only functions.
 const MIGRATIONS: [&[&str]; 9] = [
     &[
         include_str!("schema/001/tables.sql"),
@@ -69,7 +69,7 @@ const RELEASED: [&str; 8] = [
 
 /// The schema version that this crate writes.
 const VERSION: usize = MIGRATIONS.len();
-/// The lock that a migration holds; advisory locks are per database.
+/// The advisory lock of a migration. Advisory locks are per database.
 const LOCK: &str = "SELECT pg_advisory_lock(29800)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(29800)";
 
@@ -112,7 +112,7 @@ pub(crate) async fn prepare(shared: &Shared) -> Result<(), StoreError> {
 
 const APPLIED: &str = "SELECT encode(checksum, 'hex') FROM threadkeep.migrations ORDER BY version";
 
-/// Returns the checksums of the applied migrations, in order; none if there is no schema.
+/// Returns the checksums of the applied migrations, in order. The list is empty if there is no schema.
 async fn applied(shared: &Shared) -> Result<Vec<String>> {
     // The only statement outside a scope; it reads no tenant's data.
     match shared.call(APPLIED, &[]).await {
@@ -188,7 +188,7 @@ async fn migrate_locked(client: &Client) -> Result<()> {
         let result = apply_after(client, version).await;
         client.batch_execute(if result.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
         match result {
-            // A running instance locked tables in another order. It can continue after the rollback.
+            // A running instance locked tables in another order. The rollback lets it continue.
             Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
             result => return result,
         }
@@ -245,7 +245,7 @@ async fn update_stamp_offset(shared: &Shared) -> Result<()> {
 mod tests {
     use super::*;
 
-    // A database that already has the version would keep the older functions.
+    // A database that already has this version would keep the previous functions.
     #[test]
     fn functions_change_only_with_the_version() {
         let recorded = (9, "5811a561ebf02ae2c492cf2a5f1a1e12f0f2f3102641317c24a9a9c57e72aaca");

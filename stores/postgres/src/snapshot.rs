@@ -1,8 +1,8 @@
 //! A snapshot of the store: a connection that stays in one transaction with `REPEATABLE READ READ ONLY`.
 //!
-//! The connection is not from the pool, and bypasses the pooler if there is a direct URL; behind a pooler in transaction mode
-//! it stays on the server connection on which `BEGIN` ran. Statements are not prepared, which such a pooler does not
-//! support; each reads so much that this does not matter.
+//! The connection is not from the pool, and bypasses the pooler if there is a direct URL; behind a pooler in
+//! transaction mode it stays on the server connection on which `BEGIN` ran. Statements are not prepared, because such a
+//! pooler does not support it. The cost is negligible, since each statement reads many rows.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,13 +21,14 @@ use crate::pool::{Caller, ENTER, GRACE, Parameter, Shared, enter_parameters};
 use crate::row::{self, get, message_columns, signed, thread_columns, unsigned};
 use crate::{dump, records};
 
-/// Sets the server's timeouts: `statement_timeout` to that of the store, the others to none. Not every server version has all
-/// of them.
+/// Sets `statement_timeout` to the timeout of the store and disables the server's other timeouts. Some server versions
+/// have only some of these settings.
 const LIMITS: &str = "SELECT pg_catalog.set_config(s.name, \
      CASE s.name WHEN 'statement_timeout' THEN $1 ELSE '0' END, true) FROM pg_catalog.pg_settings s \
      WHERE s.name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')";
 
-/// The maximum number of commits in a batch of threads, per entry allowed in it: agents make several commits for an answer.
+/// The maximum number of commits in a batch of threads, as a multiple of its maximum number of entries: agents make
+/// several commits for an answer.
 const COMMITS_PER_ENTRY: u64 = 4;
 
 /// A connection in a transaction. The server ends the transaction when the connection is closed.
@@ -269,8 +270,8 @@ fn get_number(row: &Row) -> error::Result<i64> {
     Ok(row.try_get("thread_no").map_err(|_| StoreError::corrupt("row", "thread_no has an unexpected type"))?)
 }
 
-/// Groups entries by thread. If the entries are incomplete, the threads after that of the last entry are dropped and are read
-/// by the next call.
+/// Groups entries by thread. If the entries are incomplete, drops the threads after the thread of the last entry; the
+/// next call reads them.
 fn group_entries(threads: Vec<(i64, DumpedThread)>, rows: &[Row], size: ChunkSize) -> error::Result<Vec<Dump>> {
     let indexes: HashMap<i64, usize> =
         threads.iter().enumerate().map(|(index, (number, _))| (*number, index)).collect();
@@ -300,7 +301,7 @@ impl Snapshot for PostgresSnapshot {
         Consistency::Store
     }
 
-    /// Readers do not make the server's log grow.
+    /// Snapshots do not make the server's log grow.
     fn log_growth_bytes(&self) -> Option<u64> {
         None
     }

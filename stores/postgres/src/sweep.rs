@@ -6,14 +6,14 @@ use tokio_postgres::types::Type;
 use crate::error::{self, PostgresError};
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
-use crate::threads::WINDOW;
+use crate::threads::IDEMPOTENCY_WINDOW_MICROS;
 
 /// The maximum number of rows removed in one transaction.
 const STEP: i64 = 1_000;
 
 pub(crate) async fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport> {
     let now = now.as_micros();
-    let before = now.saturating_sub(WINDOW);
+    let before = now.saturating_sub(IDEMPOTENCY_WINDOW_MICROS);
     let mut report = SweepReport {
         expired_threads: repeat(shared, EXPIRED_THREADS, now).await?,
         expired_records: repeat(shared, EXPIRED_RECORDS, now).await?
@@ -31,7 +31,7 @@ pub(crate) async fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport
     }
 }
 
-// The parameters of each are a time and the maximum number of rows; the result is the number of removed rows.
+// The parameters of each statement are a time and the maximum number of rows. Its result is the number of removed rows.
 const EXPIRED_THREADS: &str = "WITH over AS (SELECT no FROM threadkeep.threads WHERE expires_at <= $1 LIMIT $2 \
      FOR UPDATE SKIP LOCKED), removed AS (SELECT threadkeep.remove_thread(no) FROM over) SELECT count(*) FROM removed";
 const EXPIRED_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.documents WHERE ctid = ANY (ARRAY(SELECT ctid \
@@ -39,7 +39,7 @@ const EXPIRED_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.documents
 const EXPIRED_THREAD_RECORDS: &str = "WITH removed AS (DELETE FROM threadkeep.thread_documents WHERE ctid = ANY (ARRAY( \
      SELECT ctid FROM threadkeep.thread_documents WHERE expires_at <= $1 LIMIT $2)) RETURNING 1) \
      SELECT count(*) FROM removed";
-// A cursor from before these deletions can no longer be continued.
+// A cursor that is older than a removed deletion can no longer be used: the next read with it returns a reset.
 const DELETED_IDS: &str = "WITH removed AS (DELETE FROM threadkeep.deleted_threads WHERE ctid = ANY (ARRAY(SELECT ctid \
      FROM threadkeep.deleted_threads WHERE deleted_at <= $1 LIMIT $2)) RETURNING stamp), \
      forgotten AS (UPDATE threadkeep.marks SET value = greatest(value, (SELECT max(stamp) FROM removed)) \

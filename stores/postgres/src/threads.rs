@@ -11,7 +11,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, owner_name, thread_columns};
 
 /// How long deleted ids and idempotency keys are stored, in microseconds.
-pub(crate) const WINDOW: i64 = IDEMPOTENCY_WINDOW_MS * 1000;
+pub(crate) const IDEMPOTENCY_WINDOW_MICROS: i64 = IDEMPOTENCY_WINDOW_MS * 1000;
 
 pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
     open.check()?;
@@ -33,7 +33,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
         (&open.created_at.unwrap_or(now).as_micros(), Type::INT8),
         (&open.expires_at.map(Timestamp::as_micros), Type::INT8),
         (&now.as_micros(), Type::INT8),
-        (&WINDOW, Type::INT8),
+        (&IDEMPOTENCY_WINDOW_MICROS, Type::INT8),
     ];
     let rows = shared.write(sql, &values).await?;
     let row = rows.first().ok_or_else(|| StoreError::corrupt("query result", "no row"))?;

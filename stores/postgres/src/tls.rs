@@ -46,7 +46,8 @@ fn roots(trust: &Trust) -> Result<RootCertStore> {
     if roots.is_empty() { Err(invalid("the file contains no certificate".to_owned())) } else { Ok(roots) }
 }
 
-/// Accepts any certificate, like libpq below `sslmode=verify-ca`. Signatures are still verified.
+/// Accepts any certificate, as libpq does unless `sslmode` is `verify-ca` or `verify-full`. Signatures are still
+/// verified.
 #[derive(Debug)]
 struct AcceptAnyCertificate {
     provider: Arc<CryptoProvider>,

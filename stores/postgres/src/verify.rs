@@ -1,4 +1,4 @@
-//! Reads everything and reports inconsistencies; rebuilds derived data.
+//! Reads all data and reports inconsistencies; rebuilds derived data.
 
 use std::pin::pin;
 
@@ -22,7 +22,7 @@ pub(crate) async fn verify(shared: &Shared) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     shared
         .transact(Caller::maintenance(), async |transaction| {
-            // A single snapshot, so that concurrent writes cause no findings.
+            // One snapshot for all checks, so that concurrent writes cause no findings.
             transaction.batch_execute("COMMIT; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
             transaction.query_typed("SELECT threadkeep.enter('', 'keeper')", &[]).await?;
             let sql = "SELECT count(*) FROM threadkeep.owners WHERE owner = ''";

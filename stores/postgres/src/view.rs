@@ -49,7 +49,8 @@ pub(crate) async fn read_thread(
     Ok(Some(ThreadView { thread, page: page.flatten(), records, lists: lists.collect::<Result<_>>()? }))
 }
 
-/// How a statement selects the thread. The parameters for it come last; the first two are the tenant and the current time.
+/// How a statement selects the thread. The parameters of the selector come last; the first two parameters are the
+/// tenant and the current time.
 enum ThreadSelector<'a> {
     Id(Uuid),
     Key { owner: &'a str, key: &'a str },
@@ -128,7 +129,7 @@ struct WantedRecords {
 
 impl WantedRecords {
     fn of(names: &[RecordName]) -> Self {
-        // PostgreSQL rejects text with a NUL. No record has such a key, and none has an empty key.
+        // PostgreSQL rejects text with a NUL. No record has such a key or an empty one.
         let key = |name: &RecordName| if name.key.contains('\0') { String::new() } else { name.key.clone() };
         let namespaces = names.iter().map(|name| name.namespace.to_string()).collect();
         Self { namespaces, keys: names.iter().map(key).collect() }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use threadkeep_core::Backend;
 use threadkeep_postgres_server::{Database, Pooler, Server};
-use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test};
+use threadkeep_store_conformance::{Capabilities, Factory, Instance, property_test};
 use threadkeep_store_postgres::{PostgresOptions, PostgresStore};
 use tokio::sync::OnceCell;
 
@@ -20,7 +20,7 @@ impl PostgresFactory {
         Some(Self { server: Server::shared()?, pooler: None })
     }
 
-    /// All tests share one pooler and its server.
+    /// Returns the factory of the pooler and the server that all tests share.
     async fn pooled() -> Option<&'static Self> {
         static POOLED: OnceCell<Option<PostgresFactory>> = OnceCell::const_new();
         let start = async || {
@@ -33,10 +33,11 @@ impl PostgresFactory {
 
     /// Creates the schema of a new database, and pgvector if the server has it.
     async fn prepare(&self, url: String) {
-        drop(PostgresStore::open(&url).await.expect("a schema"));
+        drop(PostgresStore::open(&url).await.expect("the schema is created"));
         if self.pooler.is_some() && Server::with_vectors().is_some() {
-            let client = PostgresOptions::from_url(&url).expect("a URL").connect().await.expect("the server answers");
-            client.batch_execute("CREATE EXTENSION vector").await.expect("pgvector");
+            let client =
+                PostgresOptions::from_url(&url).expect("the URL is valid").connect().await.expect("the server answers");
+            client.batch_execute("CREATE EXTENSION vector").await.expect("pgvector is installed");
         }
     }
 
@@ -57,12 +58,12 @@ impl Factory for PostgresFactory {
     async fn create(&self) -> Box<dyn Instance> {
         let database = self.server.lend_database(|url| self.prepare(url), PostgresStore::EMPTY).await;
         let url = self.url(&database);
-        let store = PostgresStore::open(&url).await.expect("a new store");
+        let store = PostgresStore::open(&url).await.expect("the new store opens");
         Box::new(PostgresInstance { store, url, database })
     }
 
-    fn abilities(&self) -> Abilities {
-        Abilities { durable: true, named_collections: true, compaction: false }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durable: true, named_collections: true, compaction: false }
     }
 }
 
@@ -81,11 +82,12 @@ impl Instance for PostgresInstance {
     async fn reopen(self: Box<Self>) -> Box<dyn Instance> {
         let Self { store, url, database } = *self;
         drop(store);
-        let store = PostgresStore::open(&url).await.expect("the same store");
+        let store = PostgresStore::open(&url).await.expect("the store opens again");
         Box::new(PostgresInstance { store, url, database })
     }
 
-    /// The server's files contain erased text until VACUUM; tests/servers/erasure.rs checks the tables instead.
+    /// Returns no files, because they contain erased text until VACUUM. tests/servers/erasure.rs checks the tables
+    /// instead.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }

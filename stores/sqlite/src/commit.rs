@@ -34,8 +34,8 @@ pub(crate) async fn commit(
         })?);
     }
     let (store, caller) = (Arc::clone(shared), scope.clone());
-    let urgency = batch.urgency;
-    let (outcome, owner_no) = writer::write_with(shared, urgency, WriteKind::Threads, move |connection| {
+    let sync_policy = batch.sync_policy;
+    let (outcome, owner_no) = writer::write_with(shared, sync_policy, WriteKind::Threads, move |connection| {
         let (row, access) = threads::get_row(&store, connection, &caller, thread, now)?;
         let outcome = Commit { connection, row, batch: &batch, encoded: &encoded, now }.run(access)?;
         Ok((outcome, row.owner_no))

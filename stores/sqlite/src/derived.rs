@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Access, DerivedWrite, PutRecord, Result, Scope, StoreError, ThreadId, Timestamp, Urgency, WriteOutcome,
+    Access, DerivedWrite, PutRecord, Result, Scope, StoreError, SyncPolicy, ThreadId, Timestamp, WriteOutcome,
 };
 
 use crate::connection::Shared;
@@ -18,7 +18,7 @@ pub(crate) async fn write(
 ) -> Result<WriteOutcome> {
     write.check()?;
     let (store, caller) = (Arc::clone(shared), scope.clone());
-    writer::write_with(shared, Urgency::Deferred, WriteKind::Threads, move |connection| {
+    writer::write_with(shared, SyncPolicy::Deferred, WriteKind::Threads, move |connection| {
         let (row, access) = threads::get_row(&store, connection, &caller, thread, now)?;
         if access < Access::Full {
             return Err(StoreError::Denied("changing a shared thread other than by adding messages").into());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak
 use std::time::Duration;
 
 use rusqlite::Connection;
-use threadkeep_core::{Reason, StoreError, Urgency};
+use threadkeep_core::{Reason, StoreError, SyncPolicy};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -139,13 +139,13 @@ pub(crate) async fn write<T: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
-    write_with(shared, Urgency::Now, WriteKind::Anything, work).await
+    write_with(shared, SyncPolicy::Now, WriteKind::Anything, work).await
 }
 
-/// Like [`write()`], with the urgency and kind of the write. A deferred write is synced only if it is in a group.
+/// Like [`write()`], with the sync policy and kind of the write. A deferred write is synced only if it is in a group.
 pub(crate) async fn write_with<T: Send + 'static>(
     shared: &Arc<Shared>,
-    urgency: Urgency,
+    sync_policy: SyncPolicy,
     kind: WriteKind,
     work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
@@ -153,9 +153,9 @@ pub(crate) async fn write_with<T: Send + 'static>(
     shared.activity.fetch_add(1, Ordering::Relaxed);
     if !shared.queue.is_contended.load(Ordering::Relaxed) && shared.queue.is_uncontended().await {
         match shared.writer.try_lock() {
-            Ok(connection) => return write_alone(shared, &connection, urgency, kind, work),
+            Ok(connection) => return write_alone(shared, &connection, sync_policy, kind, work),
             Err(TryLockError::Poisoned(poisoned)) => {
-                return write_alone(shared, &poisoned.into_inner(), urgency, kind, work);
+                return write_alone(shared, &poisoned.into_inner(), sync_policy, kind, work);
             }
             Err(TryLockError::WouldBlock) => {}
         }
@@ -192,15 +192,15 @@ pub(crate) fn write_blocking<T>(shared: &Shared, work: impl FnOnce(&Connection) 
     write_now(shared, &lock(&shared.writer), WriteKind::Anything, work)
 }
 
-/// Runs a write in its own transaction, synced according to its urgency.
+/// Runs a write in its own transaction, synced according to its sync policy.
 fn write_alone<T>(
     shared: &Shared,
     connection: &Connection,
-    urgency: Urgency,
+    sync_policy: SyncPolicy,
     kind: WriteKind,
     work: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T, StoreError> {
-    if urgency == Urgency::Now || shared.options.durability == Durability::Process {
+    if sync_policy == SyncPolicy::Now || shared.options.durability == Durability::Process {
         return write_now(shared, connection, kind, work);
     }
     // A sync covers the whole log, so the next synced commit also makes this commit durable.
@@ -386,8 +386,8 @@ mod tests {
             // the meantime would be synced as part of a group.
             let shared = Shared::open(&folder.path().join(format!("{durability:?}.db")), options).unwrap();
             let mut settings = Vec::new();
-            for urgency in [Urgency::Now, Urgency::Deferred, Urgency::Now] {
-                settings.push(write_with(&shared, urgency, WriteKind::Anything, synchronous).await.unwrap());
+            for sync_policy in [SyncPolicy::Now, SyncPolicy::Deferred, SyncPolicy::Now] {
+                settings.push(write_with(&shared, sync_policy, WriteKind::Anything, synchronous).await.unwrap());
             }
             assert_eq!(settings, expected);
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use tempfile::TempDir;
 use threadkeep_core::Backend;
-use threadkeep_store_conformance::{Abilities, Factory, Instance, conformance_tests, property_test};
+use threadkeep_store_conformance::{Capabilities, Factory, Instance, conformance_tests, property_test};
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
 struct SqliteFactory;
@@ -23,8 +23,8 @@ impl Factory for SqliteFactory {
         Box::new(SqliteInstance { store, folder })
     }
 
-    fn abilities(&self) -> Abilities {
-        Abilities { durable: true, named_collections: true, compaction: true }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durable: true, named_collections: true, compaction: true }
     }
 }
 

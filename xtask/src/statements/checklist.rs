@@ -52,8 +52,8 @@ fn heading_in(line: &str) -> Option<(u8, String)> {
     Some((group.parse().ok()?, heading.to_owned()))
 }
 
-/// A line may have several statements; two that share a mark are written `S2.21 [I] … / S2.22 …`. Any other id without a mark
-/// is a reference.
+/// Returns the statements of a line. Two statements that share a mark are written `S2.21 [I] … / S2.22 …`. Any other id
+/// without a mark is a reference.
 fn statements_in(line: &str) -> Vec<Statement> {
     let ids = ids_in(line);
     let starts: Vec<_> = ids.into_iter().filter_map(|(at, id)| Some((at, id, text_start(line, at)?))).collect();

@@ -1,4 +1,4 @@
-//! Parses statement ids in text: `S2.38` and ranges `S0.09–S0.15`, any number of them in one comment.
+//! Parses statement ids in text: `S2.38` and ranges `S0.09–S0.15`. A comment may contain any number of them.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl IdRange {
         (self.first..=self.last).contains(&id)
     }
 
-    /// Returns the ids that are written out: one, or the two ends of a range.
+    /// Returns the written ids: a single id, or both ends of a range.
     pub(super) fn ends(&self) -> impl Iterator<Item = Id> {
         let last = (self.first != self.last).then_some(self.last);
         std::iter::once(self.first).chain(last)

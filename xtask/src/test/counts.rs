@@ -24,7 +24,7 @@ impl TestCounts {
         }
     }
 
-    /// `ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`
+    /// Adds a result such as `ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`.
     fn add_result(&mut self, result: &str) {
         let numbers = result.split_once(". ").map_or("", |(_verdict, numbers)| numbers);
         for number in numbers.split("; ") {

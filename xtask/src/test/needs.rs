@@ -1,4 +1,4 @@
-//! Programs other than Rust that some tests need, and how to install them.
+//! Programs that some tests need in addition to Rust, and how to install them.
 
 mod python;
 
@@ -13,12 +13,13 @@ use crate::cargo::Workspace;
 use crate::debian;
 
 struct Need {
-    /// The name by which tests look it up in `THREADKEEP_LEFT_OUT`.
+    /// The name of the program in `THREADKEEP_LEFT_OUT`, which tests read.
     program: &'static str,
     debian_package: &'static str,
-    /// A command that succeeds if the program has the features that the tests need; empty if it only has to be on the `PATH`.
+    /// A command that succeeds if the program has the features that the tests need. If empty, the program only has to
+    /// be on the `PATH`.
     probe: &'static [&'static str],
-    /// The tests that are skipped without it.
+    /// The tests that are skipped without the program.
     tests: &'static str,
 }
 
@@ -70,7 +71,7 @@ const NEEDS: &[Need] = &[
         debian_package: "nginx-light",
         // Debian installs it outside the `PATH` of users.
         probe: &["sh", "-c", "command -v nginx || ls /usr/sbin/nginx"],
-        tests: "tests that a plain proxy does not give access to a server without a key",
+        tests: "tests of a server without a key behind a plain proxy",
     },
     Need {
         program: "wrk",
@@ -101,10 +102,10 @@ impl fmt::Display for MissingProgram {
     }
 }
 
-/// Installs missing programs; returns those that cannot be installed. In continuous integration (`CI=true`), fails if there are
-/// any.
+/// Installs missing programs, and returns those that cannot be installed. In continuous integration (`CI=true`), fails
+/// if a program cannot be installed.
 pub(super) fn install(workspace: &Workspace) -> Result<Vec<MissingProgram>> {
-    let mut missing: Vec<_> = NEEDS.iter().filter(|need| !is_fit(need)).filter_map(install_one).collect();
+    let mut missing: Vec<_> = NEEDS.iter().filter(|need| !is_usable(need)).filter_map(install_program).collect();
     missing.extend(python::install(workspace)?);
     for program in &missing {
         println!("{program}");
@@ -119,10 +120,10 @@ pub(super) fn names(missing: &[MissingProgram]) -> String {
     missing.iter().map(|missing| missing.program).collect::<Vec<_>>().join(",")
 }
 
-fn install_one(need: &Need) -> Option<MissingProgram> {
+fn install_program(need: &Need) -> Option<MissingProgram> {
     let reason = match debian::why_not_installable() {
         Some(reason) => format!("{} is not installed or may not be used on this system, and {reason}", need.program),
-        None if apt_get(need.debian_package) && is_fit(need) => return None,
+        None if apt_get(need.debian_package) && is_usable(need) => return None,
         None => format!("{} cannot be installed or may not be used on this system", need.program),
     };
     Some(MissingProgram { program: need.program, tests: need.tests, reason })
@@ -132,7 +133,7 @@ fn apt_get(debian_package: &str) -> bool {
     debian::apt_get(&["install", "-y", "--no-install-recommends", debian_package], Path::new("."))
 }
 
-fn is_fit(need: &Need) -> bool {
+fn is_usable(need: &Need) -> bool {
     let Some((program, arguments)) = need.probe.split_first() else { return debian::is_found(need.program) };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

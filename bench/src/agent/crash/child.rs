@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// The number of the crash point; 0 for none
     #[arg(long)]
     die_at: u64,
-    /// How far the clock is ahead
+    /// Minutes by which the clock is ahead
     #[arg(long)]
     minutes: i64,
 }

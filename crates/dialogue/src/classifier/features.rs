@@ -1,11 +1,11 @@
-//! Features of a message: its words and concepts, pairs of them, and parts of words.
+//! Features of a message: its words and concepts, pairs of these, and parts of words.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::utterance::folded_words;
 
-/// The concept of each word that expresses one, with a mark that no word has.
+/// The concept of each word that expresses one. Concepts start with `=`, which no word contains.
 static CONCEPTS: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
     let lines = include_str!("../concepts.txt").lines().filter_map(|line| line.split_once(':'));
     lines.flat_map(|(name, words)| words.split_whitespace().map(move |word| (word, format!("={name}")))).collect()
@@ -24,9 +24,9 @@ const MAX_TOKENS: usize = 60;
 
 /// The features of a message, each once.
 ///
-/// A mention of an entity counts as one token, the name of its kind in braces: a classifier that has seen "from {station} to
-/// {station}" needs no names of stations. Words outside of the vocabulary count as one token too, `*`: what people speak
-/// about has no limit, how they ask has.
+/// A mention of an entity counts as one token, the name of its kind in braces: a classifier trained with "from
+/// {station} to {station}" needs no names of stations. Each word outside of the vocabulary counts as the token `*`: the
+/// topics of questions are unlimited, but not the ways to ask them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features {
     hashes: Vec<FeatureHash>,
@@ -35,8 +35,8 @@ pub struct Features {
 }
 
 impl Features {
-    /// Computes the features of a message to classify: normalized words and names of kinds (`{station}`). Words outside of
-    /// the vocabulary also count by their parts, so that misspelt words resemble the words that they stand for.
+    /// Computes the features of a message to classify: normalized words and names of kinds (`{station}`). The parts of
+    /// words outside of the vocabulary count as features too, so that misspelt words resemble the intended ones.
     #[must_use]
     pub fn of_tokens<T: AsRef<str>>(tokens: &[T], is_known: impl Fn(&str) -> bool) -> Self {
         Self::with_vocabulary(tokens, is_known, true)
@@ -90,7 +90,7 @@ pub(crate) fn tokens_of(text: &str) -> Vec<String> {
     tokens_with(text, folded_words)
 }
 
-/// Splits a text at the names of kinds in braces, and the parts between them by `split`.
+/// Splits a text at the names of kinds in braces, and splits the text between them by `split`.
 pub(crate) fn tokens_with(text: &str, split: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -109,7 +109,7 @@ fn split_at_kind(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, kind, after))
 }
 
-/// Adds the concepts of a message, and the pairs of neighbouring concepts and kinds, whatever words are between them.
+/// Adds the concepts of a message, and the pairs of neighbouring concepts and kinds. Words between the two are ignored.
 fn add_concepts(words: &[&str], hashes: &mut Vec<FeatureHash>) {
     let mut concepts: Vec<&str> = Vec::with_capacity(words.len());
     for word in words {
@@ -141,7 +141,7 @@ fn length_class(tokens: usize) -> &'static str {
     }
 }
 
-/// The sorts of features, so that a word and an equal part of a word differ.
+/// The sorts of features. The sort is part of the hash, so that a word and an equal part of a word differ.
 #[derive(Clone, Copy)]
 enum Sort {
     Word = 1,
@@ -161,12 +161,12 @@ impl FeatureHash {
         Self::of(Sort::Word, &[word])
     }
 
-    /// Returns the hash under which the classes of a word are stored. Words outside of the vocabulary have one too.
+    /// Returns the hash under which the classes of a word are stored. Words outside of the vocabulary are stored too.
     pub(super) fn of_attestation(word: &str) -> Self {
         Self::of(Sort::Attestation, &[word])
     }
 
-    /// FNV-1a.
+    /// Returns the FNV-1a hash of a sort and texts.
     fn of(sort: Sort, texts: &[&str]) -> Self {
         let bytes = texts.iter().flat_map(|text| text.bytes().chain(std::iter::once(0)));
         let hash = std::iter::once(sort as u8)

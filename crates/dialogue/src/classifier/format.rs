@@ -1,9 +1,8 @@
 //! The stored form of a classifier.
 //!
 //! `TKDC`, version (u8), typical score (u32), number of classes (u16), each class (length u8, UTF-8), number of features (u32),
-//! then for each
-//! feature, ascending by hash: the hash (u32), the number of entries (u8), and each entry (class u8, weight i8).
-//! Integers are little-endian.
+//! then for each feature, ascending by hash: the hash (u32), the number of entries minus one (u8), and each entry (class u8,
+//! weight i8). Integers are little-endian.
 
 use super::features::FeatureHash;
 use super::{ClassWeight, Classifier};
@@ -15,7 +14,7 @@ const VERSION: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClassifierError {
-    /// The file does not begin as a classifier of this version does.
+    /// The file does not start with the header of this version.
     #[error("not a classifier of version {VERSION}")]
     Unrecognised,
     /// The file ends early, or has invalid content.
@@ -27,7 +26,7 @@ impl Classifier {
     /// Encodes the classifier.
     ///
     /// # Panics
-    /// If a class has a name of more than 255 bytes.
+    /// If the name of a class has more than 255 bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
@@ -44,7 +43,7 @@ impl Classifier {
         for hash in &self.hashes {
             let weights = self.weights_of(*hash);
             bytes.extend(hash.0.to_le_bytes());
-            // One more than 255 entries is impossible, and a feature without entries is not stored.
+            // There are 1 to 256 entries: at most one per class, and a feature without entries is not stored.
             bytes.push(u8::try_from(weights.len() - 1).expect("at most 256 classes"));
             for entry in weights {
                 bytes.extend([entry.class, entry.weight.to_le_bytes()[0]]);
@@ -105,7 +104,7 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], ClassifierError> {
-        Ok(self.take(N)?.try_into().expect("as many bytes as were requested"))
+        Ok(self.take(N)?.try_into().expect("`take` returns N bytes"))
     }
 
     fn byte(&mut self) -> Result<u8, ClassifierError> {

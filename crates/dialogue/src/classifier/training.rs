@@ -7,11 +7,11 @@ use super::{ClassWeight, Classifier};
 
 /// The number of passes over the examples.
 const EPOCHS: usize = 24;
-/// The score by which an example's class has to lead, in units of weight; otherwise the weights change.
+/// The minimum lead of an example's class, in units of weight. If the lead is smaller, the weights change.
 const MARGIN: i64 = 8;
 /// Features that occur in fewer examples are not stored, and words that occur in fewer lines are not in the vocabulary.
 const MIN_OCCURRENCES: usize = 2;
-/// A smaller training set has too few repetitions to choose features by them.
+/// In a smaller training set, features repeat too rarely, so that all of them are used.
 const SMALL_SET: usize = 200;
 
 /// An example of a class.
@@ -19,7 +19,7 @@ const SMALL_SET: usize = 200;
 pub struct Example {
     /// The index of the class.
     pub class: usize,
-    /// The number of the line in the phrase file that the message is an expansion of.
+    /// The number of the line in the phrase file from which the message was expanded.
     pub line: usize,
     /// The normalized words, and names of kinds in braces.
     pub tokens: Vec<String>,
@@ -32,13 +32,13 @@ pub struct Example {
 #[must_use]
 pub fn train(classes: Vec<String>, examples: &[Example]) -> Classifier {
     assert!(classes.len() <= 256, "a class is stored in one byte");
-    let least = if examples.len() < SMALL_SET { 1 } else { MIN_OCCURRENCES };
-    let vocabulary = vocabulary(examples, least);
+    let min_occurrences = if examples.len() < SMALL_SET { 1 } else { MIN_OCCURRENCES };
+    let vocabulary = vocabulary(examples, min_occurrences);
     let features: Vec<Features> = examples
         .iter()
         .map(|example| Features::of_example(&example.tokens, |word| vocabulary.contains(word)))
         .collect();
-    let index = FeatureIndex::of(&features, least);
+    let index = FeatureIndex::of(&features, min_occurrences);
     let classified = examples.iter().map(|example| example.class).zip(&features);
     let encoded: Vec<(usize, Vec<usize>)> =
         classified.map(|(class, features)| (class, index.positions(features))).collect();
@@ -54,7 +54,7 @@ pub fn train(classes: Vec<String>, examples: &[Example]) -> Classifier {
     }
     let mut rows = quantize(classes.len(), &index, &perceptron.averages());
     for word in vocabulary {
-        // A word of the vocabulary without weights is still no unknown word.
+        // A word of the vocabulary is stored even without weights, so that it is known.
         rows.entry(FeatureHash::of_word(word)).or_default().entry(0).or_default();
     }
     for (example, features) in examples.iter().zip(&features) {
@@ -71,15 +71,15 @@ pub fn train(classes: Vec<String>, examples: &[Example]) -> Classifier {
     classifier
 }
 
-/// Returns the words that occur in at least `least` lines.
-fn vocabulary(examples: &[Example], least: usize) -> BTreeSet<&str> {
+/// Returns the words that occur in at least `min_lines` lines.
+fn vocabulary(examples: &[Example], min_lines: usize) -> BTreeSet<&str> {
     let mut lines: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for example in examples {
         for token in &example.tokens {
             lines.entry(token).or_default().insert(example.line);
         }
     }
-    lines.into_iter().filter(|(_, lines)| lines.len() >= least).map(|(word, _)| word).collect()
+    lines.into_iter().filter(|(_, lines)| lines.len() >= min_lines).map(|(word, _)| word).collect()
 }
 
 fn class_number(class: usize) -> u8 {
@@ -92,12 +92,12 @@ struct FeatureIndex {
 }
 
 impl FeatureIndex {
-    fn of(examples: &[Features], least: usize) -> Self {
+    fn of(examples: &[Features], min_examples: usize) -> Self {
         let mut occurrences: BTreeMap<FeatureHash, usize> = BTreeMap::new();
         for hash in examples.iter().flat_map(Features::hashes) {
             *occurrences.entry(*hash).or_default() += 1;
         }
-        let hashes = occurrences.into_iter().filter(|(_, count)| *count >= least);
+        let hashes = occurrences.into_iter().filter(|(_, count)| *count >= min_examples);
         Self { hashes: hashes.map(|(hash, _)| hash).collect() }
     }
 
@@ -109,7 +109,7 @@ impl FeatureIndex {
 struct Perceptron {
     classes: usize,
     weights: Vec<i64>,
-    /// The changes of each weight, multiplied by the step at which they happened.
+    /// For each weight, the sum of its changes, each multiplied by the number of its step.
     history: Vec<i64>,
     step: i64,
 }

@@ -6,7 +6,7 @@ use crate::utterance::Utterance;
 
 /// Finds all expressions of time in a message, in order, without overlaps.
 ///
-/// A bare number is a time only after "at", "by" or the like, or with "am", "pm", "o'clock" or minutes.
+/// A bare number is a time only after a preposition such as "at" or "by", or with "am", "pm", "o'clock" or minutes.
 ///
 /// ```
 /// use threadkeep_dialogue::Utterance;
@@ -38,7 +38,7 @@ struct Parser<'a> {
     utterance: &'a Utterance,
 }
 
-/// What one part of an expression says, and the word after it.
+/// The meaning of a part of an expression, and the position of the word after it.
 type Parsed<T> = Option<(T, usize)>;
 
 impl Parser<'_> {
@@ -108,7 +108,7 @@ impl Parser<'_> {
         Some(TimeMention { words: start..end, time })
     }
 
-    /// "8 in the evening" is exact.
+    /// Completes an inexact hour by the part of the day: "8 in the evening" is 20:00.
     fn apply_part(&self, time: &mut TimeExpression) {
         let (Some(clock), Some(day_part)) = (&mut time.clock, time.part) else { return };
         if clock.is_exact {
@@ -193,7 +193,7 @@ impl Parser<'_> {
         end
     }
 
-    /// Whether the words before mark a time of day.
+    /// Whether the words before a position introduce a time of day.
     fn is_time_cue(&self, at: usize) -> bool {
         at > 0 && self.is(at - 1, &["at", "by", "before", "after", "until", "till"])
             || (at > 1 && self.is(at - 2, &["a", "por", "hacia", "sobre"]) && self.is(at - 1, &["las", "la"]))
@@ -548,7 +548,7 @@ impl Parser<'_> {
         if self.is(at, &["weekday", "weekdays", "workdays"]) {
             return Some((Period::Workdays, at + 1));
         }
-        // "sun" and "sat" without a period are words of their own.
+        // Without a period, "sun" and "sat" are common words.
         weekday(self.word(at)).map(|day| (Period::Weekday(day, Which::Nearest), at + 1))
     }
 
@@ -589,7 +589,7 @@ fn split_suffix(word: &str) -> (&str, Option<&str>) {
 }
 
 fn number_of_hour(word: &str) -> Option<i32> {
-    // "a" and "half" are numbers, but no hours.
+    // "a" and "half" are numbers, but not hours.
     if matches!(word, "a" | "an" | "un" | "uno" | "half" | "media" | "quarter" | "cuarto" | "couple" | "few") {
         return None;
     }

@@ -27,8 +27,8 @@ impl TimeExpression {
     /// Returns the instant that the expression names: the time of day on its day, or the start of the part of the day. `None`
     /// if it names only a day or a longer period.
     ///
-    /// An hour that may be meant in either half of the day is the next one after `now` on its day: "at 8" is 20:00 in the
-    /// afternoon; on another day it is between 6:00 and 17:59.
+    /// If the half of the day is unknown, the hour is the next one after `now`: said in the afternoon, "at 8" is 20:00.
+    /// With another day, the hour is between 6:00 and 17:59.
     #[must_use]
     pub fn instant(&self, now: &Zoned, direction: Direction) -> Option<Zoned> {
         if let (Some(Period::Minutes(minutes)), None) = (self.period, self.clock) {
@@ -51,7 +51,7 @@ impl TimeExpression {
         if let Some(period) = self.period {
             let mut day = day_of(period, now, direction)?;
             let mut hour = clock.hour;
-            if self.part == Some(DayPart::Night) && !clock.is_exact_hour_of_evening() {
+            if self.part == Some(DayPart::Night) && !clock.is_before_midnight() {
                 // "tonight at 2:30am" is after midnight.
                 day = day.tomorrow().ok()?;
             }
@@ -80,7 +80,7 @@ impl TimeExpression {
         times.sort();
         let current = now.datetime();
         match direction {
-            // The present minute counts as future.
+            // The current minute counts as the future.
             Direction::Future => times.into_iter().find(|at| at.duration_since(current).as_secs() > -60),
             Direction::Past => times.into_iter().rev().find(|at| *at <= current),
         }
@@ -116,7 +116,7 @@ impl TimeExpression {
 }
 
 impl Clock {
-    fn is_exact_hour_of_evening(self) -> bool {
+    fn is_before_midnight(self) -> bool {
         self.hour >= 12 || !self.is_exact && self.hour >= 6
     }
 }
@@ -131,7 +131,7 @@ fn part_of_day(part: DayPart) -> (Time, Time) {
     }
 }
 
-/// Returns the day of a period that a time of day refers to: its first.
+/// Returns the first day of a period, to which a time of day refers.
 fn day_of(period: Period, now: &Zoned, direction: Direction) -> Option<Date> {
     days_of(period, now, direction).map(|(first, _)| first)
 }
@@ -168,7 +168,7 @@ fn days_of(period: Period, now: &Zoned, direction: Direction) -> Option<(Date, D
             Some((monday, monday.checked_add(Span::new().days(7)).ok()?))
         }
         Period::Weekend(offset) => {
-            // On a Sunday the present weekend began yesterday.
+            // On a Sunday, the current weekend started yesterday.
             let saturday = days(5 - i32::from(today.weekday().to_monday_zero_offset()) + offset * 7)?;
             Some((saturday, saturday.checked_add(Span::new().days(2)).ok()?))
         }
@@ -192,7 +192,7 @@ fn days_of(period: Period, now: &Zoned, direction: Direction) -> Option<(Date, D
 fn nearest_weekday(weekday: Weekday, which: Which, today: Date, direction: Direction) -> Option<Date> {
     let ahead = i32::from(today.weekday().until(weekday));
     let offset = match (which, direction) {
-        // "last Monday" on a Monday is a week ago; so is "on Monday" of a memory only if it is not today.
+        // Said on a Monday, "last Monday" is a week ago. In contrast, "on Monday" in a memory may be today.
         (Which::Last, _) => {
             if ahead == 0 {
                 -7

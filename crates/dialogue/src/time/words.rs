@@ -86,7 +86,7 @@ pub(super) fn part(word: &str) -> Option<DayPart> {
     })
 }
 
-/// The minutes of a unit.
+/// Returns the number of minutes of a unit.
 pub(super) fn minutes_of(word: &str) -> Option<i32> {
     Some(match word {
         "minute" | "minutes" | "min" | "mins" | "minuto" | "minutos" => 1,
@@ -95,7 +95,7 @@ pub(super) fn minutes_of(word: &str) -> Option<i32> {
     })
 }
 
-/// The days of a unit; months and years are approximate, as people mean them.
+/// Returns the number of days of a unit. Months and years are approximate.
 pub(super) fn days_of(word: &str) -> Option<i32> {
     Some(match word {
         "day" | "days" | "dia" | "dias" => 1,

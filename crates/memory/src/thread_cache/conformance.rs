@@ -12,7 +12,7 @@ use threadkeep_core::{
     RecordOwner, RecordQuery, RecordWrite, Result, Scope, Store, StoreError, TaggedNumber, ThreadId, ThreadPage,
     ThreadQuery, ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome,
 };
-use threadkeep_store_conformance::{Abilities, Factory, Instance};
+use threadkeep_store_conformance::{Capabilities, Factory, Instance};
 use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
@@ -228,8 +228,8 @@ impl Factory for InMemory {
         Box::new(OpenInMemory(CachingStore::wrap(vec![store; self.memories])))
     }
 
-    fn abilities(&self) -> Abilities {
-        Abilities { durable: false, named_collections: true, compaction: false }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durable: false, named_collections: true, compaction: false }
     }
 }
 
@@ -267,8 +267,8 @@ impl Factory for InFile {
         open_file(tempfile::tempdir().expect("a temporary folder"))
     }
 
-    fn abilities(&self) -> Abilities {
-        Abilities { durable: true, named_collections: true, compaction: true }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durable: true, named_collections: true, compaction: true }
     }
 }
 

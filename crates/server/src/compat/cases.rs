@@ -33,7 +33,7 @@ pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
         TenantCase::new("GET", "/preferences/{user}", preferences("")),
         TenantCase::new("GET", "/{assistant}/preferences/{user}", preferences("/keeper")),
     ];
-    let routes_without_names = [
+    let routes_without_ids = [
         "/",
         "/{assistant}/",
         "/{assistant}/health",
@@ -44,6 +44,6 @@ pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
         "/stations",
         "/{assistant}/stations",
     ];
-    cases.extend(routes_without_names.map(|path| TenantCase::without_names("GET", path)));
+    cases.extend(routes_without_ids.map(|path| TenantCase::without_ids("GET", path)));
     cases
 }

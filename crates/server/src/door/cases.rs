@@ -58,7 +58,7 @@ impl TenantCase {
 
     /// Creates the case of a route whose requests cannot identify anyone's resources.
     #[must_use]
-    pub fn without_names(method: &'static str, path: &'static str) -> Self {
+    pub fn without_ids(method: &'static str, path: &'static str) -> Self {
         Self::new(method, path, Vec::new())
     }
 }

@@ -8,13 +8,13 @@ pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
     let mut cases = conversations(ids);
     cases.extend(responses(ids));
     cases.extend(completions(ids));
-    let without_names = [
+    let without_ids = [
         ("GET", "/v1/models"),
         ("GET", "/v1/models/{model}"),
         ("GET", "/v1/models/threadkeep/{name}"),
         ("POST", "/v1/embeddings"),
     ];
-    cases.extend(without_names.map(|(method, path)| TenantCase::without_names(method, path)));
+    cases.extend(without_ids.map(|(method, path)| TenantCase::without_ids(method, path)));
     cases
 }
 

@@ -13,5 +13,5 @@ pub(super) fn cases(_: &OwnedIds) -> Vec<TenantCase> {
         ("GET", "/v1/session"),
         ("POST", "/v1/session"),
     ];
-    routes.map(|(method, path)| TenantCase::without_names(method, path)).to_vec()
+    routes.map(|(method, path)| TenantCase::without_ids(method, path)).to_vec()
 }

@@ -135,7 +135,7 @@ fn whole_scope(ids: &OwnedIds) -> Vec<TenantCase> {
     vec![
         TenantCase::new("GET", "/v1/analytics", vec![(analytics(ids), analytics(&unknown))]),
         TenantCase::new("GET", "/v1/export", vec![(export(ids), export(&unknown))]),
-        TenantCase::without_names("POST", "/v1/import"),
+        TenantCase::without_ids("POST", "/v1/import"),
         TenantCase::new("POST", "/v1/erase", vec![(erase(ids), erase(&unknown))]),
     ]
 }
@@ -145,7 +145,7 @@ fn turns(ids: &OwnedIds) -> Vec<TenantCase> {
     let ask = |thread: &str| Probe::with("/v1/agents/keeper/turns", json!({ "text": "hello", "thread": thread }));
     let turn = format!("/turns/{}", ids.turn);
     vec![
-        TenantCase::without_names("GET", "/v1/agents"),
+        TenantCase::without_ids("GET", "/v1/agents"),
         TenantCase::new(
             "POST",
             "/v1/agents/{name}/turns",

@@ -130,13 +130,13 @@ async fn doors_without_cases_or_with_colliding_routes_are_rejected() {
     let without_cases = letters_door().cases(|_| Vec::new());
     assert_eq!(without_cases.routes_without_cases().len(), 4);
     assert!(matches!(server().with_door(without_cases), Err(DoorError::MissingTenantCase { door: "letters", .. })));
-    let with_other_cases = letters_door().cases(|_| vec![TenantCase::without_names("GET", "/letters/nowhere")]);
+    let with_other_cases = letters_door().cases(|_| vec![TenantCase::without_ids("GET", "/letters/nowhere")]);
     assert!(matches!(server().with_door(with_other_cases), Err(DoorError::MissingTenantCase { .. })));
     let duplicate = server().with_door(letters_door()).unwrap().with_door(letters_door());
     assert!(matches!(duplicate, Err(DoorError::RouteCollision { door: "letters", .. })));
     let colliding = Door::new("rest again")
         .route(Rule::role(KeyRole::Read), routes!(letters::colliding_route))
-        .cases(|_| vec![TenantCase::without_names("GET", "/v1/threads/{thread}")]);
+        .cases(|_| vec![TenantCase::without_ids("GET", "/v1/threads/{thread}")]);
     assert!(
         matches!(server().with_door(colliding), Err(DoorError::RouteCollision { .. })),
         "only the name of the parameter differs"

@@ -10,7 +10,7 @@ use crate::fixtures::{
 };
 use crate::run::TestEnv;
 
-/// A batch with every kind of operation, for a thread of [`open_prepared`].
+/// Returns a batch with every kind of operation, for the thread that [`open_prepared`] opens.
 fn full_batch(key: &str) -> Batch {
     Batch {
         append: vec![
@@ -27,7 +27,7 @@ fn full_batch(key: &str) -> Batch {
     }
 }
 
-/// Opens a thread with four messages, an external id, and the records `old` and `gone`, made by two commits.
+/// Opens a thread, to which two commits add four messages, an external id, and the records `old` and `gone`.
 async fn open_prepared(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversation) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
@@ -41,7 +41,7 @@ async fn open_prepared(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversatio
     (store, conversation)
 }
 
-/// Everything that is visible of a thread, and the current cursor of its owner.
+/// Returns all visible data of a thread, and the current cursor of its owner.
 async fn visible_state(conversation: &Conversation) -> (String, UserCursor) {
     let now = at(5);
     let state = (
@@ -58,7 +58,7 @@ pub(super) async fn rejected_batches_have_no_effects(env: &TestEnv<'_>) {
     let (_store, conversation) = open_prepared(env).await;
     let (before, cursor) = visible_state(&conversation).await;
     let condition = |key: &str, state| RecordCondition { name: record_name(app("notes"), key), state };
-    let refused: Vec<(&str, Batch)> = vec![
+    let rejected: Vec<(&str, Batch)> = vec![
         ("seq", Batch { expected: Some(Expected::Seq(3)), ..full_batch("a") }),
         ("change", Batch { expected: Some(Expected::Change(1.into())), ..full_batch("b") }),
         ("absent", Batch { require: vec![condition("old", RecordState::Absent)], ..full_batch("c") }),
@@ -90,9 +90,9 @@ pub(super) async fn rejected_batches_have_no_effects(env: &TestEnv<'_>) {
         ("duplicate id", Batch { append: vec![user_message(10, "ten"), user_message(10, "ten")], ..full_batch("k") }),
         ("nul", Batch { append: vec![user_message(10, "ten"), user_message(11, "a\0b")], ..full_batch("l") }),
     ];
-    for (what, batch) in refused {
-        assert!(conversation.try_commit(&batch, at(4)).await.is_err(), "{what}: the batch was accepted");
-        assert_eq!(visible_state(&conversation).await.0, before, "{what}: the rejected batch had effects");
+    for (case, batch) in rejected {
+        assert!(conversation.try_commit(&batch, at(4)).await.is_err(), "{case}: the batch was accepted");
+        assert_eq!(visible_state(&conversation).await.0, before, "{case}: the rejected batch had effects");
     }
     let changed = conversation.client.list_changed_threads(&conversation.scope, Some(&cursor), 10, at(5)).await;
     assert_eq!(changed.expect("reading works").threads, [], "a rejected batch counts as a change");

@@ -63,7 +63,8 @@ pub(super) async fn each_effect_is_logged(env: &TestEnv<'_>) {
     }
 }
 
-/// Reads all changes and their appended messages as a subscriber does: page by page, and then the messages that a page omitted.
+/// Reads all changes and their appended messages as a subscriber does: page by page, followed by the messages that a
+/// page omitted.
 async fn read_changes(conversation: &Conversation, limit: usize, now: Timestamp) -> (Vec<Change>, Vec<Message>) {
     let (mut changes, mut messages): (Vec<Change>, Vec<Message>) = (Vec::new(), Vec::new());
     loop {
@@ -118,7 +119,7 @@ pub(super) async fn changes_are_returned_with_their_messages(env: &TestEnv<'_>) 
     for limit in 1..=8 {
         assert_eq!(read_changes(&conversation, limit, at(9)).await, (changes.clone(), messages.clone()), "by {limit}");
     }
-    // One page contains all of them.
+    // One page contains all changes.
     let read = store.client.list_changes_with_messages(&ana(), conversation.id, 2, 10, at(9)).await;
     let read = read.expect("reading works");
     assert_eq!((read.messages, read.corrupt, read.read_to), (messages[1..].to_vec(), Vec::new(), 7));

@@ -54,7 +54,7 @@ async fn put(client: &Client, scope: &Scope, entries: &[IndexEntry]) {
 /// `Unsupported`.
 async fn store_with_collections(env: &TestEnv<'_>) -> Option<TestStore> {
     let store = env.open().await;
-    if env.abilities().named_collections {
+    if env.capabilities().named_collections {
         return Some(store);
     }
     let client = &store.client;
@@ -204,13 +204,13 @@ pub(super) async fn entries_survive_a_repair(env: &TestEnv<'_>) {
     let before = search_both(&store.client).await;
     assert_eq!((before.0.entries.len(), before.1.entries.len()), (2, 1));
     assert_eq!(store.client.verify().await.expect("verifying works").findings, []);
-    if env.abilities().durable {
+    if env.capabilities().durable {
         let store = store.reopen().await;
         assert_eq!(search_both(&store.client).await, before);
     }
 }
 
-pub(super) async fn removed_text_is_gone(env: &TestEnv<'_>) {
+pub(super) async fn removing_an_entry_removes_its_text_from_files(env: &TestEnv<'_>) {
     let Some(store) = store_with_collections(env).await else { return };
     let client = &store.client;
     let (marker, other) = ("Quixotryzzlings", "Zebrafloofings");
@@ -246,7 +246,7 @@ pub(super) async fn remove_collections_affects_only_its_scope(env: &TestEnv<'_>)
     let store = env.open().await;
     let client = &store.client;
     assert_eq!(client.remove_collections(&ana()).await.expect("removing works"), 0);
-    if !env.abilities().named_collections {
+    if !env.capabilities().named_collections {
         return;
     }
     let (other_tenant, names) = (user("other", "ana"), ["statutes", "codes", "letters"]);
@@ -284,7 +284,7 @@ pub(super) async fn remove_collections_affects_only_its_scope(env: &TestEnv<'_>)
     assert_eq!(client.verify().await.expect("verifying works").findings, []);
 }
 
-pub(super) async fn remove_collections_removes_all_text(env: &TestEnv<'_>) {
+pub(super) async fn remove_collections_removes_all_text_from_files(env: &TestEnv<'_>) {
     let Some(store) = store_with_collections(env).await else { return };
     let client = &store.client;
     let (text, field, id, name) = ("Quixotryzzlings", "Zanzibaroonings", "Flummoxidating", "Bamboozleations");

@@ -9,7 +9,7 @@ const WRITERS: u128 = 64;
 /// The number of commits of each writer.
 const COMMITS: u128 = 8;
 
-/// The number of a message of a writer. Each commit has two.
+/// Returns the number of a writer's message. Each commit has two messages.
 fn number(writer: u128, commit: u128, message: u128) -> u128 {
     writer * 1000 + commit * 10 + message
 }

@@ -32,7 +32,7 @@ pub(crate) const TEXTS: [&str; 16] = [
     "ﷺ ẞ ſ İ ı Ⅷ ﬁ",
 ];
 
-/// Content with every field set, and with numbers that easily lose precision.
+/// Returns content with every field set, and with numbers that easily lose precision.
 pub(crate) fn full_content() -> Content {
     let fields = r#"{"rank_score": 1150.5, "similarity": 0.234, "big": 18446744073709551615, "small": -9223372036854775808,
         "tiny": 5e-324, "huge": 1.7976931348623157e308, "third": 0.1, "nothing": null, "deep": [[[{"z": 1, "a": 2}]]]}"#;
@@ -76,7 +76,7 @@ pub(crate) fn full_content() -> Content {
     }
 }
 
-/// JSON that changes if it is reformatted.
+/// JSON that reformatting would change.
 const RAW: &str = "{ \"b\" : 1,\t\"a\":[ 1.0,1.00 , 1e2 ],\n \"é\":\"\\u00e9\\/\\ud83d\\ude87\", \"a\" : null  }";
 
 pub(super) async fn content_round_trips(env: &TestEnv<'_>) {

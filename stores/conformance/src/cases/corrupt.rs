@@ -1,4 +1,4 @@
-//! Stored data that cannot be decoded is an error, never replaced by a default.
+//! Stored data that cannot be decoded causes an error. It is never replaced by a default value.
 
 use threadkeep_core::{
     Batch, Content, Dump, DumpEntry, MessageQuery, MessageRef, OnCorrupt, Replacement, Role, Severity, StoreError,
@@ -10,7 +10,8 @@ use crate::conversation::Conversation;
 use crate::fixtures::{ana, app, assert_error, at, batch, message_id, record_name, thread_id};
 use crate::run::{TestEnv, TestStore};
 
-/// Restores a dump of three messages that was damaged in between. The store also has an intact thread with number 2.
+/// Dumps a thread with three messages, damages the dump and restores it. The store also contains an intact thread,
+/// number 2.
 async fn damaged(env: &TestEnv<'_>, damage: impl Fn(&mut Dump)) -> (TestStore, Conversation) {
     let (from, to) = (env.open().await, env.open().await);
     let source = Conversation::open(&from.client, &ana(), 1, at(0)).await;
@@ -105,7 +106,7 @@ async fn damage(store: &TestStore) -> Vec<String> {
 pub(super) async fn messages_have_checksums(env: &TestEnv<'_>) {
     let (from, _, chunk) = dumped(env).await;
     let messages = chunk.entries.iter().filter(|entry| matches!(entry, DumpEntry::Message { .. }));
-    // Appended messages, replaced ones and one with an external id have a checksum of their current content.
+    // Appended messages, replaced messages and a message with an external id have a checksum of their current content.
     assert_eq!(messages.clone().count(), 7);
     for entry in messages {
         assert!(matches!(entry, DumpEntry::Message { checksum: Some(_), .. }), "{entry:?}");

@@ -63,7 +63,7 @@ pub(super) async fn a_derived_write_does_not_change_its_thread(env: &TestEnv<'_>
     };
     assert_eq!(conversation.commit(&batch, at(3)).await.change, 2);
     if !env.has_faults() {
-        // The wake-up of the commit is the first one.
+        // The first wake-up is that of the commit: the derived write caused none.
         let first = tokio::time::timeout(Duration::from_secs(10), wake_ups.next()).await.expect("a commit wakes");
         assert!(matches!(first, Some(WakeUp::Thread { change: Some(2), .. } | WakeUp::Anything)), "{first:?}");
     }
@@ -76,7 +76,7 @@ pub(super) async fn a_derived_write_requires_the_current_change(env: &TestEnv<'_
     for change in 1..=3 {
         conversation.append(u128::from(change)..=u128::from(change), at(1)).await;
         for other in [0, change - 1, change + 1, u64::MAX] {
-            // The change is checked before the version, which is wrong as well.
+            // The version is wrong as well, but the change is checked first.
             let refused = conversation.try_derive(&derived_write(other, Some(9), "1"), 2).await;
             assert_eq!(
                 numbered_conflict_of(refused),
@@ -257,7 +257,7 @@ pub(super) async fn one_concurrent_derived_write_wins(env: &TestEnv<'_>) {
     assert_eq!(conversation.thread(at(3)).await.positions.change, 0);
 }
 
-/// Two writers repeatedly derive a record from a message while another erases it. No text derived from it remains.
+/// Two writers repeatedly derive a record from a message while a third one erases the message. No derived text remains.
 pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'_>) {
     let store = env.open().await;
     for round in 0..8 {
@@ -295,7 +295,7 @@ pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'
                 Err(error) => panic!("unexpected error of the erasure: {error:?}"),
             }
         }
-        // This holds from the erasure on, not only at the end.
+        // The text must be absent directly after the erasure, not only at the end.
         assert_eq!(conversation.derived().await.map(|found| found.value), Some(json("\"none\"")));
         for writer in deriving {
             writer.await.expect("the writer does not panic");
@@ -305,7 +305,7 @@ pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'
     }
 }
 
-pub(super) async fn text_removed_from_a_derived_record_is_gone(env: &TestEnv<'_>) {
+pub(super) async fn rewriting_a_derived_record_removes_previous_text_from_files(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     conversation.append(1..=3, at(1)).await;

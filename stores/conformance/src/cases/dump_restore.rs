@@ -177,17 +177,17 @@ pub(super) async fn restoring_does_not_overwrite_a_thread(env: &TestEnv<'_>) {
 
 pub(super) async fn records_are_restored_verbatim(env: &TestEnv<'_>) {
     let (from, to) = (env.open().await, env.open().await);
-    let of_ana = RecordOwner::User(user_id("ana"));
+    let ana_owner = RecordOwner::User(user_id("ana"));
     for round in 0..5 {
-        let write = note_write(of_ana.clone(), "k", &format!("{round}"));
+        let write = note_write(ana_owner.clone(), "k", &format!("{round}"));
         from.client.write_record(&ana(), &write, at(1)).await.expect("writing works");
     }
     let write = RecordWrite { expires_at: Some(at(99)), ..note_write(RecordOwner::Tenant, "t", r#"{"a" : 1}"#) };
     from.client.write_record(&acme(), &write, at(1)).await.expect("writing works");
-    let moved = note_write(of_ana.clone(), "k", "0");
+    let moved = note_write(ana_owner.clone(), "k", "0");
     to.client.write_record(&ana(), &moved, at(1)).await.expect("writing works");
     let mut versions = Vec::new();
-    for owner in [of_ana.clone(), RecordOwner::Tenant] {
+    for owner in [ana_owner.clone(), RecordOwner::Tenant] {
         let query = RecordQuery::of(owner.clone());
         let records = from.client.list_records(&acme(), &query, at(2)).await.expect("reading works");
         for record in &records {
@@ -197,7 +197,7 @@ pub(super) async fn records_are_restored_verbatim(env: &TestEnv<'_>) {
         }
         assert_eq!(to.client.list_records(&acme(), &query, at(2)).await.expect("reading works"), records);
     }
-    let next = to.client.write_record(&ana(), &note_write(of_ana, "k", "9"), at(3)).await.expect("writing works");
+    let next = to.client.write_record(&ana(), &note_write(ana_owner, "k", "9"), at(3)).await.expect("writing works");
     assert!(!versions.contains(&next.version) && next.version > versions[0], "a version was reused after the restore");
 }
 
@@ -208,8 +208,8 @@ pub(super) async fn tenants_and_owners_are_listed(env: &TestEnv<'_>) {
     for (number, scope) in (1..).zip([ben(), ana(), acme(), user("globex", "zoë"), user("Acme", "ana")]) {
         Conversation::open(client, &scope, number, at(0)).await;
     }
-    let of_cleo = RecordOwner::User(user_id("cleo"));
-    client.write_record(&acme(), &note_write(of_cleo, "k", "1"), at(1)).await.expect("writing works");
+    let cleo_owner = RecordOwner::User(user_id("cleo"));
+    client.write_record(&acme(), &note_write(cleo_owner, "k", "1"), at(1)).await.expect("writing works");
     // The internal tenant is listed, although clients cannot use its name.
     let internal = TenantId::internal();
     Conversation::open(client, &Scope::Tenant(internal.clone()), 6, at(0)).await;
@@ -231,13 +231,13 @@ pub(super) async fn tenants_and_owners_are_listed(env: &TestEnv<'_>) {
 }
 
 pub(super) async fn stored_bodies_are_restored_unchanged(env: &TestEnv<'_>) {
-    // A stored body is restored unchanged even if this version would write it differently.
     let (from, to) = (env.open().await, env.open().await);
     let conversation = Conversation::open(&from.client, &ana(), 1, at(0)).await;
     conversation.commit(&appending(vec![user_message(1, "one")]), at(1)).await;
     let mut chunks = conversation.dump(10).await;
     for entry in &mut chunks[0].entries {
         if let DumpEntry::Message { body, .. } = entry {
+            // This version would write the body differently.
             *body = r#"1u{ "parts":[{"text":"one"}], "later":[1] }"#.to_owned();
         }
     }

@@ -6,7 +6,7 @@ use crate::conversation::Conversation;
 use crate::fixtures::{ana, app, assert_error, at, note_write, thread_id, user_id};
 use crate::run::{TestEnv, TestStore};
 
-/// Everything that is visible in a store.
+/// Returns all visible data of a store.
 async fn visible_state(store: &TestStore, conversation: &Conversation) -> String {
     let client = &store.client;
     client.catch_up_fully().await;
@@ -35,13 +35,13 @@ async fn visible_state(store: &TestStore, conversation: &Conversation) -> String
 // S1.40
 pub(super) async fn data_survives_reopening(env: &TestEnv<'_>) {
     let store = env.open().await;
-    if !env.abilities().durable {
+    if !env.capabilities().durable {
         return assert_not_durable(env, store).await;
     }
     let conversation = thread_with_history(&store.client).await;
     let deleted = Conversation::open(&store.client, &ana(), 2, at(8)).await;
-    let of_ana = RecordOwner::User(user_id("ana"));
-    let version = store.client.write_record(&ana(), &note_write(of_ana.clone(), "k", "1"), at(9)).await;
+    let ana_owner = RecordOwner::User(user_id("ana"));
+    let version = store.client.write_record(&ana(), &note_write(ana_owner.clone(), "k", "1"), at(9)).await;
     let version = version.expect("writing works").version;
     let cursor = store.client.list_changed_threads(&ana(), None, 10, at(9)).await.expect("reading works").cursor;
     store.client.delete_thread(&ana(), deleted.id, at(10)).await.expect("the thread exists");
@@ -58,13 +58,13 @@ pub(super) async fn data_survives_reopening(env: &TestEnv<'_>) {
     let open = OpenThread::new(&ana(), thread_id(2));
     assert_error!(store.client.open_thread(&ana(), &open, at(12)).await, StoreError::NotFound(_));
     assert_eq!(conversation.append(11..=12, at(13)).await.first_seq, 11);
-    let written = store.client.write_record(&ana(), &note_write(of_ana.clone(), "k", "2"), at(13)).await;
+    let written = store.client.write_record(&ana(), &note_write(ana_owner.clone(), "k", "2"), at(13)).await;
     assert!(written.expect("writing works").version > version);
     drop(conversation);
 
     // Data written after reopening survives as well.
     let store = store.reopen().await;
-    let found = store.client.find_record(&ana(), &of_ana, &app("notes"), "k", at(14)).await;
+    let found = store.client.find_record(&ana(), &ana_owner, &app("notes"), "k", at(14)).await;
     assert_eq!(found.expect("reading works").map(|record| record.value.to_string()), Some("2".to_owned()));
     let conversation = Conversation { client: store.client.clone(), scope: ana(), id };
     assert_eq!(conversation.thread(at(14)).await.positions.seq, 12);

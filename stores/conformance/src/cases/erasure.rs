@@ -1,4 +1,4 @@
-//! After an erasure and a sweep, the store's files do not contain the text any more.
+//! After an erasure and a sweep, the store's files no longer contain the text.
 
 use threadkeep_core::{
     Batch, Content, Map, NewMessage, OpenThread, PutRecord, RecordOwner, RecordWrite, Replacement, Role, ThreadPatch,
@@ -13,7 +13,7 @@ use crate::fixtures::{
 };
 use crate::run::{TestEnv, TestStore};
 
-/// A word that is in no other text. A search index stores its stem.
+/// A word that no other text contains. A search index stores its stem.
 pub(super) const MARKER: &str = "Quixotryzzlings";
 
 fn marked() -> String {
@@ -27,7 +27,7 @@ fn files_contain_marker(store: &TestStore) -> bool {
     store.files_contain(stem.as_bytes())
 }
 
-/// Asserts that the files contain the marker before `erase`, and do not after `erase` and a sweep.
+/// Asserts that the files contain the marker before `erase`, and no longer contain it after `erase` and a sweep.
 pub(super) async fn assert_erased(store: &TestStore, conversation: &Conversation, erase: impl AsyncFnOnce()) {
     store.client.catch_up_fully().await;
     assert!(!store.has_files() || files_contain_marker(store), "the marker is not stored as plain text");
@@ -51,7 +51,7 @@ async fn marked_thread(store: &TestStore) -> Conversation {
     conversation
 }
 
-pub(super) async fn erased_text_is_gone(env: &TestEnv<'_>) {
+pub(super) async fn erasing_removes_text_from_files(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = marked_thread(&store).await;
     assert_erased(&store, &conversation, async || {
@@ -61,7 +61,7 @@ pub(super) async fn erased_text_is_gone(env: &TestEnv<'_>) {
     assert_eq!(conversation.texts(at(51)).await.len(), 99);
 }
 
-pub(super) async fn replaced_text_is_gone(env: &TestEnv<'_>) {
+pub(super) async fn replacing_removes_previous_text_from_files(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = marked_thread(&store).await;
     assert_erased(&store, &conversation, async || {
@@ -72,7 +72,7 @@ pub(super) async fn replaced_text_is_gone(env: &TestEnv<'_>) {
     assert_eq!(conversation.texts(at(51)).await.len(), 100);
 }
 
-pub(super) async fn trimmed_text_is_gone(env: &TestEnv<'_>) {
+pub(super) async fn trimming_removes_text_from_files(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = marked_thread(&store).await;
     assert_erased(&store, &conversation, async || {
@@ -104,7 +104,7 @@ async fn thread_with_markers(store: &TestStore) -> Conversation {
     conversation
 }
 
-pub(super) async fn a_deleted_threads_text_is_gone(env: &TestEnv<'_>) {
+pub(super) async fn deleting_a_thread_removes_its_text_from_files(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = thread_with_markers(&store).await;
     assert_erased(&store, &conversation, async || {
@@ -113,7 +113,7 @@ pub(super) async fn a_deleted_threads_text_is_gone(env: &TestEnv<'_>) {
     .await;
 }
 
-pub(super) async fn an_expired_threads_text_is_gone(env: &TestEnv<'_>) {
+pub(super) async fn expiry_of_a_thread_removes_its_text_from_files(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = thread_with_markers(&store).await;
     assert_erased(&store, &conversation, async || {
@@ -123,7 +123,7 @@ pub(super) async fn an_expired_threads_text_is_gone(env: &TestEnv<'_>) {
     .await;
 }
 
-pub(super) async fn previous_titles_are_gone(env: &TestEnv<'_>) {
+pub(super) async fn changing_a_title_removes_the_previous_one_from_files(env: &TestEnv<'_>) {
     let store = env.open().await;
     let open = OpenThread { title: Some(marked()), ..OpenThread::new(&ana(), thread_id(1)) };
     let conversation = Conversation::open_as(&store.client, &ana(), &open, at(0)).await;
@@ -134,16 +134,16 @@ pub(super) async fn previous_titles_are_gone(env: &TestEnv<'_>) {
     .await;
 }
 
-pub(super) async fn previous_record_values_are_gone(env: &TestEnv<'_>) {
+pub(super) async fn writing_a_record_removes_the_previous_value_from_files(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
     let marked = format!("\"{}\"", marked());
-    let of_ana = RecordOwner::User(user_id("ana"));
+    let ana_owner = RecordOwner::User(user_id("ana"));
     let puts = ["overwritten", "deleted", "expired"].map(|key| put(app("notes"), key, &marked));
     conversation.commit(&Batch { put: puts.to_vec(), ..batch("put") }, at(1)).await;
     for key in ["overwritten", "deleted", "expired"] {
-        client.write_record(&ana(), &note_write(of_ana.clone(), key, &marked), at(1)).await.expect("writing works");
+        client.write_record(&ana(), &note_write(ana_owner.clone(), key, &marked), at(1)).await.expect("writing works");
     }
     assert_erased(&store, &conversation, async || {
         let expired = PutRecord { expires_at: Some(at(40)), ..put(app("notes"), "expired", &marked) };
@@ -151,12 +151,12 @@ pub(super) async fn previous_record_values_are_gone(env: &TestEnv<'_>) {
         let delete = vec![record_name(app("notes"), "deleted")];
         conversation.commit(&Batch { put: puts, delete, ..batch("change") }, at(2)).await;
         for write in [
-            note_write(of_ana.clone(), "overwritten", "1"),
-            RecordWrite { value: None, ..note_write(of_ana.clone(), "deleted", "1") },
+            note_write(ana_owner.clone(), "overwritten", "1"),
+            RecordWrite { value: None, ..note_write(ana_owner.clone(), "deleted", "1") },
             RecordWrite {
                 expires_at: Some(at(40)),
                 value: Some(json(&marked)),
-                ..note_write(of_ana.clone(), "expired", "1")
+                ..note_write(ana_owner.clone(), "expired", "1")
             },
         ] {
             client.write_record(&ana(), &write, at(2)).await.expect("writing works");

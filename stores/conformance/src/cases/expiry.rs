@@ -69,7 +69,7 @@ pub(super) async fn an_expired_thread_is_invisible(env: &TestEnv<'_>) {
     assert_absent(&conversation, at(10)).await;
     let changed = store.client.list_changed_threads(&ana(), Some(&cursor), 5, at(10)).await;
     assert_eq!(changed.expect("reading works").threads, []);
-    // The caller passes the time: at an earlier time, the thread is visible until a sweep.
+    // The caller passes the time. For a caller whose clock is behind, the thread is visible until a sweep.
     assert_eq!(conversation.texts(before).await.len(), 2);
     assert_eq!(conversation.entries().await.len(), 2, "a dump includes expired threads until a sweep");
 
@@ -90,7 +90,7 @@ pub(super) async fn opening_replaces_an_expired_thread(env: &TestEnv<'_>) {
             if sweep {
                 store.client.sweep(at(10)).await.expect("sweeping works");
             }
-            // By key with another id, or by id.
+            // The thread is opened by its key with another id, or by its id.
             let open = if by_key {
                 OpenThread::new(&ana(), thread_id(2)).with_key(thread_key("key"))
             } else {
@@ -164,7 +164,7 @@ pub(super) async fn an_expired_record_is_invisible(env: &TestEnv<'_>) {
     let report = client.sweep(at(9)).await.expect("sweeping works");
     assert_eq!(report.expired_records, 0);
     assert!(find(at(9)).await.is_some());
-    // For compare-and-set it is absent, and its version is not reused.
+    // For compare-and-set the expired record is absent, and its version is not reused.
     let absent = RecordWrite { expected: Some(0), ..write.clone() };
     let second = client.write_record(&ana(), &absent, at(10)).await.expect("writing works").version;
     assert!(second > first);

@@ -16,7 +16,7 @@ pub(super) async fn golden_files_are_readable(env: &TestEnv<'_>) {
         let scope: Scope = ana();
         let conversation = Conversation { client: store.client.clone(), scope, id: thread_id(1) };
         assert_eq!(read(&conversation).await, golden.expected(), "{}", golden.name);
-        assert_eq!(conversation.dump(4).await, chunks, "{} changes on its way through", golden.name);
+        assert_eq!(conversation.dump(4).await, chunks, "{}: the dump of the restored thread differs", golden.name);
         assert_eq!(store.client.verify().await.expect("verifying works").findings, [], "{}", golden.name);
         let append = crate::fixtures::appending(vec![user_message(999, "another message")]);
         conversation.commit(&append, at(600)).await;

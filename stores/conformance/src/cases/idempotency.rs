@@ -8,7 +8,7 @@ use crate::conversation::Conversation;
 use crate::fixtures::{ana, app, at, batch, conflict_of, message_id, put, record_name, tag_of, user_message};
 use crate::run::TestEnv;
 
-/// A batch of two messages and a record.
+/// Returns a batch of two messages and a record.
 fn first() -> Batch {
     Batch {
         append: vec![user_message(1, "one"), user_message(2, "two")],
@@ -67,7 +67,7 @@ pub(super) async fn replays_skip_preconditions(env: &TestEnv<'_>) {
     let absent = RecordCondition { name: record_name(app("notes"), "note"), state: RecordState::Absent };
     let guarded = Batch { expected: Some(Expected::Seq(0)), require: vec![absent], ..first() };
     conversation.commit(&guarded, at(1)).await;
-    // The preconditions do not hold any more, and the ids exist; the outcome is the same.
+    // The preconditions no longer hold, and the ids already exist. The outcome is the same.
     assert_eq!(conversation.commit(&guarded, at(2)).await, first_replayed());
     let other_precondition = Batch { expected: Some(Expected::Change(0.into())), ..guarded };
     assert_eq!(conversation.commit(&other_precondition, at(2)).await, first_replayed());
@@ -87,7 +87,7 @@ pub(super) async fn outcomes_expire_after_the_window(env: &TestEnv<'_>) {
         if sweep {
             conversation.client.sweep(beyond).await.expect("sweeping works");
         }
-        // After the window it is a new commit, whose ids exist already.
+        // After the window, the batch is a new commit, and its message ids already exist.
         let taken = Conflict::MessageId { id: message_id(1), seq: 1 };
         assert_eq!(conflict_of(conversation.try_commit(&first(), beyond).await), taken, "swept: {sweep}");
         let other = Batch { append: vec![user_message(3, "three")], fingerprint: Fingerprint::of(b"other"), ..first() };

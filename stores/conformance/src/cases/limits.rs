@@ -1,4 +1,5 @@
-//! A value at a limit is accepted, and a larger one fails with the name of the limit. NUL is rejected everywhere.
+//! A value at a limit is accepted, and a larger value fails with an error that names the limit. NUL is rejected
+//! everywhere.
 
 use threadkeep_core::{
     Batch, Content, IdempotencyKey, ImageReference, Map, MessageQuery, Namespace, NewMessage, OpenThread, Part,
@@ -18,19 +19,19 @@ fn long(bytes: usize) -> String {
     "x".repeat(bytes)
 }
 
-/// A map whose JSON has this many bytes.
-fn map_of(bytes: usize) -> Map {
+/// Returns a map whose JSON has this many bytes.
+fn map_with_bytes(bytes: usize) -> Map {
     let mut map = Map::new();
     map.insert("k".to_owned(), long(bytes - r#"{"k":""}"#.len()).into());
     map
 }
 
-/// JSON with this many levels of arrays.
+/// Returns JSON with this many levels of arrays.
 fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }
 
-/// Asserts that a commit above a limit is rejected and that one at the limit is accepted.
+/// Asserts that a commit above a limit is rejected, and that a commit at the limit is accepted.
 async fn assert_limit(conversation: &Conversation, limit: usize, commit: impl Fn(usize) -> Batch) {
     let before = conversation.thread(at(2)).await.positions;
     let over = commit(limit + 1);
@@ -75,7 +76,7 @@ pub(super) async fn messages_have_limits(env: &TestEnv<'_>) {
     })
     .await;
     assert_limit(&conversation, limits::MAP_BYTES, |bytes| {
-        append_content(4, Content { metadata: map_of(bytes), ..Content::empty(Role::User) })
+        append_content(4, Content { metadata: map_with_bytes(bytes), ..Content::empty(Role::User) })
     })
     .await;
     assert_limit(&conversation, limits::NAME_BYTES, |bytes| {
@@ -92,7 +93,7 @@ pub(super) async fn messages_have_limits(env: &TestEnv<'_>) {
     })
     .await;
     assert_limit(&conversation, limits::JSON_DEPTH, |depth| {
-        // The map is one level.
+        // The map adds one level.
         let value = serde_json::from_str(&nested(depth - 1)).expect("valid JSON");
         let metadata = Map::from_iter([("k".to_owned(), value)]);
         append_content(8, Content { metadata, ..Content::empty(Role::User) })
@@ -134,7 +135,7 @@ pub(super) async fn commits_have_limits(env: &TestEnv<'_>) {
     assert_limit(&conversation, limits::COMMIT_BYTES, |bytes| {
         let rest = bytes - 3 * limits::MESSAGE_BYTES;
         let whole = (1..=3).map(|number| user_message(2000 + number, &long(limits::MESSAGE_BYTES - 4)));
-        // The last quarter is split into two messages, so that the commit exceeds its limit and no message does.
+        // The last quarter is split into two messages, so that the commit exceeds its limit although no message does.
         let halves = [long(rest / 2 - 4), long(rest - rest / 2 - 4)];
         let halves = (2010..).zip(halves).map(|(number, text)| user_message(number, &text));
         Batch { append: whole.chain(halves).collect(), ..batch("bytes") }
@@ -167,7 +168,7 @@ pub(super) async fn commits_have_limits(env: &TestEnv<'_>) {
     })
     .await;
     assert_limit(&conversation, limits::MAP_BYTES, |bytes| {
-        let patch = ThreadPatch { state: Some(map_of(bytes)), ..ThreadPatch::default() };
+        let patch = ThreadPatch { state: Some(map_with_bytes(bytes)), ..ThreadPatch::default() };
         Batch { patch, ..batch("state") }
     })
     .await;
@@ -179,8 +180,8 @@ pub(super) async fn threads_and_records_have_limits(env: &TestEnv<'_>) {
     type WithSize = fn(OpenThread, usize) -> OpenThread;
     let opens: [(usize, WithSize); 3] = [
         (limits::TITLE_BYTES, |open, bytes| OpenThread { title: Some(long(bytes)), ..open }),
-        (limits::MAP_BYTES, |open, bytes| OpenThread { metadata: map_of(bytes), ..open }),
-        (limits::MAP_BYTES, |open, bytes| OpenThread { state: map_of(bytes), ..open }),
+        (limits::MAP_BYTES, |open, bytes| OpenThread { metadata: map_with_bytes(bytes), ..open }),
+        (limits::MAP_BYTES, |open, bytes| OpenThread { state: map_with_bytes(bytes), ..open }),
     ];
     for (number, (limit, make)) in (1..).zip(opens) {
         let open = |bytes| make(OpenThread::new(&ana(), thread_id(number)), bytes);
@@ -189,11 +190,11 @@ pub(super) async fn threads_and_records_have_limits(env: &TestEnv<'_>) {
         let opened = client.open_thread(&ana(), &open(limit), at(1)).await.expect("a value at the limit is accepted");
         assert!(opened.created, "the rejected call created the thread");
     }
-    let of_ana = RecordOwner::User(user_id("ana"));
-    let big = |bytes| note_write(of_ana.clone(), "k", &format!("\"{}\"", long(bytes - 2)));
-    let with_key = |bytes| note_write(of_ana.clone(), &long(bytes), "1");
+    let ana_owner = RecordOwner::User(user_id("ana"));
+    let big = |bytes| note_write(ana_owner.clone(), "k", &format!("\"{}\"", long(bytes - 2)));
+    let with_key = |bytes| note_write(ana_owner.clone(), &long(bytes), "1");
     let in_namespace =
-        |bytes| RecordWrite { namespace: Namespace::App(long(bytes)), ..note_write(of_ana.clone(), "k", "1") };
+        |bytes| RecordWrite { namespace: Namespace::App(long(bytes)), ..note_write(ana_owner.clone(), "k", "1") };
     let writes: [(usize, &dyn Fn(usize) -> RecordWrite); 3] =
         [(limits::RECORD_BYTES, &big), (limits::KEY_BYTES, &with_key), (limits::NAME_BYTES, &in_namespace)];
     for (limit, write) in writes.map(|(limit, write)| (limit, [write(limit), write(limit + 1)])) {
@@ -201,7 +202,7 @@ pub(super) async fn threads_and_records_have_limits(env: &TestEnv<'_>) {
         assert_error!(over, StoreError::LimitExceeded { max, .. } if max == limit as u64);
         client.write_record(&ana(), &write[0], at(1)).await.expect("a value at the limit is accepted");
     }
-    let all = client.list_records(&ana(), &RecordQuery::of(of_ana), at(2)).await.expect("reading works");
+    let all = client.list_records(&ana(), &RecordQuery::of(ana_owner), at(2)).await.expect("reading works");
     assert_eq!(all.len(), 3);
 }
 
@@ -238,17 +239,17 @@ pub(super) async fn pages_have_limits(env: &TestEnv<'_>) {
             ("owners", client.list_owners(&tenant, None, limit).await.map(drop)),
             ("entries", client.dump_thread(&tenant, id, None, limit).await.map(drop)),
         ];
-        for (what, answer) in answers {
+        for (name, answer) in answers {
             match limit {
-                0 => assert!(matches!(answer, Err(StoreError::Invalid { .. })), "0 {what}: {answer:?}"),
-                1 | limits::PAGE => assert!(answer.is_ok(), "{limit} {what}: {answer:?}"),
-                _ => assert!(matches!(answer, Err(StoreError::LimitExceeded { max: 1000, .. })), "{what}: {answer:?}"),
+                0 => assert!(matches!(answer, Err(StoreError::Invalid { .. })), "0 {name}: {answer:?}"),
+                1 | limits::PAGE => assert!(answer.is_ok(), "{limit} {name}: {answer:?}"),
+                _ => assert!(matches!(answer, Err(StoreError::LimitExceeded { max: 1000, .. })), "{name}: {answer:?}"),
             }
         }
     }
 }
 
-/// Contents that each have a NUL in another text field.
+/// Returns contents that each have a NUL in a different text field.
 fn contents_with_nul() -> Vec<Content> {
     let empty = || Content::empty(Role::User);
     let nul = || "a\0b".to_owned();
@@ -295,7 +296,7 @@ pub(super) async fn nul_is_rejected_everywhere(env: &TestEnv<'_>) {
     let nul = || "a\0b".to_owned();
     let map = || Map::from_iter([("k".to_owned(), nul().into())]);
     let patch = |patch| Batch { patch, ..batch("patch") };
-    let mut refused = vec![
+    let mut rejected = vec![
         Batch {
             append: vec![NewMessage { external_id: Some(nul()), ..user_message(2, "two") }],
             ..batch("external id")
@@ -315,10 +316,10 @@ pub(super) async fn nul_is_rejected_everywhere(env: &TestEnv<'_>) {
         patch(ThreadPatch { state: Some(map()), ..ThreadPatch::default() }),
     ];
     for content in contents_with_nul() {
-        refused.push(appending(vec![message_with(2, content.clone())]));
-        refused.push(Batch { replace: vec![Replacement { id: message_id(1), content }], ..batch("replace") });
+        rejected.push(appending(vec![message_with(2, content.clone())]));
+        rejected.push(Batch { replace: vec![Replacement { id: message_id(1), content }], ..batch("replace") });
     }
-    for batch in refused {
+    for batch in rejected {
         assert_error!(conversation.try_commit(&batch, at(2)).await, StoreError::Invalid { .. });
     }
     assert_eq!(conversation.thread(at(3)).await.positions.change, 1);
@@ -329,11 +330,11 @@ pub(super) async fn nul_is_rejected_everywhere(env: &TestEnv<'_>) {
     ] {
         assert_error!(client.open_thread(&ana(), &open, at(3)).await, StoreError::Invalid { .. });
     }
-    let of_ana = RecordOwner::User(user_id("ana"));
+    let ana_owner = RecordOwner::User(user_id("ana"));
     for write in [
-        note_write(of_ana.clone(), &nul(), "1"),
-        RecordWrite { namespace: Namespace::App(nul()), ..note_write(of_ana.clone(), "k", "1") },
-        RecordWrite { owner: RecordOwner::Thread(conversation.id), ..note_write(of_ana, "k", "1") },
+        note_write(ana_owner.clone(), &nul(), "1"),
+        RecordWrite { namespace: Namespace::App(nul()), ..note_write(ana_owner.clone(), "k", "1") },
+        RecordWrite { owner: RecordOwner::Thread(conversation.id), ..note_write(ana_owner, "k", "1") },
     ] {
         assert_error!(client.write_record(&ana(), &write, at(3)).await, StoreError::Invalid { .. });
     }

@@ -23,8 +23,8 @@ pub(super) async fn a_sweep_reports_what_it_removed(env: &TestEnv<'_>) {
         let open = OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(number)) };
         Conversation::open_as(client, &ana(), &open, at(0)).await;
     }
-    let of_ana = RecordOwner::User(user_id("ana"));
-    let write = RecordWrite { expires_at: Some(at(10)), ..note_write(of_ana, "k", "1") };
+    let ana_owner = RecordOwner::User(user_id("ana"));
+    let write = RecordWrite { expires_at: Some(at(10)), ..note_write(ana_owner, "k", "1") };
     client.write_record(&ana(), &write, at(1)).await.expect("writing works");
     let counts = async |second| {
         let report = client.sweep(at(second)).await.expect("sweeping works");
@@ -73,7 +73,7 @@ pub(super) async fn a_repair_does_not_change_data(env: &TestEnv<'_>) {
     assert_eq!(found.expect("searching works").frequencies, [1]);
 }
 
-/// The record that names the driver of a thread.
+/// Returns the record that names the driver of a thread.
 fn driver(value: &str) -> PutRecord {
     let RecordName { namespace, key } = RecordName::driver();
     put(namespace, &key, value)
@@ -89,7 +89,7 @@ pub(super) async fn driven_threads_are_listed_across_tenants(env: &TestEnv<'_>) 
         Conversation::open(client, &ana(), 3, at(0)).await,
         Conversation::open(client, &ana(), 2, at(0)).await,
         Conversation::open_as(client, &acme(), &shared, at(0)).await,
-        // One that expires, one that is not driven, and one with similar record names.
+        // A thread that expires, a thread that is not driven, and a thread whose records have similar names.
         Conversation::open_as(
             client,
             &ana(),

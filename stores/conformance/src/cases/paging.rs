@@ -4,7 +4,8 @@ use crate::conversation::{Conversation, oldest};
 use crate::fixtures::{ana, appending, assert_error, at, batch, message_id, message_with, user_message};
 use crate::run::TestEnv;
 
-/// Appends twenty messages, one per second. Every fourth is from a tool, every other even one from the assistant.
+/// Appends twenty messages, one per second. Every fourth message is a tool's; the other messages with even numbers are
+/// the assistant's.
 async fn twenty_messages(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversation) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;

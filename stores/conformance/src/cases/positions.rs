@@ -63,7 +63,7 @@ pub(super) async fn external_ids_are_unique_in_a_thread(env: &TestEnv<'_>) {
             .await;
         let again = conversation.try_commit(&appending(vec![with_external_id(4, "a")]), at(2)).await;
         assert_eq!(conflict_of(again), Conflict::ExternalId { seq: 2 });
-        // Ids are case-sensitive, and the id of an erased message can be used again.
+        // External ids are case-sensitive, and the external id of an erased message can be used again.
         conversation.commit(&appending(vec![with_external_id(4, "A")]), at(3)).await;
         conversation.commit(&Batch { erase: vec![message_id(2)], ..batch("erase") }, at(4)).await;
         assert_eq!(conversation.commit(&appending(vec![with_external_id(5, "a")]), at(5)).await.first_seq, 5);

@@ -19,7 +19,7 @@ async fn open_prepared(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversatio
     let expiring = PutRecord { expires_at: Some(at(5)), ..put(app("notes"), "soon", "2") };
     let puts = vec![put(app("notes"), "k", r#"{"a":  1}"#), put(system("run"), "k", "3"), expiring];
     conversation.commit(&Batch { put: puts, ..batch("put") }, at(2)).await;
-    for (scope, owner) in [(ana(), of("ana")), (ben(), of("ben")), (acme(), RecordOwner::Tenant)] {
+    for (scope, owner) in [(ana(), user_records("ana")), (ben(), user_records("ben")), (acme(), RecordOwner::Tenant)] {
         for key in ["k", "only"] {
             store
                 .client
@@ -31,7 +31,7 @@ async fn open_prepared(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversatio
     (store, conversation)
 }
 
-fn of(user: &str) -> RecordOwner {
+fn user_records(user: &str) -> RecordOwner {
     RecordOwner::User(user_id(user))
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
         (system("run"), "k"),
         (system("run"), ""),
     ];
-    let lists: Vec<RecordQuery> = [owner.clone(), of("ana"), of("ben"), RecordOwner::Tenant]
+    let lists: Vec<RecordQuery> = [owner.clone(), user_records("ana"), user_records("ben"), RecordOwner::Tenant]
         .into_iter()
         .flat_map(|owner| {
             let all = RecordQuery::of(owner);
@@ -57,7 +57,7 @@ pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
         .collect();
     let mut found = 0;
     for scope in [ana(), acme()] {
-        let of_ana = Conversation { scope: scope.clone(), ..conversation.clone() };
+        let anas_conversation = Conversation { scope: scope.clone(), ..conversation.clone() };
         for name in [ThreadRef::Id(id), ThreadRef::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"))] {
             for query in [MessageQuery::newest(2), MessageQuery::following(1, 1), MessageQuery::following(3, 5)] {
                 for now in [at(3), at(5)] {
@@ -67,7 +67,7 @@ pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
                     let view = view.expect("the thread exists");
                     assert_eq!(
                         (view.thread, view.page),
-                        (of_ana.thread(now).await, Some(of_ana.page(&query, now).await))
+                        (anas_conversation.thread(now).await, Some(anas_conversation.page(&query, now).await))
                     );
                     assert_eq!((view.records.len(), view.lists.len()), (wanted.len(), lists.len()));
                     for (record, (namespace, key)) in view.records.iter().zip(&wanted) {
@@ -94,7 +94,8 @@ pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
     assert_eq!(client.read_thread(&ben(), &name, &whole, at(3)).await.expect("reading works"), None);
 }
 
-/// Each commit of the writer changes the messages, the thread's row and a record.
+/// A writer changes the messages, the thread's row and a record in each commit. Each read must see all three or none of
+/// these changes.
 pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
     const COMMITS: u64 = 60;
     let store = env.open().await;
@@ -145,7 +146,7 @@ pub(super) async fn a_combined_read_has_limits(env: &TestEnv<'_>) {
     let name = ThreadRef::Id(conversation.id);
     let read = |count| ThreadRead {
         records: vec![record_name(app("notes"), "k"); count - 10],
-        lists: vec![RecordQuery { limit: 1, ..RecordQuery::of(of("ana")) }; 10],
+        lists: vec![RecordQuery { limit: 1, ..RecordQuery::of(user_records("ana")) }; 10],
         ..ThreadRead::default()
     };
     let over = read(limits::READ_RECORDS + 1);

@@ -10,7 +10,7 @@ use crate::fixtures::{
 };
 use crate::run::TestEnv;
 
-fn of_ana() -> RecordOwner {
+fn ana_owner() -> RecordOwner {
     RecordOwner::User(user_id("ana"))
 }
 
@@ -24,7 +24,8 @@ async fn write_record(client: &Client, scope: &Scope, write: &RecordWrite) -> u6
 
 pub(super) async fn users_have_records(env: &TestEnv<'_>) {
     let store = env.open().await;
-    let write = RecordWrite { expires_at: Some(at(99)), ..note_write(of_ana(), "line", r#"{"usual":  "Northern"}"#) };
+    let write =
+        RecordWrite { expires_at: Some(at(99)), ..note_write(ana_owner(), "line", r#"{"usual":  "Northern"}"#) };
     let version = write_record(&store.client, &ana(), &write).await;
     assert!(version > 0);
     let expected = Record {
@@ -35,8 +36,8 @@ pub(super) async fn users_have_records(env: &TestEnv<'_>) {
         tag: None,
         expires_at: Some(at(99)),
     };
-    assert_eq!(find(&store.client, &of_ana(), &app("notes"), "line").await, Some(expected));
-    assert_eq!(find(&store.client, &of_ana(), &app("notes"), "lin").await, None);
+    assert_eq!(find(&store.client, &ana_owner(), &app("notes"), "line").await, Some(expected));
+    assert_eq!(find(&store.client, &ana_owner(), &app("notes"), "lin").await, None);
     assert_eq!(find(&store.client, &RecordOwner::Tenant, &app("notes"), "line").await, None);
     assert_eq!(find(&store.client, &RecordOwner::User(user_id("ben")), &app("notes"), "line").await, None);
 }
@@ -44,7 +45,7 @@ pub(super) async fn users_have_records(env: &TestEnv<'_>) {
 pub(super) async fn records_support_compare_and_set(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
-    for (scope, owner) in [(ana(), of_ana()), (acme(), RecordOwner::Tenant)] {
+    for (scope, owner) in [(ana(), ana_owner()), (acme(), RecordOwner::Tenant)] {
         let write = |expected, value: &str| RecordWrite { expected, ..note_write(owner.clone(), "k", value) };
         let conflict = |actual: Option<u64>| {
             let actual = actual.map(TaggedNumber::from);
@@ -69,10 +70,10 @@ pub(super) async fn records_support_compare_and_set(env: &TestEnv<'_>) {
 pub(super) async fn versions_are_never_reused(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
-    let delete = |expected| RecordWrite { expected, value: None, ..note_write(of_ana(), "k", "1") };
+    let delete = |expected| RecordWrite { expected, value: None, ..note_write(ana_owner(), "k", "1") };
     let mut last = 0;
     for round in 0..5 {
-        let version = write_record(client, &ana(), &note_write(of_ana(), "k", "1")).await;
+        let version = write_record(client, &ana(), &note_write(ana_owner(), "k", "1")).await;
         assert!(version > last, "a version was reused after a deletion");
         last = version;
         if round == 2 {
@@ -82,7 +83,7 @@ pub(super) async fn versions_are_never_reused(env: &TestEnv<'_>) {
         }
         let deleted = client.write_record(&ana(), &delete(Some(last)), at(2)).await;
         assert_eq!(deleted.expect("writing works"), WriteOutcome { version: 0, tag: None });
-        assert_eq!(find(client, &of_ana(), &app("notes"), "k").await, None);
+        assert_eq!(find(client, &ana_owner(), &app("notes"), "k").await, None);
         client.sweep(at(3)).await.expect("sweeping works");
     }
     let deleted = client.write_record(&ana(), &delete(None), at(2)).await;
@@ -111,14 +112,14 @@ pub(super) async fn one_concurrent_writer_wins(env: &TestEnv<'_>) {
     for _ in 0..5 {
         let writers = (0..16).map(|writer| {
             let client = store.client.clone();
-            let write = RecordWrite { expected: Some(version), ..note_write(of_ana(), "k", &writer.to_string()) };
+            let write = RecordWrite { expected: Some(version), ..note_write(ana_owner(), "k", &writer.to_string()) };
             tokio::spawn(async move { client.write_record(&ana(), &write, at(1)).await })
         });
         let answers = futures::future::join_all(writers).await;
         let (won, lost): (Vec<_>, Vec<_>) =
             answers.into_iter().map(|answer| answer.expect("the writer does not panic")).partition(Result::is_ok);
         assert_eq!((won.len(), lost.len()), (1, 15));
-        version = find(&store.client, &of_ana(), &app("notes"), "k").await.expect("the record exists").version;
+        version = find(&store.client, &ana_owner(), &app("notes"), "k").await.expect("the record exists").version;
         let won: Vec<_> = won.into_iter().flatten().collect();
         assert_eq!(won, [WriteOutcome { version, tag: None }]);
         for answer in lost {
@@ -160,10 +161,10 @@ pub(super) async fn namespaces_are_separate(env: &TestEnv<'_>) {
     let puts = namespaces.iter().zip(1..).map(|(namespace, value)| put(namespace.clone(), "k", &format!("{value}")));
     conversation.commit(&Batch { put: puts.collect(), ..batch("put") }, at(1)).await;
     for (namespace, value) in namespaces.iter().zip(1..) {
-        let write = RecordWrite { namespace: namespace.clone(), ..note_write(of_ana(), "k", &format!("{value}")) };
+        let write = RecordWrite { namespace: namespace.clone(), ..note_write(ana_owner(), "k", &format!("{value}")) };
         write_record(client, &ana(), &write).await;
     }
-    for owner in [RecordOwner::Thread(conversation.id), of_ana()] {
+    for owner in [RecordOwner::Thread(conversation.id), ana_owner()] {
         for (namespace, value) in namespaces.iter().zip(1..) {
             let found = find(client, &owner, namespace, "k").await.expect("the record exists");
             assert_eq!((found.namespace, found.value), (namespace.clone(), json(&format!("{value}"))));
@@ -181,7 +182,7 @@ pub(super) async fn records_are_listed_in_byte_order(env: &TestEnv<'_>) {
     let mut expected = Vec::new();
     for namespace in [system("x"), app("y"), app("x"), app("x!")] {
         for key in keys {
-            let write = RecordWrite { namespace: namespace.clone(), ..note_write(of_ana(), key, "1") };
+            let write = RecordWrite { namespace: namespace.clone(), ..note_write(ana_owner(), key, "1") };
             write_record(client, &ana(), &write).await;
             expected.push((namespace.clone(), key.to_owned()));
         }
@@ -189,7 +190,7 @@ pub(super) async fn records_are_listed_in_byte_order(env: &TestEnv<'_>) {
         conversation.commit(&Batch { put: puts, ..batch(&namespace.to_string()) }, at(1)).await;
     }
     expected.sort();
-    for owner in [of_ana(), RecordOwner::Thread(conversation.id)] {
+    for owner in [ana_owner(), RecordOwner::Thread(conversation.id)] {
         for limit in [1, 3, 40, 1000] {
             let query = RecordQuery { limit, ..RecordQuery::of(owner.clone()) };
             assert_eq!(pages(client, query).await, expected, "in pages of {limit}");
@@ -235,11 +236,11 @@ pub(super) async fn deleting_an_absent_record_succeeds(env: &TestEnv<'_>) {
 pub(super) async fn each_user_has_separate_records(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
-    let of_ben = RecordOwner::User(user_id("ben"));
-    write_record(client, &ana(), &note_write(of_ana(), "k", "1")).await;
-    write_record(client, &ben(), &note_write(of_ben.clone(), "k", "2")).await;
+    let ben_owner = RecordOwner::User(user_id("ben"));
+    write_record(client, &ana(), &note_write(ana_owner(), "k", "1")).await;
+    write_record(client, &ben(), &note_write(ben_owner.clone(), "k", "2")).await;
     write_record(client, &acme(), &note_write(RecordOwner::Tenant, "k", "3")).await;
-    for (owner, value) in [(of_ana(), "1"), (of_ben, "2"), (RecordOwner::Tenant, "3")] {
+    for (owner, value) in [(ana_owner(), "1"), (ben_owner, "2"), (RecordOwner::Tenant, "3")] {
         let found = find(client, &owner, &app("notes"), "k").await.expect("the record exists");
         assert_eq!(found.value, json(value));
         let listed = client.list_records(&acme(), &RecordQuery::of(owner), at(3)).await;

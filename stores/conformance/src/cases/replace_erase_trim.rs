@@ -22,7 +22,7 @@ fn erases(key: &str, numbers: &[u128]) -> Batch {
     Batch { erase: numbers.iter().map(|number| message_id(*number)).collect(), ..batch(key) }
 }
 
-/// The last position, the change and the first position of a thread.
+/// Returns the last position, the change and the first position of a thread.
 fn numbers(positions: Positions) -> (u64, u64, u64) {
     (positions.seq, positions.change, positions.first_seq)
 }

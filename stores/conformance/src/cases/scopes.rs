@@ -41,12 +41,12 @@ async fn fill_thread(client: &Client, scope: &Scope, open: OpenThread) -> Conver
     conversation
 }
 
-/// Scopes without access to Ana's thread.
+/// Returns scopes without access to Ana's thread.
 fn strangers() -> [Scope; 4] {
     [ben(), user("globex", "ana"), Scope::Tenant(crate::fixtures::tenant("globex")), user("globex", "ben")]
 }
 
-/// The results of all methods that take the id of a thread.
+/// Returns the results of all methods that take the id of a thread.
 async fn results_for(client: &Client, scope: &Scope, id: ThreadId) -> Vec<String> {
     let now = at(5);
     let erase = Batch { erase: vec![message_id(1)], ..batch("erase") };
@@ -148,23 +148,23 @@ pub(super) async fn lists_of_others_are_empty(env: &TestEnv<'_>) {
     let client = &store.client;
     let conversation = anas_thread(client).await;
     Conversation::open(client, &ana(), 3, at(3)).await;
-    let of_ana = Some(Owner::User(user_id("ana")));
+    let ana_owner = Some(Owner::User(user_id("ana")));
     let first = ThreadQuery::new(ThreadOrder::Created, 1);
     let anas_page = client.list_threads(&ana(), &first, at(5)).await.expect("reading works");
     let anas_cursor = client.list_changed_threads(&ana(), None, 5, at(5)).await.expect("reading works").cursor;
     conversation.append(3..=3, at(4)).await;
     for stranger in strangers() {
         assert_eq!(listed(client, &stranger, None).await, []);
-        assert_eq!(listed(client, &stranger, of_ana.clone()).await, []);
+        assert_eq!(listed(client, &stranger, ana_owner.clone()).await, []);
         assert_eq!(listed(client, &stranger, Some(Owner::User(user_id("unknown")))).await, []);
-        // Cursors of another user do not give access to that user's threads.
+        // A cursor of another user does not give access to that user's threads.
         let query = ThreadQuery { after: anas_page.next.clone(), ..first.clone() };
         assert_eq!(client.list_threads(&stranger, &query, at(5)).await.expect("reading works").threads, []);
         let changed = client.list_changed_threads(&stranger, Some(&anas_cursor), 5, at(5)).await;
         assert_eq!(changed.expect("reading works").threads, []);
     }
-    assert_eq!(listed(client, &acme(), of_ana.clone()).await, [thread_id(1), thread_id(3)]);
-    assert_eq!(listed(client, &ana(), of_ana).await, [thread_id(1), thread_id(3)]);
+    assert_eq!(listed(client, &acme(), ana_owner.clone()).await, [thread_id(1), thread_id(3)]);
+    assert_eq!(listed(client, &ana(), ana_owner).await, [thread_id(1), thread_id(3)]);
     let changed = client.list_changed_threads(&ana(), Some(&anas_cursor), 5, at(5)).await;
     assert_eq!(changed.expect("reading works").threads.len(), 1);
 }
@@ -172,12 +172,12 @@ pub(super) async fn lists_of_others_are_empty(env: &TestEnv<'_>) {
 pub(super) async fn records_of_others_are_inaccessible(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
-    let of_ana = RecordOwner::User(user_id("ana"));
-    client.write_record(&ana(), &note_write(of_ana.clone(), "k", "1"), at(1)).await.expect("writing works");
+    let ana_owner = RecordOwner::User(user_id("ana"));
+    client.write_record(&ana(), &note_write(ana_owner.clone(), "k", "1"), at(1)).await.expect("writing works");
     client.write_record(&acme(), &note_write(RecordOwner::Tenant, "k", "1"), at(1)).await.expect("writing works");
     for (stranger, owner) in [
-        (ben(), of_ana.clone()),
-        (user("globex", "ben"), of_ana.clone()),
+        (ben(), ana_owner.clone()),
+        (user("globex", "ben"), ana_owner.clone()),
         (ben(), RecordOwner::User(user_id("unknown"))),
     ] {
         let found = client.find_record(&stranger, &owner, &app("notes"), "k", at(2)).await;
@@ -202,14 +202,14 @@ pub(super) async fn records_of_others_are_inaccessible(env: &TestEnv<'_>) {
         assert_eq!(found.expect("reading works").map(|record| record.value), Some(json("1")));
     }
     for scope in [user("globex", "ana"), Scope::Tenant(crate::fixtures::tenant("globex"))] {
-        for owner in [RecordOwner::Tenant, of_ana.clone()] {
+        for owner in [RecordOwner::Tenant, ana_owner.clone()] {
             let found = client.find_record(&scope, &owner, &app("notes"), "k", at(3)).await;
             assert_eq!(found.expect("reading works"), None);
         }
     }
     // The application can also write a user's records.
-    client.write_record(&acme(), &note_write(of_ana.clone(), "k", "3"), at(4)).await.expect("writing works");
-    let found = client.find_record(&ana(), &of_ana, &app("notes"), "k", at(5)).await.expect("reading works");
+    client.write_record(&acme(), &note_write(ana_owner.clone(), "k", "3"), at(4)).await.expect("writing works");
+    let found = client.find_record(&ana(), &ana_owner, &app("notes"), "k", at(5)).await.expect("reading works");
     assert_eq!(found.map(|record| record.value), Some(json("3")));
 }
 

@@ -24,7 +24,7 @@ async fn search(client: &Client, scope: &Scope, query: &SearchQuery, now: Timest
     client.search(scope, query, now).await.expect("searching works")
 }
 
-/// Finds all messages that contain one of the terms: the hits, and matches among the messages that are not indexed yet.
+/// Finds all messages that contain one of the terms: the hits, and the matching messages that are not indexed yet.
 async fn found(client: &Client, scope: &Scope, query: &SearchQuery, now: Timestamp) -> BTreeSet<(ThreadId, u64)> {
     let answer = search(client, scope, query, now).await;
     let mut found = BTreeSet::new();

@@ -11,7 +11,7 @@ use crate::fixtures::{
 };
 use crate::run::TestEnv;
 
-/// Large enough for a whole store.
+/// A chunk size that is large enough for a whole store.
 const LARGE: ChunkSize = ChunkSize { entries: 1_000, bytes: 1_000_000 };
 
 /// The complete content of a snapshot.
@@ -24,8 +24,8 @@ struct Everything {
 
 async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everything {
     let listed = list_threads(snapshot, page).await;
-    let places: Vec<u64> = listed.iter().map(|listed| listed.number).collect();
-    assert!(places.is_sorted_by(|one, other| one < other), "threads are listed in the order of their creation");
+    let numbers: Vec<u64> = listed.iter().map(|listed| listed.number).collect();
+    assert!(numbers.is_sorted_by(|one, other| one < other), "threads are listed in the order of their creation");
     let totals = with_retries(|| snapshot.totals()).await.expect("counting works");
     let messages = listed.iter().map(|listed| listed.thread.message_count).sum();
     assert_eq!((totals.threads, totals.messages), (listed.len() as u64, messages));
@@ -33,7 +33,7 @@ async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everythi
     let mut records = list_records(snapshot, page).await;
     records.sort_by_key(|owned| (owned.tenant.clone(), owned.owner.clone(), owned.record.key.clone()));
     let records = records.into_iter().map(|owned| (owned.tenant, owned.owner, owned.record)).collect();
-    Everything { threads, dumps: dump(snapshot, &places, size).await, records }
+    Everything { threads, dumps: dump(snapshot, &numbers, size).await, records }
 }
 
 async fn list_threads(snapshot: &dyn Snapshot, page: usize) -> Vec<ListedThread> {
@@ -63,8 +63,8 @@ async fn list_records(snapshot: &dyn Snapshot, page: usize) -> Vec<OwnedRecord> 
 }
 
 /// Dumps all threads. Returns the chunks of each.
-async fn dump(snapshot: &dyn Snapshot, places: &[u64], size: ChunkSize) -> Vec<Vec<Dump>> {
-    let (mut dumps, mut rest, mut after): (Vec<Vec<Dump>>, _, _) = (Vec::new(), places, None);
+async fn dump(snapshot: &dyn Snapshot, numbers: &[u64], size: ChunkSize) -> Vec<Vec<Dump>> {
+    let (mut dumps, mut rest, mut after): (Vec<Vec<Dump>>, _, _) = (Vec::new(), numbers, None);
     while !rest.is_empty() {
         let chunks = with_retries(|| snapshot.dump_threads(rest, after, size)).await.expect("dumping works");
         assert!((1..=rest.len()).contains(&chunks.len()));
@@ -131,7 +131,7 @@ pub(super) async fn a_snapshot_ignores_later_writes(env: &TestEnv<'_>) {
     let conversation = fill(client).await;
     let snapshot = client.snapshot(at(9)).await.expect("taking a snapshot works");
     assert_eq!(snapshot.consistency(), Consistency::Store);
-    // The snapshot is as of its creation, even if nothing was read from it before later writes.
+    // The snapshot shows the state at its creation, even if nothing was read from it before the later writes.
     let whole = conversation.dump(1_000).await;
     change_everything(client, &conversation).await;
     let before = read(&*snapshot, 1_000, LARGE).await;

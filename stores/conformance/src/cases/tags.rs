@@ -1,4 +1,4 @@
-//! Change numbers that are assigned twice, before and after a failover. Tags distinguish them.
+//! Change numbers that are assigned twice, before and after a failover. Tags distinguish the two changes.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl FailoverTest {
         self.failover.replicate(scope, *id, at(2)).await.expect("replicating works");
     }
 
-    /// Commits `lost`, fails over without replicating it, and commits `current`. Both changes have the same number.
+    /// Commits `lost`, fails over before it is replicated, and commits `current`. Both changes have the same number.
     async fn fail_over(&self, lost: &Batch, current: &Batch) -> (TaggedNumber, TaggedNumber) {
         self.replicate().await;
         let lost = self.conversation.commit(lost, at(3)).await.tagged();
@@ -59,7 +59,7 @@ impl FailoverTest {
     }
 }
 
-/// A batch that sets the driver of the thread.
+/// Returns a batch that sets the driver of the thread.
 fn set_driver(driver: &str) -> Batch {
     let RecordName { namespace, key } = RecordName::driver();
     Batch { put: vec![put(namespace, &key, &format!("\"{driver}\""))], ..batch(driver) }

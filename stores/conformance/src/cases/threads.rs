@@ -33,7 +33,7 @@ pub(super) async fn opening_stores_all_fields(env: &TestEnv<'_>) {
     assert_eq!((thread.created_at, thread.updated_at, thread.expires_at), (at(2), at(5), open.expires_at));
     assert_eq!(thread.metadata.keys().collect::<Vec<_>>(), ["z", "a"], "metadata keys are reordered");
 
-    // Opening again ignores all other fields.
+    // If the thread exists, opening it ignores all other fields.
     let other =
         OpenThread { title: None, metadata: map(r#"{"x": 1}"#), created_at: Some(at(1)), expires_at: None, ..open };
     let opened = store.client.open_thread(&ana(), &other, at(7)).await.expect("the thread opens");

@@ -34,7 +34,7 @@ pub(super) async fn compaction_succeeds_or_is_unsupported(env: &TestEnv<'_>) {
     conversation.append(1..=50, at(1)).await;
     let before = conversation.dump(10).await;
     let answer = store.client.compact().await;
-    if env.abilities().compaction {
+    if env.capabilities().compaction {
         answer.expect("the store supports compaction");
     } else {
         assert_error!(answer, StoreError::Unsupported(_));

@@ -9,7 +9,7 @@ use crate::fixtures::{
 };
 use crate::run::TestEnv;
 
-/// How long a wake-up may take.
+/// The maximum delay of a wake-up, with a margin.
 const WAKE_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits for a wake-up of a thread, and asserts that its change number, if there is one, satisfies a predicate.
@@ -49,7 +49,7 @@ pub(super) async fn commits_wake_subscribers(env: &TestEnv<'_>) {
             expect_wake_up(&mut wake_ups, conversation.id, |number| number == change).await;
             expect_wake_up(&mut others, conversation.id, |number| number == change).await;
         }
-        // Reading from the last position misses nothing even if the wake-up was lost.
+        // Reading from the last position returns every change, even if the wake-up was lost.
         let ChangePage::Changes { changes, .. } = conversation.changes(change - 1, at(2)).await else {
             panic!("unexpected reset")
         };
@@ -94,10 +94,10 @@ pub(super) async fn every_write_changes_the_stamp(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let mut last = client.stamp();
-    let mut assert_changed = |what: &str| {
+    let mut assert_changed = |action: &str| {
         let (before, after) = (last, client.stamp());
         assert_eq!(before.is_some(), after.is_some(), "a store always has a stamp or never");
-        assert!(after.is_none() || before != after, "{what}, and the stamp is the same");
+        assert!(after.is_none() || before != after, "{action}, but the stamp is the same");
         last = after;
     };
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;

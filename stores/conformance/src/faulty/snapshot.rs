@@ -45,9 +45,9 @@ impl Snapshot for FaultySnapshot {
         self.inner.list_threads(after, limit).await
     }
 
-    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+    async fn dump_threads(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
         maybe_fail(&self.random)?;
-        self.inner.dump_threads(places, after, size).await
+        self.inner.dump_threads(numbers, after, size).await
     }
 
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {

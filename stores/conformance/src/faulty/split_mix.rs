@@ -8,7 +8,7 @@ impl SplitMix64 {
         Self { state: seed }
     }
 
-    /// The next number, below `bound`.
+    /// Returns the next number, below `bound`.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;

@@ -17,7 +17,7 @@ pub(super) struct Model {
     threads: Vec<ModelThread>,
     deleted: Vec<(TenantId, ThreadId, Timestamp)>,
     records: Vec<(TenantId, RecordOwner, Record)>,
-    /// All versions that were assigned to records. Never removed.
+    /// All versions that were assigned to records. Versions are never removed from this list.
     versions: Vec<(TenantId, RecordName, u64)>,
 }
 
@@ -479,7 +479,7 @@ fn is_derived(record: &Record) -> bool {
     record.namespace == Namespace::derived() && record.key == DERIVED_KEY
 }
 
-/// Whether a number and a tag are the expected ones. Tags are compared only if both have one.
+/// Whether a number and a tag match the expected ones. Tags are compared only if both are known.
 fn is_met(expected: TaggedNumber, number: u64, tag: Option<ChangeTag>) -> bool {
     expected.number == number && (expected.tag.is_none() || tag.is_none() || expected.tag == tag)
 }

@@ -1,4 +1,4 @@
-//! Random operations. They use few ids and keys, so that they collide.
+//! Random operations. They use only a few ids and keys, so that they often collide.
 
 use proptest::collection::vec;
 use proptest::option::{of, weighted};
@@ -67,7 +67,7 @@ fn any_thread() -> impl Strategy<Value = ThreadId> {
     (0..THREADS).prop_map(thread_of)
 }
 
-/// Seconds until an expiry.
+/// Generates the seconds until an expiry.
 fn any_expiry() -> impl Strategy<Value = Option<i64>> {
     weighted(0.1, 1_i64..30)
 }
@@ -103,12 +103,12 @@ fn any_open() -> impl Strategy<Value = Open> {
         .prop_map(|(thread, owner, key, expires_second)| Open { thread, owner, key, expires_second })
 }
 
-/// A batch with positions relative to the thread's actual ones.
+/// A batch whose positions are relative to the current positions of the thread.
 #[derive(Clone, Debug)]
 pub(super) struct Commit {
     key: u8,
     fingerprint: bool,
-    /// Whether by position (or by change), and whether with the actual one.
+    /// Whether the expected value is a position (otherwise a change), and whether it is the actual value.
     expected: Option<(bool, bool)>,
     require: Option<(RecordName, Option<u64>)>,
     append: Vec<(u128, Option<u8>, i64)>,
@@ -219,7 +219,7 @@ fn role(number: u128) -> Role {
     if number.is_multiple_of(3) { Role::Assistant } else { Role::User }
 }
 
-/// A write with an expected version relative to the actual one.
+/// A write whose expected version is relative to the actual version.
 #[derive(Clone, Debug)]
 pub(super) struct Write {
     write: RecordWrite,
@@ -257,7 +257,7 @@ fn any_write() -> impl Strategy<Value = Write> {
     )
 }
 
-/// A derived write with a change and an expected version relative to the actual ones.
+/// A derived write whose change and expected version are relative to the actual ones.
 #[derive(Clone, Debug)]
 pub(super) struct Derive {
     is_at_actual_change: bool,

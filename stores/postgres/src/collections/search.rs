@@ -13,10 +13,11 @@ use crate::row::{self, get, signed, unsigned};
 const MAX_ENTRIES: i64 = 4_000;
 /// The maximum number of terms of a query; further terms are ignored.
 const MAX_TERMS: usize = 32;
-/// How many more vectors than requested are fetched from the server: it ranks in single precision, and they are ranked again
-/// here.
+/// The number of vectors fetched from the server in addition to the requested number: the server ranks in single
+/// precision, and this module ranks the vectors again in double precision.
 const MARGIN: usize = 64;
-/// The maximum number of vector components compared here if the server has no pgvector: 20,000 vectors of 384 dimensions.
+/// The maximum number of vector components that this module compares if the server has no pgvector: 20,000 vectors of
+/// 384 dimensions.
 const MAX_COMPONENTS: usize = 8_000_000;
 
 /// The number of an entry's collection, and its own number.
@@ -67,7 +68,7 @@ impl Search<'_> {
         Ok(get::<Vec<i64>>(row, 2)?.into_iter().zip(get::<Vec<i64>>(row, 3)?).collect())
     }
 
-    /// Finds the entries with the most similar vectors; of equal similarity the newer entry first.
+    /// Finds the entries with the most similar vectors. Of equally similar entries, the newer one comes first.
     async fn nearest(&self, embedding: &Embedding) -> Result<Vec<EntryKey>> {
         let Some(vector) = scale(&embedding.vector) else { return Ok(Vec::new()) };
         let max_local = MAX_COMPONENTS / vector.len();
@@ -95,13 +96,14 @@ impl Search<'_> {
                     continue;
                 }
             } else if rows.len() > max_local {
-                return Err(too_many(max_local, rows.len()));
+                return Err(too_many_vectors(max_local, rows.len()));
             }
             return Ok(ranked.into_iter().take(self.query.limit).map(|(key, _)| key).collect());
         }
     }
 
-    /// Fetches the `limit` nearest vectors with their distances, or without pgvector up to `local_limit` vectors without.
+    /// Fetches the `limit` nearest vectors with their distances. Without pgvector, fetches up to `local_limit` vectors
+    /// and no distances.
     async fn fetch_nearest(
         &self,
         embedding: &Embedding,
@@ -148,7 +150,7 @@ impl Search<'_> {
     }
 }
 
-fn too_many(max: usize, actual: usize) -> crate::error::PostgresError {
+fn too_many_vectors(max: usize, actual: usize) -> crate::error::PostgresError {
     let limit = "number of vectors compared without the pgvector extension";
     StoreError::LimitExceeded { limit, max: max as u64, actual: actual as u64 }.into()
 }

@@ -3,14 +3,14 @@
 use threadkeep_core::decide::patch_thread_body;
 use threadkeep_core::{
     Batch, Checksum, EncodedBatch, Expected, PutRecord, RecordCondition, RecordName, RecordState, Result, Scope,
-    StoreError, TaggedNumber, ThreadId, ThreadPatch, Timestamp, Urgency, text,
+    StoreError, SyncPolicy, TaggedNumber, ThreadId, ThreadPatch, Timestamp, text,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::pool::{Caller, Parameter};
 use crate::row::{self, signed};
-use crate::threads::WINDOW;
+use crate::threads::IDEMPOTENCY_WINDOW_MICROS;
 
 // Binds only arrays and scalars, whose type OIDs are the same in every database. The OID of a composite would have to be queried,
 // and behind a pooler could not be cached per connection.
@@ -69,7 +69,7 @@ impl CommitCall {
     }
 
     pub(super) fn is_deferred(&self) -> bool {
-        self.batch.urgency == Urgency::Deferred
+        self.batch.sync_policy == SyncPolicy::Deferred
     }
 
     /// Returns the number of messages that the call appends.
@@ -111,7 +111,7 @@ impl CommitCall {
                 (&self.thread.0, Type::UUID),
                 (&self.now, Type::INT8),
             ],
-            &[(&self.key, Type::BYTEA), (&self.fingerprint, Type::INT8), (&WINDOW, Type::INT8)],
+            &[(&self.key, Type::BYTEA), (&self.fingerprint, Type::INT8), (&IDEMPOTENCY_WINDOW_MICROS, Type::INT8)],
             &self.conditions.values(),
             &self.append.values(),
             &self.replace.values(),
@@ -285,7 +285,7 @@ impl RecordNames {
     }
 }
 
-/// The changes to the thread's row. All NULL if there are none, which PostgreSQL treats as a NULL composite.
+/// The changes to the thread's row. Without changes, all columns are NULL, which PostgreSQL treats as a NULL composite.
 #[derive(Clone)]
 struct PatchColumns {
     changes_body: Option<bool>,

@@ -1,7 +1,7 @@
-//! Batches of commits and of reads: fewer transactions, and no effect of one call on another.
+//! Batches of commits and of reads need fewer transactions, and their calls do not affect each other.
 
 use futures::future::join_all;
-use threadkeep_core::{Batch, Kind, Scope, StoreError, Urgency};
+use threadkeep_core::{Batch, Kind, Scope, StoreError, SyncPolicy};
 use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 use tokio::time::timeout;
@@ -55,10 +55,13 @@ async fn locked_thread_does_not_block_commits_to_other_threads() {
     }
     assert!(!blocked.is_finished(), "the commit to the locked thread does not wait");
     holder.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(timeout(TIMEOUT, blocked).await.expect("a bounded wait").unwrap().unwrap().change, 1);
+    assert_eq!(
+        timeout(TIMEOUT, blocked).await.expect("the commit ends after the rollback").unwrap().unwrap().change,
+        1
+    );
 }
 
-// A deferred commit waits for the disk only in a batch with an urgent one.
+// A deferred commit waits for the disk only in a batch with a commit that is not deferred.
 #[tokio::test]
 async fn deferred_commits_do_not_wait_for_the_disk() {
     let Some(server) = Server::shared() else { return };
@@ -78,12 +81,12 @@ async fn deferred_commits_do_not_wait_for_the_disk() {
         )
         .await
         .unwrap();
-    let deferred = |number| Batch { urgency: Urgency::Deferred, ..append_batch(number) };
+    let deferred = |number| Batch { sync_policy: SyncPolicy::Deferred, ..append_batch(number) };
     let ana = ana();
     let commit = |number, batch| backend.store.commit(&ana, thread_id(number), batch, now());
     commit(0, deferred(0)).await.unwrap();
     commit(0, append_batch(1)).await.unwrap();
-    // The first is executed alone, the others in a batch with the urgent one.
+    // The first commit is executed alone, the others in one batch.
     let together = [commit(1, deferred(2)), commit(2, deferred(3)), commit(3, append_batch(4)), commit(4, deferred(5))];
     assert!(join_all(together).await.iter().all(Result::is_ok));
     let rows = client.query("SELECT setting FROM public.seen ORDER BY change", &[]).await.unwrap();

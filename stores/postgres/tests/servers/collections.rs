@@ -26,7 +26,7 @@ impl Generator {
         (self.0 >> 33) as usize % below
     }
 
-    /// A vector of any length with coarse numbers, so that many vectors have the same direction.
+    /// Returns a vector with coarse numbers and a random length, so that many vectors have the same direction.
     fn vector(&mut self, dimensions: usize) -> Vec<f32> {
         let scale = [1.0, 3.0, 0.1, 1e30, 1e-30][self.next(5)];
         (0..dimensions).map(|_| (self.next(5) as f32 - 2.0) * scale).collect()
@@ -231,7 +231,7 @@ async fn repair_rebuilds_derived_data_of_entries() {
         assert_eq!(answers(&backend).await, before, "{damage}");
     }
     drop(backend);
-    // As if built by another version of the text analysis.
+    // Simulates terms that another version of the text analysis built.
     let damage = "UPDATE threadkeep.entry_terms SET terms = array_to_tsvector(ARRAY['other']); \
                 UPDATE threadkeep.marks SET value = 0 WHERE name = 'analysis'";
     client.batch_execute(damage).await.unwrap();

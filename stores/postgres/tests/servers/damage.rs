@@ -1,4 +1,4 @@
-//! Rows that were changed without the store.
+//! Detecting and repairing rows that were changed by something other than the store.
 
 use threadkeep_core::{Batch, Content, Finding, Replacement, Role, Severity};
 use threadkeep_postgres_server::Database;
@@ -7,7 +7,7 @@ use threadkeep_store_postgres::PostgresStore;
 use crate::schema::empty_database;
 use crate::support::{ana, batch, client, message, message_id, now, open_thread, thread_id};
 
-/// Creates a database with three messages, of which the second was replaced.
+/// Creates a database with three messages, and replaces the second one.
 async fn database_with_messages() -> Option<(Database, threadkeep_core::Backend)> {
     let (database, _) = empty_database().await?;
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
@@ -68,7 +68,7 @@ async fn repair_rebuilds_an_index_that_differs_from_the_text() {
     assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 }
 
-/// Instances of versions before checksums write none, which is not damage.
+/// Versions without checksums write messages without one, which is not damage.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_of_older_instances_are_unchecked() {
     let Some((database, backend)) = database_with_messages().await else { return };

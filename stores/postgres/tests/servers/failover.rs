@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use threadkeep_core::{Backend, ChangedThreads, Reason, StoreError};
-use threadkeep_postgres_server::{Database, Server, is_left_out};
+use threadkeep_postgres_server::{Database, Server, is_skipped};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
@@ -20,7 +20,7 @@ struct Pair {
 }
 
 async fn pair() -> Option<Pair> {
-    if is_left_out("postgres") {
+    if is_skipped("postgres") {
         return None;
     }
     let (primary, replica) = tokio::task::block_in_place(|| {
@@ -107,7 +107,7 @@ async fn synchronous_replica_has_all_acknowledged_commits() {
         })
     });
     let writers: Vec<_> = writers.collect();
-    // Some commits are acknowledged, most are still to come.
+    // At this point, some commits are acknowledged, and most have not started.
     let client = connect(&pair.database.url()).await;
     wait_until(&client, "SELECT count(*) >= 60 FROM threadkeep.commits").await;
     pair.fail_over().await;
@@ -134,7 +134,7 @@ async fn commit_without_replica_confirmation_is_not_acknowledged() {
     pair.disconnect_replica().await;
     let scope = ana();
     let waiting = impatient.store.commit(&scope, thread_id(1), append_batch(1), now());
-    let error = tokio::time::timeout(TIMEOUT, waiting).await.expect("a bounded wait").unwrap_err();
+    let error = tokio::time::timeout(TIMEOUT, waiting).await.expect("the commit times out").unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { reason: Reason::Timeout, maybe_applied: true, .. }), "{error:?}");
     pair.fail_over().await;
     assert_eq!(ids_in(&pair.backend, thread_id(1)).await, [0, 1], "the replica does not have the second commit");
@@ -143,7 +143,7 @@ async fn commit_without_replica_confirmation_is_not_acknowledged() {
     assert_eq!(pair.backend.maintenance.verify().await.unwrap().findings, []);
 }
 
-// As documented in docs/stores.md: the newest commits may be lost, but none before them.
+// As documented in docs/stores.md, the newest commits may be lost, and all earlier ones are kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn asynchronous_replica_loses_only_the_newest_commits() {
     let Some(pair) = pair().await else { return };
@@ -153,7 +153,11 @@ async fn asynchronous_replica_loses_only_the_newest_commits() {
     let cursor = pair.cursor().await.cursor;
     pair.disconnect_replica().await;
     for number in 3..5 {
-        assert_eq!(commit(&pair.backend, thread_id(1), number).await, 0, "not acknowledged by the primary alone");
+        assert_eq!(
+            commit(&pair.backend, thread_id(1), number).await,
+            0,
+            "the primary did not acknowledge a commit without its replica"
+        );
     }
     pair.fail_over().await;
     assert_eq!(ids_in(&pair.backend, thread_id(1)).await, (0..6).collect::<Vec<_>>());

@@ -181,5 +181,5 @@ async fn tags_of_a_schema_8_instance_are_compared() {
     let rejection: (&str, Option<i64>, Option<i32>) = (other.get(0), other.get(1), other.get(2));
     assert_eq!(rejection, ("change", Some(1), Some(tag)));
     let same = client.query_one(&former, &[&at, &"", &tag]).await.unwrap();
-    assert_eq!(same.get::<_, &str>(0), "replaced", "the commit was not accepted");
+    assert_eq!(same.get::<_, &str>(0), "replaced", "the commit was rejected");
 }

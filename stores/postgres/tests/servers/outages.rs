@@ -11,7 +11,7 @@ use super::support::{
     TIMEOUT, ana, append_batch, batch, commit, connect, ids_in, message, now, open_thread, thread_id,
 };
 
-/// A batch with incompressible text, so that a few of them fill the disk.
+/// Returns a batch with incompressible text, so that a few batches fill the disk.
 fn large_batch(number: u128) -> Batch {
     let noise = (0..2_000_u128).fold(String::new(), |mut text, word| {
         let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).wrapping_add(word);
@@ -94,7 +94,7 @@ async fn server_clock_jumps_have_no_effect() {
         for number in 0..10 {
             let scope = ana();
             let committing = backend.store.commit(&scope, thread_id(1), append_batch(10 * round + number), now());
-            let committed = tokio::time::timeout(TIMEOUT, committing).await.expect("a bounded wait");
+            let committed = tokio::time::timeout(TIMEOUT, committing).await.expect("the commit does not hang");
             assert_eq!(committed.expect("only the caller's clock is used").change as u128, 10 * round + number + 1);
         }
         let replayed = backend.store.commit(&ana(), thread_id(1), append_batch(0), now()).await.unwrap();

@@ -114,16 +114,16 @@ async fn scope_reads_only_its_rows() {
         enter_scope(&client, tenant, caller).await;
         for table in TABLES {
             let seen = query_number(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await;
-            assert!(seen > 0, "{caller} of {tenant} sees nothing of {table}");
+            assert!(seen > 0, "{caller} of {tenant} cannot read {table}");
             let foreign =
                 query_number(&client, &format!("SELECT count(*) FROM threadkeep.{table} WHERE {foreign}")).await;
-            assert_eq!(foreign, 0, "{caller} of {tenant} sees others' {table}");
+            assert_eq!(foreign, 0, "{caller} of {tenant} can read foreign rows of {table}");
         }
         client.batch_execute("ROLLBACK").await.unwrap();
     }
 }
 
-// Without a scope, with an incomplete one, and with settings left from another transaction on a pooled connection.
+// The scope is missing, incomplete, or left over from another transaction on a pooled connection.
 #[tokio::test]
 async fn incomplete_scope_reads_and_writes_nothing() {
     let Some((_database, client)) = filled_database().await else { return };
@@ -140,7 +140,7 @@ async fn incomplete_scope_reads_and_writes_nothing() {
         client.batch_execute(entering).await.unwrap();
         for table in TABLES {
             let seen = query_number(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await;
-            assert_eq!(seen, 0, "{entering} sees {table}");
+            assert_eq!(seen, 0, "{entering}: can read {table}");
             assert_changes_nothing(&client, &format!("DELETE FROM threadkeep.{table}")).await;
             assert_changes_nothing(&client, &format!("UPDATE threadkeep.{table} SET tenant = 'initech'")).await;
         }
@@ -198,7 +198,7 @@ async fn scope_cannot_change_rows_of_another() {
     client.batch_execute("ROLLBACK").await.unwrap();
 }
 
-// Functions that run with the owner's privileges use the transaction's scope, whatever their arguments.
+// Functions that run with the owner's privileges use the transaction's scope, regardless of their arguments.
 #[tokio::test]
 async fn search_terms_cannot_reach_other_scopes() {
     let Some((_database, client)) = filled_database().await else { return };

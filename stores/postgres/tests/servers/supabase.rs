@@ -1,5 +1,5 @@
-//! Threadkeep's tables in a Supabase project: clients of its HTTP API, signed in or not, cannot access them, whatever SQL
-//! runs on their behalf and whatever they claim.
+//! Threadkeep's tables in a Supabase project. Clients of the project's HTTP API cannot access the tables, whether they
+//! are signed in or not, with any SQL statement and any claims.
 
 use std::time::Duration;
 

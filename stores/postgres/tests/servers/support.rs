@@ -50,7 +50,7 @@ pub(crate) async fn connect(url: &str) -> Client {
     client
 }
 
-/// Longer than any single fault may delay a caller.
+/// The maximum time for which a single fault may delay a caller, with a margin.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn append_batch(number: u128) -> Batch {

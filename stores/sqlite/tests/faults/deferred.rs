@@ -1,6 +1,6 @@
 //! Deferred commits, which are not synced individually.
 
-use threadkeep_core::{Batch, Urgency};
+use threadkeep_core::{Batch, SyncPolicy};
 
 use super::{append, batch, now, open, open_thread, scope, texts, thread};
 
@@ -11,7 +11,7 @@ async fn deferred_commit_is_immediately_visible_to_other_processes() {
     let store = open(&path).unwrap();
     open_thread(&store).await;
     append(&store, "first").await.unwrap();
-    let deferred = Batch { urgency: Urgency::Deferred, ..batch("deferred", "deferred") };
+    let deferred = Batch { sync_policy: SyncPolicy::Deferred, ..batch("deferred", "deferred") };
     store.backend().store.commit(&scope(), thread(), deferred, now()).await.unwrap();
     append(&store, "last").await.unwrap();
     let other = open(&path).unwrap();

@@ -1,5 +1,5 @@
-//! Python packages that some tests need: one virtual environment in the target folder, created from the
-//! `tests/requirements.txt` of all packages that have one.
+//! Python packages that some tests need: one virtual environment in the target folder, created from the files
+//! `tests/requirements.txt` of all packages.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
     let folder = workspace.target_directory.join("python");
     let mut wanted = requirements(workspace)?;
     if !wanted.is_empty() {
-        // Scripts in the environment contain its path, so a moved checkout needs a new one.
+        // Scripts in the environment contain its path, so a moved checkout needs a new environment.
         wanted.insert_str(0, &format!("# {}\n", folder.display()));
     }
     let is_current = fs::read_to_string(folder.join(INSTALLED)).is_ok_and(|installed| installed == wanted);

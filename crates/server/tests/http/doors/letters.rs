@@ -43,9 +43,9 @@ fn list_tenant_cases(owned: &OwnedIds) -> Vec<TenantCase> {
     vec![
         TenantCase::new("GET", "/letters/{thread}", vec![(probe_of(owned), probe_of(&OwnedIds::nonexistent()))]),
         // The signed form identifies the team.
-        TenantCase::without_names("POST", "/letters/events"),
-        TenantCase::without_names("POST", "/letters/forget"),
-        TenantCase::without_names("POST", "/letters/settings"),
+        TenantCase::without_ids("POST", "/letters/events"),
+        TenantCase::without_ids("POST", "/letters/forget"),
+        TenantCase::without_ids("POST", "/letters/settings"),
     ]
 }
 

@@ -152,7 +152,11 @@ impl<'a> Names<'a> {
         }
         let taken = places.remove(0);
         places.retain(|place| place.complex != taken.complex);
-        match (places.is_empty(), is_alias) {
+        // "Metropolitan Av" is the station of that name rather than "Middle Village-Metropolitan Av".
+        let mut whole = candidates.iter().filter(|candidate| candidate.tier == Tier::Whole);
+        let is_only_whole = best.tier == Tier::Whole
+            && whole.all(|candidate| self.network.stations[candidate.station].complex == *complex);
+        match (places.is_empty(), is_alias || is_only_whole) {
             (true, _) if best.tier > Tier::Close => Resolution::Certain(taken),
             (true, _) | (false, true) => Resolution::Assumed { taken, others: places },
             (false, false) => {

@@ -15,6 +15,7 @@ pub(super) fn intents() -> [Intent; 2] {
 fn comparison() -> Intent {
     let intent = Intent::new("comparison")
         .restored_from_calls()
+        .continued_by("route")
         .example("Should I stay on the 1 or change to the 2 at Chambers, from South Ferry to Penn?")
         .slot(
             Slot::required("from_station", "station")
@@ -40,7 +41,7 @@ fn comparison() -> Intent {
             find(outcome).is_none().then_some(ends)
         })
         .says(answer);
-    ["ask:arrive", "ask:duration", "ask:depart", "ask:stops", "ask:changes", "ask:line", "ask:faster"]
+    ["ask:arrive", "ask:duration", "ask:depart", "ask:faster"]
         .into_iter()
         .fold(intent, |intent, aspect| intent.aspect(aspect, answer))
 }

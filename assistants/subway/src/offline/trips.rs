@@ -15,6 +15,7 @@ pub(super) fn intents() -> [Intent; 2] {
 fn timing() -> Intent {
     let intent = Intent::new("transfer_timing")
         .restored_from_calls()
+        .continued_by("route")
         .example("Do I make my connection from 1 Av to Broadway on the G?")
         .swaps("from_station", "to_station")
         .slot(

@@ -67,6 +67,8 @@ pub fn route_intent(speech: &'static Speech, example: &str, live_tool: &str) -> 
         .restored_from_calls()
         .swaps("from_station", "to_station")
         .alternatives("leave_at", "arrive_by")
+        .alternatives("leave_at", "now")
+        .alternatives("arrive_by", "now")
         .slot(from_station())
         .slot(to_station())
         .slot(Slot::optional("leave_at", "depart"))

@@ -1,9 +1,9 @@
-//! Ranking of messages that may answer a question, identical over every store.
+//! Ranks messages that may answer a question, identically for every store.
 //!
 //! Parse the question into a [`Question`], look up its [`Question::terms`] in the search index, load the hits with their
 //! neighbours, and order them with [`rank`]. This module performs no I/O, and the current time is an argument.
 //!
-//! The score of a message is the sum of these parts ([`Parts`]):
+//! The score of a message is the sum of these parts ([`ScoreParts`]):
 //! - its **words**: BM25 with the statistics of the scope ([`bm25`]);
 //! - the **passage**: which of the question's words occur in it or within a few messages of it, since people spread one
 //!   thought over several messages;
@@ -26,4 +26,4 @@ pub use bm25::{Statistics, bm25, weights};
 pub use fusion::{combine_by_rank, combine_by_score};
 pub use period::{Period, periods};
 pub use question::{Question, WORDS};
-pub use rank::{Parts, REACH, Ranked, Turn, Weights, lexical, rank};
+pub use rank::{REACH, RankCandidate, Ranked, ScoreParts, Weights, rank, rank_by_words};

@@ -127,9 +127,9 @@ fn an_anchor_is_fixed_until_the_window_overflows() {
         assert_eq!(context.anchor, Some(included[0]));
         if anchor.is_some() && context.anchor != anchor {
             moves += 1;
-            assert_eq!(included.len(), 10, "a step leaves half");
+            assert_eq!(included.len(), 10, "half of the window remains after a step");
         } else {
-            assert!(context.messages.starts_with(&prefix), "turn {turn}: the prefix is stable");
+            assert!(context.messages.starts_with(&prefix), "turn {turn}: the prefix is unchanged");
         }
         (anchor, prefix) = (context.anchor, context.messages);
     }

@@ -15,7 +15,7 @@ fn selected(name: Option<&str>, words: &str) -> Result<String, SelectionError> {
 }
 
 #[test]
-fn the_first_configured_model_is_selected_else_the_offline_model() {
+fn the_first_configured_model_is_selected_or_else_the_offline_model() {
     for (words, expected) in [
         ("", "offline"),
         ("GROQ_API_KEY= OPENAI_MODEL=x", "offline"),

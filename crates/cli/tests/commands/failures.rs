@@ -132,7 +132,7 @@ fn output_errors_are_failures() {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = super::RunOutput::from(cli.command(arguments).stdout(full).output().unwrap());
         assert_eq!(output.code, Some(3), "{output}");
-        assert!(output.err.contains("the output cannot be written"), "{output}");
+        assert!(output.err.contains("cannot write the output"), "{output}");
     }
 }
 

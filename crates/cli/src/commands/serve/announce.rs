@@ -15,7 +15,7 @@ pub(super) enum Access {
     Keys,
     /// With the server's token.
     Token(ServerToken),
-    /// Not at all, from this machine.
+    /// Without authentication, from this machine only.
     ThisMachine,
 }
 
@@ -33,7 +33,7 @@ impl Access {
 struct Started<'a> {
     listening: &'a str,
     openai_base_url: &'a str,
-    /// Only on a terminal: other readers may store it.
+    /// Only on a terminal, because other output may be stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     openai_api_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,8 +42,8 @@ struct Started<'a> {
 
 /// Prints the address to standard error, and lines to paste into a shell to standard output.
 ///
-/// The token is printed on a terminal only. Other output may be stored by a log collector, so the token's file is named
-/// instead.
+/// The token is printed only on a terminal. Other output may be stored by a log collector, so it contains the path of the
+/// token's file instead.
 pub(super) fn announce(app: &App, scheme: &str, mut address: SocketAddr, access: &Access) {
     app.output.note(format_args!("listening on {scheme}://{address}"));
     if matches!(access, Access::ThisMachine) {
@@ -77,6 +77,6 @@ pub(super) fn announce(app: &App, scheme: &str, mut address: SocketAddr, access:
         };
         app.output.line(format_args!("export OPENAI_BASE_URL={base}\n{key}"))
     };
-    // A closed standard output must not stop the server.
+    // Errors are ignored, because a closed standard output must not stop the server.
     drop(printed);
 }

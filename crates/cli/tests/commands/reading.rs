@@ -90,7 +90,7 @@ fn threads_are_found_by_id_key_or_id_prefix() {
 }
 
 #[test]
-fn threads_of_others_look_unknown() {
+fn threads_of_other_users_are_not_found() {
     let cli = Cli::with_garden();
     let theirs = cli.run(&["show", GARDEN, "--user", "bea"]);
     assert_eq!(theirs.err.replace(GARDEN, "X"), cli.run(&["show", "unknown"]).err.replace("unknown", "X"));
@@ -135,7 +135,7 @@ fn stats_are_printed() {
 }
 
 #[test]
-fn closed_pipes_end_commands_quietly() {
+fn closed_pipes_end_commands_without_an_error() {
     let cli = Cli::new();
     let text = (0..3_000).map(|line| format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"line {line}\"}}]}}\n"));
     cli.run_with_input(&["import", "-"], text.collect::<String>().as_bytes());

@@ -128,15 +128,15 @@ impl<'a> FittedContext<'a> {
 
     /// Adds the history, recalled messages, and a summary of the messages that do not fit.
     fn fill(&mut self, plan: &Plan<'a>, budget: &Budget<'_>) {
-        let left = budget.remaining(&self.parts);
+        let available = budget.remaining(&self.parts);
         let summary_limit =
             plan.policy.summary.map(|policy| share(budget.limit.unwrap_or(TokenCount(u64::MAX)), policy.share_percent));
-        self.select_within(plan, budget, left);
+        self.select_within(plan, budget, available);
         self.update_summary(plan, budget, summary_limit);
         // Without a budget, everything is included already.
         if let (Some(text), Some(_)) = (&self.parts.summary, budget.limit) {
             let needed = budget.counter.count(text) + PART_OVERHEAD;
-            self.select_within(plan, budget, left.saturating_sub(needed));
+            self.select_within(plan, budget, available.saturating_sub(needed));
             self.update_summary(plan, budget, summary_limit);
         }
         while !budget.fits(&self.parts) {
@@ -151,21 +151,21 @@ impl<'a> FittedContext<'a> {
 
     /// Selects in four passes: the history without the share that is reserved for recalled messages; recalled messages
     /// up to that share; more history with the unused tokens; and more recalled messages with the rest.
-    fn select_within(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, left: TokenCount) {
+    fn select_within(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, available: TokenCount) {
         let keep_percent = match plan.policy.trimming {
             Trimming::Steps { keep_percent } if plan.is_shortened => keep_percent,
             _ => 100,
         };
         if plan.input.recalled.is_empty() {
-            let selected = self.select_units(plan, budget, share(left, keep_percent));
+            let selected = self.select_units(plan, budget, share(available, keep_percent));
             return self.take(plan, selected.units);
         }
-        let reserved = share(left, plan.policy.recall.share_percent);
-        let selected = self.select_units(plan, budget, share(left.saturating_sub(reserved), keep_percent));
+        let reserved = share(available, plan.policy.recall.share_percent);
+        let selected = self.select_units(plan, budget, share(available.saturating_sub(reserved), keep_percent));
         let mut found = recalled_lines(plan, budget, reserved, Vec::new(), &selected.units);
         let selected = loop {
             let spent = found.iter().map(|line| line.cost).sum();
-            let selected = self.select_units(plan, budget, share(left.saturating_sub(spent), keep_percent));
+            let selected = self.select_units(plan, budget, share(available.saturating_sub(spent), keep_percent));
             // If the longer history includes a recalled message, the message is not recalled and its tokens go to the
             // history.
             let count = found.len();
@@ -175,8 +175,8 @@ impl<'a> FittedContext<'a> {
                 break selected;
             }
         };
-        let rest = left.saturating_sub(selected.cost);
-        self.parts.recalled = recalled_lines(plan, budget, rest, found, &selected.units);
+        let unused = available.saturating_sub(selected.cost);
+        self.parts.recalled = recalled_lines(plan, budget, unused, found, &selected.units);
         self.take(plan, selected.units);
     }
 
@@ -319,7 +319,7 @@ fn recalled_lines(
     let mut seen = visible_keys(plan, selected);
     let mut lines: Vec<RecalledLine> =
         found.into_iter().filter(|line| seen.insert(message_key(plan, line.rank))).collect();
-    let mut left = available.saturating_sub(lines.iter().map(|line| line.cost).sum());
+    let mut remaining = available.saturating_sub(lines.iter().map(|line| line.cost).sum());
     for (rank, recalled) in plan.input.recalled.iter().enumerate() {
         if lines.len() >= policy.messages {
             break;
@@ -329,8 +329,8 @@ fn recalled_lines(
         }
         let Some(text) = recalled_line(recalled, policy.message_characters) else { continue };
         let cost = budget.counter.count(&text) + PART_OVERHEAD;
-        if budget.limit.is_none() || cost <= left {
-            left = left.saturating_sub(cost);
+        if budget.limit.is_none() || cost <= remaining {
+            remaining = remaining.saturating_sub(cost);
             seen.insert(message_key(plan, rank));
             lines.push(RecalledLine { rank, text, cost });
         }

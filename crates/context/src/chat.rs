@@ -113,11 +113,11 @@ pub(crate) fn mark_waiting<'a>(history: &mut [HistoryEntry<'a>]) {
             Part::ToolCall(call) if answered.binary_search(&(index, part_index)).is_err() => Some(call.id.as_str()),
             _ => None,
         });
-        let open: Vec<String> = calls.map(str::to_owned).collect();
-        let own = entry.message.content.parts.iter().filter_map(|part| match part {
-            Part::ToolCall(call) if open.contains(&call.id) => Some(call.id.as_str()),
+        let open_ids: Vec<String> = calls.map(str::to_owned).collect();
+        let open_calls = entry.message.content.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) if open_ids.contains(&call.id) => Some(call.id.as_str()),
             _ => None,
         });
-        entry.waiting = own.collect();
+        entry.waiting = open_calls.collect();
     }
 }

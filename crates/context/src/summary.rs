@@ -313,12 +313,12 @@ fn weight(speaker: Speaker, sentence: &str) -> Option<u32> {
 fn keep_best<T: Borrow<SummaryItem>>(items: Vec<T>, length: impl Fn(&SummaryItem) -> usize, limit: usize) -> Vec<T> {
     let mut ranked: Vec<usize> = (0..items.len()).collect();
     ranked.sort_by_key(|&index| (Reverse(items[index].borrow().weight), Reverse(index)));
-    let (mut left, mut selected, mut seen) = (limit, BTreeSet::new(), BTreeSet::new());
+    let (mut remaining, mut selected, mut seen) = (limit, BTreeSet::new(), BTreeSet::new());
     for index in ranked {
         let item = items[index].borrow();
         let length = length(item);
-        if length <= left && seen.insert((item.role, deduplication_key(item))) {
-            left -= length;
+        if length <= remaining && seen.insert((item.role, deduplication_key(item))) {
+            remaining -= length;
             selected.insert(index);
         }
     }

@@ -65,8 +65,8 @@ fn looks_like_marker(line: &str) -> bool {
         return true;
     }
     LABELS.iter().filter(|label| has_prefix(line, label)).any(|label| {
-        let rest = line[label.len()..].trim_start_matches(is_ignored);
-        rest.starts_with([':', '：', '﹕', '꞉'])
+        let after_label = line[label.len()..].trim_start_matches(is_ignored);
+        after_label.starts_with([':', '：', '﹕', '꞉'])
     })
 }
 

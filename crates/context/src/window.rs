@@ -92,11 +92,11 @@ fn prune(
     let always = newest.clamp(1, ranked.len().max(1)).min(ranked.len());
     // The sort is stable: of two equally relevant units, the newer one comes first.
     ranked[always..].sort_by_key(|&index| std::cmp::Reverse(score(index)));
-    let (mut left, mut order) = (window, Vec::new());
+    let (mut remaining, mut order) = (window, Vec::new());
     for index in ranked {
         let members = &units[index].members;
-        if members.len() <= left {
-            left -= members.len();
+        if members.len() <= remaining {
+            remaining -= members.len();
             order.push(index);
         } else {
             members.iter().for_each(|&index| reasons[index] = Some(FateReason::LessRelevant));

@@ -25,11 +25,11 @@ pub struct SummaryTask<'a> {
 /// Returns the longest prefix of `messages` that fits into one task, but at least one message if there is one.
 #[must_use]
 pub fn task_messages(messages: &[Message]) -> &[Message] {
-    let mut left = TASK_CHARACTERS;
+    let mut remaining = TASK_CHARACTERS;
     let fits = |message: &&Message| {
         let characters = text_of(message).chars().count().min(MESSAGE_CHARACTERS);
-        let fits = characters <= left;
-        left = left.saturating_sub(characters);
+        let fits = characters <= remaining;
+        remaining = remaining.saturating_sub(characters);
         fits
     };
     let count = messages.iter().take_while(fits).count();

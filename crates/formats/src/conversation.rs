@@ -142,8 +142,8 @@ impl Conversation {
         content: Content,
     ) -> Result<(), Rejection> {
         check_content(&content, self.record_bytes)?;
-        let own = source_id.map(identity::message_id).filter(|id| !self.external_ids.contains(id));
-        let id = own.unwrap_or_else(|| identity::message_id_by_content(self.next_position(), &content));
+        let external_id = source_id.map(identity::message_id).filter(|id| !self.external_ids.contains(id));
+        let id = external_id.unwrap_or_else(|| identity::message_id_by_content(self.next_position(), &content));
         self.external_ids.insert(id.clone());
         self.messages.push(ImportedMessage { id: None, external_id: Some(id), created_at, content });
         Ok(())
@@ -158,8 +158,8 @@ impl Conversation {
     ) -> Result<usize, Rejection> {
         check_content(&content, self.record_bytes)?;
         let is_new = |id: &String| !self.external_ids.contains(id);
-        let own = node.source_id.map(identity::message_id).filter(is_new);
-        let id = own
+        let external_id = node.source_id.map(identity::message_id).filter(is_new);
+        let id = external_id
             .or_else(|| Some(identity::message_id_by_content(node.position, &content)).filter(is_new))
             .unwrap_or_else(|| identity::message_id_by_fallback(node.fallback_id));
         self.external_ids.insert(id.clone());

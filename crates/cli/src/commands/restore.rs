@@ -174,12 +174,12 @@ async fn confirm_replacing(app: &App, target: &Path, yes: bool) -> Result<()> {
     // The last program that closes a store removes its log. If the log remains, another program has the store open and would
     // continue to write to the replaced file. The store opened above may be closed with a delay, by its background thread.
     let log = with_suffix(target, "-wal");
-    let gone = async {
+    let log_removal = async {
         while log.exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    if tokio::time::timeout(CLOSE_TIMEOUT, gone).await.is_err() {
+    if tokio::time::timeout(CLOSE_TIMEOUT, log_removal).await.is_err() {
         let failure = Failure::system_error(format!("the store {} is in use", target.display()));
         return Err(failure.hint("stop the other program that has it open, then restore again").into());
     }

@@ -139,7 +139,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 /// Returns the errors in the settings that would prevent a server from starting. Opens no files or ports.
 pub(crate) fn problems(app: &App) -> Vec<String> {
     let (arguments, settings) = (Arguments::default(), &app.settings);
-    let found = [
+    let results = [
         issuer(app, &arguments).map(drop),
         tls(&arguments, settings).map(drop),
         local_token::check_setting(settings),
@@ -147,7 +147,7 @@ pub(crate) fn problems(app: &App) -> Vec<String> {
         models::chat_model(None, settings).map(drop),
         models::embedder(settings).map(drop),
     ];
-    found.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect()
+    results.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect()
 }
 
 /// Returns the value of an option, or otherwise of the setting.
@@ -206,9 +206,9 @@ fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
         return Err(failure.hint("set the collector's URL, such as http://127.0.0.1:4318").into());
     }
     let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());
-    let given = settings.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
+    let header_list = settings.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
     let mut headers = Vec::new();
-    for header in given.split(',').filter(|header| !header.trim().is_empty()) {
+    for header in header_list.split(',').filter(|header| !header.trim().is_empty()) {
         let (name, value) = header
             .split_once('=')
             .ok_or_else(|| Failure::usage("invalid OTEL_EXPORTER_OTLP_HEADERS: expected api-key=…,other=…"))?;
@@ -241,11 +241,11 @@ fn with_models(mut server: Server, model: Option<&str>, settings: &Settings) -> 
 /// Returns the issuer whose tokens are accepted, or `None` if none is configured.
 fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     let settings = &app.settings;
-    let given = |typed: &Option<String>, name| typed.clone().or_else(|| settings.get(name));
-    let Some(issuer) = given(&arguments.token_issuer, "THREADKEEP_TOKEN_ISSUER") else { return Ok(None) };
-    let audience = given(&arguments.token_audience, "THREADKEEP_TOKEN_AUDIENCE").unwrap_or_default();
+    let option_or_setting = |typed: &Option<String>, name| typed.clone().or_else(|| settings.get(name));
+    let Some(issuer) = option_or_setting(&arguments.token_issuer, "THREADKEEP_TOKEN_ISSUER") else { return Ok(None) };
+    let audience = option_or_setting(&arguments.token_audience, "THREADKEEP_TOKEN_AUDIENCE").unwrap_or_default();
     let (tenant, secret_file) = (app.global.tenant_id()?, arguments.token_secret_file.as_deref());
-    let jwks = given(&arguments.token_jwks, "THREADKEEP_TOKEN_JWKS").filter(|_| secret_file.is_none());
+    let jwks = option_or_setting(&arguments.token_jwks, "THREADKEEP_TOKEN_JWKS").filter(|_| secret_file.is_none());
     let issuer = match (jwks, secret_file) {
         (Some(jwks), _) => TokenIssuer::jwks(&jwks, proxy(settings, &jwks).as_ref(), issuer, audience, tenant),
         (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),

@@ -166,8 +166,8 @@ impl LedgerContents {
         self.for_all_stores || self.stores.contains(store)
     }
 
-    fn latest(&self, found: Option<&Vec<StoreEntry<ErasureBound>>>, of_any_store: bool) -> Option<ErasureBound> {
-        let found = found?.iter().filter(|entry| of_any_store || self.applies(&entry.store));
+    fn latest(&self, found: Option<&Vec<StoreEntry<ErasureBound>>>, includes_all_stores: bool) -> Option<ErasureBound> {
+        let found = found?.iter().filter(|entry| includes_all_stores || self.applies(&entry.store));
         found.map(|entry| entry.bound).reduce(later)
     }
 }
@@ -207,8 +207,8 @@ impl KnownErasures for LedgerContents {
     }
 
     fn record(&self, tenant: &TenantId, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Option<ErasureBound> {
-        let of_any_store = matches!(owner, RecordOwner::Thread(_));
-        self.latest(self.records.get(&names::record(&self.key, tenant, owner, namespace, key)), of_any_store)
+        let includes_all_stores = matches!(owner, RecordOwner::Thread(_));
+        self.latest(self.records.get(&names::record(&self.key, tenant, owner, namespace, key)), includes_all_stores)
     }
 
     fn has_shared_messages(&self) -> bool {

@@ -71,8 +71,8 @@ pub(crate) static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| with_setti
 
 /// Returns the settings of this program, with those of the assistants between them.
 pub(crate) fn with_settings_of(assistants: &[AssistantPlugin]) -> Vec<Setting> {
-    let of_assistants = assistants.iter().flat_map(|plugin| plugin.settings).map(Setting::from);
-    BEFORE.into_iter().chain(of_assistants).chain(AFTER).collect()
+    let assistant_settings = assistants.iter().flat_map(|plugin| plugin.settings).map(Setting::from);
+    BEFORE.into_iter().chain(assistant_settings).chain(AFTER).collect()
 }
 
 /// The settings that are listed before those of the assistants.
@@ -189,8 +189,8 @@ mod tests {
         let names: Vec<String> = SETTINGS
             .iter()
             .flat_map(|setting| {
-                let own = [setting.name.to_owned(), setting.key.to_owned()];
-                own.into_iter().chain(setting.file_name()).chain(setting.file_key())
+                let names = [setting.name.to_owned(), setting.key.to_owned()];
+                names.into_iter().chain(setting.file_name()).chain(setting.file_key())
             })
             .collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());

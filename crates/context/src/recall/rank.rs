@@ -93,10 +93,10 @@ impl ScoreParts {
     /// Returns the score.
     #[must_use]
     pub fn score(&self) -> f64 {
-        self.own() + self.neighbours
+        self.without_neighbours() + self.neighbours
     }
 
-    fn own(&self) -> f64 {
+    fn without_neighbours(&self) -> f64 {
         self.words + self.passage + self.speaker + self.time
     }
 }
@@ -183,21 +183,22 @@ impl<'a, 'b> Dialogue<'a, 'b> {
 
     fn score(self) -> Vec<Ranked<'a>> {
         let words = score_all(&word_counts_of(&self.candidates), &self.word_weights);
-        let own: Vec<ScoreParts> = words.into_iter().enumerate().map(|(at, words)| self.own(at, words)).collect();
+        let own_parts: Vec<ScoreParts> =
+            words.into_iter().enumerate().map(|(at, words)| self.own_parts(at, words)).collect();
         let mut ranked: Vec<Ranked<'a>> = self
             .candidates
             .iter()
-            .zip(&own)
+            .zip(&own_parts)
             .map(|(candidate, parts)| Ranked { candidate: *candidate, parts: *parts })
             .collect();
         for (at, ranked) in ranked.iter_mut().enumerate() {
-            ranked.parts.neighbours = self.neighbour_score(at, &own);
+            ranked.parts.neighbours = self.neighbour_score(at, &own_parts);
         }
         ranked
     }
 
     /// Scores a candidate without its neighbours.
-    fn own(&self, at: usize, words: f64) -> ScoreParts {
+    fn own_parts(&self, at: usize, words: f64) -> ScoreParts {
         let message = self.candidates[at].message;
         let passage = self.weights.passage * self.passage(at);
         let base = words + passage;
@@ -230,24 +231,24 @@ impl<'a, 'b> Dialogue<'a, 'b> {
         best_by_word.into_iter().map(|(word, decay)| decay * self.word_weights[word]).sum()
     }
 
-    fn neighbour_score(&self, at: usize, own: &[ScoreParts]) -> f64 {
+    fn neighbour_score(&self, at: usize, own_parts: &[ScoreParts]) -> f64 {
         let shares = self.around(at, 1).filter(|near| *near != at).map(|near| {
             let is_answer =
                 near < at && asks(self.candidates[near].message) && (!self.names_anyone || self.is_named[at]);
             let share = self.weights.neighbour + if is_answer { self.weights.answer } else { 0.0 };
-            share * own[near].own()
+            share * own_parts[near].without_neighbours()
         });
         shares.sum()
     }
 
     /// Returns the candidates within a distance in the same thread and session, including the candidate itself.
     fn around(&self, at: usize, reach: u64) -> impl Iterator<Item = usize> {
-        let here = self.candidates[at];
+        let candidate = self.candidates[at];
         let is_near = move |near: &usize| {
-            let there = self.candidates[*near];
-            let apart_ms = there.message.created_at.as_millis().abs_diff(here.message.created_at.as_millis());
-            there.thread == here.thread
-                && there.message.seq.abs_diff(here.message.seq) <= reach
+            let neighbour = self.candidates[*near];
+            let apart_ms = neighbour.message.created_at.as_millis().abs_diff(candidate.message.created_at.as_millis());
+            neighbour.thread == candidate.thread
+                && neighbour.message.seq.abs_diff(candidate.message.seq) <= reach
                 && apart_ms <= SESSION_GAP_MS.unsigned_abs()
         };
         // Positions are distinct and ascending, so candidates further away in the list are not nearer in the thread.

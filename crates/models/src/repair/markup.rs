@@ -129,11 +129,11 @@ fn read_functions<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(Stri
     let mut calls = Vec::new();
     let mut rest = text;
     loop {
-        let (call, left) = read_function(rest, request)?;
+        let (call, remaining) = read_function(rest, request)?;
         calls.push(call);
-        match left.trim_start().strip_prefix("<function=") {
+        match remaining.trim_start().strip_prefix("<function=") {
             Some(next) if calls.len() < MAX_CALLS => rest = next,
-            _ => return Some((calls, left)),
+            _ => return Some((calls, remaining)),
         }
     }
 }
@@ -152,12 +152,13 @@ fn read_function<'a>(text: &'a str, request: &ChatRequest) -> Option<((String, M
         (Map::new(), rest)
     };
     let rest = rest.trim_start_matches(|character: char| character.is_whitespace() || ")}]>/".contains(character));
-    let left =
+    let remaining =
         rest.strip_prefix(CLOSING).or_else(|| rest.strip_prefix("</function")).or_else(|| rest.strip_prefix("</"));
     // Without a closing tag, the call must be followed by the end of the text or by another tag. `<function=arrivals at
     // noon` is not a call.
-    let left = left.or_else(|| rest.is_empty().then_some(rest)).or_else(|| rest.starts_with('<').then_some(rest))?;
-    Some(((name, arguments), left.strip_prefix('>').unwrap_or(left)))
+    let remaining =
+        remaining.or_else(|| rest.is_empty().then_some(rest)).or_else(|| rest.starts_with('<').then_some(rest))?;
+    Some(((name, arguments), remaining.strip_prefix('>').unwrap_or(remaining)))
 }
 
 /// Parses calls of the form `{"name": …, "arguments": {…}}`: one or a list, with or without tags.
@@ -167,13 +168,13 @@ fn read_json<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(String, M
     loop {
         let start = rest.trim_start_matches(|character: char| character.is_whitespace() || "`;,".contains(character));
         let start = start.strip_prefix("json").unwrap_or(start).trim_start();
-        let (value, left) = first_value(start)?;
+        let (value, remaining) = first_value(start)?;
         calls.extend(calls_of(&value, request)?);
-        let left = without_closing_tag(left.trim_start());
-        let more = MARKERS.iter().find_map(|marker| left.trim_start().strip_prefix(marker));
+        let remaining = without_closing_tag(remaining.trim_start());
+        let more = MARKERS.iter().find_map(|marker| remaining.trim_start().strip_prefix(marker));
         match more {
             Some(next) if calls.len() < MAX_CALLS => rest = next,
-            _ => return Some((calls, left)),
+            _ => return Some((calls, remaining)),
         }
     }
 }
@@ -203,8 +204,8 @@ fn call_of(value: &Value, request: &ChatRequest) -> Option<(String, Map)> {
     let name = ["name", "tool", "function"].iter().find_map(|member| function.get(member)?.as_str())?;
     let name = known_name(name, request)?.to_owned();
     let members = ["arguments", "parameters", "input", "args"];
-    let given = [function, value].into_iter().find_map(|holder| members.iter().find_map(|member| holder.get(member)));
-    let arguments = as_object(given.cloned().unwrap_or(Value::Null), 3)?;
+    let found = [function, value].into_iter().find_map(|holder| members.iter().find_map(|member| holder.get(member)));
+    let arguments = as_object(found.cloned().unwrap_or(Value::Null), 3)?;
     Some((name, arguments))
 }
 

@@ -86,11 +86,11 @@ impl<'a> Explanation<'a> {
     /// Returns the table of tokens by part. Each bar starts where the previous one ends.
     fn tokens(&self, output: &Output) -> Option<String> {
         let Report { tokens, budget, .. } = self.report;
-        let whole = budget.unwrap_or(tokens.total).0;
+        let total = budget.unwrap_or(tokens.total).0;
         let share_header = budget.map_or_else(|| "share".to_owned(), |budget| format!("of {}", number(budget.0)));
         // Names, numbers and gaps take 34 columns.
         let columns = output.explained_columns().saturating_sub(34).clamp(10, TOKEN_BAR_COLUMNS);
-        let scale = Scale { columns, whole: whole as f64 };
+        let scale = Scale { columns, whole: total as f64 };
         let headers =
             [("part", Align::Left), ("tokens", Align::Right), (&share_header, Align::Right), ("", Align::Left)];
         let mut table = Table::new(headers);
@@ -99,16 +99,16 @@ impl<'a> Explanation<'a> {
             let start = end;
             end = end.saturating_add_signed(taken);
             let (before, blocks) = scale.range(start as f64, end as f64);
-            let share = if taken < 0 { String::new() } else { percent(taken.unsigned_abs(), whole) };
+            let share = if taken < 0 { String::new() } else { percent(taken.unsigned_abs(), total) };
             let figure = if taken < 0 { taken.to_string() } else { number(taken.unsigned_abs()) };
             let bar = Cell::from(" ".repeat(before)).then(output, style, &blocks);
             table.add_row([name.into(), figure.into(), share.into(), bar]);
         }
         let (_, blocks) = scale.range(0.0, tokens.total.0 as f64);
-        let rest = "░".repeat(columns.saturating_sub(blocks.chars().count()));
-        let bar = Cell::from(blocks).then(output, DIM, &rest);
+        let unused = "░".repeat(columns.saturating_sub(blocks.chars().count()));
+        let bar = Cell::from(blocks).then(output, DIM, &unused);
         let bold = |text: &str| Cell::styled(output, BOLD, text);
-        table.add_row([bold("total"), bold(&number(tokens.total.0)), bold(&percent(tokens.total.0, whole)), bar]);
+        table.add_row([bold("total"), bold(&number(tokens.total.0)), bold(&percent(tokens.total.0, total)), bar]);
         Some(table.text())
     }
 

@@ -211,8 +211,8 @@ impl Report {
             output.line(summary(&counts))?;
         }
         let skipped = [(problem_count - files_skipped, "record"), (*files_skipped, "file")];
-        for (count, what) in skipped.into_iter().filter(|(count, _)| *count > 0) {
-            output.note(format_args!("{} skipped, listed above", counted(count, what)));
+        for (count, noun) in skipped.into_iter().filter(|(count, _)| *count > 0) {
+            output.note(format_args!("{} skipped, listed above", counted(count, noun)));
         }
         if let Some(interruption) = self.interruption() {
             output.note(interruption);
@@ -248,14 +248,14 @@ mod tests {
 
     #[test]
     fn interruption_explains_what_is_missing() {
-        let of = |interrupted, indexing_interrupted| {
+        let interruption = |interrupted, indexing_interrupted| {
             let report = Report { interrupted, indexing_interrupted, ..Report::default() };
             (report.interruption().unwrap_or_default(), report.status() == Status::Interrupted)
         };
-        assert_eq!(of(false, false), ("", false));
-        let (importing, is_interrupted) = of(true, false);
+        assert_eq!(interruption(false, false), ("", false));
+        let (importing, is_interrupted) = interruption(true, false);
         assert!(importing.contains("for the rest") && is_interrupted);
-        let (indexing, is_interrupted) = of(false, true);
+        let (indexing, is_interrupted) = interruption(false, true);
         assert!(indexing.contains("everything is imported") && !indexing.contains("the rest") && is_interrupted);
     }
 }

@@ -57,12 +57,12 @@ pub(super) fn announce(app: &App, scheme: &str, mut address: SocketAddr, access:
     }
     let (listening, is_terminal) = (format!("{scheme}://{address}"), std::io::stdout().is_terminal());
     let base = format!("{listening}/v1");
-    let found = match access {
-        Access::Token(found) => Some(found),
+    let server_token = match access {
+        Access::Token(token) => Some(token),
         Access::Keys | Access::ThisMachine => None,
     };
-    let token = found.filter(|_| is_terminal).map(|found| found.text.as_str());
-    let file = found.and_then(|found| found.file.as_ref()).map(|file| file.display().to_string());
+    let token = server_token.filter(|_| is_terminal).map(|token| token.text.as_str());
+    let file = server_token.and_then(|token| token.file.as_ref()).map(|file| file.display().to_string());
     let printed = if app.output.is_json() {
         let started =
             Started { listening: &listening, openai_base_url: &base, openai_api_key: token, token_file: file };

@@ -69,12 +69,12 @@ const TABLES: [RequiredTable; 2] = [
 ];
 
 impl Finding {
-    pub(super) fn passed(what: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { what: what.into(), is_there: true, detail: detail.into(), sql: None }
+    pub(super) fn passed(subject: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { what: subject.into(), is_there: true, detail: detail.into(), sql: None }
     }
 
-    pub(super) fn failed(what: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { is_there: false, ..Self::passed(what, detail) }
+    pub(super) fn failed(subject: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { is_there: false, ..Self::passed(subject, detail) }
     }
 
     fn fixed_by(self, sql: impl Into<String>) -> Self {
@@ -105,8 +105,8 @@ pub(super) fn of(catalog: &Catalog) -> Vec<Finding> {
     for required in &TABLES {
         match catalog.tables.iter().find(|table| table.name == required.name) {
             None => {
-                let what = format!("table {}", required.name);
-                findings.push(Finding::failed(what, "missing in schema public").fixed_by(required.create));
+                let subject = format!("table {}", required.name);
+                findings.push(Finding::failed(subject, "missing in schema public").fixed_by(required.create));
                 findings.push(no_policies(required, "the table is missing"));
             }
             Some(table) => of_table(required, table, &mut findings),
@@ -130,14 +130,14 @@ fn platform(catalog: &Catalog) -> Finding {
 
 fn of_table(required: &RequiredTable, table: &Table, findings: &mut Vec<Finding>) {
     let name = required.name;
-    let what = format!("table {name}");
+    let subject = format!("table {name}");
     if !table.is_table {
-        findings.push(Finding::failed(what, "not a table; a view applies the row security of its owner"));
+        findings.push(Finding::failed(subject, "not a table; a view applies the row security of its owner"));
         return;
     }
     let lacking: Vec<_> = required.columns.iter().filter(|column| !has(table, column)).collect();
     if lacking.is_empty() {
-        findings.push(Finding::passed(what, "has the required columns"));
+        findings.push(Finding::passed(subject, "has the required columns"));
     }
     for (column, kind) in lacking {
         findings.push(of_column(table, column, kind));
@@ -157,37 +157,37 @@ fn fits(column: &Column, kind: &str) -> bool {
 }
 
 fn of_column(table: &Table, column: &str, kind: &str) -> Finding {
-    let what = format!("column {}.{column}", table.name);
+    let subject = format!("column {}.{column}", table.name);
     match table.columns.iter().find(|found| found.name == column) {
         // No SQL is suggested, because changing the type of a column converts existing data.
-        Some(found) => Finding::failed(what, format!("has type {}, expected {kind}", found.kind)),
+        Some(found) => Finding::failed(subject, format!("has type {}, expected {kind}", found.kind)),
         None => {
             let sql = format!("ALTER TABLE public.{} ADD COLUMN {column} {kind};", table.name);
-            Finding::failed(what, format!("missing, expected type {kind}")).fixed_by(sql)
+            Finding::failed(subject, format!("missing, expected type {kind}")).fixed_by(sql)
         }
     }
 }
 
 fn reference(required: &RequiredTable, table: &Table) -> Finding {
     let (column, target) = required.reference;
-    let what = format!("foreign key {}.{column}", required.name);
+    let subject = format!("foreign key {}.{column}", required.name);
     if table.references.iter().any(|(from, to)| from == column && to == target) {
-        return Finding::passed(what, format!("references {target}"));
+        return Finding::passed(subject, format!("references {target}"));
     }
     let target = if target == "users" { "auth.users" } else { "public.conversations" };
     let sql = format!(
         "ALTER TABLE public.{} ADD FOREIGN KEY ({column}) REFERENCES {target} (id) ON DELETE CASCADE;",
         required.name
     );
-    Finding::failed(what, format!("does not reference {target}, so orphaned rows remain")).fixed_by(sql)
+    Finding::failed(subject, format!("does not reference {target}, so orphaned rows remain")).fixed_by(sql)
 }
 
 fn row_security(required: &RequiredTable, table: &Table) -> Finding {
-    let what = format!("row security of {}", required.name);
+    let subject = format!("row security of {}", required.name);
     if table.has_row_security {
-        Finding::passed(what, "enabled")
+        Finding::passed(subject, "enabled")
     } else {
-        Finding::failed(what, "disabled: any role that can read the table reads the rows of all users")
+        Finding::failed(subject, "disabled: any role that can read the table reads the rows of all users")
             .fixed_by(required.policies)
     }
 }
@@ -204,9 +204,9 @@ fn policies(required: &RequiredTable, table: &Table) -> Vec<Finding> {
         findings.push(no_policies(required, &why));
     }
     for policy in table.policies.iter().filter(|policy| is_open(policy)) {
-        let what = format!("policy {} of {}", policy.name, required.name);
+        let subject = format!("policy {} of {}", policy.name, required.name);
         let sql = format!("DROP POLICY {} ON public.{};", quoted(&policy.name), required.name);
-        let finding = Finding::failed(what, "does not check the row's owner, so it exposes the rows of all users");
+        let finding = Finding::failed(subject, "does not check the row's owner, so it exposes the rows of all users");
         findings.push(finding.fixed_by(sql));
         if !findings.iter().any(|finding| finding.sql.as_deref() == Some(required.policies)) {
             findings.push(no_policies(required, "recreated after the open policy is dropped"));
@@ -236,10 +236,10 @@ fn is_open(policy: &Policy) -> bool {
 }
 
 fn privileges(catalog: &Catalog) -> Finding {
-    let what = "privileges";
+    let subject = "privileges";
     let both_there = TABLES.iter().all(|required| catalog.tables.iter().any(|table| table.name == required.name));
     if !both_there || !catalog.missing_platform.is_empty() {
-        return Finding::failed(what, "the role authenticated needs them on both tables").fixed_by(PRIVILEGES);
+        return Finding::failed(subject, "the role authenticated needs them on both tables").fixed_by(PRIVILEGES);
     }
     let has = |role: &str, privilege: &str, table: &Table| {
         table.privileges.iter().any(|found| found == &(role.to_owned(), privilege.to_owned()))
@@ -247,16 +247,16 @@ fn privileges(catalog: &Catalog) -> Finding {
     for table in &catalog.tables {
         let name = &table.name;
         if let Some(privilege) = COMMANDS.into_iter().find(|privilege| !has("authenticated", privilege, table)) {
-            return Finding::failed(what, format!("authenticated lacks {privilege} on {name}")).fixed_by(PRIVILEGES);
+            return Finding::failed(subject, format!("authenticated lacks {privilege} on {name}")).fixed_by(PRIVILEGES);
         }
         for role in ["anon", "authenticated"] {
             if let Some(privilege) = BYPASSING_PRIVILEGES.into_iter().find(|privilege| has(role, privilege, table)) {
                 let detail = format!("{role} has {privilege} on {name}, which bypasses row security");
-                return Finding::failed(what, detail).fixed_by(PRIVILEGES);
+                return Finding::failed(subject, detail).fixed_by(PRIVILEGES);
             }
         }
     }
-    Finding::passed(what, "authenticated can read and write rows, and no user role bypasses row security")
+    Finding::passed(subject, "authenticated can read and write rows, and no user role bypasses row security")
 }
 
 fn quoted(name: &str) -> String {

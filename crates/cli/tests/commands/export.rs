@@ -22,7 +22,7 @@ fn threads(lines: &[String]) -> BTreeMap<String, Vec<Value>> {
 }
 
 #[test]
-fn exports_reimport_unchanged() {
+fn reimporting_an_export_changes_nothing() {
     let cli = Cli::with_garden();
     cli.out(&["append", "notes", "¿Qué hora es? 東京\t\"quoted\"", "--author", "Ana", "--create"]);
     cli.out(&["append", "web:garden", "Sown."]);

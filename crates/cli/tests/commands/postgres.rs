@@ -85,7 +85,7 @@ fn comparable_output(cli: &Cli, arguments: &[&str]) -> (Option<i32>, String, Str
 }
 
 #[test]
-fn commands_behave_as_on_a_file() {
+fn commands_print_the_same_as_over_a_file() {
     let Some(on_server) = PostgresCli::new() else { return };
     let clis = [Cli::new(), on_server.cli];
     for cli in &clis {

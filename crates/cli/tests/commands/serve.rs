@@ -240,7 +240,7 @@ fn changed_assistant_files_are_served_without_a_restart() {
 
 /// S2.50 and S2.51, with the built program.
 #[test]
-fn a_single_assistant_answers_at_the_root() {
+fn a_single_assistant_is_served_at_the_root() {
     let cli = Cli::new();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--assistant", "general"];
     let server = Server::start_with(cli.command(&arguments));

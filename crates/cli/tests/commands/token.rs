@@ -277,7 +277,7 @@ fn open_prints_the_url_without_a_browser_and_requires_a_server() {
 /// The variables that `serve` prints for its clients do not configure a model. Otherwise a server would use itself as its
 /// provider.
 #[test]
-fn exports_that_serve_prints_select_no_model() {
+fn variables_that_serve_prints_select_no_model() {
     let cli = Cli::new();
     let selected = |key: &str| {
         let mut command = cli.command(&["models", "--no-ping", "--json"]);

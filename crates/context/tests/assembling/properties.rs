@@ -343,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn every_cut_is_at_a_grapheme_boundary(
+    fn texts_are_truncated_at_grapheme_boundaries(
         texts in proptest::collection::vec(clusters(), 1..6),
         characters in proptest::option::of(0_usize..30),
         budget in proptest::option::of(20_u64..120),
@@ -375,7 +375,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_is_as_long_as_permitted(text in clusters(), characters in 0_usize..40) {
+    fn a_truncated_text_is_as_long_as_permitted(text in clusters(), characters in 0_usize..40) {
         match cut(&text, characters) {
             None => prop_assert!(text.chars().count() <= characters),
             Some(kept) => {

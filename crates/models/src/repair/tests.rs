@@ -83,7 +83,7 @@ fn calls_in_text_are_parsed_in_every_form() {
 }
 
 #[test]
-fn calls_may_have_no_arguments_and_follow_text() {
+fn calls_without_arguments_and_after_text_are_parsed() {
     let none = Ok(vec!["written_7_1 arrivals {}".to_owned()]);
     for text in [
         "<function=arrivals></function>",

@@ -118,7 +118,7 @@ fn a_proxy_is_used_for_remote_providers_only() {
 }
 
 #[test]
-fn an_embedder_must_be_named() {
+fn embedders_require_explicit_configuration() {
     let embedder = |name, words| {
         let config = select_embedder(name, &environment(words))?;
         Ok(config.map(|config| format!("{} at {}, {}", config.model, config.base_url, config.key.is_some())))

@@ -2,8 +2,7 @@
 //!
 //! - [`ScriptedModel`] plays a script in tests. Each step checks the request and can use the results of earlier tools.
 //! - [`ProviderModel`] calls a language model over HTTP: OpenAI, Groq, Anthropic, Ollama, or any server with OpenAI's chat
-//!   completions
-//! API. [`EmbeddingModel`] calls an embedder of such a server. Both are unavailable on `wasm32`.
+//!   completions API. [`EmbeddingModel`] calls an embedder of such a server. Both are unavailable on `wasm32`.
 //! - [`select`] selects a model by name or by environment variables.
 #![warn(missing_docs)]
 

@@ -26,8 +26,7 @@ pub enum OpenError {
 /// Opens the store at a URL and makes a [`Memory`] over it.
 ///
 /// - `sqlite:PATH` is a file. If it does not exist, it is created with its folders. The path is used literally, without a
-///   leading
-/// `//` and without percent-encoding: `sqlite:./conversations.db`, `sqlite:/var/lib/conversations.db`.
+///   leading `//` and without percent-encoding: `sqlite:./conversations.db`, `sqlite:/var/lib/conversations.db`.
 /// - `postgres://USER@HOST/DATABASE` (or `postgresql:`) is a PostgreSQL database; docs/stores.md lists the parameters.
 /// - `memory:` stores everything in the memory of this process. The data is lost when the process ends.
 ///

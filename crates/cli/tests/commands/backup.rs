@@ -100,7 +100,11 @@ fn restore_requires_confirmation_to_replace_data() {
     let output = cli.run(&["restore", "monday.db"]);
     assert!(output.code == Some(2) && output.err.contains("add --yes"), "{output}");
     assert_eq!(cli.message_count(), 10);
-    assert_eq!(cli.run(&["restore", cli.store().to_str().unwrap(), "--yes"]).code, Some(2), "the store itself");
+    assert_eq!(
+        cli.run(&["restore", cli.store().to_str().unwrap(), "--yes"]).code,
+        Some(2),
+        "a store cannot be restored from itself"
+    );
 }
 
 #[test]

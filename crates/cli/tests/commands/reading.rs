@@ -113,7 +113,11 @@ fn messages_are_found() {
     assert_eq!(found(&["--role", "assistant"]), [5]);
     assert_eq!(found(&["--limit", "1"]).len(), 1);
     assert_eq!(found(&["--thread", "019dd000-0000-7000-8000-000000000002"]), [0_u64; 0]);
-    assert_eq!(cli.json(&["search", "carrots", "--user", "bea"])["hits"], json!([]), "only the caller's own threads");
+    assert_eq!(
+        cli.json(&["search", "carrots", "--user", "bea"])["hits"],
+        json!([]),
+        "only threads of the caller are searched"
+    );
     let nothing = cli.run(&["search", "submarine"]);
     assert_eq!((nothing.code, nothing.out.as_str(), nothing.err.as_str()), (Some(0), "", "nothing found\n"));
     assert_eq!(cli.run(&["search", "?!"]).code, Some(1));

@@ -40,6 +40,6 @@ fn answer(provider: Provider, data: &[u8]) {
 pub(crate) fn written_calls(data: &[u8]) {
     let Some((chunk_length, text)) = data.split_first() else { return };
     if let Ok(text) = std::str::from_utf8(text) {
-        let _ = fuzzing::read_written_calls(text, usize::from(*chunk_length), &REQUEST);
+        let _ = fuzzing::read_text_calls(text, usize::from(*chunk_length), &REQUEST);
     }
 }

@@ -2,7 +2,7 @@
 
 use threadkeep::agent::result_message;
 use threadkeep::graph::{END, Graph, Input, ModelRequest, Node, Output, START, ToolOutcome, state};
-use threadkeep::models::is_written;
+use threadkeep::models::is_text_call;
 use threadkeep::{ChatAnswer, ChatMessage, Role, ToolCall, Value};
 
 /// The key of the user id in the graph's input.
@@ -66,7 +66,7 @@ fn take_results(_: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
 fn wrote_calls_as_text(state: &TurnState) -> bool {
     let last = state.messages.iter().rev().find(|message| message.role == Role::Assistant);
     let mut calls = last.into_iter().flat_map(ChatMessage::tool_calls).peekable();
-    calls.peek().is_some() && calls.all(is_written)
+    calls.peek().is_some() && calls.all(is_text_call)
 }
 
 fn finish(state: &TurnState) -> Output {

@@ -1,6 +1,6 @@
 //! Limits the output of models and tools to what every store accepts.
 
-use threadkeep_context::MARK;
+use threadkeep_context::TRUNCATION_MARK;
 use threadkeep_core::{ChatMessage, Part, Source, ToolCall, limits};
 pub(crate) use threadkeep_memory::turns::limit_text;
 use threadkeep_memory::turns::{TEXT_BYTES, encoded_bytes, without_nul};
@@ -24,7 +24,7 @@ pub(crate) fn bound_output(text: &str, characters: usize) -> BoundedText {
         return BoundedText { visible: text, full: None };
     }
     let bytes = text.len();
-    let note = format!("{MARK}\n[truncated: the full result has {bytes} bytes]");
+    let note = format!("{TRUNCATION_MARK}\n[truncated: the full result has {bytes} bytes]");
     let truncated: String = text.chars().take(characters.min(TEXT_BYTES / 6)).collect();
     BoundedText { visible: format!("{truncated}{note}"), full: Some(limit_text(&text)) }
 }

@@ -1,4 +1,4 @@
-//! The arguments that all commands share.
+//! Defines the arguments that all commands share.
 
 use std::path::PathBuf;
 
@@ -54,7 +54,7 @@ pub(crate) struct Global {
     /// `none` disables it [default: erasures.jsonl in your state folder]
     #[arg(long, global = true, env = "THREADKEEP_ERASURE_LEDGER", hide_env_values = true, value_name = "FILE")]
     pub(crate) erasure_ledger: Option<PathBuf>,
-    /// The options given on the command line rather than in the environment. Suggested commands repeat them.
+    /// The options given on the command line, not in the environment. Suggested commands repeat them.
     #[arg(skip)]
     typed: Vec<&'static str>,
     /// The tenant: one customer of an application; no other tenant sees its conversations
@@ -80,7 +80,7 @@ pub(crate) struct Global {
     /// Act for the whole tenant: all users' threads and shared threads
     #[arg(long, global = true)]
     pub(crate) as_tenant: bool,
-    /// Use this instant as the current time, to reproduce a situation (RFC 3339)
+    /// Use this time as the current time, to reproduce a situation (RFC 3339)
     #[arg(
         long,
         global = true,
@@ -113,7 +113,7 @@ pub(crate) enum When {
 const REPEATED: [&str; 7] = ["config", "store", "erasure_ledger", "tenant", "user", "as_tenant", "now"];
 
 impl Arguments {
-    /// Parses the command line. Prints help or an error and exits if there is no command to run.
+    /// Parses the command line. If there is no command to run, prints help or an error and exits.
     pub(crate) fn from_command_line() -> Self {
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(std::env::args_os());
@@ -131,7 +131,7 @@ fn is_typed(matches: &ArgMatches, name: &str) -> bool {
 }
 
 impl Global {
-    /// Fills in, from the settings, options that neither the command line nor the environment sets.
+    /// Sets options that neither the command line nor the environment specifies, from the settings.
     pub(crate) fn complete(&mut self, settings: &Settings) {
         let from_file =
             |name: &str| settings.find(name).filter(|(_, from)| *from == SettingSource::File).map(|(value, _)| value);
@@ -153,7 +153,7 @@ impl Global {
         }
     }
 
-    /// Returns a setting's value if its option was given on the command line.
+    /// Returns the value of a setting if its option was given on the command line.
     pub(crate) fn typed_value(&self, setting: &str) -> Option<String> {
         let (option, value) = match setting {
             "THREADKEEP_CONFIG" => ("config", self.config.as_ref()?.display().to_string()),
@@ -167,12 +167,12 @@ impl Global {
         self.typed.contains(&option).then_some(value)
     }
 
-    /// Whether --store was given on the command line rather than in the environment.
+    /// Whether --store was given on the command line, not in the environment.
     pub(crate) fn is_store_typed(&self) -> bool {
         self.typed.contains(&"store")
     }
 
-    /// Returns the start of a suggested command for the same store and user, quoted for a shell.
+    /// Returns the beginning of a suggested command for the same store and user, quoted for a shell.
     pub(crate) fn command_prefix(&self) -> String {
         let mut words = vec![program_name()];
         for name in &self.typed {
@@ -189,7 +189,7 @@ impl Global {
                 }
                 "tenant" => words.extend(["--tenant".to_owned(), quoted(&self.tenant)]),
                 "user" => words.extend(["--user".to_owned(), quoted(&self.user)]),
-                // A suggested command runs later, so it uses the system clock.
+                // Suggested commands run later, so they use the system clock.
                 "now" => {}
                 _ => words.push("--as-tenant".to_owned()),
             }
@@ -197,7 +197,7 @@ impl Global {
         words.join(" ")
     }
 
-    /// Returns the scope that the command reads and writes.
+    /// Returns the scope of the command's reads and writes.
     pub(crate) fn scope(&self) -> Result<Scope, StoreError> {
         if self.as_tenant { Scope::tenant(&self.tenant) } else { Scope::user(&self.tenant, &self.user) }
     }
@@ -211,13 +211,13 @@ impl Global {
     }
 }
 
-/// Returns the program's name as it was invoked.
+/// Returns the program's name as the user invoked it.
 pub(crate) fn program_name() -> String {
     let path = std::env::args_os().next().map(PathBuf::from);
     path.map_or_else(|| "threadkeep".to_owned(), |path| path.display().to_string())
 }
 
-/// Quotes a word for a shell where needed.
+/// Quotes a word for a shell if necessary.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@,+=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

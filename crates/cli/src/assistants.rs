@@ -1,6 +1,7 @@
-//! The list of built-in assistants, and the lookup of assistants by name.
+//! Lists the built-in assistants, and finds assistants by name.
 //!
-//! The rest of the program reads the list: adding an assistant to it adds its settings, commands, help and endpoints.
+//! The rest of the program uses only this list: an assistant that is added here gets its settings, commands, help and
+//! endpoints.
 
 mod help;
 #[cfg(test)]
@@ -87,10 +88,10 @@ impl AssistantSource {
         }
     }
 
-    /// Returns the URL of the store that the assistant requires instead of the command's.
+    /// Returns the URL of the store that the assistant requires, instead of the store that the command names.
     ///
     /// # Errors
-    /// The assistant requires a backend, and the command's store uses another one.
+    /// The assistant requires a backend, and the command's store uses a different one.
     pub(crate) fn store(&self, given: Option<&str>) -> Result<Option<String>> {
         let Self::File { manifest, path } = self else { return Ok(None) };
         let scheme = given.and_then(|given| given.split_once(':')).map_or("sqlite", |(scheme, _)| scheme);
@@ -129,7 +130,7 @@ impl AssistantSource {
 }
 
 fn read(path: &Path) -> Result<AssistantSource> {
-    let unread = || format!("the assistant {} cannot be read", path.display());
+    let unread = || format!("cannot read the assistant {}", path.display());
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(unread)?;
     file.take(MANIFEST_BYTES + 1).read_to_end(&mut bytes).with_context(unread)?;

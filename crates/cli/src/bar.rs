@@ -1,18 +1,18 @@
-//! Bar charts in text.
+//! Draws bar charts in text.
 
-/// The characters for the first, second and further segments of a stacked bar, distinguishable without colour.
+/// The characters for the first, second and further segments of a stacked bar. They can be distinguished without colour.
 pub(crate) const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];
 
 /// The scale of a bar: how many columns represent which amount.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) columns: usize,
-    /// The amount that all columns represent.
+    /// The amount that all columns together represent.
     pub(crate) whole: f64,
 }
 
 impl Scale {
-    /// Returns the column at which a value ends. Values out of range are clamped; NaN counts as 0.
+    /// Returns the column at which a value ends. Clamps values that are out of range; NaN counts as 0.
     pub(crate) fn column(self, value: f64) -> usize {
         let share = if self.whole > 0.0 { (value / self.whole).clamp(0.0, 1.0) } else { 0.0 };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the columns")]
@@ -20,7 +20,7 @@ impl Scale {
         column
     }
 
-    /// Returns the number of columns before a range, and its bar. A range that is not empty has a visible bar.
+    /// Returns the number of columns before a range, and the bar of the range. The bar is visible unless the range is empty.
     pub(crate) fn range(self, from: f64, to: f64) -> (usize, String) {
         let (start, end) = (self.column(from), self.column(to));
         if to > from && start == end {
@@ -29,7 +29,7 @@ impl Scale {
         (start, "█".repeat(end.saturating_sub(start)))
     }
 
-    /// Returns the segments of a stacked bar. Rounding errors do not add up: the bar ends where the sum of the values does.
+    /// Returns the segments of a stacked bar. The bar ends at the sum of the values, so rounding errors do not accumulate.
     pub(crate) fn shades(self, values: [f64; SHADES.len()]) -> [String; SHADES.len()] {
         let (mut sum, mut start) = (0.0, 0);
         let mut index = 0;
@@ -50,7 +50,7 @@ mod tests {
     const TEN: Scale = Scale { columns: 10, whole: 200.0 };
 
     #[test]
-    fn ranges_are_proportional_and_never_invisible() {
+    fn ranges_are_proportional_and_always_visible() {
         assert_eq!(TEN.range(0.0, 100.0), (0, "█████".to_owned()));
         assert_eq!(TEN.range(100.0, 200.0), (5, "█████".to_owned()));
         assert_eq!(TEN.range(100.0, 101.0), (5, "▏".to_owned()));

@@ -1,10 +1,10 @@
-//! The clock that commands use.
+//! Provides the clock that commands use.
 
 use std::sync::Arc;
 
 use threadkeep::{Clock, SystemClock, Timestamp};
 
-/// Returns the system clock, or a clock fixed at `now`, to reproduce a situation.
+/// Returns the system clock, or a clock fixed at `now` that reproduces a situation.
 pub(crate) fn clock(now: Option<Timestamp>) -> Arc<dyn Clock> {
     match now {
         Some(now) => Arc::new(FixedClock { now }),

@@ -1,4 +1,4 @@
-//! The subcommands, one file each.
+//! Defines the subcommands, one file each.
 
 mod append;
 mod approvals;
@@ -87,7 +87,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether the command itself reports invalid settings, so that they must not keep it from running.
+    /// Whether the command itself reports invalid settings. Such a command runs even if there are any.
     pub(crate) fn checks_settings(&self) -> bool {
         matches!(self, Self::Config(arguments) if arguments.is_check())
     }
@@ -97,16 +97,16 @@ impl Command {
     }
 }
 
-/// Outcome of a command that did not return an error. It decides the exit code.
+/// The outcome of a command that did not fail. Decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Everything was done.
+    /// The command did everything.
     Done,
     /// Problems were reported that the user has to fix.
     Findings,
-    /// Everything possible was done; what the store could not deliver was reported.
+    /// The command did everything possible, and reported which data the store could not read.
     Incomplete,
-    /// The user stopped it.
+    /// The user stopped the command.
     Interrupted,
 }
 
@@ -170,12 +170,12 @@ impl App {
 
     /// Opens the store.
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
-        // Checked before the store is created: an invalid tenant or user must not leave an empty store behind.
+        // Checked before the store is created, so that an invalid tenant or user leaves no empty store behind.
         self.scope()?;
         self.open_at(&self.location()?, purpose).await
     }
 
-    /// Opens the store at a location that may differ from the command's.
+    /// Opens the store at a location, which can be another store than the command's.
     pub(crate) async fn open_at(&self, location: &Location, purpose: Purpose) -> Result<OpenStore> {
         location.open(purpose, clock(self.global.now), &self.erasure_ledger()).await
     }
@@ -185,16 +185,16 @@ impl App {
         Ok(self.global.scope()?)
     }
 
-    /// Asks for confirmation before data is lost. Without a terminal, `yes` is required.
+    /// Asks for confirmation before data is deleted. Without a terminal, `yes` is required.
     ///
     /// # Errors
-    /// Fails if the user declines, or if there is no terminal and `yes` is not set.
+    /// The user declines, or there is no terminal and `yes` is not set.
     pub(crate) fn confirm(&self, question: &str, yes: bool) -> Result<()> {
         if yes {
             return Ok(());
         }
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() || self.output.is_json() {
-            let failure = Failure::usage(format!("{question} There is no terminal to confirm this on."));
+            let failure = Failure::usage(format!("{question} Confirming requires a terminal."));
             return Err(failure.hint("add --yes to confirm").into());
         }
         eprint_question(question);
@@ -211,6 +211,6 @@ impl App {
 fn eprint_question(question: &str) {
     use std::io::Write;
     let mut err = std::io::stderr().lock();
-    // If the question cannot be written, only an explicit "y" still confirms it.
+    // If the question cannot be written, only an explicit "y" counts as confirmation.
     drop(write!(err, "{question} [y/N] ").and_then(|()| err.flush()));
 }

@@ -1,9 +1,9 @@
-//! The erasure ledger: a file outside the store that records erasures, so that restoring an older backup does not bring
+//! The erasure ledger: a file outside the store that records erasures. With it, restoring an older backup does not bring
 //! erased data back.
 //!
-//! It is an append-only JSON Lines file that any number of processes can write. It contains keyed hashes instead of names; the
-//! key is in a separate file next to it. `line` encodes and decodes lines, `ledger` appends them, `contents` reads them, and
-//! `apply` erases the recorded data from a restored store.
+//! The ledger is an append-only JSON Lines file, to which any number of processes can write. It contains keyed hashes
+//! instead of names; the key is in a separate file next to it. `line` encodes and decodes lines, `ledger` appends them,
+//! `contents` reads them, and `apply` erases the recorded data from a restored store.
 
 mod apply;
 mod contents;
@@ -25,19 +25,20 @@ const FILE_NAME: &str = "erasures.jsonl";
 /// The value of `--erasure-ledger` that disables the ledger.
 const DISABLED: &str = "none";
 
-/// Where the ledger is.
+/// The location of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LedgerLocation {
-    /// Set by an option or a setting: all entries count for the stores it is set for.
+    /// Set by an option or a setting. Its entries of all stores apply to the stores for which it is set.
     Explicit(PathBuf),
-    /// In the user's state folder, for all of the user's stores.
+    /// In the user's state folder. Contains the erasures in all of the user's stores.
     Default(PathBuf),
     /// Erasures are not recorded.
     Disabled,
 }
 
 impl LedgerLocation {
-    /// Returns the location that `--erasure-ledger`, the environment or the configuration file sets, else the default one.
+    /// Returns the location that `--erasure-ledger`, the environment or the configuration file sets, or otherwise the
+    /// default.
     pub(crate) fn find(given: Option<&Path>) -> Self {
         match given {
             Some(given) if given == Path::new(DISABLED) => Self::Disabled,
@@ -56,14 +57,14 @@ impl LedgerLocation {
         }
     }
 
-    /// Returns the ledger for erasures in a store. An in-memory store has none, because it has no backups.
+    /// Returns the ledger for erasures in a store. An in-memory store has none, because there are no backups of it.
     pub(crate) fn ledger(&self, store: &Location) -> Option<ErasureLedger> {
         let file = self.file().filter(|_| !store.is_in_memory())?;
         Some(ErasureLedger::new(file.to_owned(), store.identity()))
     }
 }
 
-/// Returns the platform's folder for state that persists between runs and is not user data.
+/// Returns the platform's folder for state that is not user data and persists between runs.
 fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = |rest: &str| variable("HOME").map(|home| PathBuf::from(home).join(rest));
     let state = if cfg!(windows) {

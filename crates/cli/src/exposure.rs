@@ -9,7 +9,7 @@ use crate::commands::App;
 use crate::erasures::key_file;
 use crate::settings::{SETTINGS, Settings};
 
-/// An existing file that others can read.
+/// An existing file that other users can read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ExposedFile {
     path: PathBuf,
@@ -26,7 +26,7 @@ impl std::fmt::Display for ExposedFile {
     }
 }
 
-/// Returns those of the store, its log, the erasure ledger and the ledger's key that others can read.
+/// Returns the files with data that other users can read: the store, its log, the erasure ledger and the ledger's key.
 pub(crate) fn of_data(app: &App) -> Vec<ExposedFile> {
     let location = app.location().ok();
     let store = location.as_ref().and_then(|location| location.file());
@@ -40,7 +40,7 @@ pub(crate) fn of_data(app: &App) -> Vec<ExposedFile> {
     files.iter().filter_map(|file| exposed(file)).collect()
 }
 
-/// Returns the files with secrets that others can read.
+/// Returns the files with secrets that other users can read.
 pub(crate) fn of_secrets(settings: &Settings) -> Vec<ExposedFile> {
     let named = SETTINGS.iter().filter_map(|setting| settings.get(&setting.file_name()?));
     let files = named.chain(settings.get("THREADKEEP_TLS_KEY"));
@@ -58,7 +58,7 @@ fn exposed(file: &Path) -> Option<ExposedFile> {
     use std::os::unix::fs::MetadataExt;
     let path = file.canonicalize().ok()?;
     let mode = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?.mode() & 0o777;
-    // A folder that others cannot enter protects everything below it.
+    // A folder that other users cannot enter protects everything below it.
     let is_enterable = |folder: &Path| std::fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o011 != 0);
     if mode & 0o044 == 0 || !path.ancestors().skip(1).all(is_enterable) {
         return None;

@@ -1,4 +1,4 @@
-//! Failures of commands: the message, a hint what to do, and the exit code.
+//! Failures of commands: the message, a hint with a remedy, and the exit code.
 
 use std::fmt;
 use std::io;
@@ -15,40 +15,40 @@ use threadkeep_server::{KeyError, ServeError, TlsError};
 use crate::erasures::Unwritten;
 use crate::output::{Output, PipeClosed};
 
-/// Exit code of a failure that the user can correct: invalid input, or an object that does not exist.
+/// The exit code of a failure that the user can correct: invalid input, or an object that does not exist.
 pub(crate) const USER_ERROR: u8 = 1;
-/// Exit code of wrong usage, as clap uses it.
+/// The exit code of incorrect usage, the same as clap's.
 pub(crate) const USAGE: u8 = 2;
-/// Exit code of a failure of the store, the disk or a remote service.
+/// The exit code of a failure of the store, the disk or a remote service.
 pub(crate) const SYSTEM_ERROR: u8 = 3;
-/// Exit code of a command that Ctrl-C stopped.
+/// The exit code of a command that Ctrl-C stopped.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// A failure with its message, hint and exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    what: String,
+    message: String,
     hint: Option<String>,
     code: u8,
 }
 
 impl Failure {
-    /// A failure that the user can correct.
-    pub(crate) fn user_error(what: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: None, code: USER_ERROR }
+    /// Makes a failure that the user can correct.
+    pub(crate) fn user_error(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: USER_ERROR }
     }
 
-    /// Wrong usage of a command or an option.
-    pub(crate) fn usage(what: impl Into<String>) -> Self {
-        Self { code: USAGE, ..Self::user_error(what) }
+    /// Makes a failure for incorrect usage of a command or an option.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, ..Self::user_error(message) }
     }
 
-    /// A failure of the store, the disk or a remote service.
-    pub(crate) fn system_error(what: impl Into<String>) -> Self {
-        Self { code: SYSTEM_ERROR, ..Self::user_error(what) }
+    /// Makes a failure of the store, the disk or a remote service.
+    pub(crate) fn system_error(message: impl Into<String>) -> Self {
+        Self { code: SYSTEM_ERROR, ..Self::user_error(message) }
     }
 
-    /// Adds a hint what to do.
+    /// Adds a hint that names a remedy.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
@@ -62,13 +62,13 @@ impl From<PluginError> for Failure {
             Fault::External => SYSTEM_ERROR,
         };
         let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
-        Self { what: join(causes), hint: error.hint().map(str::to_owned), code }
+        Self { message: join(causes), hint: error.hint().map(str::to_owned), code }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
+        f.write_str(&self.message)
     }
 }
 
@@ -102,12 +102,12 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Returns the chain of causes in one line, as [`join`] does.
+/// Joins the chain of causes in one line, like [`join`].
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     join(error.chain())
 }
 
-/// Joins causes in one line. Leaves out a cause that only repeats the one above it.
+/// Joins causes in one line. Omits a cause that only repeats the previous one.
 pub(crate) fn join<'a>(causes: impl Iterator<Item = &'a (dyn std::error::Error + 'static)>) -> String {
     let (mut text, mut above) = (String::new(), String::new());
     for cause in causes.map(ToString::to_string) {
@@ -121,7 +121,7 @@ pub(crate) fn join<'a>(causes: impl Iterator<Item = &'a (dyn std::error::Error +
     text
 }
 
-/// What a chain of causes means for the user.
+/// The exit code and the hint for a chain of causes.
 struct Diagnosis {
     code: u8,
     hint: Option<String>,
@@ -137,7 +137,7 @@ impl Diagnosis {
     }
 }
 
-/// Derives the exit code and the hint from the first cause that has a specific one.
+/// Derives the exit code and the hint from the first cause that determines them.
 fn diagnose(error: &anyhow::Error) -> Diagnosis {
     for cause in error.chain() {
         if let Some(Failure { hint, code, .. }) = cause.downcast_ref() {
@@ -150,7 +150,7 @@ fn diagnose(error: &anyhow::Error) -> Diagnosis {
             return of_context(error);
         }
         if let Some(MemoryError::Contended { .. }) = cause.downcast_ref() {
-            return Diagnosis::new(SYSTEM_ERROR, "the data is being changed by others: run the command again");
+            return Diagnosis::new(SYSTEM_ERROR, "other programs are changing the data: run the command again");
         }
         if let Some(MemoryError::Model(error)) = cause.downcast_ref() {
             return of_model(error);
@@ -162,7 +162,7 @@ fn diagnose(error: &anyhow::Error) -> Diagnosis {
         if let Some(error) = cause.downcast_ref::<StoreError>() {
             return of_store(error);
         }
-        // A transparent error: the store error inside is not a separate cause in the chain.
+        // In a transparent error, the inner store error is not a separate cause of the chain.
         if let Some(OpenError::Store(error)) = cause.downcast_ref() {
             return of_store(error);
         }
@@ -240,7 +240,7 @@ fn of_store(error: &StoreError) -> Diagnosis {
 fn of_model(error: &ModelError) -> Diagnosis {
     match error {
         ModelError::Unavailable { .. } | ModelError::TimedOut { .. } => {
-            Diagnosis::new(SYSTEM_ERROR, "`threadkeep models` checks whether it answers; try again later")
+            Diagnosis::new(SYSTEM_ERROR, "`threadkeep models` checks whether it responds; try again later")
         }
         ModelError::Unauthorized { .. } => {
             Diagnosis::new(USER_ERROR, "check the API key; `threadkeep models` lists the variable that sets it")
@@ -250,7 +250,7 @@ fn of_model(error: &ModelError) -> Diagnosis {
         }
         _ => Diagnosis::new(
             SYSTEM_ERROR,
-            "choose another model: docs/models.md explains how, `threadkeep models` lists those found",
+            "choose another model: docs/models.md explains how, `threadkeep models` lists the configured ones",
         ),
     }
 }

@@ -1,24 +1,24 @@
-//! Formats and parses instants for people, in UTC.
+//! Formats and parses timestamps for people, in UTC.
 
 use threadkeep::{StoreError, Timestamp};
 
-/// Formats the day, as `2026-05-04`.
+/// Formats the day like `2026-05-04`.
 pub(crate) fn day(at: Timestamp) -> String {
     at.to_string().split('T').next().unwrap_or_default().to_owned()
 }
 
-/// Formats the time, as `18:12`.
+/// Formats the time like `18:12`.
 pub(crate) fn time(at: Timestamp) -> String {
     let text = at.to_string();
     text.split_once('T').map_or_else(String::new, |(_, time)| time.chars().take(5).collect())
 }
 
-/// Formats day and time, as `2026-05-04 18:12`.
+/// Formats the day and the time like `2026-05-04 18:12`.
 pub(crate) fn minute(at: Timestamp) -> String {
     format!("{} {}", day(at), time(at))
 }
 
-/// Parses an RFC 3339 instant. A day without a time stands for its start in UTC.
+/// Parses an RFC 3339 timestamp. A day without a time stands for its start in UTC.
 pub(crate) fn parse(text: &str) -> Result<Timestamp, StoreError> {
     let is_day = text.len() == 10 && !text.contains(':');
     if is_day { format!("{text}T00:00:00Z").parse() } else { text.parse() }

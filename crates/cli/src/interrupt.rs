@@ -1,4 +1,4 @@
-//! Handles Ctrl-C: commands that can stop between two steps do so; all others exit immediately and leave no partial file.
+//! Handles Ctrl-C. Commands that can stop between two steps do so. All others exit immediately and leave no partial file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Interrupt {
-    /// Starts to listen.
+    /// Starts to listen for Ctrl-C.
     pub(crate) fn listen(output: &Output) -> Self {
         let (this, output) = (Self::default(), output.clone());
         let state = Arc::clone(&this.state);
@@ -45,7 +45,8 @@ impl Interrupt {
         this
     }
 
-    /// Leaves it to the command to check [`Interrupt::is_stop_requested`]. A second Ctrl-C still exits immediately.
+    /// Disables the immediate exit: the command must check [`Interrupt::is_stop_requested`]. A second Ctrl-C still exits
+    /// immediately.
     pub(crate) fn enable_graceful_stop(&self) {
         self.state.is_graceful.store(true, Ordering::SeqCst);
     }
@@ -55,7 +56,7 @@ impl Interrupt {
         self.state.exit()
     }
 
-    /// Whether the command is to stop after its current step.
+    /// Whether the command should stop after its current step.
     pub(crate) fn is_stop_requested(&self) -> bool {
         self.state.is_stop_requested.load(Ordering::SeqCst)
     }
@@ -65,12 +66,12 @@ impl Interrupt {
         self.state.is_stop_requested.store(true, Ordering::SeqCst);
     }
 
-    /// Makes the next Ctrl-C stop only this turn. `None` once the turn has ended.
+    /// Makes the next Ctrl-C stop only this turn. `None` after the turn has ended.
     pub(crate) fn set_turn(&self, turn: Option<Stop>) {
         *self.state.turn() = turn;
     }
 
-    /// Registers a file or folder to remove if the program is interrupted.
+    /// Registers a file or folder that is removed if the program is interrupted.
     pub(crate) fn remove_if_interrupted(&self, file: &Path) {
         self.state.files().push(file.to_owned());
     }
@@ -87,7 +88,7 @@ impl State {
 
     fn exit(&self) -> ! {
         for file in self.files().drain(..) {
-            // An error means that the file was already renamed or never created.
+            // Errors are ignored: the file was already renamed, or never created.
             drop(if file.is_dir() { std::fs::remove_dir_all(file) } else { std::fs::remove_file(file) });
         }
         log_lines::close();

@@ -1,4 +1,4 @@
-//! JSON output of `--json` for which no library type has the right shape. docs/cli.md lists the members.
+//! Types for the output of `--json` where the library has no suitable type. docs/cli.md lists the members.
 
 use serde::Serialize;
 use threadkeep::core::CorruptRow;

@@ -1,4 +1,4 @@
-//! The address that a server listens on: an IP address or host name of this machine, with a port.
+//! The address on which a server listens: an IP address or host name of this machine, and a port.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
-/// A host, as an IP address or a name, and a port: `127.0.0.1:7437`, `[::1]:7437`, `localhost:7437`.
+/// A host (IP address or name) and a port: `127.0.0.1:7437`, `[::1]:7437`, `localhost:7437`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListenAddress {
     host: String,
@@ -21,12 +21,12 @@ pub(crate) struct ListenAddress {
 pub(crate) struct NotAnAddress;
 
 impl ListenAddress {
-    /// Returns the loopback address with a port.
+    /// Returns the loopback address with `port`.
     pub(crate) fn loopback(port: u16) -> Self {
         Self { host: "127.0.0.1".to_owned(), port }
     }
 
-    /// Resolves the host. A name may have several addresses.
+    /// Resolves the host. A name can have several addresses.
     ///
     /// # Errors
     /// The name is unknown.
@@ -40,10 +40,10 @@ impl ListenAddress {
         Ok(found)
     }
 
-    /// Listens on the first available one of these addresses.
+    /// Listens on the first of `addresses` that is available.
     ///
     /// # Errors
-    /// None is available.
+    /// No address is available.
     pub(crate) async fn bind(&self, addresses: &[SocketAddr]) -> Result<TcpListener> {
         let bound = TcpListener::bind(addresses).await;
         bound.map_err(|error| self.refused(error.kind(), &error)).with_context(|| format!("cannot listen on {self}"))
@@ -51,7 +51,7 @@ impl ListenAddress {
 
     fn refused(&self, kind: std::io::ErrorKind, error: &std::io::Error) -> Failure {
         use std::io::ErrorKind;
-        let (what, hint) = match kind {
+        let (message, hint) = match kind {
             ErrorKind::AddrInUse => (
                 "address already in use".to_owned(),
                 "stop the other program, or choose another port with --listen (port 0 selects a free one)",
@@ -60,12 +60,13 @@ impl ListenAddress {
                 "not an address of this machine".to_owned(),
                 "use 127.0.0.1 for this machine only, or 0.0.0.0 for all its addresses",
             ),
-            ErrorKind::PermissionDenied => {
-                ("permission denied".to_owned(), "ports below 1024 need privileges: choose a higher one with --listen")
-            }
+            ErrorKind::PermissionDenied => (
+                "permission denied".to_owned(),
+                "ports below 1024 require privileges: choose a higher one with --listen",
+            ),
             _ => (error.to_string(), "choose another address with --listen"),
         };
-        Failure::system_error(what).hint(hint)
+        Failure::system_error(message).hint(hint)
     }
 }
 
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_need_a_host_and_a_port() {
+    fn addresses_require_a_host_and_a_port() {
         for text in ["127.0.0.1:7437", "localhost:0", "[::1]:80", "my-host.example:65535"] {
             assert_eq!(text.parse::<ListenAddress>().map(|address| address.to_string()).as_deref(), Ok(text));
         }

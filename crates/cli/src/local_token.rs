@@ -1,5 +1,5 @@
-//! The token of clients of a server that has no API key yet: given by an option or the environment, else generated once and
-//! stored in the user's state folder, where other users cannot read it.
+//! The token with which clients authenticate while a server has no API key. An option or the environment can set the token.
+//! Otherwise it is generated once and stored in the user's state folder, where other users cannot read it.
 
 use std::fs::{DirBuilder, File};
 use std::io::{Read, Write};
@@ -17,15 +17,16 @@ const FILE_NAME: &str = "token";
 /// The maximum number of bytes that are read from a token file.
 const FILE_BYTES: u64 = 4096;
 
-/// A token and its source.
+/// A token, and where it was found.
 pub(crate) struct ServerToken {
     pub(crate) text: String,
     pub(crate) token: LocalToken,
-    /// The file in which it is stored, if it was not given.
+    /// The file that contains the token, if the token was neither given nor set.
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Returns the given token, else that of the settings, else the stored one. Generates one if none is stored.
+/// Returns the given token, or otherwise the token in the settings, or otherwise the stored one. Generates a token if none
+/// is stored.
 pub(crate) fn find(given: Option<&str>, settings: &Settings) -> Result<ServerToken> {
     let given = given.map(str::to_owned).or_else(|| settings.get(VARIABLE));
     let (text, file) = match given {
@@ -42,13 +43,13 @@ pub(crate) fn find(given: Option<&str>, settings: &Settings) -> Result<ServerTok
     Ok(ServerToken { text, token, file })
 }
 
-/// Checks the token of the settings, if there is one.
+/// Checks the token in the settings, if there is one.
 pub(crate) fn check_setting(settings: &Settings) -> Result<()> {
     let Some(text) = settings.get(VARIABLE) else { return Ok(()) };
     LocalToken::new(&text).map(drop).map_err(|error| unusable(error, None).into())
 }
 
-/// Returns the file for the user's token; `None` without a home folder.
+/// Returns the file for the user's token, or `None` without a home folder.
 pub(crate) fn file() -> Option<PathBuf> {
     let folder = state_folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
     folder.map(|folder| folder.join(FILE_NAME))
@@ -62,7 +63,7 @@ fn state_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     } else if cfg!(target_os = "macos") {
         home("Library/Application Support")
     } else {
-        // The XDG specification says to ignore relative paths.
+        // The XDG specification requires relative paths to be ignored.
         variable("XDG_STATE_HOME").filter(|path| path.is_absolute()).or_else(|| home(".local/state"))
     };
     folder.map(|folder| folder.join("threadkeep"))
@@ -78,7 +79,7 @@ fn unusable(error: LocalTokenError, file: Option<&Path>) -> Failure {
     }
 }
 
-/// Returns the token in the file. Generates it if the file does not exist; concurrent callers get the same token.
+/// Returns the token in the file. If the file does not exist, generates the token. Concurrent callers get the same token.
 fn load_or_generate(path: &Path) -> Result<String> {
     if let Some(text) = read(path)? {
         return Ok(text);
@@ -87,7 +88,7 @@ fn load_or_generate(path: &Path) -> Result<String> {
     let text = LocalToken::mint().map_err(|error| unusable(error, None))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     private_folder(folder).with_context(unwritten)?;
-    // Created with permissions for the owner only.
+    // The permissions at creation allow access by the owner only.
     let mut file = tempfile::NamedTempFile::new_in(folder).with_context(unwritten)?;
     file.write_all(format!("{text}\n").as_bytes()).with_context(unwritten)?;
     file.as_file().sync_all().with_context(unwritten)?;
@@ -103,7 +104,7 @@ fn load_or_generate(path: &Path) -> Result<String> {
 /// Reads the file. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// Other users can read or replace the file, so they may know the token; or it cannot be read.
+/// The file cannot be read, or other users can read or replace it and so may know the token.
 fn read(path: &Path) -> Result<Option<String>> {
     let unread = || format!("cannot read the server's token in {}", path.display());
     let file = match File::open(path) {
@@ -147,7 +148,7 @@ fn open_to_others(path: &Path, file: &File) -> std::io::Result<Option<Failure>> 
     Ok(None)
 }
 
-/// Other systems protect the user's folders themselves.
+/// On other systems, the system protects the folders of users.
 #[cfg(not(unix))]
 fn open_to_others(_: &Path, _: &File) -> std::io::Result<Option<Failure>> {
     Ok(None)

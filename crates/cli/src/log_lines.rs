@@ -1,5 +1,5 @@
-//! Writes the server's log to standard error from a separate thread, so that no request waits for a slow reader. If the reader
-//! stalls, lines are dropped once the buffer is full.
+//! Writes the server's log to standard error from a separate thread, so that no request waits for a slow reader. If the
+//! reader stalls and the buffer is full, lines are dropped.
 
 use std::io::{self, BufWriter, Stderr, Write};
 use std::sync::{Mutex, PoisonError};
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 
-/// The maximum number of buffered lines, each of a few hundred bytes.
+/// The maximum number of buffered lines. A line has a few hundred bytes.
 const MAX_LINES: usize = 16 * 1024;
-/// The size of the write buffer, which combines lines into one write.
+/// The size of the buffer that combines lines into one write.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// How long lines accumulate after a write.
+/// The time for which lines accumulate after a write.
 const WRITE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The worker of the process's only log.
+/// The worker of the log. A process has only one log.
 static WORKER: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 
-/// Starts to write lines to standard error.
+/// Starts writing lines to standard error.
 pub(crate) fn to_standard_error() -> NonBlocking {
     let builder = NonBlockingBuilder::default().buffered_lines_limit(MAX_LINES).thread_name("log");
     let (lines, guard) = builder.finish(BatchWriter(BufWriter::with_capacity(BUFFER_BYTES, io::stderr())));
@@ -26,12 +26,12 @@ pub(crate) fn to_standard_error() -> NonBlocking {
     lines
 }
 
-/// Flushes the log, with a timeout, and closes it. Later lines are dropped.
+/// Flushes the log with a timeout and closes it. Later lines are dropped.
 pub(crate) fn close() {
     drop(WORKER.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
-/// Pauses after each flush, so that lines accumulate: waking the thread for a single line costs more than writing it.
+/// Pauses after each flush so that lines accumulate, because waking the thread for a single line costs more than writing it.
 struct BatchWriter(BufWriter<Stderr>);
 
 impl Write for BatchWriter {
@@ -46,7 +46,7 @@ impl Write for BatchWriter {
     }
 }
 
-/// Closes the log when dropped, at the end of the program or on a panic.
+/// Closes the log when dropped, which happens at the end of the program or on a panic.
 pub(crate) struct LogGuard;
 
 impl Drop for LogGuard {

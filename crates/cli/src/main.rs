@@ -1,6 +1,6 @@
-//! The command line of Threadkeep and its composition root: the only crate that depends on every other part.
+//! The command line of Threadkeep and its composition root. No other crate depends on all parts.
 //!
-//! Each command is a file in `commands` with its arguments, its implementation and its output. Commands share `arguments`
+//! Each command is a file in `commands` with the command's arguments, implementation and output. Commands share `arguments`
 //! (global options), `store` (opens a store by its URL), `output` (text for people, JSON for programs) and `failure` (error
 //! messages, hints and exit codes). No other crate prints or reads the environment.
 
@@ -43,7 +43,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::settings::Settings;
 
-/// The number of server threads, by the variable that all programs on the Tokio runtime use.
+/// The variable with the number of server threads. All programs on the Tokio runtime use this variable.
 const WORKER_THREADS: &str = "TOKIO_WORKER_THREADS";
 
 fn main() -> ExitCode {
@@ -52,13 +52,13 @@ fn main() -> ExitCode {
     let settings = Settings::load(arguments.global.config.as_deref());
     arguments.global.complete(&settings);
     let output = Output::new(&arguments.global);
-    // `config check` reports invalid settings itself.
+    // `config check` itself reports invalid settings.
     if !arguments.command.checks_settings()
         && let Err(error) = settings.ensure_valid()
     {
         return failure::report(&error, &output);
     }
-    // The server sets up its own log.
+    // The server initialises the log itself.
     if !arguments.command.serves() {
         log(&settings);
     }
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
                 let app = App { global: arguments.global, output: output.clone(), interrupt, settings };
                 Box::pin(app.run(arguments.command)).await
             });
-            // Background tasks hold no state that an exit could damage.
+            // Exiting cannot damage any state of background tasks.
             runtime.shutdown_background();
             result
         }
@@ -85,7 +85,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds the runtime. A server uses all processors unless TOKIO_WORKER_THREADS is set; a command needs only two threads.
+/// Builds the runtime. A server uses all processors unless TOKIO_WORKER_THREADS is set. Other commands need only two
+/// threads.
 fn runtime(serves: bool, settings: &Settings) -> anyhow::Result<tokio::runtime::Runtime> {
     let configured = settings.get(WORKER_THREADS).filter(|_| serves).map(|text| text.parse::<NonZeroUsize>());
     let invalid = |_| Failure::usage(format!("invalid {WORKER_THREADS}: expected a whole number of at least 1"));
@@ -97,7 +98,7 @@ fn runtime(serves: bool, settings: &Settings) -> anyhow::Result<tokio::runtime::
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?)
 }
 
-/// Logs to standard error as RUST_LOG says. An invalid filter logs nothing.
+/// Writes the log to standard error, with the filter in RUST_LOG. An invalid filter disables the log.
 fn log(settings: &Settings) {
     let filter = settings.get("RUST_LOG").and_then(|filter| filter.parse::<tracing_subscriber::EnvFilter>().ok());
     if let Some(filter) = filter {

@@ -1,4 +1,4 @@
-//! The chat and embedding models that the settings select.
+//! Creates the chat and embedding models that the settings select.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// The maximum size of a price file.
 const PRICES_BYTES: u64 = 1024 * 1024;
 
-/// Returns the selected chat model; `None` for the assistant's offline model.
+/// Returns the selected chat model, or `None` for the assistant's offline model.
 pub(crate) fn chat_model(name: Option<&str>, settings: &Settings) -> Result<Option<Arc<dyn ChatModel>>> {
     let selected = select(name, &environment(name, settings)).map_err(unusable)?;
     match selected {
@@ -28,8 +28,8 @@ pub(crate) fn chat_model(name: Option<&str>, settings: &Settings) -> Result<Opti
     }
 }
 
-/// Returns the variables by which models are found. Unless a model is named, this excludes the URL and token that `serve` prints
-/// for its clients: otherwise a server would use itself as its provider.
+/// Returns the variables by which models are found. Unless a model is named, they exclude the URL and token that `serve`
+/// prints for its clients. Otherwise a server would use itself as its provider.
 pub(crate) fn environment(name: Option<&str>, settings: &Settings) -> impl Fn(&str) -> Option<String> {
     let is_named = name.is_some() || settings.get("THREADKEEP_MODEL").is_some();
     let is_token = |key: String| is_local_token(&key) || settings.get("THREADKEEP_TOKEN") == Some(key);
@@ -37,14 +37,14 @@ pub(crate) fn environment(name: Option<&str>, settings: &Settings) -> impl Fn(&s
     move |variable| settings.get(variable).filter(|_| !(is_own_server && variable.starts_with("OPENAI_")))
 }
 
-/// Returns the embedder, if one is selected.
+/// Returns the embedder, if the settings select one.
 pub(crate) fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>> {
     let Some(config) = select_embedder(None, &|name| settings.get(name)).map_err(unusable)? else { return Ok(None) };
     let model = EmbeddingModel::new(config).context("cannot use the embedding model")?;
     Ok(Some(Arc::new(model)))
 }
 
-/// Returns the built-in prices, overridden by those of the given file or else of the file in the settings.
+/// Returns the built-in prices with the overrides in `file`, or else in the file that the settings name.
 pub(crate) fn prices(file: Option<&Path>, settings: &Settings) -> Result<PriceTable> {
     let mut prices = PriceTable::built_in();
     let file = file.map(Path::to_owned).or_else(|| settings.get("THREADKEEP_PRICES").map(PathBuf::from));
@@ -63,7 +63,7 @@ fn read_prices(file: &Path) -> Result<PriceTable> {
         bail!("larger than {PRICES_BYTES} bytes");
     }
     let table = PriceTable::from_json(&std::fs::read_to_string(file)?)?;
-    // Without this check, prices of a misspelt provider would be ignored silently.
+    // Otherwise, prices of a misspelt provider would be ignored silently.
     let known: Vec<&str> = Provider::ALL.iter().map(|provider| provider.as_str()).collect();
     if let Some(unknown) = table.providers().find(|name| !known.contains(name)) {
         bail!("unknown provider `{}`; expected one of {}", printable_line(unknown), known.join(", "));

@@ -1,4 +1,4 @@
-//! Output: lines, JSON, colour and the width to wrap text to.
+//! Prints lines and JSON, with colour and wrapped to a width.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -11,10 +11,10 @@ use threadkeep::core::json_line;
 
 use crate::arguments::{Global, When};
 
-/// The maximum width of running text, for readability.
+/// The maximum width of running text, chosen for readability.
 const TEXT_COLUMNS: usize = 100;
 
-/// Standard output and standard error, with the options for formatting.
+/// Standard output and standard error, with formatting options.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     json: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Output {
     columns: Option<usize>,
 }
 
-/// The reader closed the pipe, as `head` does. The command then ends silently.
+/// The reader closed the pipe, as `head` does. The command then ends without an error message.
 #[derive(Debug)]
 pub(crate) struct PipeClosed;
 
@@ -58,17 +58,17 @@ impl Output {
         self.json
     }
 
-    /// Returns the terminal's width; `None` if the output is not a terminal, so that nothing is cut or wrapped.
+    /// Returns the width of the terminal. `None` if the output is not a terminal; then nothing is truncated or wrapped.
     pub(crate) fn columns(&self) -> Option<usize> {
         self.columns
     }
 
-    /// Returns the width to wrap running text to.
+    /// Returns the width to which running text is wrapped.
     pub(crate) fn text_columns(&self) -> Option<usize> {
         self.columns.map(|columns| columns.min(TEXT_COLUMNS))
     }
 
-    /// Locks standard output for writing many lines.
+    /// Locks standard output, to write many lines.
     pub(crate) fn lines(&self) -> Lines<'static> {
         Lines { out: BufWriter::new(io::stdout().lock()) }
     }
@@ -87,7 +87,7 @@ impl Output {
 
     /// Prints a note on standard error, in addition to the result.
     pub(crate) fn note(&self, note: impl Display) {
-        // If standard error is closed, there is nowhere to report it.
+        // Errors are ignored: if standard error is closed, no output remains for reporting them.
         drop(writeln!(io::stderr().lock(), "{note}"));
     }
 
@@ -119,7 +119,7 @@ fn has_colour(when: When, is_terminal: bool) -> bool {
     }
 }
 
-/// Lines on standard output, written in large pieces.
+/// Lines on standard output, buffered.
 #[derive(Debug)]
 pub(crate) struct Lines<'a> {
     out: BufWriter<StdoutLock<'a>>,
@@ -131,7 +131,7 @@ impl Lines<'_> {
         writeln!(self.out, "{line}").map_err(write_error)
     }
 
-    /// Flushes the buffer. Dropping it instead would lose a write error.
+    /// Flushes the buffer. Dropping it would lose a write error.
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
         self.out.flush().map_err(write_error)
     }
@@ -141,7 +141,7 @@ fn write_error(error: io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::BrokenPipe {
         PipeClosed.into()
     } else {
-        anyhow::Error::from(error).context("the output cannot be written")
+        anyhow::Error::from(error).context("cannot write the output")
     }
 }
 
@@ -165,7 +165,7 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const MATCH: Style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
 
-/// Returns a style of one colour.
+/// Returns a style with a colour.
 pub(crate) const fn colour(colour: AnsiColor) -> Style {
     Style::new().fg_color(Some(Color::Ansi(colour)))
 }
@@ -181,13 +181,13 @@ pub(crate) fn speaker_style(role: Role) -> Style {
     self::colour(colour).bold()
 }
 
-/// Replaces control characters, so that stored text cannot move the cursor or change the terminal's state.
+/// Replaces control characters, so that stored text cannot move the cursor or change the state of the terminal.
 pub(crate) fn printable(text: &str) -> String {
     let is_unsafe = |c: char| c.is_control() && c != '\n' && c != '\t' || is_direction_override(c);
     text.chars().filter(|c| *c != '\r').map(|c| if is_unsafe(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// Like [`printable`], with all white space collapsed to fit one line.
+/// Like [`printable`], and collapses all white space so that the text is a single line.
 pub(crate) fn printable_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Files and folders that only the user can read.
+//! Creates files and folders that only the user can read.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Creates a temporary folder in `parent`, or else in the system's folder for temporary files.
+/// Creates a temporary folder in `parent`, or otherwise in the system's folder for temporary files.
 pub(crate) fn temporary_folder(prefix: &str, parent: Option<&Path>) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
@@ -60,7 +60,7 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Syncs the folder of a file, without which a new file name may be lost in a crash.
+/// Syncs the folder of a file. Otherwise a new file name may be lost in a crash.
 pub(crate) fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {

@@ -1,13 +1,14 @@
-//! Progress bars on standard error. They are drawn only on a terminal.
+//! Shows progress bars on standard error. They are drawn only on a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How often a spinner is redrawn.
+/// The interval at which a spinner is redrawn.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Returns a bar over bytes. A total of 0 stands for a stream of unknown length and shows only the bytes so far.
+/// Returns a bar that counts bytes. A total of 0 means a stream of unknown length, for which only the bytes so far are
+/// shown.
 pub(crate) fn bytes(total: u64) -> ProgressBar {
     if total == 0 {
         return bar(0, "{spinner} {bytes} {wide_msg}");
@@ -15,9 +16,9 @@ pub(crate) fn bytes(total: u64) -> ProgressBar {
     bar(total, "{bar:24} {bytes:>10} / {total_bytes:10} {wide_msg}")
 }
 
-/// Returns a bar over a number of items.
-pub(crate) fn count(total: u64, what: &str) -> ProgressBar {
-    bar(total, &format!("{{bar:24}} {{human_pos}} / {{human_len}} {what} {{wide_msg}}"))
+/// Returns a bar that counts items.
+pub(crate) fn count(total: u64, items: &str) -> ProgressBar {
+    bar(total, &format!("{{bar:24}} {{human_pos}} / {{human_len}} {items} {{wide_msg}}"))
 }
 
 /// Returns a spinner with a message.

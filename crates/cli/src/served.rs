@@ -1,4 +1,4 @@
-//! The assistants that a server offers. Reloads those whose files change.
+//! Loads the assistants that a server offers, and reloads those whose files change.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,23 +15,23 @@ use crate::commands::App;
 use crate::failure::Failure;
 use crate::models;
 
-/// How often files are checked for changes.
+/// The interval at which files are checked for changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Modification time and size in bytes.
+/// The modification time of a file, and its size in bytes.
 type Stamp = (SystemTime, u64);
 
-/// The served assistants and the files that they are loaded from.
+/// The served assistants, and the files from which they are loaded.
 #[derive(Debug)]
 pub(crate) struct ServedAssistants<'a> {
     app: &'a App,
     memory: Memory,
     model: Option<&'a str>,
-    /// The requested assistants; empty for all available ones.
+    /// The requested assistants. If empty, all available assistants are served.
     names: &'a [String],
     assistants: Assistants,
     manifests: BTreeMap<PathBuf, ManifestFile>,
-    /// Files that built-in assistants read.
+    /// The files that built-in assistants read.
     data_files: Vec<DataFile>,
 }
 
@@ -43,16 +43,16 @@ struct DataFile {
     stamp: Option<Stamp>,
 }
 
-/// A YAML file that defines an assistant, as it was last read.
+/// A YAML file that defines an assistant, as of the last read.
 #[derive(Debug)]
 struct ManifestFile {
     stamp: Option<Stamp>,
-    /// The name of the assistant that was loaded from it.
+    /// The name of the assistant that was loaded from the file.
     assistant: Option<String>,
 }
 
 impl<'a> ServedAssistants<'a> {
-    /// Loads the named assistants; without names, the built-in ones and those in the assistants' folder.
+    /// Loads the named assistants. If `names` is empty, loads the built-in assistants and those in the assistants' folder.
     pub(crate) fn open(app: &'a App, memory: &Memory, names: &'a [String], model: Option<&'a str>) -> Result<Self> {
         let (memory, assistants, manifests) = (memory.clone(), Server::assistants(), BTreeMap::new());
         let mut served = Self { app, memory, model, names, assistants, manifests, data_files: Vec::new() };
@@ -70,7 +70,7 @@ impl<'a> ServedAssistants<'a> {
         Ok(served)
     }
 
-    /// Returns the assistants. The handle reflects later reloads.
+    /// Returns the assistants. The handle also reflects later reloads.
     pub(crate) fn assistants(&self) -> Assistants {
         self.assistants.clone()
     }
@@ -91,7 +91,7 @@ impl<'a> ServedAssistants<'a> {
         self.data_files.extend(files.map(|path| DataFile { assistant: plugin.name, stamp: stamp(&path), path }));
     }
 
-    /// Loads new and changed files. If a changed file is invalid, its previous assistant remains.
+    /// Loads new and changed files. If a changed file is invalid, the previous version of its assistant stays in use.
     fn poll(&mut self) {
         if self.names.is_empty() {
             self.find_new_manifests();
@@ -155,16 +155,16 @@ impl<'a> ServedAssistants<'a> {
         self.manifests.insert(path.to_owned(), ManifestFile { stamp, assistant });
     }
 
-    /// Creates an assistant, serves it, and returns its name.
+    /// Makes an assistant, serves it and returns its name.
     fn load(&self, name: &str) -> Result<String> {
         let app = self.app;
         let found = AssistantSource::find(name, &app.settings)?;
         let store = app.global.store.as_deref();
-        if let Some(own) = found.store(store)?
+        if let Some(required_store) = found.store(store)?
             && !store.is_some_and(|store| store.starts_with("memory:"))
         {
-            let failure = Failure::usage(format!("the assistant {name} requires the store {own}"));
-            return Err(failure.hint(format!("run the server with --store {own}")).into());
+            let failure = Failure::usage(format!("the assistant {name} requires the store {required_store}"));
+            return Err(failure.hint(format!("run the server with --store {required_store}")).into());
         }
         let mut memory = self.memory.clone();
         if let Some(manifest) = found.manifest() {
@@ -188,7 +188,7 @@ fn is_path(name: &str) -> bool {
     name.ends_with(".yaml") || name.ends_with(".yml")
 }
 
-/// Returns the modification time and size of a file, by which changes are detected.
+/// Returns the modification time and size of a file. Used to detect changes.
 fn stamp(path: &Path) -> Option<Stamp> {
     let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     Some((metadata.modified().ok()?, metadata.len()))

@@ -1,4 +1,4 @@
-//! An assistant with its store, for commands that talk with it.
+//! Opens an assistant with its store, for commands that start or continue turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,29 +23,29 @@ use crate::models;
 use crate::store::{Location, Purpose};
 use crate::thread_name;
 
-/// The maximum number of threads searched for a turn or an approval.
+/// The maximum number of threads that are searched for a turn or an approval.
 const MAX_THREADS: usize = 10_000;
 
-/// How long a question outside of a conversation is stored.
+/// The time for which a question outside of any conversation is stored.
 const EPHEMERAL_MINUTES: u32 = 24 * 60;
 
-/// How long a turn may take to start before a note explains the wait.
+/// The time after which a note explains why a turn has not started yet.
 const NOTE_DELAY: Duration = Duration::from_secs(2);
 
 /// An assistant that is ready to answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// The assistant as it was requested: a name, or the path of its file.
+    /// The name of the assistant as requested: a name, or the path of a file.
     pub(crate) name: String,
     pub(crate) agent: Agent,
     pub(crate) memory: Memory,
     pub(crate) scope: Scope,
-    /// Whether the assistant's memory is discarded at the end of the program.
+    /// Whether the assistant's memory is lost when the program ends.
     pub(crate) is_in_memory: bool,
 }
 
 impl Session {
-    /// Opens the store that the assistant requires, and creates the assistant. `model` selects the chat model.
+    /// Opens the store that the assistant requires and makes the assistant. `model` selects the chat model.
     pub(crate) async fn open(app: &App, name: &str, model: Option<&str>, purpose: Purpose) -> Result<Self> {
         Self::open_with_expiry(app, name, model, purpose, None).await
     }
@@ -66,16 +66,16 @@ impl Session {
         let model = models::chat_model(model.or(source.model()), &app.settings)?;
         let embedder = models::embedder(&app.settings)?;
         let scope = app.scope()?;
-        let own = source.store(app.global.store.as_deref())?;
-        let location = match &own {
-            Some(own) => Location::find(Some(own))?,
+        let required_store = source.store(app.global.store.as_deref())?;
+        let location = match &required_store {
+            Some(required_store) => Location::find(Some(required_store))?,
             None => app.location()?,
         };
-        let is_in_memory = own.is_some();
+        let is_in_memory = required_store.is_some();
         let mut memory = app.open_at(&location, purpose).await?.memory;
         if let Some(manifest) = source.manifest() {
             let mut retention = manifest.memory.retention();
-            // With a retention period, each message would extend the expiry of the ephemeral thread.
+            // A retention period would extend the expiry of the ephemeral thread with each message.
             if let (Some(minutes), Some(max)) = (&mut retention.ttl_minutes, max_minutes) {
                 *minutes = max.min(*minutes);
             }
@@ -92,7 +92,7 @@ impl Session {
         self.agent.assistant()
     }
 
-    /// Returns the thread of a name, or creates it with that id or key. Without a name, creates a thread.
+    /// Returns the thread with a name, or creates a thread with the name as its id or key. Without a name, creates a thread.
     pub(crate) async fn thread(&self, name: Option<&str>) -> Result<ThreadId> {
         let Some(name) = name else { return Ok(self.memory.open(&self.scope).await?.thread.id) };
         if let Some(thread) = thread_name::find(&self.memory, &self.scope, name).await? {
@@ -105,7 +105,7 @@ impl Session {
         Ok(self.memory.open_by_key(&self.scope, name).await?.thread.id)
     }
 
-    /// Creates a thread for one question. It is not listed, not recalled, and expires after a day.
+    /// Creates a thread for a single question. The thread is not listed or recalled, and expires after a day.
     pub(crate) async fn ephemeral_thread(&self) -> Result<ThreadId> {
         let open = OpenThread {
             metadata: Map::from_iter([(EPHEMERAL.to_owned(), true.into())]),
@@ -160,7 +160,8 @@ impl Session {
         turn
     }
 
-    /// Returns the assistant's name for a suggested command, if its name in turns is not enough to find it.
+    /// Returns the name of the assistant for suggested commands, if the name that turns record is not sufficient to find the
+    /// assistant.
     pub(crate) fn name_elsewhere(&self) -> Option<String> {
         let is_path = self.name.ends_with(".yaml") || self.name.ends_with(".yml");
         let path = || Some(std::path::absolute(&self.name).ok()?.to_str()?.to_owned());
@@ -168,7 +169,7 @@ impl Session {
         (self.name != self.assistant().definition().name).then_some(name)
     }
 
-    /// Lists the threads of the scope, most recently changed first, up to [`MAX_THREADS`].
+    /// Returns the threads of the scope, most recently changed first, up to [`MAX_THREADS`].
     pub(crate) async fn threads(&self) -> Result<Vec<Thread>> {
         let mut query = ThreadQuery::new(ThreadOrder::Recent, limits::PAGE);
         let mut threads = Vec::new();
@@ -188,7 +189,7 @@ impl Session {
             match self.agent.find_turn(&self.scope, thread.id, id).await {
                 Ok(Some(turn)) => return Ok(Some(turn)),
                 Ok(None) => {}
-                // The thread was deleted or expired in the meantime.
+                // The thread was deleted or has expired in the meantime.
                 Err(error) if error.code() == "not_found" => {}
                 Err(error) => return Err(agent_error(error)),
             }
@@ -197,7 +198,7 @@ impl Session {
     }
 }
 
-/// Converts an agent's error into a failure with a hint.
+/// Converts an error of an agent to a failure with a hint.
 pub(crate) fn agent_error(error: AgentError) -> anyhow::Error {
     match error {
         AgentError::Memory(error) => error.into(),
@@ -211,7 +212,7 @@ pub(crate) fn agent_error(error: AgentError) -> anyhow::Error {
     }
 }
 
-/// Whether a turn failed because it was stopped.
+/// Whether a turn failed because the user stopped it.
 pub(crate) fn was_stopped(turn: &Turn) -> bool {
     turn.error.as_ref().is_some_and(|TurnFailure { code, .. }| code == "stopped")
 }

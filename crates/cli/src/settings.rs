@@ -1,6 +1,6 @@
-//! Settings and where each value comes from: an option, the environment, the configuration file, or the built-in default.
+//! Settings, and the sources of their values: an option, the environment, the configuration file, or the built-in default.
 //!
-//! The configuration file never contains secrets: they come from the environment, or from a separate file that the
+//! The configuration file never contains secrets. Secrets come from the environment, or from a separate file, which the
 //! environment (`GROQ_API_KEY_FILE`) or the configuration file (`groq.api_key_file`) names.
 
 mod file;
@@ -45,20 +45,20 @@ impl fmt::Display for SettingSource {
     }
 }
 
-/// The settings of the environment and the configuration file. The environment takes precedence.
+/// The settings in the environment and the configuration file. The environment takes precedence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) file: Option<PathBuf>,
-    /// Problems found in the file or the environment.
+    /// The problems in the file and the environment.
     pub(crate) problems: Vec<String>,
     values: BTreeMap<String, String>,
-    /// Secrets read from separate files, by variable.
+    /// The secrets that were read from separate files, by variable.
     secrets: BTreeMap<&'static str, (String, SettingSource)>,
 }
 
 impl Settings {
-    /// Reads the configuration file named by `--config` or THREADKEEP_CONFIG, else `threadkeep.toml` or `config.yaml` in the
-    /// configuration folder if one exists.
+    /// Reads the configuration file that `--config` or THREADKEEP_CONFIG names. Without either, reads `threadkeep.toml` or
+    /// `config.yaml` in the configuration folder, if one exists.
     pub(crate) fn load(named: Option<&Path>) -> Self {
         let mut settings = match named.map(Path::to_owned).or_else(|| standard_file().filter(|path| path.exists())) {
             Some(path) => {
@@ -73,7 +73,7 @@ impl Settings {
         settings
     }
 
-    /// Checks that the settings have no problems.
+    /// Checks that there are no problems.
     ///
     /// # Errors
     /// The first problem.
@@ -86,19 +86,19 @@ impl Settings {
         Err(Failure::usage(format!("{first}{more}")).hint("`threadkeep config check` lists all problems").into())
     }
 
-    /// Returns a setting's value from the environment or the file.
+    /// Returns the value of a setting from the environment or the file.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.find(name).map(|(value, _)| value)
     }
 
-    /// Returns a setting's value and its source.
+    /// Returns the value of a setting, and its source.
     pub(crate) fn find(&self, name: &str) -> Option<(String, SettingSource)> {
         let environment = variable(name).map(|value| (value, SettingSource::Environment));
         let from_file = || self.values.get(name).map(|value| (value.clone(), SettingSource::File));
         environment.or_else(|| self.secrets.get(name).cloned()).or_else(from_file)
     }
 
-    /// Returns a setting's parsed value. [`Settings::ensure_valid`] has already rejected invalid ones.
+    /// Returns the parsed value of a setting. [`Settings::ensure_valid`] must have rejected invalid values before.
     pub(crate) fn read<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let expected = Setting::find(name).map_or("a value", |setting| setting.kind.expected());
@@ -140,7 +140,7 @@ impl Settings {
     }
 }
 
-/// Reads a file that holds one secret.
+/// Reads a file that contains one secret.
 pub(crate) fn secret_file(path: &Path) -> Result<String> {
     let text = file::bounded(path).map_err(Failure::usage).context("cannot read the secret")?;
     Ok(text.trim().to_owned())
@@ -150,7 +150,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// Returns the configuration file in the configuration folder: the first name that exists, else the first name.
+/// Returns the configuration file in the configuration folder: the first name that exists, or otherwise the first name.
 fn standard_file() -> Option<PathBuf> {
     let folder = folder()?;
     let files = FILE_NAMES.map(|name| folder.join(name));

@@ -13,7 +13,7 @@ use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 use crate::erasures::LedgerLocation;
 use crate::failure::Failure;
 
-/// How long one attempt waits for another process. [`Memory`] makes eight attempts.
+/// The time for which one attempt waits for another process. [`Memory`] makes eight attempts.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 const FILE_NAME: &str = "threadkeep.db";
 
@@ -65,7 +65,7 @@ impl Location {
         }
     }
 
-    /// Returns the SQLite file.
+    /// Returns the file of a SQLite store.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => Some(path),
@@ -78,11 +78,12 @@ impl Location {
         matches!(self, Self::Other(url) if url.starts_with("memory:"))
     }
 
-    /// Returns text that identifies the store and contains no secrets: its file, or its server and database.
+    /// Returns a text that identifies the store and contains no secrets: the file, or the server and the database.
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Sqlite(path) => {
-                // Canonicalizes the folder if the file does not exist yet, so that the identity stays the same when it does.
+                // Canonicalizes the folder if the file does not exist yet, so that creating the file does not change the
+                // identity.
                 let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
                 let named = folder.zip(absolute.file_name()).map(|(folder, name)| folder.join(name));
@@ -97,7 +98,7 @@ impl Location {
         }
     }
 
-    /// Whether both locations name the same store, as far as their names show.
+    /// Whether both locations name the same store, judging by their text.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let is_same_file = match (self.file(), other.file()) {
             (Some(one), Some(other)) => {
@@ -164,7 +165,7 @@ fn is_unwritable(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable { reason: Reason::ReadOnly | Reason::Io, .. })
 }
 
-/// Returns the platform's folder for this program's data; `None` without a home folder.
+/// Returns the platform's folder for this program's data, or `None` without a home folder.
 pub(crate) fn data_folder() -> Option<PathBuf> {
     data_folder_by(|name| std::env::var_os(name).filter(|value| !value.is_empty()))
 }

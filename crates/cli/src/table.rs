@@ -1,4 +1,4 @@
-//! Text tables without borders. Columns are separated by two spaces.
+//! Formats text tables without borders. Columns are separated by two spaces.
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -17,7 +17,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// The text of a cell and its display width, which excludes escape sequences.
+/// The text of a cell, and its display width. Escape sequences do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -60,7 +60,7 @@ impl Cell {
     }
 }
 
-/// Rows under headers, each column as wide as its widest cell.
+/// Rows below headers. Each column is as wide as its widest cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     headers: Vec<(Cell, Align)>,
@@ -77,13 +77,13 @@ impl Table {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
 
-    /// Returns the table's width in terminal columns.
+    /// Returns the width of the table in terminal columns.
     pub(crate) fn columns(&self) -> usize {
         let widths = (0..self.headers.len()).map(|column| self.width(column));
         widths.sum::<usize>() + GAP * self.headers.len().saturating_sub(1)
     }
 
-    /// Returns the table's lines without trailing spaces.
+    /// Returns the lines of the table without trailing spaces.
     pub(crate) fn text(&self) -> String {
         let header: Vec<Cell> = self.headers.iter().map(|(name, _)| name.clone()).collect();
         let widths: Vec<usize> = (0..header.len()).map(|column| self.width(column)).collect();
@@ -117,7 +117,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{rounded} %")
 }
 
-/// Truncates a text to a number of columns, with an ellipsis.
+/// Truncates a text to a number of columns and appends an ellipsis.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

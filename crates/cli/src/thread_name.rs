@@ -1,4 +1,4 @@
-//! Finds threads by id, key, or an unambiguous prefix of an id.
+//! Finds threads by id, by key, or by an unambiguous prefix of an id.
 
 use anyhow::Result;
 use threadkeep::core::{Kind, StoreExt, limits};
@@ -8,16 +8,17 @@ use crate::failure::Failure;
 use crate::output::printable_line;
 use crate::table::cut;
 
-/// The length of an id prefix that is unique in practice: the milliseconds and the first random characters.
+/// The length of an id prefix that is unique in practice: it contains the milliseconds and the first random characters.
 pub(crate) const SHORT_ID: usize = 18;
 /// The minimum length of an id prefix.
 const MIN_PREFIX_CHARS: usize = 4;
-/// The maximum number of threads listed for an ambiguous prefix.
+/// The maximum number of threads that are listed for an ambiguous prefix.
 const MAX_LISTED: usize = 5;
 
-/// Returns the thread with a name.
+/// Returns the thread with this id, key or id prefix.
 ///
-/// A full id takes precedence over a key (of the caller's threads, then of shared ones), and a key over an id prefix.
+/// A full id takes precedence over a key, and a key over an id prefix. Keys of the caller's threads take precedence over
+/// keys of shared threads.
 ///
 /// # Errors
 /// No thread has this name, or several ids start with it.
@@ -30,7 +31,7 @@ pub(crate) async fn get(memory: &Memory, scope: &Scope, name: &str) -> Result<Th
     Err(failure.hint("`threadkeep threads` lists threads; name one by its id, a prefix of the id, or its key").into())
 }
 
-/// Finds the thread with a name, like [`get`].
+/// Finds the thread with a name. Otherwise like [`get`].
 pub(crate) async fn find(memory: &Memory, scope: &Scope, name: &str) -> Result<Option<Thread>> {
     if let Ok(id) = name.parse::<ThreadId>()
         && let Some(thread) = memory.find_thread(scope, id).await?
@@ -78,18 +79,18 @@ fn ambiguous(name: &str, found: &[Thread]) -> Failure {
     let named = found.iter().take(MAX_LISTED).map(|thread| format!("\n  {}  {}", thread.id, cut(&title(thread), 50)));
     let more = found.len().saturating_sub(MAX_LISTED);
     let rest = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-    let what = format!("{} thread ids start with `{name}`:{}{rest}", found.len(), named.collect::<String>());
-    Failure::user_error(what).hint("give more characters of the id")
+    let message = format!("{} thread ids start with `{name}`:{}{rest}", found.len(), named.collect::<String>());
+    Failure::user_error(message).hint("type more characters of the id")
 }
 
-/// Returns the thread's title, else its key, else a placeholder.
+/// Returns the title of a thread, or otherwise its key, or otherwise a placeholder.
 pub(crate) fn title(thread: &Thread) -> String {
     let key = thread.key.as_ref().map(ThreadKey::as_str);
     printable_line(thread.title.as_deref().or(key).unwrap_or("(no title)"))
 }
 
-/// Describes a thread of an imported conversation with branches: whether it is a fork, and whether it is the current branch in
-/// the source.
+/// Describes a thread that was imported from a conversation with branches: whether it is a fork, and whether it is the
+/// current branch in the source.
 pub(crate) fn branch(thread: &Thread) -> Option<&'static str> {
     let mark = thread.metadata.get("branch")?;
     let is_current = mark.get("current")?.as_bool()?;
@@ -101,14 +102,14 @@ pub(crate) fn branch(thread: &Thread) -> Option<&'static str> {
     }
 }
 
-/// Describes where a fork starts.
+/// Describes the position at which a fork starts.
 pub(crate) fn forked_from(thread: &Thread) -> Option<String> {
     let from = thread.metadata.get("branch")?.get("forked_from")?;
     let id: ThreadId = from.get("thread")?.as_str()?.parse().ok()?;
     Some(format!("forked from {id} after #{}", from.get("seq")?.as_u64()?))
 }
 
-/// Returns the prefix of an id for display in narrow columns.
+/// Returns a prefix of an id, for display in narrow columns.
 pub(crate) fn short(thread: ThreadId) -> String {
     thread.to_string().chars().take(SHORT_ID).collect()
 }

@@ -8,7 +8,7 @@ use crate::instants;
 use crate::output::{self, BOLD, DIM, Lines, Output, printable, printable_line};
 
 const INDENT: &str = "  ";
-/// The minimum width of text, even on a narrower terminal.
+/// The minimum width of text, even if the terminal is narrower.
 const MIN_COLUMNS: usize = 20;
 
 /// Writes messages in order, with a heading for each new day.
@@ -76,7 +76,7 @@ impl<'a> Transcript<'a> {
     }
 
     fn dimmed(&self, lines: &mut Lines<'_>, text: &str) -> Result<()> {
-        // Breaks URLs and arguments only at spaces.
+        // URLs and arguments are broken only at spaces.
         for line in wrapped(self.output, text, INDENT, WordSeparator::AsciiSpace) {
             lines.line(self.output.paint(DIM, line))?;
         }
@@ -111,7 +111,7 @@ fn part_text(part: &Part) -> String {
     }
 }
 
-/// Splits a text into lines, wrapped to the width of the terminal if there is one.
+/// Splits a text into lines. The lines are wrapped to the width of the terminal, if there is one.
 pub(crate) fn wrapped(output: &Output, text: &str, indent: &str, separator: WordSeparator) -> Vec<String> {
     let text = printable(text);
     let Some(columns) = output.text_columns() else {

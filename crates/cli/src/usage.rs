@@ -12,15 +12,15 @@ pub(crate) fn exit_with(error: Error, command: &mut Command) -> ! {
     let error = redact_addresses(with_plain_usage(error, command));
     if error.use_stderr() && is_json_requested(std::env::args()) {
         use std::io::Write;
-        // If standard error is closed, the exit code still reports the failure.
+        // Errors are ignored: if standard error is closed, the exit code still reports the failure.
         drop(writeln!(std::io::stderr().lock(), "{}", as_json(&error)));
         exit(USAGE.into());
     }
     error.exit()
 }
 
-/// Replaces the usage line that clap derives from the arguments: it presents options that were given, even through the
-/// environment, as required.
+/// Replaces the usage line that clap derives from the arguments, because clap marks all given options as required, even
+/// those from the environment.
 fn with_plain_usage(mut error: Error, command: &mut Command) -> Error {
     let Some(ContextValue::StyledStr(derived)) = error.get(ContextKind::Usage) else { return error };
     let derived = derived.to_string();
@@ -36,7 +36,7 @@ fn with_plain_usage(mut error: Error, command: &mut Command) -> Error {
     error
 }
 
-/// Redacts passwords and queries of URLs in the parts of the command line that the error quotes.
+/// Redacts passwords and queries of URLs in the quoted parts of the command line.
 fn redact_addresses(mut error: Error) -> Error {
     let redacted = |text: &String| threadkeep::core::redact_addresses(text);
     let quoted: Vec<_> = error
@@ -57,7 +57,7 @@ fn redact_addresses(mut error: Error) -> Error {
     error
 }
 
-/// Searches the raw arguments for `--json`, because they could not be parsed.
+/// Searches the raw arguments for `--json`, because the arguments could not be parsed.
 fn is_json_requested(words: impl Iterator<Item = String>) -> bool {
     words.take_while(|word| word != "--").any(|word| word == "--json")
 }
@@ -65,11 +65,11 @@ fn is_json_requested(words: impl Iterator<Item = String>) -> bool {
 fn as_json(error: &Error) -> String {
     let text = error.render().to_string();
     let text = text.trim().strip_prefix("error: ").unwrap_or(&text);
-    let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let (message, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let hints: Vec<String> = rest.split("\n\n").map(|hint| one_line(hint.trim().trim_start_matches("tip: "))).collect();
     let hint = hints.iter().filter(|hint| !hint.is_empty()).cloned().collect::<Vec<_>>().join("; ");
-    let json = FailureJson { error: &one_line(what), hint: Some(&hint), exit_code: USAGE };
+    let json = FailureJson { error: &one_line(message), hint: Some(&hint), exit_code: USAGE };
     serde_json::to_string(&json).expect("text and a number have a JSON form")
 }
 

@@ -2,16 +2,16 @@
 
 use unicode_width::UnicodeWidthStr;
 
-/// Breaks lines between words. A word is buffered until it is complete, so that it is never split.
+/// Breaks lines between words. Buffers a word until it is complete, so that it is never split.
 #[derive(Debug, Default)]
 pub(crate) struct WordWrap {
     /// The width of a line; `None` disables wrapping.
     columns: Option<usize>,
     /// The number of columns used in the current line.
     used: usize,
-    /// White space after the last word, written only if another word follows on the line.
+    /// The white space after the last word. Written only if another word follows on the same line.
     space: String,
-    /// An incomplete word.
+    /// The incomplete word.
     word: String,
 }
 
@@ -20,7 +20,7 @@ impl WordWrap {
         Self { columns, ..Self::default() }
     }
 
-    /// Adds a piece of the text and returns the output so far.
+    /// Adds a piece of the text. Returns the output that is ready.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         if self.columns.is_none() {
             return piece.to_owned();
@@ -44,7 +44,7 @@ impl WordWrap {
         out
     }
 
-    /// Returns the buffered rest and resets the wrapper for a new text.
+    /// Returns the buffered remainder, and resets the wrapper for a new text.
     pub(crate) fn finish(&mut self) -> String {
         let mut out = String::new();
         self.end_word(&mut out);

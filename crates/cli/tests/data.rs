@@ -1,5 +1,5 @@
-//! The data sets through the command line: imported, counted, imported again, and read back equal to their sources.
-//! They are found through `THREADKEEP_DATA`.
+//! Imports the data sets in `THREADKEEP_DATA` through the command line, counts them, imports them again, and compares the
+//! store with the sources.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::process::Command;
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-/// Who said what, in order, by the key of the thread.
+/// The speakers and texts of conversations in order, by the key of the thread.
 type Conversations = BTreeMap<String, Vec<(String, String)>>;
 
 fn data(path: &str) -> PathBuf {
@@ -20,7 +20,7 @@ fn data(path: &str) -> PathBuf {
     PathBuf::from(folder).join(path)
 }
 
-/// Runs a command that must succeed, and gives its standard output.
+/// Runs a command that must succeed. Returns its standard output.
 fn threadkeep(store: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadkeep"));
     command.env("THREADKEEP_ERASURE_LEDGER", "none").env_remove("THREADKEEP_USER").env_remove("THREADKEEP_TENANT");
@@ -84,7 +84,7 @@ fn sgd() -> Conversations {
 }
 
 #[test]
-fn the_data_sets_come_in_once_and_read_back_equal() {
+fn the_data_sets_are_imported_once_and_equal_their_sources() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("both.db");
 
@@ -107,17 +107,17 @@ fn the_data_sets_come_in_once_and_read_back_equal() {
     assert_eq!(both.len(), 605);
     assert_eq!(stored(&store), both);
 
-    let before = lines_but_header(&threadkeep(&store, &["export"]));
+    let before = lines_without_header(&threadkeep(&store, &["export"]));
     for path in ["locomo/locomo-dev.json", "sgd-dialogues"] {
         let again = import(&store, path);
         assert_eq!((&again["threads"]["new"], &again["messages"]["new"]), (&json!(0), &json!(0)));
     }
     assert_eq!(counts(&store), (605, 15_070));
-    assert_eq!(lines_but_header(&threadkeep(&store, &["export"])), before);
+    assert_eq!(lines_without_header(&threadkeep(&store, &["export"])), before);
     threadkeep(&store, &["check"]);
 }
 
-/// The header says when it was written.
-fn lines_but_header(export: &str) -> Vec<String> {
+/// Returns the lines of an export without the header, which contains the time of the export.
+fn lines_without_header(export: &str) -> Vec<String> {
     export.lines().skip(1).map(str::to_owned).collect()
 }

@@ -19,7 +19,7 @@ pub struct Context {
     pub messages: Vec<ChatMessage>,
     /// The summary, extended by messages that no longer fit. Store it if it differs from the previous one.
     pub summary: Option<Summary>,
-    /// The first position of the history. With trimming in steps, pass it as input of the next assembly.
+    /// The position of the first message in the history. With trimming in steps, pass it to the next assembly.
     pub anchor: Option<u64>,
     /// The sources that earlier answers cited.
     pub sources: ConversationSources,
@@ -38,10 +38,16 @@ impl Context {
 
 /// Assembles a context. Equal inputs produce equal bytes.
 ///
-/// Parts are included in this order while they fit the budget: the system prompt and the newest message (cut with a mark if
-/// necessary), enrichment, preferences, the summary up to its share, the newest history except for the share of the
-/// recalled messages, recalled messages up to their share, more history, more recalled messages. Tool calls and their
-/// results are included together or not at all; a call without a result is rendered as waiting.
+/// Adds parts in this order while they fit the budget:
+/// 1. the system prompt and the newest message, which is truncated if necessary;
+/// 2. enrichment;
+/// 3. preferences;
+/// 4. the summary, up to its share of the budget;
+/// 5. the newest history, except for the share that is reserved for recalled messages;
+/// 6. recalled messages, up to their share;
+/// 7. more history, then more recalled messages.
+///
+/// Tool calls and their results are included together or not at all. A call without a result is rendered as waiting.
 ///
 /// # Errors
 /// `Invalid` for an invalid policy, `BudgetTooSmall` if not even the smallest context fits.
@@ -66,7 +72,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) policy: &'a ContextPolicy,
     pub(crate) units: Vec<Unit>,
     pub(crate) candidates: Candidates,
-    /// The question, unless it is the newest message of the history.
+    /// The question, unless it is also the newest message of the history.
     pub(crate) question: Option<&'a str>,
     pub(crate) is_shortened: bool,
 }
@@ -89,7 +95,7 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Replaces the candidates by those of a shortened window, if the policy trims in steps. Returns whether it does.
+    /// If the policy trims in steps, replaces the candidates by those of a shortened window. Returns whether it does.
     pub(crate) fn shorten(&mut self) -> bool {
         if let Trimming::Steps { keep_percent } = self.policy.trimming {
             self.candidates = candidates(&self.input, self.policy, &self.units, Some(keep_percent));
@@ -115,7 +121,7 @@ impl<'a> Plan<'a> {
         units.iter().flat_map(|&unit| self.units[unit].members.iter().copied())
     }
 
-    /// Returns the first position from which every message of the history is in `indices` (ascending indices).
+    /// Returns the first position from which `indices` (ascending) contain every message of the history.
     pub(crate) fn boundary(&self, indices: &[usize]) -> u64 {
         let mut boundary = self.input.thread.last_seq + 1;
         for (index, message) in self.input.history.iter().enumerate().rev() {
@@ -128,7 +134,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Whether the newest message of a history is this question.
+/// Whether the newest message of a history is `question`.
 fn is_stored(history: &[Message], question: &str) -> bool {
     let newest = history.last();
     newest.is_some_and(|newest| newest.content.role == Role::User && newest.plain_text() == question)

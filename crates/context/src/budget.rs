@@ -1,4 +1,4 @@
-//! Selects as much as the budget permits, measured on the rendered context.
+//! Selects the parts of a context that fit the budget. The size of the rendered context decides.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,16 +13,16 @@ use crate::layout::{RecalledLine, SelectedParts, recalled_line};
 use crate::quote::one_line;
 use crate::{ContextError, PreferenceLine, Rendering, Summary, Trimming, transcript};
 
-/// The approximate overhead of a part in tokens; the rendered context is counted exactly.
+/// The approximate overhead of a part in tokens. It only guides the selection: the rendered context is counted exactly.
 const PART_OVERHEAD: TokenCount = TokenCount(2);
 
-/// The selection.
+/// The selected parts of a context.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FittedContext<'a> {
     pub(crate) parts: SelectedParts<'a>,
     /// Units, in the order they were selected.
     pub(crate) units: Vec<usize>,
-    /// The indices of their messages, ascending.
+    /// The indices of the messages of these units, ascending.
     pub(crate) indices: Vec<usize>,
     pub(crate) summary: Option<Cow<'a, Summary>>,
     pub(crate) question_was_cut: bool,
@@ -57,13 +57,13 @@ impl Budget<'_> {
         self.limit.is_none_or(|limit| self.count(parts) <= limit)
     }
 
-    fn left(&self, parts: &SelectedParts<'_>) -> TokenCount {
+    fn remaining(&self, parts: &SelectedParts<'_>) -> TokenCount {
         self.limit.map_or(TokenCount(u64::MAX), |limit| limit.saturating_sub(self.count(parts)))
     }
 }
 
-fn share(of: TokenCount, percent: u8) -> TokenCount {
-    if of.0 == u64::MAX { of } else { TokenCount(of.0.saturating_mul(u64::from(percent)) / 100) }
+fn share(total: TokenCount, percent: u8) -> TokenCount {
+    if total.0 == u64::MAX { total } else { TokenCount(total.0.saturating_mul(u64::from(percent)) / 100) }
 }
 
 impl<'a> FittedContext<'a> {
@@ -78,11 +78,11 @@ impl<'a> FittedContext<'a> {
         }
         fitted.cut_newest(plan, Some(0));
         if !budget.fits(&fitted.parts) {
-            let budget_set = budget.limit.unwrap_or_default();
-            return Err(ContextError::BudgetTooSmall { budget: budget_set, needed: budget.count(&fitted.parts) });
+            let limit = budget.limit.unwrap_or_default();
+            return Err(ContextError::BudgetTooSmall { budget: limit, needed: budget.count(&fitted.parts) });
         }
-        // Search for the longest cut that fits: `fits` always does, `exceeds` never. Doubling from a small start bounds the
-        // cost by the budget, however long the message is.
+        // Finds the longest prefix that fits: `fits` is always a length that fits, `exceeds` one that does not. Doubling
+        // from a small start bounds the cost by the budget, however long the message is.
         let (mut fits, mut exceeds, mut doubled) = (0, plan.newest_characters(), 64);
         while exceeds > fits + 1 {
             let available = if doubled < exceeds { doubled } else { fits + (exceeds - fits) / 2 };
@@ -128,15 +128,15 @@ impl<'a> FittedContext<'a> {
 
     /// Adds the history, recalled messages, and a summary of the messages that do not fit.
     fn fill(&mut self, plan: &Plan<'a>, budget: &Budget<'_>) {
-        let left = budget.left(&self.parts);
+        let available = budget.remaining(&self.parts);
         let summary_limit =
             plan.policy.summary.map(|policy| share(budget.limit.unwrap_or(TokenCount(u64::MAX)), policy.share_percent));
-        self.select_within(plan, budget, left);
+        self.select_within(plan, budget, available);
         self.update_summary(plan, budget, summary_limit);
         // Without a budget, everything is included already.
         if let (Some(text), Some(_)) = (&self.parts.summary, budget.limit) {
             let needed = budget.counter.count(text) + PART_OVERHEAD;
-            self.select_within(plan, budget, left.saturating_sub(needed));
+            self.select_within(plan, budget, available.saturating_sub(needed));
             self.update_summary(plan, budget, summary_limit);
         }
         while !budget.fits(&self.parts) {
@@ -149,24 +149,25 @@ impl<'a> FittedContext<'a> {
         }
     }
 
-    /// Selects the history except for the share of the recalled messages; recalled messages that the history does not
-    /// include, up to that share; more history with the remaining tokens; and more recalled messages with the rest.
-    fn select_within(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, left: TokenCount) {
+    /// Selects in four passes: the history without the share that is reserved for recalled messages; recalled messages
+    /// up to that share; more history with the unused tokens; and more recalled messages with the rest.
+    fn select_within(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, available: TokenCount) {
         let keep_percent = match plan.policy.trimming {
             Trimming::Steps { keep_percent } if plan.is_shortened => keep_percent,
             _ => 100,
         };
         if plan.input.recalled.is_empty() {
-            let selected = self.select_units(plan, budget, share(left, keep_percent));
+            let selected = self.select_units(plan, budget, share(available, keep_percent));
             return self.take(plan, selected.units);
         }
-        let reserved = share(left, plan.policy.recall.share_percent);
-        let selected = self.select_units(plan, budget, share(left.saturating_sub(reserved), keep_percent));
+        let reserved = share(available, plan.policy.recall.share_percent);
+        let selected = self.select_units(plan, budget, share(available.saturating_sub(reserved), keep_percent));
         let mut found = recalled_lines(plan, budget, reserved, Vec::new(), &selected.units);
         let selected = loop {
             let spent = found.iter().map(|line| line.cost).sum();
-            let selected = self.select_units(plan, budget, share(left.saturating_sub(spent), keep_percent));
-            // Recalled messages that the longer history now includes release their tokens to the history.
+            let selected = self.select_units(plan, budget, share(available.saturating_sub(spent), keep_percent));
+            // If the longer history includes a recalled message, the message is not recalled and its tokens go to the
+            // history.
             let count = found.len();
             let mut seen = visible_keys(plan, &selected.units);
             found.retain(|line| seen.insert(message_key(plan, line.rank)));
@@ -174,12 +175,12 @@ impl<'a> FittedContext<'a> {
                 break selected;
             }
         };
-        let rest = left.saturating_sub(selected.cost);
-        self.parts.recalled = recalled_lines(plan, budget, rest, found, &selected.units);
+        let unused = available.saturating_sub(selected.cost);
+        self.parts.recalled = recalled_lines(plan, budget, unused, found, &selected.units);
         self.take(plan, selected.units);
     }
 
-    /// Selects the newest unit, then those that fit, in order of preference.
+    /// Selects the newest unit, then other units that fit, in order of preference.
     fn select_units(&self, plan: &Plan<'a>, budget: &Budget<'_>, available: TokenCount) -> SelectedUnits {
         let newest = plan.newest_unit();
         let mut selected = SelectedUnits { units: newest.into_iter().collect(), cost: TokenCount::ZERO };
@@ -213,13 +214,13 @@ impl<'a> FittedContext<'a> {
         (self.units, self.indices) = (units, indices);
     }
 
-    /// Updates the summary of the messages that are not included. An empty summary is still stored, for the positions it
-    /// covers.
+    /// Updates the summary of the omitted messages. A summary without sentences is also stored, because it records which
+    /// positions it covers.
     fn update_summary(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, limit: Option<TokenCount>) {
         let Some(limit) = limit else { return };
         self.summary = extended_summary(plan, &self.indices);
         let limit = budget.limit.map(|_| limit);
-        // Messages in the history need no summary, even if they were summarised while fewer were included.
+        // The summary may cover messages that a later pass added to the history. They are not rendered twice.
         let boundary = plan.boundary(&self.indices);
         self.parts.summary =
             self.summary.as_ref().and_then(|summary| summary.render_before(boundary, limit, budget.counter));
@@ -254,7 +255,7 @@ impl<'a> FittedContext<'a> {
         }
     }
 
-    /// Whether a message was cut as part of the newest unit.
+    /// Whether a message belongs to the newest unit and was truncated with it.
     pub(crate) fn newest_was_cut(&self, plan: &Plan<'_>, index: usize) -> bool {
         let is_newest = plan.newest_unit().is_some_and(|unit| plan.units[unit].members.contains(&index));
         is_newest && self.newest_cut.is_some()
@@ -269,12 +270,13 @@ impl<'a> FittedContext<'a> {
 }
 
 impl Plan<'_> {
-    /// Returns an upper bound of the characters of the question.
+    /// Returns an upper bound for the number of characters in the question.
     fn newest_characters(&self) -> usize {
         let newest = self.newest_unit().map_or(&[][..], |unit| &self.units[unit].members[..]);
         let parts = newest.iter().flat_map(|&index| &self.input.history[index].content.parts);
-        let of_parts: usize = parts.map(|part| serde_json::to_string(part).map_or(0, |text| text.len())).sum();
-        of_parts + self.question.map_or(0, str::len)
+        let characters_of_parts: usize =
+            parts.map(|part| serde_json::to_string(part).map_or(0, |text| text.len())).sum();
+        characters_of_parts + self.question.map_or(0, str::len)
     }
 }
 
@@ -283,13 +285,13 @@ fn message_cost(plan: &Plan<'_>, index: usize, budget: &Budget<'_>) -> TokenCoun
     crate::report::message_tokens(&message, plan.policy.rendering, budget.counter) + PART_OVERHEAD
 }
 
-/// Units in the order they were selected, and their cost.
+/// Units in order of selection, and their total cost.
 struct SelectedUnits {
     units: Vec<usize>,
     cost: TokenCount,
 }
 
-/// Identifies a message: its thread, if it is not the context's own, and its position.
+/// Identifies a message: its thread, `None` for the thread of the context, and its position.
 type MessageKey = (Option<ThreadId>, u64);
 
 fn message_key(plan: &Plan<'_>, rank: usize) -> MessageKey {
@@ -297,15 +299,15 @@ fn message_key(plan: &Plan<'_>, rank: usize) -> MessageKey {
     (recalled.thread, recalled.message.seq)
 }
 
-/// Returns the keys of the messages in units, and of the question if it is a message: recalling the question itself adds
-/// nothing.
+/// Returns the keys of the messages in `units`, and of the question if it is a message: recalling the question itself
+/// would add nothing.
 fn visible_keys(plan: &Plan<'_>, units: &[usize]) -> BTreeSet<MessageKey> {
     let included = plan.members(units).map(|index| plan.input.history[index].seq);
     included.chain(plan.question_seq()).map(|seq| (None, seq)).collect()
 }
 
-/// Selects recalled messages that fit, best first; those in `found` take precedence. Omits duplicates and messages that the
-/// history includes.
+/// Selects recalled messages that fit, best first. The messages in `found` take precedence. Omits duplicates and
+/// messages that the history includes.
 fn recalled_lines(
     plan: &Plan<'_>,
     budget: &Budget<'_>,
@@ -317,7 +319,7 @@ fn recalled_lines(
     let mut seen = visible_keys(plan, selected);
     let mut lines: Vec<RecalledLine> =
         found.into_iter().filter(|line| seen.insert(message_key(plan, line.rank))).collect();
-    let mut left = available.saturating_sub(lines.iter().map(|line| line.cost).sum());
+    let mut remaining = available.saturating_sub(lines.iter().map(|line| line.cost).sum());
     for (rank, recalled) in plan.input.recalled.iter().enumerate() {
         if lines.len() >= policy.messages {
             break;
@@ -327,8 +329,8 @@ fn recalled_lines(
         }
         let Some(text) = recalled_line(recalled, policy.message_characters) else { continue };
         let cost = budget.counter.count(&text) + PART_OVERHEAD;
-        if budget.limit.is_none() || cost <= left {
-            left = left.saturating_sub(cost);
+        if budget.limit.is_none() || cost <= remaining {
+            remaining = remaining.saturating_sub(cost);
             seen.insert(message_key(plan, rank));
             lines.push(RecalledLine { rank, text, cost });
         }
@@ -343,8 +345,8 @@ fn preferences_text(lines: &[PreferenceLine]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("What the user prefers:\n{}", lines.join("\n")))
 }
 
-/// Extends the summary by the messages before the contiguous end of the history. Returns it unchanged if messages in
-/// between were not loaded: the summary must not claim to cover messages that it has not seen.
+/// Extends the summary by the messages before the contiguous end of the history. Returns the summary unchanged if some of
+/// these messages were not loaded: it must not claim to cover messages that were never summarised.
 fn extended_summary<'a>(plan: &Plan<'a>, indices: &[usize]) -> Option<Cow<'a, Summary>> {
     let (input, policy) = (&plan.input, plan.policy.summary?);
     let loaded_from = input.loaded_from();

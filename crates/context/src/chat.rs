@@ -5,27 +5,27 @@ use std::collections::BTreeMap;
 
 use threadkeep_core::{ChatMessage, Message, Part, Role, ToolResult};
 
-/// The placeholder for the result of a call that has none yet.
+/// The placeholder for the result of a call that has no result yet.
 pub const WAITING: &str = "(waiting: no result yet)";
 
 /// A message of the history, prepared for rendering.
 #[derive(Clone, Debug)]
 pub(crate) struct HistoryEntry<'a> {
     pub(crate) message: &'a Message,
-    /// Its parts, cut as the policy requires, without reasoning.
+    /// The parts of the message without reasoning, truncated as the policy requires.
     pub(crate) parts: Cow<'a, [Part]>,
-    /// Ids of its calls without a result.
+    /// The ids of the message's calls that have no result.
     pub(crate) waiting: Vec<&'a str>,
     pub(crate) is_cut: bool,
 }
 
-/// Makes a chat message of some parts of a history entry.
+/// Makes a chat message from some parts of a history entry.
 fn chat_message(entry: &HistoryEntry<'_>, parts: Vec<Part>) -> ChatMessage {
     let content = &entry.message.content;
     ChatMessage { role: content.role, author: content.author.clone(), parts, seq: Some(entry.message.seq) }
 }
 
-/// Renders a history for a model: the calls of an answer are followed by the latest result of each, or by [`WAITING`].
+/// Renders a history for a model. Each answer with calls is followed by the latest result of each call, or by [`WAITING`].
 pub(crate) fn chat_messages(history: &[HistoryEntry<'_>]) -> Vec<ChatMessage> {
     let results = latest_results(history);
     let mut messages = Vec::with_capacity(history.len());
@@ -55,8 +55,8 @@ pub(crate) fn chat_messages(history: &[HistoryEntry<'_>]) -> Vec<ChatMessage> {
     messages
 }
 
-/// Whether the answer that starts a history has further calls after its first message. Clients that store an answer item by
-/// item store each of its calls as a message.
+/// Whether the answer at the start of `history` contains more calls after its first message. Clients that store an answer
+/// item by item store each call of the answer as a separate message.
 fn calls_more(history: &[HistoryEntry<'_>]) -> bool {
     let mut answer = history.iter().take_while(|entry| entry.message.content.role == Role::Assistant).skip(1);
     answer.any(|entry| entry.parts.iter().any(|part| matches!(part, Part::ToolCall(_))))
@@ -69,8 +69,8 @@ fn waiting(call_id: &str) -> ChatMessage {
 
 type Results<'h, 'a> = BTreeMap<(usize, usize), (&'h HistoryEntry<'a>, &'h ToolResult)>;
 
-/// Returns the latest result of each call, keyed by the call's message and part index: the entry that contains the result,
-/// and the result.
+/// Returns the latest result of each call with the entry that contains the result. The key is the index of the call's
+/// message and the index of the call among the parts.
 fn latest_results<'h, 'a>(history: &'h [HistoryEntry<'a>]) -> Results<'h, 'a> {
     let mut calls: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut results = Results::new();
@@ -104,20 +104,20 @@ pub(crate) fn history_entry<'a>(message: &'a Message, characters: Option<usize>)
     HistoryEntry { message, parts, waiting: Vec::new(), is_cut }
 }
 
-/// Sets the ids of calls without a result in each entry.
+/// Records in each entry the ids of its calls that have no result.
 pub(crate) fn mark_waiting<'a>(history: &mut [HistoryEntry<'a>]) {
     let answered: Vec<(usize, usize)> = latest_results(history).into_keys().collect();
     for (index, entry) in history.iter_mut().enumerate() {
-        // The parts may be a copy without reasoning; ids are borrowed from the message itself.
+        // The parts may be an owned copy, so the ids are borrowed from the message.
         let calls = entry.parts.iter().enumerate().filter_map(|(part_index, part)| match part {
             Part::ToolCall(call) if answered.binary_search(&(index, part_index)).is_err() => Some(call.id.as_str()),
             _ => None,
         });
-        let open: Vec<String> = calls.map(str::to_owned).collect();
-        let own = entry.message.content.parts.iter().filter_map(|part| match part {
-            Part::ToolCall(call) if open.contains(&call.id) => Some(call.id.as_str()),
+        let open_ids: Vec<String> = calls.map(str::to_owned).collect();
+        let open_calls = entry.message.content.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) if open_ids.contains(&call.id) => Some(call.id.as_str()),
             _ => None,
         });
-        entry.waiting = own.collect();
+        entry.waiting = open_calls.collect();
     }
 }

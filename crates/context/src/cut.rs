@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use threadkeep_core::{JsonText, Part, ToolCall, ToolResult};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The mark at the end of truncated text.
-pub const MARK: &str = "...";
+/// Appended to truncated text.
+pub const TRUNCATION_MARK: &str = "...";
 
-/// Truncates a text to at most `characters` Unicode scalar values, at a grapheme boundary. Returns `None` if the text is
-/// not longer; the result does not include [`MARK`].
+/// Truncates a text at a grapheme boundary to at most `characters` Unicode scalar values. Returns `None` if the text is
+/// not longer. Does not append [`TRUNCATION_MARK`].
 ///
 /// ```
 /// use threadkeep_context::cut;
@@ -34,19 +34,19 @@ pub fn cut(text: &str, characters: usize) -> Option<&str> {
     Some(&text[..end])
 }
 
-/// Truncates a text and appends [`MARK`]; `None` if the text is not longer.
+/// Truncates a text and appends [`TRUNCATION_MARK`]. Returns `None` if the text is not longer.
 pub(crate) fn cut_marked(text: &str, characters: usize) -> Option<String> {
-    cut(text, characters).map(|kept| format!("{kept}{MARK}"))
+    cut(text, characters).map(|kept| format!("{kept}{TRUNCATION_MARK}"))
 }
 
-/// Truncates the text and tool results of a message to `characters` in total, in the order of its parts. Tool calls are
-/// unchanged. Returns whether anything was cut.
+/// Truncates the text and tool results of a message, part by part, so that they have at most `characters` characters in
+/// total. Does not change tool calls. Returns whether anything was truncated.
 pub(crate) fn cut_parts(parts: &mut Cow<'_, [Part]>, characters: usize) -> bool {
     let text_bytes = |part: &Part| match part {
         Part::Text(text) | Part::ToolResult(ToolResult { output: text, .. }) => text.len(),
         _ => 0,
     };
-    // The number of bytes is an upper bound of the number of characters: nothing is copied if nothing needs cutting.
+    // The number of bytes is an upper bound of the number of characters, so parts that need no truncation are not copied.
     if parts.iter().map(text_bytes).sum::<usize>() <= characters {
         return false;
     }
@@ -60,8 +60,8 @@ pub(crate) fn cut_parts(parts: &mut Cow<'_, [Part]>, characters: usize) -> bool 
     was_cut
 }
 
-/// Truncates every part of variable length in the newest message, which must fit. A part that cannot be truncated and stay
-/// valid is replaced by a smaller one. Returns whether anything was cut.
+/// Truncates all parts of variable length in the newest message, which must fit the budget. Replaces a part that would be
+/// invalid when truncated by a smaller part. Returns whether anything was truncated.
 pub(crate) fn cut_all(parts: &mut [Part], remaining: &mut usize) -> bool {
     let mut was_cut = false;
     for part in parts {
@@ -75,14 +75,14 @@ pub(crate) fn cut_all(parts: &mut [Part], remaining: &mut usize) -> bool {
                     image.url.chars().count() + image.description.as_ref().map_or(0, |text| text.chars().count());
                 let fits = consume(remaining, length);
                 if !fits {
-                    *part = Part::Text(MARK.to_owned());
+                    *part = Part::Text(TRUNCATION_MARK.to_owned());
                 }
                 !fits
             }
             Part::Raw { json, .. } => {
                 let fits = consume(remaining, json.as_str().chars().count());
                 if !fits {
-                    *part = Part::Text(MARK.to_owned());
+                    *part = Part::Text(TRUNCATION_MARK.to_owned());
                 }
                 !fits
             }
@@ -111,7 +111,7 @@ fn truncate_to_remaining(text: &mut String, remaining: &mut usize) -> bool {
     }
 }
 
-/// Truncates the arguments of a call. They stay JSON: an object with the beginning of the original text.
+/// Truncates the arguments of a call. The result is valid JSON: an object with the beginning of the original text.
 fn cut_arguments(call: &mut ToolCall, remaining: &mut usize) -> bool {
     let mut text = call.arguments.as_str().to_owned();
     let was_cut = truncate_to_remaining(&mut text, remaining);
@@ -127,7 +127,7 @@ mod tests {
 
     // S4.11
     #[test]
-    fn only_text_beyond_the_limit_is_cut() {
+    fn only_text_beyond_the_limit_is_truncated() {
         assert_eq!(cut_marked(&"é".repeat(500), 500), None);
         assert_eq!(cut_marked(&"é".repeat(501), 500), Some(format!("{}...", "é".repeat(500))));
     }

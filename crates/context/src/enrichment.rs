@@ -1,4 +1,5 @@
-//! Application-defined notes on the topic of a conversation: entities found by extractors, rendered as sentences.
+//! Notes of the application on the topic of a conversation: extractors find entities, and templates render them as
+//! sentences.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use threadkeep_core::{Message, Portable};
 
 use crate::quote::one_line;
 
-/// Finds the entities that a message mentions. Applications implement it for their domain.
+/// Finds the entities that a message mentions. Implemented by applications for their domain.
 ///
 /// Implementations must be deterministic.
 pub trait Extractor: Portable + std::fmt::Debug {
@@ -31,12 +32,12 @@ impl Mention {
     }
 }
 
-/// Extractors, and the sentences that render their findings.
+/// The extractors and sentence templates of an application.
 #[derive(Clone, Debug, Default)]
 pub struct Enrichment {
     /// The extractors, run in order on each message.
     pub extractors: Vec<Arc<dyn Extractor>>,
-    /// The sentences, rendered in order; those that have nothing to report are omitted.
+    /// The sentences, rendered in order. A sentence without matching mentions is omitted.
     pub sentences: Vec<Sentence>,
 }
 
@@ -52,7 +53,7 @@ pub enum Sentence {
         /// The text after the values.
         after: String,
     },
-    /// A fixed text, included if a value was mentioned.
+    /// A fixed text, included if a message mentions a value.
     When {
         /// The kind.
         kind: String,
@@ -70,7 +71,7 @@ impl Sentence {
         Self::List { kind: kind.into(), before: before.into(), after: after.into() }
     }
 
-    /// Makes a sentence that is included if a value was mentioned.
+    /// Makes a sentence that is included if a message mentions a value.
     #[must_use]
     pub fn when(kind: impl Into<String>, value: impl Into<String>, text: impl Into<String>) -> Self {
         Self::When { kind: kind.into(), value: value.into(), text: text.into() }
@@ -117,7 +118,7 @@ pub fn enrich(base: &str, mentions: &[Mention], sentences: &[Sentence]) -> Strin
     enriched
 }
 
-/// Returns the sentences of an assistant for travellers, over the kinds `lines`, `stations` and `query_types`.
+/// Returns the sentences of a travel assistant, for the kinds `lines`, `stations` and `query_types`.
 #[must_use]
 pub fn travel_sentences() -> Vec<Sentence> {
     vec![
@@ -127,7 +128,7 @@ pub fn travel_sentences() -> Vec<Sentence> {
     ]
 }
 
-/// Returns the agents of the last messages that have one, oldest first, including repetitions.
+/// Returns the agents of the last messages that name an agent, oldest first, including repetitions.
 #[must_use]
 pub fn recent_agents(messages: &[Message], at_most: usize) -> Vec<&str> {
     let agents = messages.iter().rev().filter_map(|message| message.content.agent.as_deref());

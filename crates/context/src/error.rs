@@ -9,10 +9,10 @@ pub enum ContextError {
     Invalid {
         /// The invalid field.
         field: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         reason: &'static str,
     },
-    /// Not even the smallest context fits: the system prompt and a newest message that is cut to the mark. Raise the
+    /// The smallest context, which is the system prompt and a newest message without its text, does not fit. Raise the
     /// budget.
     #[error("a budget of {budget} tokens is too small; at least {needed} are needed")]
     BudgetTooSmall {

@@ -6,16 +6,16 @@ use crate::enrichment::Enrichment;
 /// The input of [`crate::assemble`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContextInput<'a> {
-    /// The positions of the thread, loaded or not.
+    /// The range of the thread's positions, including messages that are not loaded.
     pub thread: ThreadRange,
     /// The newest messages of the thread, ascending; at least as many as the policy's window.
     pub history: &'a [Message],
-    /// Messages in that range that could not be decoded.
+    /// The messages in the range of `history` that could not be decoded.
     pub unreadable: &'a [CorruptRow],
-    /// The current question. If the newest message of the history is a user message with the same text, it is the question
-    /// and is included once. `None` if the newest message is the question.
+    /// The current question. Included only once, even if it is also the newest message of the history. `None` if the newest
+    /// message is the question.
     pub question: Option<&'a str>,
-    /// The summary so far.
+    /// The previous summary.
     pub summary: Option<&'a Summary>,
     /// Search results for the question, best first.
     pub recalled: &'a [Recalled],
@@ -28,7 +28,7 @@ pub struct ContextInput<'a> {
 }
 
 impl ContextInput<'_> {
-    /// Returns the first loaded position; one past the last position if nothing was loaded.
+    /// Returns the first loaded position, or the position after the last one if nothing was loaded.
     pub(crate) fn loaded_from(&self) -> u64 {
         let first = self.history.first().map(|message| message.seq);
         let first_unreadable = self.unreadable.iter().map(|row| row.seq).min();
@@ -40,9 +40,9 @@ impl ContextInput<'_> {
 /// The range of positions of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadRange {
-    /// The first position that is retained.
+    /// The first position that still exists.
     pub first_seq: u64,
-    /// The last position that was assigned; 0 for an empty thread.
+    /// The last assigned position; 0 for an empty thread.
     pub last_seq: u64,
 }
 

@@ -11,12 +11,12 @@ use crate::{Recalled, Rendering};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SelectedParts<'a> {
     pub(crate) system_prompt: String,
-    /// Each sentence is preceded by a blank line.
+    /// The rendered sentences, each after a blank line.
     pub(crate) enrichment: String,
     pub(crate) preferences: Option<String>,
     pub(crate) summary: Option<String>,
     pub(crate) recalled: Vec<RecalledLine>,
-    /// Ordered by position.
+    /// Ascending by position.
     pub(crate) history: Vec<HistoryEntry<'a>>,
     /// The question, if it is not a message of the history.
     pub(crate) question: Option<String>,
@@ -25,10 +25,10 @@ pub(crate) struct SelectedParts<'a> {
 /// A rendered recalled message.
 #[derive(Clone, Debug)]
 pub(crate) struct RecalledLine {
-    /// Its index in the search results.
+    /// The index of the message in the search results.
     pub(crate) rank: usize,
     pub(crate) text: String,
-    /// Its approximate number of tokens.
+    /// The approximate number of tokens of the line.
     pub(crate) cost: TokenCount,
 }
 
@@ -47,7 +47,7 @@ impl SelectedParts<'_> {
         (!lines.is_empty()).then(|| format!("{RECALLED}\n{}", lines.join("\n")))
     }
 
-    /// Parts that change with every question follow the history, so that providers can reuse their prompt cache for the
+    /// Places parts that change with every question after the history, so that a provider's prompt cache stays valid for the
     /// prefix.
     fn render_chat(&self) -> Vec<ChatMessage> {
         let mut messages: Vec<ChatMessage> = self.system_message(None).into_iter().collect();
@@ -84,14 +84,14 @@ impl SelectedParts<'_> {
     }
 }
 
-/// Whether the newest message is a question of the user.
+/// Whether an entry of the history is a question by the user.
 fn is_current(entry: &HistoryEntry<'_>) -> bool {
     let is_user_content = |part: &Part| matches!(part, Part::Text(_) | Part::Image(_));
     entry.message.content.role == Role::User && entry.parts.iter().all(is_user_content)
 }
 
-/// Renders a recalled message as a line. Continuation lines are indented so that they cannot be mistaken for other lines.
-/// `None` if the message has no content.
+/// Renders a recalled message as a line. Continuation lines are indented so that they cannot be mistaken for lines of their
+/// surroundings. Returns `None` if the message has no content.
 pub(crate) fn recalled_line(recalled: &Recalled, characters: usize) -> Option<String> {
     let message = &recalled.message;
     let text = crate::relevance::text_of(message);

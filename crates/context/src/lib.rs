@@ -1,8 +1,8 @@
-//! Assembles the context that a model receives of a conversation: by policy, within a token budget, deterministically.
+//! Assembles the context that a model receives for a conversation: by policy, within a token budget, deterministically.
 //!
-//! Start with [`assemble`]: it takes the loaded data ([`ContextInput`]) and a [`ContextPolicy`] and returns a [`Context`],
-//! the messages to send with a [`Report`] of what happened to every message of the thread. [`recall`] ranks search results
-//! identically over every store.
+//! Start with [`assemble`]. Its input is the loaded data ([`ContextInput`]) and a [`ContextPolicy`]. It returns a
+//! [`Context`]: the messages to send, and a [`Report`] of what happened to every message of the thread. [`recall`] ranks
+//! search results identically for every store.
 //!
 //! This crate performs no I/O, reads no clock, randomness or environment, and iterates over no hash map: equal inputs
 //! produce equal bytes on every platform.
@@ -30,7 +30,7 @@ mod writing;
 
 pub use assemble::{Context, assemble};
 pub use chat::WAITING;
-pub use cut::{MARK, cut};
+pub use cut::{TRUNCATION_MARK, cut};
 pub use error::ContextError;
 pub use input::{ContextInput, PreferenceLine, Recalled, ThreadRange};
 pub use policy::{ContextPolicy, Pruning, RecallFrom, RecallPolicy, Rendering, SummaryPolicy, Trimming};

@@ -7,16 +7,17 @@ use crate::ContextError;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContextPolicy {
-    /// The system prompt: the first message, never cut.
+    /// The system prompt: the first message, never truncated.
     pub system_prompt: Option<String>,
-    /// The maximum number of messages of the thread, including the tool messages of call-result pairs. `None` leaves it to
-    /// the budget. Default: 20.
+    /// The maximum number of messages of the thread, including tool calls and results. `None` for no limit other than the
+    /// budget. Default: 20.
     pub window: Option<usize>,
-    /// The maximum number of tokens of the rendered context. `None` sets no limit. Default: none.
+    /// The maximum number of tokens of the rendered context. `None` for no limit. Default: none.
     pub budget: Option<TokenCount>,
-    /// The length in Unicode scalar values at which messages of the history are cut; the newest message is exempt.
+    /// The maximum length of a message of the history in Unicode scalar values; longer ones are truncated. Does not apply to
+    /// the newest message.
     pub message_characters: Option<usize>,
-    /// The summary that replaces messages that no longer fit. `None` for no summary.
+    /// Limits of the summary of messages that no longer fit. `None` for no summary.
     pub summary: Option<SummaryPolicy>,
     /// The source and limits of recalled messages.
     pub recall: RecallPolicy,
@@ -51,7 +52,7 @@ impl Default for ContextPolicy {
 }
 
 impl ContextPolicy {
-    /// Makes a policy that includes the newest `messages`, without a summary.
+    /// Makes a policy that includes the newest `messages` messages, without a summary.
     #[must_use]
     pub fn window(messages: usize) -> Self {
         Self { window: Some(messages), summary: None, ..Self::default() }
@@ -104,15 +105,15 @@ impl Default for SummaryPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecallPolicy {
-    /// Where the caller that loads the context searches for relevant messages. The limits also apply to messages from other
-    /// searches that are passed to the assembly. Default: nowhere.
+    /// Where the code that loads the context searches for relevant messages. The limits below apply to all recalled messages
+    /// that are passed to the assembly, also from other searches. Default: nowhere.
     pub from: RecallFrom,
     /// The maximum number of recalled messages. Default: 50.
     pub messages: usize,
-    /// The share of the budget that is reserved for recalled messages, in percent; they also get what the history leaves.
-    /// Default: 50.
+    /// The share of the budget that is reserved for recalled messages, in percent. Recalled messages also get the tokens
+    /// that the history does not use. Default: 50.
     pub share_percent: u8,
-    /// The length in characters at which a recalled message is cut. Default: 1,000.
+    /// The maximum length of a recalled message in characters; longer ones are truncated. Default: 1,000.
     pub message_characters: usize,
 }
 
@@ -147,11 +148,10 @@ pub enum RecallFrom {
     /// Nowhere: assembling a context costs no search.
     #[default]
     Nowhere,
-    /// In the thread itself. Each context costs a search and reading at most some hundred messages, however long the thread
-    /// is.
+    /// In the thread itself. Each context costs a search and reads up to a few hundred messages, however long the thread is.
     Thread,
-    /// In all threads of the thread's owner. A thread without an owner is searched alone, to protect private content. Costs
-    /// a search and a lookup of the owner.
+    /// In all threads of the thread's owner. For a thread without an owner, only in the thread itself, to protect private
+    /// content. Costs a search and a lookup of the owner.
     User,
 }
 
@@ -161,7 +161,7 @@ pub enum RecallFrom {
 pub struct Pruning {
     /// The number of newest messages that are always included. Default: 4.
     pub newest: usize,
-    /// The number of newest messages to select from. Default: 200.
+    /// The number of newest messages among which the most relevant are selected. Default: 200.
     pub consider: usize,
 }
 
@@ -175,11 +175,11 @@ impl Default for Pruning {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trimming {
-    /// Drops the oldest messages as needed: the start of the history moves with every turn.
+    /// Drops the oldest messages as needed, so that the start of the history moves with every turn.
     #[default]
     Sliding,
-    /// The history starts at an anchor that is fixed until the history overflows, so that providers can cache the prefix.
-    /// On overflow, the history is shortened in one step to a share of window and budget.
+    /// Starts the history at an anchor that is fixed until the history overflows, so that providers can cache the prefix.
+    /// On overflow, the history is shortened at once to a share of the window and the budget.
     Steps {
         /// The share that remains after a step, in percent.
         keep_percent: u8,

@@ -1,11 +1,11 @@
-//! Quoting message text inside generated text, so that the two cannot be confused.
+//! Quotes message text inside generated text, so that a message cannot imitate generated lines.
 
 use std::borrow::Cow;
 
 /// Characters that some software treats as line breaks.
 pub(crate) const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Indents every line after the first, so that no line of the text starts like a line of the surrounding text.
+/// Indents every line after the first, so that no line of the text looks like a line of the surrounding text.
 pub(crate) fn indent(text: &str) -> Cow<'_, str> {
     if !text.contains(LINE_BREAKS) {
         return Cow::Borrowed(text);

@@ -6,10 +6,10 @@ use threadkeep_core::{Message, Part, Role, text};
 
 use crate::summary::is_personal;
 
-/// The bonus for statements that users make about themselves.
+/// The bonus for statements of users about themselves.
 const PERSONAL: u64 = 500;
 
-/// Scores each message: shared terms count more if they are rare among these messages.
+/// Scores each message by the terms it shares with the question. Terms that are rare among the messages count more.
 pub(crate) fn scores(question: &str, history: &[Message]) -> Vec<u64> {
     let question_terms = text::distinct_terms(question);
     let terms: Vec<Vec<String>> = history.iter().map(|message| text::distinct_terms(&text_of(message))).collect();

@@ -52,7 +52,7 @@ pub struct TokensByPart {
     pub recalled: TokenCount,
     /// Tokens of the history.
     pub history: TokenCount,
-    /// Tokens of the question, if it is not a message of the thread yet.
+    /// Tokens of the question, unless it is a message of the history.
     pub question: TokenCount,
     /// Tokens of separators and message frames. Negative if the joined text has fewer tokens than its parts.
     pub framing: i64,
@@ -83,10 +83,10 @@ pub struct FateSpan {
     pub last_seq: u64,
     /// The fate.
     pub fate: Fate,
-    /// The reason, unless the messages are included whole.
+    /// The reason, unless the messages are included in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<FateReason>,
-    /// The tokens that they take in the context.
+    /// The number of tokens of these messages in the context.
     pub tokens: TokenCount,
 }
 
@@ -103,19 +103,19 @@ impl FateSpan {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fate {
-    /// Included in the history, whole.
+    /// Included in the history, in full.
     Kept,
-    /// Included in the history, cut.
+    /// Included in the history, truncated.
     Truncated,
     /// Included among the recalled messages.
     Recalled,
-    /// Omitted; covered by the summary.
+    /// Omitted; the summary covers the message.
     Summarised,
-    /// Omitted in favour of more relevant messages.
+    /// Omitted, because other messages are more relevant.
     Pruned,
     /// Omitted without a replacement.
     Dropped,
-    /// There is no readable message at this position.
+    /// The position has no readable message.
     Absent,
 }
 
@@ -134,7 +134,7 @@ pub enum FateReason {
     LessRelevant,
     /// The message exceeds the limit per message.
     TooLong,
-    /// A tool call or its result is outside the window, so the pair is omitted.
+    /// The message is part of a tool call or result whose counterpart is outside the window, so both are omitted.
     PairBroken,
     /// The search returned the message.
     Found,
@@ -156,11 +156,11 @@ pub struct RecalledFate {
     pub score: f64,
     /// [`Fate::Recalled`], [`Fate::Kept`] (part of the history) or [`Fate::Dropped`].
     pub fate: Fate,
-    /// The tokens that it takes in the context.
+    /// The number of tokens of the message in the context.
     pub tokens: TokenCount,
 }
 
-/// Counts the tokens of a message of the history as rendered.
+/// Counts the tokens of a rendered message of the history.
 pub(crate) fn message_tokens(entry: &HistoryEntry<'_>, rendering: Rendering, counter: &dyn TokenCounter) -> TokenCount {
     match rendering {
         Rendering::Chat => {
@@ -217,12 +217,12 @@ pub(crate) fn write(
     }
 }
 
-/// Token counts of the rendered messages. Most of them equal a message of the history, which is then not counted again.
+/// Token counts of the rendered messages. A message of the history that is rendered unchanged is counted only once.
 struct Rendered<'m> {
     total: TokenCount,
     /// Counts of the messages of the thread, by position.
     by_seq: BTreeMap<u64, TokenCount>,
-    /// The first message, if it contains only text, and its count without the message frame.
+    /// The text and token count of the first message if it contains only text. Excludes the message frame.
     notes: Option<(&'m str, TokenCount)>,
 }
 
@@ -239,8 +239,8 @@ impl<'m> Rendered<'m> {
         Self { total: add_tokens(counts.iter().copied()), by_seq: by_seq.collect(), notes }
     }
 
-    /// Returns the count of a message of the history that is rendered as one message. Tool calls and results are rendered
-    /// as several.
+    /// Returns the count of a message of the history that is rendered as one message. Tool calls and results are rendered as
+    /// several messages.
     fn whole(&self, entry: &HistoryEntry<'_>) -> Option<TokenCount> {
         let is_plain = |part: &Part| !matches!(part, Part::ToolCall(_) | Part::ToolResult(_));
         entry.parts.iter().all(is_plain).then(|| self.by_seq.get(&entry.message.seq).copied()).flatten()
@@ -317,7 +317,7 @@ fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, 
             (true, false) => (Fate::Truncated, Some(FateReason::TooLong)),
         };
     }
-    let why = plan.candidates.why[index].unwrap_or(FateReason::OverBudget);
+    let why = plan.candidates.omission_reasons[index].unwrap_or(FateReason::OverBudget);
     let is_covered = fitted.covered().contains(&plan.input.history[index].seq);
     let fate = match why {
         _ if is_covered => Fate::Summarised,
@@ -327,7 +327,7 @@ fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, 
     (fate, Some(why))
 }
 
-/// Adds positions without a loaded message: older than the loaded ones, or erased between them.
+/// Adds the span of positions without a loaded message: older than the loaded messages, or erased between them.
 fn push_gap(spans: &mut Vec<FateSpan>, first: u64, last: u64, loaded_from: u64, covered: &Range<u64>) {
     let cuts = [loaded_from.saturating_sub(1), covered.start - 1, covered.end - 1];
     let mut start = first;

@@ -1,4 +1,4 @@
-//! Sources that earlier answers cited, so that follow-ups can cite them again and new searches can avoid them.
+//! Collects the sources that earlier answers cited, so that follow-ups can cite them again and new searches can avoid them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,31 +8,31 @@ use threadkeep_core::{Message, Source};
 /// The sources of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ConversationSources {
-    /// Kind and id of every cited source.
+    /// The kind and id of every cited source.
     pub discussed: BTreeSet<(String, String)>,
-    /// The sources of earlier answers without duplicates, those of the newest answer first.
+    /// The sources of earlier answers without duplicates, newest answer first.
     pub historical: Vec<Source>,
 }
 
 impl ConversationSources {
-    /// Collects the sources of a history: all in `discussed`, at most `max_sources` in `historical`.
+    /// Collects the sources of a history: all sources in `discussed`, at most `max_sources` in `historical`.
     #[must_use]
     pub fn of(history: &[Message], max_sources: usize) -> Self {
         Self { discussed: discussed(history), historical: historical(history, max_sources) }
     }
 }
 
-/// Returns kind and id of every source that a history cites.
+/// Returns the kind and id of every source that a history cites.
 #[must_use]
 pub fn discussed(history: &[Message]) -> BTreeSet<(String, String)> {
     let sources = history.iter().flat_map(|message| &message.content.sources);
     sources.map(|source| (source.kind.clone(), source.id.clone())).collect()
 }
 
-/// Returns the sources of a history without duplicates, newest message first, in each message's own order, at most
-/// `max_sources`.
+/// Returns at most `max_sources` sources of a history without duplicates, newest message first. The sources of a message
+/// are in the message's order.
 ///
-/// For a source that was cited several times, returns the citation with the best score at the position of the newest one.
+/// A source that was cited several times is placed where it was cited last, as the citation with the best score.
 #[must_use]
 pub fn historical(history: &[Message], max_sources: usize) -> Vec<Source> {
     let mut indices: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -48,7 +48,7 @@ pub fn historical(history: &[Message], max_sources: usize) -> Vec<Source> {
     best.into_iter().take(max_sources).cloned().collect()
 }
 
-/// Whether a citation ranks better than a known one: by score if both have one; a score is better than none.
+/// Whether a citation ranks better than a known one: by score; a citation with a score is better than one without.
 fn is_better(source: &Source, known: &Source) -> bool {
     match (source.score, known.score) {
         (Some(score), Some(best)) => score > best,

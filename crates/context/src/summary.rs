@@ -16,36 +16,36 @@ use crate::relevance::text_of;
 
 /// The maximum length of a sentence, in characters.
 const SENTENCE_CHARACTERS: usize = 300;
-/// The approximate length of a speaker label, to pre-allocate memory.
+/// The approximate length of a speaker label. Used to pre-allocate memory.
 const SPEAKER_BYTES: usize = 32;
-/// The maximum number of sentences per message; the best are selected.
+/// The maximum number of sentences per message. The most informative sentences are selected.
 const SENTENCES: usize = 12;
 
-/// A summary and the range of messages that it covers. It is derived data that can be rebuilt; each sentence records the
-/// message it was taken from, so that it can be removed when that message is erased.
+/// A summary and the range of messages that it covers. Summaries are derived data and can be rebuilt. Each sentence records
+/// the message that contains it, so that it can be removed when that message is erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The first position that it covers.
+    /// The first position that the summary covers.
     pub first_seq: u64,
-    /// The last position that it covers; 0 when it covers nothing yet.
+    /// The last position that the summary covers; 0 if it covers none.
     pub through_seq: u64,
-    /// The sentences, in order. Shared between contexts in which they are equal.
+    /// The sentences, in order. Contexts with equal sentences share them.
     pub items: Arc<[SummaryItem]>,
-    /// Text by a model for the start of the range. It replaces the sentences from there in the context; they stay stored in
-    /// case the text has to be removed.
+    /// A model's text for the start of the range. In the context, it replaces the sentences from the positions that it
+    /// covers. They stay stored in case the text has to be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<ModelSummary>,
 }
 
-/// A summary by a model. Its text cannot be attributed to single messages, so it is removed as a whole when one of the
-/// messages is erased.
+/// A summary that a model wrote. Its text cannot be attributed to single messages, so erasing any of them removes the whole
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelSummary {
-    /// The first position that it covers.
+    /// The first position that the text covers.
     pub first_seq: u64,
-    /// The last position that it covers.
+    /// The last position that the text covers.
     pub through_seq: u64,
-    /// The time of the oldest message that it covers.
+    /// The time of the oldest message that the text covers.
     pub oldest_at: Timestamp,
     /// The name of the model.
     pub model: String,
@@ -53,7 +53,8 @@ pub struct ModelSummary {
     pub text: String,
 }
 
-/// A sentence of a summary. Serialized as a list of its fields in this order; deserialized from that or from an object.
+/// A sentence of a summary. Serialized as a list of its fields in this order; deserialized from such a list or from an
+/// object.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SummaryItem {
     /// The position of the message.
@@ -67,13 +68,13 @@ pub struct SummaryItem {
     pub author: Option<String>,
     /// The sentence, on one line.
     pub text: String,
-    /// The priority when sentences have to be dropped; larger is more important.
+    /// The priority if sentences have to be dropped; larger is more important.
     pub weight: u32,
 }
 
 impl Serialize for SummaryItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Without field names, to save space: the summary is read with every context.
+        // Field names are omitted to save space, because the summary is read with every context.
         let Self { seq, created_at, role, author, text, weight } = self;
         (seq, created_at, role, author, text, weight).serialize(serializer)
     }
@@ -82,9 +83,9 @@ impl Serialize for SummaryItem {
 impl Summary {
     /// Extends a summary by messages that no longer fit, in bounded memory.
     ///
-    /// Messages up to the summary's own `through_seq` are ignored. The result covers all positions from `first_seq` through
-    /// `through_seq`; sentences of positions below `first_seq`, which are no longer in the thread, are removed. It contains
-    /// at most `characters` characters of the most informative sentences; of equally informative ones, the newest.
+    /// Ignores messages that the summary covers already. The result covers all positions from `first_seq` through
+    /// `through_seq`. Sentences from before `first_seq`, which are no longer in the thread, are removed. The result contains
+    /// at most `characters` characters of the most informative sentences; among equals, the newest.
     #[must_use]
     pub fn extend(
         old: Option<&Self>,
@@ -103,8 +104,8 @@ impl Summary {
         Self { first_seq, through_seq: covered.max(through_seq), items, written }
     }
 
-    /// Returns the summary without the sentences for which `is_gone` is true, such as those of an erased message. A model's
-    /// text is retained: see [`Summary::without_written`].
+    /// Returns the summary without the sentences for which `is_gone` is true, such as those of an erased message. Keeps a
+    /// model's text; see [`Summary::without_written`].
     #[must_use]
     pub fn without(&self, is_gone: impl Fn(&SummaryItem) -> bool) -> Self {
         let items = self.items.iter().filter(|item| !is_gone(item)).cloned().collect();
@@ -117,14 +118,14 @@ impl Summary {
         Self { written: None, ..self.clone() }
     }
 
-    /// Whether it covers a position.
+    /// Whether the summary covers a position.
     #[must_use]
     pub fn covers(&self, seq: u64) -> bool {
         (self.first_seq..=self.through_seq).contains(&seq)
     }
 
-    /// Renders the summary of the messages before a position in at most so many tokens: a model's text first, then one
-    /// sentence per line. If the model's text does not fit, renders sentences only. `None` if there is nothing to render.
+    /// Renders the summary of the messages before `seq` in at most `at_most` tokens: a model's text, then one sentence per
+    /// line. Omits a model's text that does not fit. Returns `None` if there is nothing to render.
     pub(crate) fn render_before(
         &self,
         seq: u64,
@@ -155,7 +156,7 @@ impl Summary {
             let text = self.write(&head, &items);
             let tokens = at_most.map_or(TokenCount::ZERO, |_| counter.count(&text));
             let Some(limit) = at_most.filter(|limit| tokens > *limit) else { return Some(text) };
-            // Cutting proportionally converges in a few rounds.
+            // Reducing the limit in proportion to the excess converges in a few rounds.
             let (length, limit) = (text.chars().count() as u128, u128::from(limit.0));
             let wanted = (length * limit / u128::from(tokens.0.max(1))).saturating_sub(head.chars().count() as u128);
             let count = items.len();
@@ -204,7 +205,7 @@ impl SummaryItem {
     }
 }
 
-/// Whether a text contains a lasting statement of users about themselves.
+/// Whether a text contains a lasting statement of a user about themselves.
 pub(crate) fn is_personal(text: &str) -> bool {
     const WORDS: [&str; 22] = [
         "my",
@@ -256,15 +257,15 @@ fn sentences(message: &Message) -> Vec<SummaryItem> {
     best.into_iter().map(|(_, item)| item).collect()
 }
 
-/// The kind of speaker of a sentence, which determines its weight.
+/// The kind of a sentence's speaker. Determines the weight of the sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
     User,
     Answer,
-    /// An assistant message with tool calls: it announces actions rather than results.
+    /// The assistant, in a message with tool calls: it announces actions rather than results.
     Note,
     System,
-    /// Tools return long lists of numbers and names, few of which are needed again.
+    /// A tool. Tool results are long lists of numbers and names, few of which are needed again.
     Tool,
 }
 
@@ -281,8 +282,8 @@ impl Speaker {
     }
 }
 
-/// Weighs a sentence by its numbers, names and statements of preference; users weigh more than other speakers. `None` for a
-/// sentence without information.
+/// Weighs a sentence by its numbers, names and statements of preference. Sentences of users weigh more than others. Returns
+/// `None` for a sentence without information.
 fn weight(speaker: Speaker, sentence: &str) -> Option<u32> {
     const FILLERS: [&str; 20] = [
         "yes", "no", "ok", "okay", "thanks", "thank", "you", "sure", "please", "hi", "hello", "great", "good", "bye",
@@ -307,17 +308,17 @@ fn weight(speaker: Speaker, sentence: &str) -> Option<u32> {
     })
 }
 
-/// Returns the best items whose lengths add up to at most `limit`, in their original order; of equal items, the newer one.
-/// Lines of tools are equal if they differ only in numbers, such as log lines.
+/// Returns the best items whose lengths add up to at most `limit`, in their original order. Of equal items, only the newest
+/// is kept. Lines from tools count as equal if they differ only in numbers, as log lines do.
 fn keep_best<T: Borrow<SummaryItem>>(items: Vec<T>, length: impl Fn(&SummaryItem) -> usize, limit: usize) -> Vec<T> {
     let mut ranked: Vec<usize> = (0..items.len()).collect();
     ranked.sort_by_key(|&index| (Reverse(items[index].borrow().weight), Reverse(index)));
-    let (mut left, mut selected, mut seen) = (limit, BTreeSet::new(), BTreeSet::new());
+    let (mut remaining, mut selected, mut seen) = (limit, BTreeSet::new(), BTreeSet::new());
     for index in ranked {
         let item = items[index].borrow();
         let length = length(item);
-        if length <= left && seen.insert((item.role, deduplication_key(item))) {
-            left -= length;
+        if length <= remaining && seen.insert((item.role, deduplication_key(item))) {
+            remaining -= length;
             selected.insert(index);
         }
     }

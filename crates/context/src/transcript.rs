@@ -1,8 +1,8 @@
-//! Renders the history as text between markers, in one user message. The exact form is specified in S4.14.
+//! Renders the history as text between markers, in one user message. S4.14 specifies the exact form.
 //!
 //! Message text cannot imitate a marker, a speaker's label or a tool call: [`escape`] prefixes each such line with a
-//! backslash, including lines that already start with backslashes before it. [`unescape`] removes one backslash, so no text
-//! is lost.
+//! backslash. If such a line is already escaped, it gets one more backslash. [`unescape`] removes one backslash from each,
+//! so no text is lost.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -18,14 +18,14 @@ pub(crate) const END: &str = "[END CONVERSATION HISTORY]";
 pub(crate) const CURRENT: &str = "[CURRENT USER MESSAGE]";
 const CALLS: &str = "[calls ";
 
-/// Prefixes that a line of message text must not have, compared case-insensitively.
+/// Prefixes that escaped text must not have at the start of a line. Case is ignored.
 const MARKERS: [&str; 4] = ["[conversation history", "[end conversation history", "[current user message", CALLS];
 const LABELS: [&str; 4] = ["user", "assistant", "system", "tool"];
 
 /// Prefixes each line that starts like a marker or a speaker's label with a backslash.
 ///
-/// Leading whitespace, control characters, invisible characters, backslashes and Markdown punctuation are ignored in the
-/// comparison.
+/// The comparison ignores leading whitespace, control characters, invisible characters, backslashes and Markdown
+/// punctuation.
 ///
 /// ```
 /// use threadkeep_context::{escape, unescape};
@@ -65,12 +65,12 @@ fn looks_like_marker(line: &str) -> bool {
         return true;
     }
     LABELS.iter().filter(|label| has_prefix(line, label)).any(|label| {
-        let rest = line[label.len()..].trim_start_matches(is_ignored);
-        rest.starts_with([':', '：', '﹕', '꞉'])
+        let after_label = line[label.len()..].trim_start_matches(is_ignored);
+        after_label.starts_with([':', '：', '﹕', '꞉'])
     })
 }
 
-/// Whether a character is ignored before a label or marker.
+/// Whether the comparison with labels and markers ignores a leading character.
 fn is_ignored(character: char) -> bool {
     character.is_whitespace()
         || character.is_control()
@@ -83,7 +83,7 @@ fn has_prefix(line: &str, prefix: &str) -> bool {
     line.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// Returns the text around the messages, to count its tokens.
+/// Returns the text before and after the messages. Used to count its tokens.
 pub(crate) fn frame() -> String {
     format!("{BEGIN}\n\n{END}\n\n{CURRENT}\n")
 }
@@ -122,8 +122,8 @@ pub(crate) fn message_text(parts: &[Part], waiting: &[&str]) -> String {
     text
 }
 
-/// Renders the transcript: history blocks between markers, then the current message. Without history, only the current
-/// message.
+/// Renders the transcript: history blocks between markers, then the current message. If there is no history, renders
+/// only the current message.
 pub(crate) fn transcript(blocks: &[String], current: Option<&str>) -> Option<String> {
     if blocks.is_empty() {
         return current.map(str::to_owned);

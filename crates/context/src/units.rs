@@ -7,9 +7,9 @@ use threadkeep_core::{Message, Part};
 /// Messages that are included together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
-    /// Their indices in the history, ascending.
+    /// The indices of the messages in the history, ascending.
     pub(crate) members: Vec<usize>,
-    /// Whether it contains a result whose call is missing; models reject such a result.
+    /// Whether the unit contains a result whose call is missing. Models reject such a result.
     pub(crate) is_orphan: bool,
 }
 
@@ -25,7 +25,7 @@ impl Unit {
 
 /// Groups a history into units, ordered by their newest message.
 pub(crate) fn units(history: &[Message]) -> Vec<Unit> {
-    // A union-find forest: each message points to an earlier one in its unit, or to itself.
+    // The parents of a union-find forest: each message points to an earlier one in its unit, or to itself.
     let mut parents: Vec<usize> = (0..history.len()).collect();
     let mut orphans = Vec::new();
     let mut calls: BTreeMap<&str, usize> = BTreeMap::new();

@@ -11,15 +11,15 @@ use crate::{ContextInput, ContextPolicy, FateReason, Trimming};
 pub(crate) struct Candidates {
     /// Indices of the candidate units, most preferred first. The unit of the newest message comes first.
     pub(crate) order: Vec<usize>,
-    /// Whether the first unit that does not fit ends the selection, so that the history has no gaps.
+    /// Whether selection ends at the first unit that does not fit, so that the history has no gaps.
     pub(crate) is_contiguous: bool,
-    /// For each message of the history that is not a candidate, the reason.
-    pub(crate) why: Vec<Option<FateReason>>,
-    /// Whether messages after the anchor are left out, so that the anchor has to move.
+    /// For each message of the history, why it is not a candidate; `None` for candidates.
+    pub(crate) omission_reasons: Vec<Option<FateReason>>,
+    /// Whether messages after the anchor are omitted, so that the anchor has to move.
     pub(crate) overflows: bool,
 }
 
-/// Determines the candidates by policy. `keep_percent` shortens the window when the history is trimmed by a step.
+/// Determines the candidates by policy. `keep_percent` shortens the window when a history that overflowed is trimmed.
 pub(crate) fn candidates(
     input: &ContextInput<'_>,
     policy: &ContextPolicy,
@@ -27,7 +27,8 @@ pub(crate) fn candidates(
     keep_percent: Option<u8>,
 ) -> Candidates {
     let history = input.history;
-    let mut candidates = Candidates { is_contiguous: true, why: vec![None; history.len()], ..Candidates::default() };
+    let mut candidates =
+        Candidates { is_contiguous: true, omission_reasons: vec![None; history.len()], ..Candidates::default() };
     let window = policy.window.map(|window| shortened(window, keep_percent));
     let reach = match (policy.pruning, window) {
         (Some(pruning), Some(window)) => Some(pruning.consider.max(window)),
@@ -35,7 +36,7 @@ pub(crate) fn candidates(
     };
     let start = reach.map_or(0, |reach| history.len().saturating_sub(reach));
     let anchor = input.anchor.filter(|_| matches!(policy.trimming, Trimming::Steps { .. })).unwrap_or(0);
-    candidates.overflows = is_left_out(input, start, reach, anchor.max(input.thread.first_seq));
+    candidates.overflows = omits_messages(input, start, reach, anchor.max(input.thread.first_seq));
     let outside = |index: usize| match &history[index] {
         message if message.seq < anchor => Some(FateReason::BeforeAnchor),
         _ if index < start => Some(FateReason::OutsideWindow),
@@ -43,46 +44,46 @@ pub(crate) fn candidates(
     };
     let mut inside = Vec::new();
     for (index, unit) in units.iter().enumerate().rev() {
-        let why = outside(unit.newest()).or(match outside(unit.oldest()) {
+        let reason = outside(unit.newest()).or(match outside(unit.oldest()) {
             Some(_) => Some(FateReason::PairBroken),
             None => unit.is_orphan.then_some(FateReason::PairBroken),
         });
-        match why {
+        match reason {
             None => inside.push(index),
-            Some(why) => unit.members.iter().for_each(|&index| candidates.why[index] = Some(why)),
+            Some(reason) => unit.members.iter().for_each(|&index| candidates.omission_reasons[index] = Some(reason)),
         }
     }
     candidates.order = match (policy.pruning, window) {
         (Some(pruning), Some(window)) => {
             candidates.is_contiguous = false;
-            prune(input, units, &inside, pruning.newest, window, &mut candidates.why)
+            prune(input, units, &inside, pruning.newest, window, &mut candidates.omission_reasons)
         }
         _ => inside,
     };
     candidates
 }
 
-/// Returns a percentage of a size, at least one.
+/// Returns a percentage of a size, but at least 1.
 pub(crate) fn shortened(size: usize, keep_percent: Option<u8>) -> usize {
     keep_percent.map_or(size, |percent| (size.saturating_mul(usize::from(percent)) / 100).max(1))
 }
 
-/// Whether any position from `from` on precedes the window.
-fn is_left_out(input: &ContextInput<'_>, start: usize, reach: Option<usize>, from: u64) -> bool {
+/// Whether the window omits a position from `from` on.
+fn omits_messages(input: &ContextInput<'_>, start: usize, reach: Option<usize>, from: u64) -> bool {
     let (Some(first), Some(reach)) = (input.history.get(start), reach) else { return false };
-    // If fewer messages were loaded than requested, there are none before them: they were erased.
-    let may_be_more = start > 0 || input.history.len() + input.unreadable.len() >= reach;
-    may_be_more && from < first.seq
+    // If fewer messages were loaded than requested, no message precedes them: the earlier ones were erased.
+    let may_have_earlier = start > 0 || input.history.len() + input.unreadable.len() >= reach;
+    may_have_earlier && from < first.seq
 }
 
-/// Selects by relevance: the newest messages always, then the most relevant ones, as many as the window permits.
+/// Selects the newest messages, then the most relevant ones, up to the size of the window.
 fn prune(
     input: &ContextInput<'_>,
     units: &[Unit],
     inside: &[usize],
     newest: usize,
     window: usize,
-    why: &mut [Option<FateReason>],
+    reasons: &mut [Option<FateReason>],
 ) -> Vec<usize> {
     let question = input.question.map(str::to_owned).or_else(|| newest_question(input.history)).unwrap_or_default();
     let scores = relevance::scores(&question, input.history);
@@ -91,14 +92,14 @@ fn prune(
     let always = newest.clamp(1, ranked.len().max(1)).min(ranked.len());
     // The sort is stable: of two equally relevant units, the newer one comes first.
     ranked[always..].sort_by_key(|&index| std::cmp::Reverse(score(index)));
-    let (mut left, mut order) = (window, Vec::new());
+    let (mut remaining, mut order) = (window, Vec::new());
     for index in ranked {
         let members = &units[index].members;
-        if members.len() <= left {
-            left -= members.len();
+        if members.len() <= remaining {
+            remaining -= members.len();
             order.push(index);
         } else {
-            members.iter().for_each(|&index| why[index] = Some(FateReason::LessRelevant));
+            members.iter().for_each(|&index| reasons[index] = Some(FateReason::LessRelevant));
         }
     }
     order

@@ -1,11 +1,11 @@
-//! `conversations.json` of ChatGPT's data export: a list of conversations, each a tree of messages (`mapping`).
+//! Reads `conversations.json` of ChatGPT's data export: a list of conversations, each a tree of messages (`mapping`).
 //!
-//! The whole tree is read, along with the node that ChatGPT displays (`current_node`). The importer decides which branch
-//! becomes which thread. Hidden messages and empty system messages are skipped; their children are attached to the nearest
-//! ancestor that is kept.
+//! The whole tree is read, with the node that ChatGPT displays (`current_node`). The importer decides which branch becomes
+//! which thread. Hidden messages and empty system messages are skipped. Their children are attached to the nearest ancestor
+//! that is imported.
 //!
-//! Text becomes text parts, images become image references, and other content without text becomes raw parts. Of a message's
-//! own metadata, only `model_slug`, `attachments`, `recipient` and `channel` are kept.
+//! Text becomes text parts, images become image references, and other content without text becomes raw parts. From the
+//! metadata of a message, only `model_slug`, `attachments`, `recipient` and `channel` are imported.
 
 mod content;
 mod tree;
@@ -29,7 +29,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let updated_at = fields.get("update_time").and_then(read_seconds);
     let tree = tree::read(mapping, current.as_deref())?;
     conversation.add_remaining_metadata(fields)?;
-    // For each node: the nearest message at or above it, and the number of messages on the path to it.
+    // For each node: the nearest imported message on the path from the root to the node, and the number of such messages.
     let mut nearest_message: Vec<(Option<usize>, usize)> = Vec::with_capacity(tree.nodes.len());
     for tree::Node { id, message, parent } in &tree.nodes {
         let (before, depth) = parent.map_or((None, 0), |parent| nearest_message[parent]);
@@ -51,9 +51,9 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
 }
 
 enum Pushed {
-    /// The index of the added message.
+    /// The message was added at this index.
     Message(usize),
-    /// ChatGPT does not display the message.
+    /// The message was skipped, because ChatGPT does not display it.
     Hidden,
 }
 
@@ -83,12 +83,12 @@ fn push(
     conversation.push_node(&node, created_at, content).map(Pushed::Message)
 }
 
-/// Unknown roles become `assistant`, because they describe what the program did; the metadata keeps the original.
+/// Unknown roles become `assistant`, because they describe actions of the program. The metadata contains the original role.
 fn role(given: &str) -> Role {
     given.parse().unwrap_or(Role::Assistant)
 }
 
-/// Copies the relevant metadata, and returns whether ChatGPT hides the message.
+/// Copies the relevant metadata. Returns whether ChatGPT hides the message.
 fn copy_metadata(mut message: Fields<'_>, content: &mut Content) -> Result<bool, Rejection> {
     let mut details = message.take_fields("metadata")?;
     let mut copy = |name: &str, value: Option<Value>| {
@@ -105,7 +105,7 @@ fn copy_metadata(mut message: Fields<'_>, content: &mut Content) -> Result<bool,
     Ok(details.take_value("is_visually_hidden_from_conversation")? == Some(Value::Bool(true)))
 }
 
-/// Truncates an id for an error message. Real ids are short.
+/// Truncates an id for an error message. Only invalid ids are that long.
 fn truncated(id: &str) -> &str {
     &id[..id.floor_char_boundary(50)]
 }

@@ -1,10 +1,10 @@
-//! `conversations.json` of Claude's data export: a list of conversations with `chat_messages`.
+//! Reads `conversations.json` of Claude's data export: a list of conversations with `chat_messages`.
 //!
-//! Text, thinking, tool calls and tool results become parts of those kinds, everything else becomes a raw part. The text of
-//! an attached file follows the message as a text part, because the model read it; `attachments` in the metadata describes
-//! the files. If the messages name their parents (`parent_message_uuid`), the conversation is read as a tree, whose current
-//! message is `current_leaf_message_uuid`, else the last message. All other members of a message or of the conversation go to
-//! the metadata.
+//! Text, thinking, tool calls and tool results become parts of these kinds. Everything else becomes a raw part. The text of
+//! an attached file becomes a text part after the message, because the model read it; `attachments` in the metadata
+//! describes the files. If the messages name their parents (`parent_message_uuid`), the conversation is read as a tree. Its
+//! current message is `current_leaf_message_uuid`, or else the last message. All other members of a message or conversation
+//! go to the metadata.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use threadkeep_core::{Content, Part, Role, Timestamp, ToolCall, ToolResult, Value};
 
 use crate::Format;
-use crate::conversation::{Conversation, Node, clean_name, each_object, instant, number};
+use crate::conversation::{Conversation, Node, clean_name, each_object, instant, numbered};
 use crate::error::Rejection;
 use crate::fields::{self, Fields, Kind, exact, kind};
 use crate::records::Record;
@@ -48,8 +48,8 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
 /// The parent links between the messages of a conversation.
 struct Links {
     ids: Vec<Option<String>>,
-    /// The index of each message's parent. A message with an unknown parent is a root; one without a parent member follows
-    /// the previous message.
+    /// The index of each message's parent. A message with an unknown parent is a root. A message without a parent member
+    /// follows the previous message.
     parents: Vec<Option<usize>>,
 }
 
@@ -90,12 +90,12 @@ fn read_tree(
     let Some(Ordered { order, .. }) = Ordered::new(parents, |_| std::iter::empty()) else {
         return Err(Rejection::new("chat_messages: the messages form a cycle"));
     };
-    // For each entry: the nearest added message at or above it, and the length of the path to it.
+    // For each entry: the nearest imported message on the path from the root to the entry, and the number of such messages.
     let mut nearest_message: Vec<(Option<usize>, usize)> = vec![(None, 0); messages.len()];
     let mut current_message = None;
     for index in order {
         let (before, depth) = parents[index].map_or((None, 0), |parent| nearest_message[parent]);
-        let at = |rejection: Rejection| rejection.at(number("message", index));
+        let at = |rejection: Rejection| rejection.at(numbered("message", index));
         let pushed = push_node(conversation, (before, depth + 1), index, messages[index]);
         let here = pushed.map(Some).unwrap_or_else(|rejection| {
             conversation.skip_message(at(rejection));
@@ -106,13 +106,13 @@ fn read_tree(
             current_message = here;
         }
     }
-    // The messages are in order of creation, so the last one is the default.
+    // The messages are ordered by creation, so the last one is the default.
     let last = nearest_message.last().and_then(|(last, _)| *last);
     conversation.set_current(current_message.or(last), updated_at);
     Ok(())
 }
 
-/// Adds the message at an index, under a parent and at a position on its path.
+/// Adds the message at `index`, below its parent and at its position on the path from the root.
 fn push_node(
     conversation: &mut Conversation,
     (parent, position): (Option<usize>, usize),
@@ -134,7 +134,7 @@ fn read_message(mut message: Fields<'_>) -> Result<Content, Rejection> {
         _ => return Err(Rejection::new("`sender` is neither human nor assistant")),
     };
     let mut content = Content::empty(role);
-    // `text` repeats the items of `content`; older exports have only `text`.
+    // `text` repeats the items of `content`. Older exports contain only `text`.
     let text = message.take_text("text")?.unwrap_or_default();
     for item in message.take_list("content")?.unwrap_or_default() {
         content.parts.push(read_item(item).map_err(|rejection| rejection.at("content"))?);
@@ -202,7 +202,7 @@ fn tool_result(mut item: Fields<'_>) -> Result<Option<Part>, Rejection> {
     Ok(Some(Part::ToolResult(ToolResult { call_id, output, is_error })))
 }
 
-/// Returns a single text as it is. Several items stay JSON, because joining them would lose their boundaries.
+/// Returns the text of a single item. Several items are returned as JSON, because joining them would lose their boundaries.
 fn output(content: &RawValue) -> Result<String, Rejection> {
     if kind(content) == Kind::Text {
         return fields::text(content);

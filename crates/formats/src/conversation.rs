@@ -1,4 +1,4 @@
-//! Builds the items of one conversation. Shared by all formats except Threadkeep's own.
+//! Builds the items of one conversation. All formats except Threadkeep's own use this module.
 
 use std::collections::HashSet;
 
@@ -12,22 +12,22 @@ use crate::fields::{self, Fields};
 use crate::identity;
 use crate::records::Record;
 
-/// Bytes of a thread's metadata available to the source. The rest is reserved for the names of omitted members.
+/// The bytes of a thread's metadata for members of the source. The rest is reserved for the names of omitted members.
 const METADATA_BYTES: usize = limits::MAP_BYTES - 16 * 1024;
 const OMITTED_KEY: &str = "left_out";
 
-/// Collects a conversation's messages and checks each against the limits of the stores.
+/// Collects the messages of a conversation and checks each against the limits of the stores.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     thread: ImportedThread,
     metadata_bytes: usize,
     messages: Vec<ImportedMessage>,
-    /// Set for a conversation with branches.
+    /// Set only for a conversation with branches.
     branches: Option<Branches>,
     external_ids: HashSet<String>,
-    /// The reason for each message or member that was skipped.
+    /// The reasons for skipped messages and members.
     skipped: Vec<Rejection>,
-    /// The number of skipped messages, which still count for positions.
+    /// The number of skipped messages. They count for positions.
     skipped_messages: usize,
     record_bytes: usize,
 }
@@ -40,20 +40,20 @@ struct Branches {
     updated_at: Option<Timestamp>,
 }
 
-/// Where a message goes in a conversation with branches.
+/// The place of a message in a conversation with branches.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
     /// The index of the parent message.
     pub(crate) parent: Option<usize>,
-    /// The position on the path from the root; the first is 1.
+    /// The position on the path from the root, from 1.
     pub(crate) position: usize,
     /// The message's id in the source.
     pub(crate) source_id: Option<&'a str>,
-    /// An id that is unique in the source even if `source_id` is not.
+    /// An id that is unique in the source, even where `source_id` is repeated.
     pub(crate) fallback_id: &'a str,
 }
 
-/// The items read from a record, and the reasons for what was skipped.
+/// The items read from a record, and the reasons for skipped messages and members.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
     pub(crate) items: Vec<ImportItem>,
@@ -92,8 +92,8 @@ impl Conversation {
         self.thread.created_at = created_at;
     }
 
-    /// Copies a member of the source to the thread's metadata. If it is too large or invalid, only its name is recorded there;
-    /// an invalid one is also reported.
+    /// Copies a member of the source to the thread's metadata. If it is too large or invalid, the metadata contains only its
+    /// name. An invalid member is also reported.
     pub(crate) fn add_metadata(&mut self, name: &str, value: Value) {
         let bytes = Value::from(name).to_string().len() + value.to_string().len() + ":,".len();
         let member = Map::from_iter([(name.to_owned(), value)]);
@@ -110,9 +110,9 @@ impl Conversation {
         }
     }
 
-    /// Copies all members that were not taken from the source. If a name is repeated, the last member wins.
-    pub(crate) fn add_remaining_metadata(&mut self, rest: Fields<'_>) -> Result<(), Rejection> {
-        let (large, small) = rest.into_large_and_small();
+    /// Copies all remaining members of the source. If a name is repeated, the last member wins.
+    pub(crate) fn add_remaining_metadata(&mut self, remaining: Fields<'_>) -> Result<(), Rejection> {
+        let (large, small) = remaining.into_large_and_small();
         for (name, value) in small.into_map()? {
             self.add_metadata(&name, value);
         }
@@ -129,12 +129,12 @@ impl Conversation {
         }
     }
 
-    /// The position of the next message; the first is 1.
+    /// Returns the position of the next message, from 1.
     pub(crate) fn next_position(&self) -> usize {
         self.messages.len() + self.skipped_messages + 1
     }
 
-    /// Adds a message. An id that repeats an earlier message's id is ignored.
+    /// Adds a message. Ignores its id if an earlier message has the same id.
     pub(crate) fn push(
         &mut self,
         source_id: Option<&str>,
@@ -142,14 +142,14 @@ impl Conversation {
         content: Content,
     ) -> Result<(), Rejection> {
         check_content(&content, self.record_bytes)?;
-        let own = source_id.map(identity::message_id).filter(|id| !self.external_ids.contains(id));
-        let id = own.unwrap_or_else(|| identity::message_id_by_content(self.next_position(), &content));
+        let external_id = source_id.map(identity::message_id).filter(|id| !self.external_ids.contains(id));
+        let id = external_id.unwrap_or_else(|| identity::message_id_by_content(self.next_position(), &content));
         self.external_ids.insert(id.clone());
         self.messages.push(ImportedMessage { id: None, external_id: Some(id), created_at, content });
         Ok(())
     }
 
-    /// Adds a message to a conversation with branches, and returns its index.
+    /// Adds a message to a conversation with branches. Returns its index.
     pub(crate) fn push_node(
         &mut self,
         node: &Node<'_>,
@@ -158,8 +158,8 @@ impl Conversation {
     ) -> Result<usize, Rejection> {
         check_content(&content, self.record_bytes)?;
         let is_new = |id: &String| !self.external_ids.contains(id);
-        let own = node.source_id.map(identity::message_id).filter(is_new);
-        let id = own
+        let external_id = node.source_id.map(identity::message_id).filter(is_new);
+        let id = external_id
             .or_else(|| Some(identity::message_id_by_content(node.position, &content)).filter(is_new))
             .unwrap_or_else(|| identity::message_id_by_fallback(node.fallback_id));
         self.external_ids.insert(id.clone());
@@ -174,27 +174,27 @@ impl Conversation {
         (branches.current, branches.updated_at) = (current, updated_at);
     }
 
-    /// Runs `read` on each entry of a list as an object. Skips and reports a message that cannot be read or stored.
+    /// Runs `read` on each entry of a list as an object. Messages that cannot be read or stored are skipped and reported.
     pub(crate) fn each_message<'a>(
         &mut self,
-        what: &str,
+        label: &str,
         list: Vec<&'a RawValue>,
         mut read: impl FnMut(&mut Self, usize, Fields<'a>) -> Result<(), Rejection>,
     ) {
         for (index, json) in list.into_iter().enumerate() {
             if let Err(rejection) = Fields::read(json).and_then(|entry| read(self, index, entry)) {
-                self.skip_message(rejection.at(number(what, index)));
+                self.skip_message(rejection.at(numbered(label, index)));
             }
         }
     }
 
-    /// Skips a message, which still takes up a position.
+    /// Skips a message. It still counts for positions.
     pub(crate) fn skip_message(&mut self, rejection: Rejection) {
         self.skipped.push(rejection);
         self.skipped_messages += 1;
     }
 
-    /// Returns the thread and then its messages, or a single tree for a conversation with branches.
+    /// Returns the thread, then its messages. For a conversation with branches, returns a single tree.
     ///
     /// # Errors
     /// No message of the conversation could be read.
@@ -219,10 +219,10 @@ impl Conversation {
     }
 }
 
-/// Checks content against the limits of the stores, before any part of its conversation is stored.
+/// Checks content against the limits of the stores. Called before any part of its conversation is stored.
 pub(crate) fn check_content(content: &Content, record_bytes: usize) -> Result<(), Rejection> {
     content.check()?;
-    // The codec enlarges content by less than this factor, so only large records need encoding to be measured.
+    // The codec enlarges content by less than this factor, so only large records need to be encoded to measure them.
     if record_bytes > limits::MESSAGE_BYTES / 4 {
         codec::encode_content(content)?;
     }
@@ -235,26 +235,26 @@ fn checked(metadata: Map) -> Result<ThreadPatch, Rejection> {
     Ok(patch)
 }
 
-/// Names an entry of a list in an error message, counting from 1.
-pub(crate) fn number(what: &str, index: usize) -> String {
-    format!("{what} {}", index + 1)
+/// Formats the location of a list entry for an error message, counting from 1.
+pub(crate) fn numbered(label: &str, index: usize) -> String {
+    format!("{label} {}", index + 1)
 }
 
-/// Runs `read` on each entry of a list as an object. An error names the entry.
+/// Runs `read` on each entry of a list as an object. Errors contain the entry's location.
 pub(crate) fn each_object<'a>(
-    what: &str,
+    label: &str,
     list: Vec<&'a RawValue>,
     mut read: impl FnMut(usize, Fields<'a>) -> Result<(), Rejection>,
 ) -> Result<(), Rejection> {
     for (index, json) in list.into_iter().enumerate() {
         Fields::read(json)
             .and_then(|entry| read(index, entry))
-            .map_err(|rejection| rejection.at(number(what, index)))?;
+            .map_err(|rejection| rejection.at(numbered(label, index)))?;
     }
     Ok(())
 }
 
-/// Replaces control characters with spaces and truncates to [`limits::NAME_BYTES`]. Returns `None` if nothing is left.
+/// Replaces control characters with spaces and truncates to [`limits::NAME_BYTES`]. Returns `None` if the result is empty.
 pub(crate) fn clean_name(name: &str) -> Option<String> {
     clean(name, limits::NAME_BYTES)
 }
@@ -266,17 +266,17 @@ fn clean(text: &str, max_bytes: usize) -> Option<String> {
     (!truncated.is_empty()).then(|| truncated.to_owned())
 }
 
-/// Takes an instant in RFC 3339. Returns `None` if it is missing or invalid.
+/// Takes a timestamp in RFC 3339. Returns `None` if it is missing or invalid.
 pub(crate) fn instant(fields: &mut Fields<'_>, name: &str) -> Option<Timestamp> {
     fields::text(fields.take(name)?).ok()?.parse().ok()
 }
 
-/// Takes an instant in seconds since the Unix epoch, with decimals. Returns `None` if it is missing or invalid.
+/// Takes a timestamp in seconds since the Unix epoch, with decimals. Returns `None` if it is missing or invalid.
 pub(crate) fn instant_in_seconds(fields: &mut Fields<'_>, name: &str) -> Option<Timestamp> {
     read_seconds(fields.take(name)?)
 }
 
-/// Reads an instant as [`instant_in_seconds`] does, from a value.
+/// Reads a timestamp in seconds since the Unix epoch from a value.
 pub(crate) fn read_seconds(json: &RawValue) -> Option<Timestamp> {
     let seconds: f64 = serde_json::from_str(json.get()).ok()?;
     let micros = (seconds * 1e6).round();
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_cleaned_and_cut_between_characters() {
+    fn names_are_cleaned_and_truncated_between_characters() {
         assert_eq!(clean_name(" Ana\u{0}\tMaría\n"), Some("Ana  María".to_owned()));
         assert_eq!(clean_name("\u{7f}\r\n"), None);
         let long = "é".repeat(150);

@@ -1,4 +1,4 @@
-//! Detects the format of a file from the members of its first valid record.
+//! Detects the format of a file by the members of its first valid record.
 
 use crate::Format;
 use crate::fields::{Fields, Kind, kind};
@@ -7,7 +7,7 @@ use crate::threadkeep;
 const MAX_NAMES: usize = 8;
 const MAX_NAME_CHARS: usize = 40;
 
-/// Returns the format whose members the record has.
+/// Returns the format that a record has according to its members.
 pub(crate) fn format_of(fields: &Fields<'_>) -> Option<Format> {
     if threadkeep::version(fields).is_some() {
         return Some(Format::Threadkeep);
@@ -30,7 +30,7 @@ pub(crate) fn format_of(fields: &Fields<'_>) -> Option<Format> {
     }
 }
 
-/// Describes a record in an error message: the truncated names of its first members, without values.
+/// Describes a record in an error message by the truncated names of its first members, without values.
 pub(crate) fn describe(fields: &Fields<'_>) -> String {
     let names: Vec<_> = fields.names().take(MAX_NAMES).map(quoted).collect();
     match (names.len(), fields.names().count()) {

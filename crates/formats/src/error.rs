@@ -25,21 +25,21 @@ pub enum FormatError {
     /// The file is empty or contains only whitespace.
     #[error("the file is empty")]
     Empty,
-    /// The format of the file is unknown. Convert the file, or name its format if its beginning is damaged.
-    #[error("unknown conversation format: found {saw}; supported formats are {}", Format::list())]
+    /// The format of the file is unknown. Convert the file, or specify its format if only its first records are damaged.
+    #[error("unknown conversation format: found {found}; supported formats are {}", Format::list())]
     Unrecognised {
-        /// A description of what was found. It can contain member names, but no message text.
-        saw: String,
+        /// What was found instead. Can contain member names, but no message text.
+        found: String,
     },
-    /// The export was written by a later version of Threadkeep. Import it with that version.
+    /// The export was written by a later version of Threadkeep. Import it with that version or a later one.
     #[error("export version {version} is not supported; the latest supported version is {known}")]
     LaterVersion {
-        /// The export's version.
+        /// The version of the export.
         version: u64,
         /// The latest supported version.
         known: u32,
     },
-    /// The name is not the name of a format.
+    /// No format has this name.
     #[error("unknown format `{name}`; supported formats are {}", Format::list())]
     UnknownName {
         /// The name.
@@ -51,7 +51,7 @@ impl From<io::Error> for FormatError {
     fn from(error: io::Error) -> Self {
         match Fault::from(error) {
             Fault::Io(error) => Self::Read(error),
-            Fault::Record(saw) | Fault::File(saw) => Self::Unrecognised { saw },
+            Fault::Record(found) | Fault::File(found) => Self::Unrecognised { found },
         }
     }
 }
@@ -61,11 +61,11 @@ impl From<io::Error> for FormatError {
 /// The message contains the reason and the conversation's id, but never its title or message text.
 #[derive(Debug)]
 pub struct RecordError {
-    /// The line where the record starts; the first is 1.
+    /// The line on which the record starts, from 1.
     pub line: u64,
-    /// The record's index in the file; the first is 0.
+    /// The index of the record in the file, from 0.
     pub record: u64,
-    /// The conversation that the record belongs to, as far as its name can be read.
+    /// The conversation that contains the record. Incomplete if its name cannot be read.
     pub conversation: ConversationName,
     /// The cause.
     pub fault: Fault,
@@ -83,7 +83,7 @@ impl fmt::Display for RecordError {
 
 impl Error for RecordError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        // `Display` includes the fault's message already.
+        // `Display` already includes the message of the fault.
         self.fault.source()
     }
 }
@@ -113,7 +113,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether reading ends after this error.
+    /// Whether this error ends the file.
     #[must_use]
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Record(_))
@@ -123,7 +123,7 @@ impl Fault {
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
-        // The decompressor returns these kinds. A device that returns them cannot be distinguished from it.
+        // The decompressor returns these kinds. An error of the device with the same kind cannot be distinguished from them.
         match error.kind() {
             InvalidData | InvalidInput | UnexpectedEof => Self::File("damaged or truncated gzip data".to_owned()),
             _ => Self::Io(error),
@@ -144,7 +144,7 @@ impl Rejection {
         &self.0
     }
 
-    /// Prefixes the reason with a location in the record.
+    /// Prefixes the reason with its location in the record.
     pub(crate) fn at(self, location: impl fmt::Display) -> Self {
         Self(format!("{location}: {}", self.0))
     }

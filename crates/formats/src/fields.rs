@@ -1,4 +1,4 @@
-//! A JSON object whose members are kept as exact JSON text and parsed on demand.
+//! Represents a JSON object whose members are stored as JSON text and parsed on demand.
 
 use std::fmt;
 
@@ -8,12 +8,13 @@ use threadkeep_core::{JsonText, Map, Value, limits};
 
 use crate::error::Rejection;
 
-/// The most members of an object and entries of a list. Each takes many times more memory than its bytes in the file.
+/// The maximum number of members of an object and of entries of a list. Each takes many times more memory than its bytes in
+/// the file.
 pub(crate) const MAX_ENTRIES: usize = 1_000_000;
-/// The largest value that is parsed as a whole. No store accepts a larger one.
+/// The maximum size of a value that is parsed. No store accepts a larger one.
 pub(crate) const MAX_VALUE_BYTES: usize = limits::MESSAGE_BYTES;
 
-/// The members of an object that have not been taken yet, in order. A null member counts as absent.
+/// The members of an object that have not been taken yet, in order. Members that are null count as absent.
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
@@ -30,7 +31,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
-        // If a name is repeated, the last member wins, as is usual in JSON.
+        // If a member name is repeated, the last member wins, as is usual in JSON.
         self.0.iter().rev().find(|(member, _)| member == name).map(|(_, json)| *json).filter(|json| !is_null(json))
     }
 
@@ -48,7 +49,7 @@ impl<'a> Fields<'a> {
         self.take_text(name)?.ok_or_else(|| missing(name))
     }
 
-    /// Takes a string, or a number as it is written in the file.
+    /// Takes a string, or a number as written in the file.
     pub(crate) fn take_id(&mut self, name: &str) -> Result<Option<String>, Rejection> {
         match self.take(name) {
             Some(json) if kind(json) == Kind::Number => Ok(Some(json.get().to_owned())),
@@ -78,13 +79,13 @@ impl<'a> Fields<'a> {
         self.0
     }
 
-    /// Splits the remaining members into the names of those too large to be parsed, and the others.
+    /// Splits the remaining members into the names of those that are too large to be parsed, and the other members.
     pub(crate) fn into_large_and_small(self) -> (Vec<String>, Self) {
         let (large, small): (Vec<_>, Vec<_>) = self.0.into_iter().partition(|(_, json)| is_too_large(json));
         (large.into_iter().map(|(name, _)| name).collect(), Self(small))
     }
 
-    /// Parses the remaining members, without nulls.
+    /// Parses the remaining members, except nulls.
     pub(crate) fn into_map(self) -> Result<Map, Rejection> {
         let members = self.0.into_iter().filter(|(_, json)| !is_null(json));
         members.map(|(name, json)| Ok((name, value(json)?))).collect()
@@ -135,7 +136,7 @@ pub(crate) fn list(json: &RawValue) -> Result<Vec<&RawValue>, Rejection> {
     }
 }
 
-/// The entries of a list, at most [`MAX_ENTRIES`].
+/// The entries of a list. There are at most [`MAX_ENTRIES`].
 struct List<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for List<'de> {
@@ -165,7 +166,7 @@ impl<'de> Deserialize<'de> for List<'de> {
     }
 }
 
-/// Whether a value is too large to be parsed as a whole.
+/// Whether a value is too large to be parsed.
 pub(crate) fn is_too_large(json: &RawValue) -> bool {
     json.get().len() > MAX_VALUE_BYTES
 }
@@ -205,7 +206,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Determines the kind from the first byte, which is enough for valid JSON.
+/// Determines the kind by the first byte, which suffices because the JSON is valid.
 pub(crate) fn kind(json: &RawValue) -> Kind {
     match json.get().as_bytes().first() {
         Some(b'{') => Kind::Object,
@@ -225,7 +226,7 @@ pub(crate) fn missing(name: &str) -> Rejection {
     Rejection::new(format!("`{name}` is missing"))
 }
 
-/// Returns the parser's message without its position, which is relative to the value and would mislead.
+/// Returns the parser's message without its position, which is misleading because it is relative to the value.
 pub(crate) fn parser_error(error: &serde_json::Error) -> Rejection {
     let message = error.to_string();
     Rejection::new(message.split(" at line ").next().unwrap_or_default())

@@ -7,9 +7,9 @@ use crate::FormatError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// Threadkeep's own export: JSON Lines starting with a header.
+    /// Threadkeep's own export: JSON Lines that start with a header.
     Threadkeep,
-    /// OpenAI's chat format for fine-tuning: JSON Lines, one `{"messages": […]}` per line.
+    /// OpenAI's chat format for fine-tuning: JSON Lines with `{"messages": […]}` on each line.
     OpenAiChat,
     /// `conversations.json` of ChatGPT's data export.
     ChatGptExport,
@@ -19,8 +19,7 @@ pub enum Format {
     ShareGpt,
     /// LoCoMo: very long conversations in dated sessions.
     Locomo,
-    /// Dialogues of the Schema-Guided Dialogue data set: JSON Lines, one
-    /// `{"dialogue_id": …, "turns": […]}` per line.
+    /// Dialogues of the Schema-Guided Dialogue data set: JSON Lines with `{"dialogue_id": …, "turns": […]}` on each line.
     Sgd,
 }
 
@@ -36,7 +35,7 @@ impl Format {
         Self::Sgd,
     ];
 
-    /// The name of the format, as used on the command line and in the keys of imported threads.
+    /// Returns the name of the format, as used on the command line and in the keys of imported threads.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Stable identities for imported threads and messages, so that importing a file again creates no duplicates.
+//! Computes stable identities of imported threads and messages, so that importing a file again creates no duplicates.
 
 use std::fmt::Write;
 
@@ -21,19 +21,19 @@ pub(crate) fn thread_key(format: Format, record: &Record, source_id: Option<&str
     ThreadKey::new(format!("{prefix}{identity}"))
 }
 
-/// Returns the external id of a message that has an id in its source.
+/// Returns the external id of a message with an id in its source.
 pub(crate) fn message_id(source_id: &str) -> String {
     valid_or_hashed(source_id, limits::KEY_BYTES)
 }
 
-/// Returns the external id of a message whose id and content are the same as another message's.
+/// Returns the external id of a message whose id and content repeat those of another message.
 pub(crate) fn message_id_by_fallback(fallback_id: &str) -> String {
     valid_or_hashed(&format!("node:{fallback_id}"), limits::KEY_BYTES)
 }
 
-/// Returns the external id of a message without an id: its position (the first is 1) and a hash of its content.
+/// Returns the external id of a message without an id: its position (from 1) and a hash of its content.
 ///
-/// The hash input has its own fixed layout, so that differently formatted JSON or a later codec version does not change the
+/// The hash input has a fixed layout of its own, so neither the formatting of the JSON nor a later codec version changes the
 /// ids of known messages.
 pub(crate) fn message_id_by_content(position: usize, content: &Content) -> String {
     let mut segments = vec![content.role.as_str()];
@@ -49,14 +49,14 @@ pub(crate) fn message_id_by_content(position: usize, content: &Content) -> Strin
     }
     let mut hasher = Sha256::new();
     for segment in segments {
-        // The length prefix keeps different segment sequences from producing the same input.
+        // Length prefixes ensure that different sequences of segments produce different inputs.
         hasher.update(format!("{}:", segment.len()));
         hasher.update(segment);
     }
     format!("{position}:{}", hex(hasher, MESSAGE_DIGITS))
 }
 
-/// Returns the id, or its hash if it is empty, too long or contains control characters.
+/// Returns the id, or a hash of it if it is empty, too long or contains control characters.
 fn valid_or_hashed(id: &str, max_bytes: usize) -> String {
     if id.is_empty() || id.len() > max_bytes || id.chars().any(char::is_control) {
         format!("sha256:{}", hex(Sha256::new_with_prefix(id), 64))

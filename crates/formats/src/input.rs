@@ -1,4 +1,4 @@
-//! Opens a file's bytes as text: counts bytes, decompresses gzip and skips a byte order mark.
+//! Opens a file as text: counts bytes, decompresses gzip and skips a byte order mark.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
@@ -26,14 +26,15 @@ const UNSUPPORTED: [(&[u8], &str); 6] = [
 /// Decompressed input.
 pub(crate) type Input = Box<dyn BufRead + Send>;
 
-/// Decompresses gzip data, recognised by its first bytes, and skips a byte order mark.
+/// Decompresses gzip data, which is recognised by its first bytes, and skips a byte order mark.
 pub(crate) fn open(source: Box<dyn Read + Send>, count: Arc<AtomicU64>) -> Result<Input, FormatError> {
     let (magic, source) = split_prefix(Box::new(CountingReader { source, count }), GZIP.len())?;
-    let whole = Cursor::new(magic.clone()).chain(source);
-    let text: Box<dyn Read + Send> = if magic == GZIP { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
+    let unsplit = Cursor::new(magic.clone()).chain(source);
+    let text: Box<dyn Read + Send> =
+        if magic == GZIP { Box::new(MultiGzDecoder::new(unsplit)) } else { Box::new(unsplit) };
     let (mut prefix, rest) = split_prefix(text, PREFIX_BYTES)?;
-    if let Some((_, saw)) = UNSUPPORTED.iter().find(|(magic, _)| prefix.starts_with(magic)) {
-        return Err(FormatError::Unrecognised { saw: (*saw).to_owned() });
+    if let Some((_, found)) = UNSUPPORTED.iter().find(|(magic, _)| prefix.starts_with(magic)) {
+        return Err(FormatError::Unrecognised { found: (*found).to_owned() });
     }
     if prefix.starts_with(BYTE_ORDER_MARK) {
         prefix.drain(..BYTE_ORDER_MARK.len());
@@ -60,7 +61,7 @@ impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.source.read(buffer) {
-                // Retried here, so that callers need not.
+                // Retried here, so that callers need not handle interruptions.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(bytes) => {
                     self.count.fetch_add(bytes as u64, Ordering::Relaxed);

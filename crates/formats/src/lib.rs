@@ -1,21 +1,21 @@
-//! Readers for conversation files: exports of other programs, data sets, and Threadkeep's own export.
+//! Reads conversation files: exports of other programs, data sets, and Threadkeep's own export.
 //!
 //! [`open`] detects the [`Format`] of a file and returns a [`Reader`], an iterator over
-//! [`ImportItem`](threadkeep_core::exchange::ImportItem)s: a thread, then its messages, then the next thread. A record that
-//! cannot be read yields a [`RecordError`] with its conversation and line, and iteration continues with the next record.
-//! A message that exceeds the limits of the stores is skipped without affecting the rest of its conversation. In formats that
-//! record branches, a conversation is a single [`ImportedTree`](threadkeep_core::exchange::ImportedTree) instead.
+//! [`ImportItem`](threadkeep_core::exchange::ImportItem)s: a thread, then its messages, then the next thread. If a record
+//! cannot be read, the reader yields a [`RecordError`] with its conversation and line, and continues with the next record. A
+//! message that exceeds the limits of the stores is skipped, which does not affect the rest of its conversation. In formats
+//! that record branches, a conversation is a single [`ImportedTree`](threadkeep_core::exchange::ImportedTree) instead.
 //!
-//! Memory is bounded by one record (a conversation, or a line), never by the file: at most [`LINE_BYTES`] for a line
-//! and [`ELEMENT_BYTES`] for an element of a list. This crate does not access a store; the importer uses the
-//! identities below to skip items that it has already imported.
+//! Memory is bounded by the size of one record (a conversation or a line), not of the file: at most [`LINE_BYTES`] for a
+//! line and [`ELEMENT_BYTES`] for an element of a list. This crate does not access a store. The importer uses the identities
+//! below to skip items that it has imported before.
 //!
 //! # Identities
 //!
-//! The key of a thread is `import:FORMAT:ID` with the id from the source, or `import:FORMAT:INDEX:HASH` with the record's
-//! index in the file (from 0) and a hash of its text if the source has no id. A message's external id is its id in the source,
-//! or its position in the conversation (from 1) and a hash of its role and content. Importing a file again therefore creates no
-//! duplicates, and two equal conversations in one file stay separate.
+//! The key of a thread is `import:FORMAT:ID`, where `ID` is the conversation's id in the source. Without such an id, the key
+//! is `import:FORMAT:INDEX:HASH`, with the index of the record in the file (from 0) and a hash of its text. The external id
+//! of a message is its id in the source, or else its position in the conversation (from 1) and a hash of its role and
+//! content. So importing a file again creates no duplicates, and two equal conversations in one file stay separate.
 //!
 //! # Documents
 //!
@@ -23,7 +23,7 @@
 //!
 //! # Where to start reading
 //!
-//! `reader` (the iterator), `records` (splitting a file into records), then one module per format.
+//! Start with `reader` (the iterator), then `records` (splits a file into records), then the module of a format.
 #![warn(missing_docs)]
 
 mod chatgpt;

@@ -1,12 +1,13 @@
-//! LoCoMo: very long conversations between two people in dated sessions. A file has one conversation or a list of them.
+//! Reads LoCoMo: very long conversations between two people in dated sessions. A file contains one conversation or a list.
 //!
-//! A conversation becomes one thread, with its turns in the order of the sessions. The first speaker becomes user and everyone
-//! else assistant; the names are kept in `author`. The external id is the turn's `dia_id`. A session's date has no time zone and
-//! is read as UTC. Each turn is dated one millisecond after the previous one, so that ordering by time keeps their order.
+//! A conversation becomes one thread, with its turns in the order of the sessions. The first speaker becomes `user` and all
+//! others `assistant`; `author` contains their names. The external id is the `dia_id` of the turn. The date of a session has
+//! no time zone and is read as UTC. Each turn is dated one millisecond after the previous turn, so that ordering by time
+//! preserves their order.
 //!
-//! A turn's `blip_caption` becomes the description of an image after the text. The session number, its date as written,
-//! `query`, `img_url` and all other members of the turn go to the message's `data`. Annotations of the conversation (`qa`,
-//! `event_summary`, `observation`, `session_summary` and others) are not imported.
+//! The `blip_caption` of a turn becomes the description of an image after the text. The session number, the session's date
+//! as written, `query`, `img_url` and all other members of the turn go to the `data` of the message. Annotations of the
+//! conversation (`qa`, `event_summary`, `observation`, `session_summary` and others) are not imported.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,7 @@ struct Session<'a> {
     turns: Vec<&'a RawValue>,
 }
 
-/// Reads the sessions by number, in one pass. A date without turns is ignored.
+/// Reads the sessions in one pass, by number. A date without turns is ignored.
 fn sessions(session_fields: Fields<'_>) -> Result<BTreeMap<u64, Session<'_>>, Rejection> {
     let mut sessions: BTreeMap<u64, Session<'_>> = BTreeMap::new();
     for (name, json) in session_fields.into_members() {
@@ -69,7 +70,7 @@ fn sessions(session_fields: Fields<'_>) -> Result<BTreeMap<u64, Session<'_>>, Re
 fn session_number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("session_")?;
     let number = digits.parse().ok()?;
-    // Otherwise `session_01` would replace `session_1`.
+    // Leading zeros are not accepted: `session_01` would replace `session_1`.
     (format!("{number}") == digits).then_some(number)
 }
 
@@ -102,7 +103,7 @@ impl Session<'_> {
     }
 }
 
-/// Reads the image of a turn. Its URLs stay in the turn's data as well.
+/// Reads the image of a turn. The image's URLs are also part of the turn's data.
 fn image(turn: &mut Fields<'_>) -> Result<Option<Part>, Rejection> {
     let description = turn.take_text("blip_caption")?;
     let urls: Vec<String> =
@@ -114,13 +115,13 @@ fn image(turn: &mut Fields<'_>) -> Result<Option<Part>, Rejection> {
     Ok(Some(Part::Image(ImageReference { url: url.unwrap_or_default(), description })))
 }
 
-fn data(session: u64, date: Option<&str>, rest: Fields<'_>) -> Result<JsonText, Rejection> {
+fn data(session: u64, date: Option<&str>, remaining: Fields<'_>) -> Result<JsonText, Rejection> {
     let mut data = Map::new();
     data.insert("session".to_owned(), session.into());
     if let Some(date) = date {
         data.insert("session_date".to_owned(), date.into());
     }
-    data.extend(rest.into_map()?);
+    data.extend(remaining.into_map()?);
     Ok(JsonText::from(&Value::Object(data)))
 }
 

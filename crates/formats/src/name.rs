@@ -8,20 +8,20 @@ use serde_json::value::RawValue;
 use crate::ConversationName;
 use crate::fields::{Kind, kind, text};
 
-/// Bytes of a title or id in an error.
+/// The maximum length of a title or id in an error.
 const MAX_BYTES: usize = 100;
 const TITLES: [&str; 2] = ["title", "name"];
 const IDS: [&str; 5] = ["conversation_id", "id", "uuid", "dialogue_id", "sample_id"];
 
-/// Reads the title and id of a conversation up to the point where its text is damaged.
+/// Reads the title and id of a conversation before the point where its text is damaged.
 pub(crate) fn name_of(text: &str) -> ConversationName {
     let mut name = ConversationName::default();
-    // The caller reports the error itself.
+    // Errors are ignored, because the caller reports the damage itself.
     drop(Members(&mut name).deserialize(&mut serde_json::Deserializer::from_str(text)));
     name
 }
 
-/// Replaces control characters with spaces and truncates the text. Returns `None` if nothing is left.
+/// Replaces control characters with spaces and truncates the text. Returns `None` if the result is empty.
 pub(crate) fn truncated(text: &str) -> Option<String> {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let truncated = clean[..clean.floor_char_boundary(MAX_BYTES)].trim();
@@ -64,7 +64,7 @@ impl<'de> Visitor<'de> for Members<'_> {
     }
 }
 
-/// Reads a string, or a number as it is written.
+/// Reads a string, or a number as written in the file.
 fn text_or_number(json: &RawValue) -> Option<String> {
     match kind(json) {
         Kind::Text => truncated(&text(json).ok()?),

@@ -1,9 +1,10 @@
-//! OpenAI's chat format for fine-tuning: one conversation per line, `{"messages": [{"role": …, "content": …}]}`.
+//! Reads OpenAI's chat format for fine-tuning: one conversation per line, `{"messages": [{"role": …, "content": …}]}`.
 //!
-//! Conversations and messages have no ids. Members next to the messages, such as `tools` and `parallel_tool_calls`, go to the
-//! thread's metadata; other members of a message, such as `weight`, go to the message's metadata. The roles `developer` and
-//! `function` become `system` and `tool`; the metadata keeps the original. Calls in the old form (`function_call`) have no id;
-//! they get one from the number of the message, and the next result of the same function refers to it.
+//! Conversations and messages have no ids. Other members of the conversation, such as `tools` and `parallel_tool_calls`, go
+//! to the metadata of the thread. Other members of a message, such as `weight`, go to the metadata of the message. The roles
+//! `developer` and `function` become `system` and `tool`; the metadata contains the original role. Calls in the old form
+//! (`function_call`) have no id. They get an id from the number of the message, and the next result of the same function
+//! refers to it.
 
 use serde_json::value::RawValue;
 use threadkeep_core::{Content, ImageReference, JsonText, Part, Role, ToolCall, ToolResult};
@@ -28,7 +29,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     Ok(conversation)
 }
 
-/// A call in the old form without a result so far.
+/// A call in the old form that has no result yet.
 struct OpenCall {
     name: String,
     id: String,
@@ -100,7 +101,7 @@ fn tool_result(body: Option<&RawValue>, call_id: String) -> Result<Part, Rejecti
     let output = match body {
         None => String::new(),
         Some(body) if kind(body) == Kind::Text => fields::text(body)?,
-        // Several parts stay JSON, because joining them would lose their boundaries.
+        // Several parts are stored as JSON, because joining them would lose their boundaries.
         Some(body) => body.get().to_owned(),
     };
     Ok(Part::ToolResult(ToolResult { call_id, output, is_error: false }))
@@ -132,7 +133,7 @@ fn matching_call_id(name: &str, open_call: &mut Option<OpenCall>) -> String {
     }
 }
 
-/// Returns `None` if the name is invalid or the arguments are not JSON, which models produce at times.
+/// Returns `None` if the name is invalid or the arguments are not JSON, which models occasionally produce.
 fn named_call(id: String, mut function: Fields<'_>) -> Result<Option<Part>, Rejection> {
     let (name, arguments) = (function.take_text("name")?, function.take_text("arguments")?);
     let name = name.filter(|name| clean_name(name).as_ref() == Some(name));

@@ -1,6 +1,6 @@
-//! Splits text, Markdown and HTML files into passages that can be cited, each with its location.
+//! Splits text, Markdown and HTML files into passages with locations, which answers can cite.
 //!
-//! A file is read into blocks (headings and paragraphs, with line numbers), and the blocks are packed into passages of up to
+//! A file is read into blocks (headings and paragraphs, with line numbers). The blocks are packed into passages of up to
 //! [`PASSAGE_CHARACTERS`], each preceded by its headings.
 
 mod block;
@@ -13,17 +13,17 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The largest file, in bytes.
+/// The maximum size of a file, in bytes.
 pub const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
-/// The most characters (Unicode scalar values) of a passage, not counting its headings.
+/// The maximum number of characters (Unicode scalar values) in a passage, not counting its headings.
 pub const PASSAGE_CHARACTERS: usize = 1_200;
 
-/// The most passages of a document.
+/// The maximum number of passages in a document.
 pub const DOCUMENT_PASSAGES: usize = 20_000;
-/// The most attributes of an HTML tag.
+/// The maximum number of attributes in an HTML tag.
 pub const TAG_ATTRIBUTES: usize = 128;
 
-/// The most nested quotes and lists in Markdown.
+/// The maximum nesting depth of quotes and lists in Markdown.
 pub const NESTED_BLOCKS: usize = 100;
 
 /// The format of a document.
@@ -41,16 +41,16 @@ pub enum DocumentFormat {
 /// A piece of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentPassage {
-    /// The location for display, with line numbers of the file: `Opening hours > Sundays, lines 12-20`.
+    /// The location as displayed, with line numbers in the file: `Opening hours > Sundays, lines 12-20`.
     pub place: String,
-    /// The text, with the headings above it on the first line.
+    /// The text. The first line contains the headings above it.
     pub text: String,
 }
 
 /// A document split into passages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitDocument {
-    /// The title of an HTML page, else the first heading of the highest level.
+    /// The title of an HTML page, or otherwise the first heading of the highest level.
     pub title: Option<String>,
     /// The passages, in order. Empty for a document without text.
     pub passages: Vec<DocumentPassage>,
@@ -89,13 +89,13 @@ pub enum SplitError {
     /// A tag of an HTML page has too many attributes.
     #[error("line {line}: a tag has more than {TAG_ATTRIBUTES} attributes")]
     Attributes {
-        /// The line where the tag starts; for an end tag, the line where the text before it ends.
+        /// The line on which the tag starts. For an end tag, the line on which the preceding text ends.
         line: usize,
     },
     /// Quotes or lists of a Markdown document are nested too deeply.
     #[error("line {line}: quotes and lists are nested deeper than {NESTED_BLOCKS} levels")]
     Nesting {
-        /// The line.
+        /// The line on which the limit is exceeded.
         line: usize,
     },
     /// The document has too many passages.
@@ -116,7 +116,7 @@ impl DocumentFormat {
     }
 }
 
-/// Reads a whole document.
+/// Reads a complete document.
 ///
 /// # Errors
 /// The file cannot be read, exceeds [`DOCUMENT_BYTES`], or is not UTF-8 text.
@@ -133,12 +133,12 @@ pub fn read_document(path: &Path) -> Result<String, DocumentError> {
     }
 }
 
-/// Splits a document into passages at headings and paragraphs. A paragraph that is too long for one passage is split at
-/// sentences, else at words, else between grapheme clusters.
+/// Splits a document into passages at headings and paragraphs. A paragraph that is too long for one passage is split between
+/// sentences if possible, otherwise between words, otherwise between grapheme clusters.
 ///
 /// # Errors
-/// A tag has more than [`TAG_ATTRIBUTES`], quotes and lists are nested deeper than [`NESTED_BLOCKS`], or the document
-/// has more than [`DOCUMENT_PASSAGES`].
+/// A tag has more than [`TAG_ATTRIBUTES`] attributes, quotes and lists are nested deeper than [`NESTED_BLOCKS`] levels, or
+/// the document has more than [`DOCUMENT_PASSAGES`] passages.
 pub fn split_document(text: &str, format: DocumentFormat) -> Result<SplitDocument, SplitError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (title, blocks) = match format {

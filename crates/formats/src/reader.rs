@@ -1,4 +1,4 @@
-//! The iterator over a file's items.
+//! Iterates over the items of a file.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,10 +22,10 @@ use crate::{
     openai_chat, sgd, share_gpt, threadkeep,
 };
 
-/// The number of records read to detect the format. All but the last may be invalid.
+/// The number of records that are read to detect the format. Detection ends with the first valid record.
 const DETECTION_RECORDS: usize = 16;
 
-/// Opens a conversation file, optionally gzip-compressed, and detects its format unless it is given.
+/// Opens a conversation file, which can be gzip-compressed. Detects its format if `format` is `None`.
 ///
 /// ```no_run
 /// use threadkeep_core::exchange::ImportItem;
@@ -44,24 +44,24 @@ const DETECTION_RECORDS: usize = 16;
 ///
 /// # Errors
 /// `Open` and `Read` for errors of the operating system, `Empty`, `Unrecognised` if no record has a known format, and
-/// `LaterVersion` for an export of a later version of Threadkeep. If a format is given, records that do not match it are
+/// `LaterVersion` for an export of a later version of Threadkeep. If `format` is given, records that do not match it are
 /// reported one by one while reading.
 pub fn open(path: &Path, format: Option<Format>) -> Result<Reader, FormatError> {
     let file = File::open(path).map_err(|source| FormatError::Open { path: path.to_owned(), source })?;
     open_stream(Box::new(file), format)
 }
 
-/// Reads a conversation file from a stream, like [`open`].
+/// Reads a conversation file from a stream. Otherwise like [`open`].
 ///
 /// # Errors
-/// Those of [`open`], except `Open`.
+/// As for [`open`], except `Open`.
 pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Result<Reader, FormatError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
     let input = input::open(source, Arc::clone(&bytes_read))?;
     let mut records = Records::open(input)?.ok_or(FormatError::Empty)?;
     let mut buffered = VecDeque::new();
     let format = match format {
-        // Only an export has a version to check before its first item.
+        // Only exports of Threadkeep have a version, which must be checked before the first item.
         Some(given) if given != Format::Threadkeep => given,
         given => {
             let detection = detect(&mut records, &mut buffered);
@@ -81,11 +81,11 @@ pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Resu
 struct Detection {
     format: Option<Format>,
     version: Option<u64>,
-    /// The first thing found, for an error message.
+    /// What was found first, for an error message.
     found: Option<String>,
 }
 
-/// Reads records into `buffered` until one has a known format.
+/// Reads records into `buffered` until a record has a known format.
 fn detect(records: &mut Records, buffered: &mut VecDeque<Result<Record, RecordError>>) -> Detection {
     let mut detection = Detection::default();
     let mut buffered_bytes = 0;
@@ -124,9 +124,9 @@ impl Detection {
         let bad = buffered.into_iter().find_map(Result::err);
         match (self.found, bad) {
             (_, Some(RecordError { fault: Fault::Io(error), .. })) => FormatError::Read(error),
-            (Some(saw), _) => FormatError::Unrecognised { saw },
-            (None, Some(bad)) => FormatError::Unrecognised { saw: format!("an invalid first record ({bad})") },
-            (None, None) => FormatError::Unrecognised { saw: "an empty array".to_owned() },
+            (Some(found), _) => FormatError::Unrecognised { found },
+            (None, Some(bad)) => FormatError::Unrecognised { found: format!("an invalid first record ({bad})") },
+            (None, None) => FormatError::Unrecognised { found: "an empty array".to_owned() },
         }
     }
 }
@@ -137,14 +137,14 @@ fn check_version(version: Option<u64>) -> Result<Format, FormatError> {
             Err(FormatError::LaterVersion { version, known: EXPORT_VERSION })
         }
         Some(_) => Ok(Format::Threadkeep),
-        None => Err(FormatError::Unrecognised { saw: "no export header".to_owned() }),
+        None => Err(FormatError::Unrecognised { found: "no export header".to_owned() }),
     }
 }
 
-/// Iterates over a conversation file's items in order, with an error for each record that cannot be read.
+/// Iterates over the items of a conversation file in order. Yields an error for each record that cannot be read.
 ///
-/// A message that cannot be read or stored is skipped and yields a separate error; a conversation without a single readable
-/// message yields one error. In Threadkeep's own format each line is a record. Iteration ends after an error for which
+/// A message that cannot be read or stored is skipped and yields a separate error. A conversation without any readable
+/// message yields one error. In Threadkeep's own format, each line is a record. Iteration ends after an error for which
 /// [`Fault::is_final`] is true.
 pub struct Reader {
     format: Format,
@@ -164,31 +164,32 @@ impl fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// The given or detected format.
+    /// Returns the given or detected format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The line where the record of the last returned item starts; 0 before the first item.
+    /// Returns the line on which the record of the last item starts; 0 before the first item.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// The index in the file of the record of the last returned item; the first record is 0.
+    /// Returns the index in the file of the last item's record, from 0.
     #[must_use]
     pub fn record(&self) -> u64 {
         self.record
     }
 
-    /// The number of bytes read from the file, before decompression. Runs ahead of the items by a buffer.
+    /// Returns the number of bytes read from the file, before decompression. The reader reads ahead of the items by up to a
+    /// buffer.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// The counter behind [`Reader::bytes_read`], for displaying progress from another thread.
+    /// Returns the counter behind [`Reader::bytes_read`], so that another thread can display progress.
     #[must_use]
     pub fn byte_counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.bytes_read)
@@ -235,9 +236,9 @@ impl FusedIterator for Reader {}
 
 /// Converts records to items.
 enum Converter {
-    /// Each record is a separate conversation.
+    /// Converts each record to a separate conversation.
     Conversations(fn(&Record, Fields<'_>) -> Result<Conversation, Rejection>),
-    /// A record can belong to the thread in an earlier record.
+    /// Converts lines of an export, where a record can belong to the thread of an earlier line.
     Export(threadkeep::Lines),
 }
 
@@ -264,7 +265,7 @@ impl Converter {
         }
     }
 
-    /// Returns the conversation that an invalid record belongs to.
+    /// Returns the conversation to which an invalid record belongs.
     fn name_of(&self, record: &Record) -> ConversationName {
         match self {
             Self::Conversations(_) => name::name_of(&record.text),
@@ -273,7 +274,7 @@ impl Converter {
     }
 }
 
-/// Checks that a text is JSON of bounded depth, so that parsing it later cannot overflow the stack.
+/// Checks that a text is JSON of limited depth, so that parsing it later cannot overflow the stack.
 fn read_object(record: &Record) -> Result<Fields<'_>, Rejection> {
     let text = record.text.as_str();
     let json: &RawValue = serde_json::from_str(text).map_err(|error| {
@@ -288,7 +289,7 @@ fn read_object(record: &Record) -> Result<Fields<'_>, Rejection> {
     Fields::read(json)
 }
 
-/// Returns the byte offset of an error in a text. Columns count bytes from 1.
+/// Returns the byte offset of an error in a text. The parser's columns count bytes from 1.
 fn offset_of(error: &serde_json::Error, text: &str) -> u64 {
     let lines_before = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before: usize = lines_before.map(str::len).sum();

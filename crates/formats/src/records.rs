@@ -1,6 +1,6 @@
-//! Splits a file into records: its lines, the elements of a top-level array, or a sequence of multi-line objects.
+//! Splits a file into records: lines, elements of a top-level array, or multi-line objects in sequence.
 //!
-//! The layout is detected from the first bytes and does not depend on the format, so every format can have any layout.
+//! The layout is detected by the first bytes. It does not depend on the format: every format can have any layout.
 
 mod elements;
 mod lines;
@@ -14,19 +14,19 @@ use crate::input::Input;
 use elements::{Elements, Framing};
 use lines::{Line, Lines};
 
-/// The longest line that is read: 64 MiB.
+/// The maximum length of a line: 64 MiB.
 pub const LINE_BYTES: usize = 64 * 1024 * 1024;
-/// The largest element of a list that is read: 256 MiB.
+/// The maximum size of an element of a list: 256 MiB.
 pub const ELEMENT_BYTES: usize = 256 * 1024 * 1024;
 
 /// The text of one record.
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// The line where it starts, from 1.
+    /// The line on which the record starts, from 1.
     pub(crate) line: u64,
     /// The index of the record, from 0.
     pub(crate) index: u64,
-    /// The byte offset where it starts in the decompressed text, from 0.
+    /// The byte offset in the decompressed text at which the record starts, from 0.
     pub(crate) offset: u64,
     pub(crate) text: String,
 }
@@ -56,14 +56,14 @@ impl FilePosition {
     }
 }
 
-/// An error instead of a chunk.
+/// An error that takes the place of a chunk.
 #[derive(Debug)]
 struct ChunkFault {
     line: u64,
     fault: Fault,
 }
 
-/// Iterates over a file's records. Ends after a final fault.
+/// Iterates over the records of a file. Ends after a final fault.
 pub(crate) struct Records {
     layout: Layout,
     next_index: u64,
@@ -122,8 +122,8 @@ impl Iterator for Records {
     }
 }
 
-/// Distinguishes one object per line from multi-line objects: they are multi-line if the first line is an incomplete object
-/// and the next line does not start with `{`.
+/// Distinguishes one object per line from multi-line objects. Objects are multi-line if the first line is an incomplete
+/// object and the next line does not start with `{`.
 fn layout_of_objects(input: Input, position: FilePosition) -> io::Result<Layout> {
     let mut lines = Lines::new(input, position, LINE_BYTES);
     let Some(Line::Whole(first)) = lines.peek_line()? else { return Ok(Layout::Lines(lines)) };
@@ -132,8 +132,8 @@ fn layout_of_objects(input: Input, position: FilePosition) -> io::Result<Layout>
         return Ok(Layout::Lines(lines));
     }
     let (first, rest) = lines.into_first_line_and_rest();
-    let whole: Input = Box::new(Cursor::new(first).chain(rest));
-    Ok(Layout::Elements(Elements::new(whole, Framing::Sequence, position, ELEMENT_BYTES)))
+    let unsplit: Input = Box::new(Cursor::new(first).chain(rest));
+    Ok(Layout::Elements(Elements::new(unsplit, Framing::Sequence, position, ELEMENT_BYTES)))
 }
 
 fn text_of(chunk: Chunk) -> Result<String, ChunkFault> {
@@ -150,7 +150,7 @@ fn count_line_feeds(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// Skips whitespace and returns the next byte without consuming it.
+/// Skips whitespace. Returns the next byte without consuming it.
 fn skip_whitespace(input: &mut impl BufRead, position: &mut FilePosition) -> io::Result<Option<u8>> {
     loop {
         let buffer = input.fill_buf()?;

@@ -1,8 +1,8 @@
-//! Dialogues of the Schema-Guided Dialogue data set, one per line:
-//! `{"dialogue_id": …, "services": […], "turns": [{"speaker": "user", "text": …}], "final_state": {…}}`.
+//! Reads dialogues of the Schema-Guided Dialogue data set, one per line: `{"dialogue_id": …, "services": […], "turns":
+//! [{"speaker": "user", "text": …}], "final_state": {…}}`.
 //!
-//! The speaker `user` becomes user and `system` becomes assistant; both are kept in `author`. Members next to the turns, such as
-//! `services` and `final_state`, go to the thread's metadata.
+//! The speaker `user` becomes `user` and `system` becomes `assistant`; `author` contains the original. Other members of the
+//! dialogue, such as `services` and `final_state`, go to the metadata of the thread.
 
 use threadkeep_core::{Content, Role};
 

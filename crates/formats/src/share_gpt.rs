@@ -1,8 +1,8 @@
-//! ShareGPT: `{"id": …, "conversations": [{"from": "human", "value": …}], "system": …}`, in a list or one per line.
+//! Reads ShareGPT: `{"id": …, "conversations": [{"from": "human", "value": …}], "system": …}`, in a list or one per line.
 //!
-//! `system` becomes the first message. A `from` other than `human`, `gpt` or the name of the role is kept in the message's
-//! metadata. A `function_call` whose value is `{"name": …, "arguments": …}` becomes a tool call, and the following
-//! `observation` or `tool` becomes its result. Other members next to the messages go to the thread's metadata.
+//! `system` becomes the first message. If `from` is not `human`, `gpt` or the name of the role, it is copied to the metadata
+//! of the message. A `function_call` whose value is `{"name": …, "arguments": …}` becomes a tool call, and the next
+//! `observation` or `tool` becomes its result. Other members of the conversation go to the metadata of the thread.
 
 use serde_json::value::RawValue;
 use threadkeep_core::{Content, JsonText, Part, Role, ToolCall, ToolResult};

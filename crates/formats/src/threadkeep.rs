@@ -1,7 +1,7 @@
-//! Threadkeep's own export: a header line, then threads, each followed by its messages and records.
+//! Reads Threadkeep's own export: a header line, then threads, each followed by its messages and records.
 //!
-//! Unknown members are ignored, and an export of a later version is rejected. A message whose thread could not be read is
-//! rejected too, so that it is not added to the previous thread.
+//! Unknown members are ignored. An export of a later version is rejected. A message is rejected if its thread could not be
+//! read; otherwise it would be added to the previous thread.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -18,7 +18,7 @@ use crate::name::truncated;
 
 const HEADER: &str = "threadkeep";
 
-/// Converts lines, and tracks the thread that they belong to.
+/// Converts lines, and tracks the thread to which they belong.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     thread: Option<ThreadId>,
@@ -65,7 +65,7 @@ impl Lines {
         })))
     }
 
-    /// Returns the thread that the last line belongs to.
+    /// Returns the thread of the last line.
     pub(crate) fn name(&self) -> ConversationName {
         let id = self.thread.map(|thread| thread.to_string());
         ConversationName { title: self.title.clone().filter(|_| id.is_some()), id }
@@ -88,7 +88,7 @@ impl Lines {
 
     fn record(&self, json: &RawValue) -> Result<ImportItem, Rejection> {
         let ExportedRecord { owner, record } = read(json)?;
-        // Approvals and journals are system records, which an untrusted file must not be able to forge.
+        // Approvals and journals are system records. An untrusted file must not be able to forge them.
         if matches!(record.namespace, Namespace::System(_)) {
             return Err(Rejection::new("system records cannot be imported"));
         }
@@ -100,7 +100,8 @@ impl Lines {
     }
 }
 
-/// Reads the version of a header. The outer `None` means that the line is not a header, the inner that it has no version.
+/// Reads the version of a header. The outer `None` means that the line is no header, the inner one that the header has no
+/// version.
 pub(crate) fn version(fields: &Fields<'_>) -> Option<Option<u64>> {
     let header = fields.get(HEADER)?;
     let version = Fields::read(header).ok().and_then(|header| header.get("version"));
@@ -115,7 +116,7 @@ struct ExportedRecord {
 }
 
 fn read<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T, Rejection> {
-    // Only this parser message never quotes a value, which can be message text.
+    // Other messages of the parser may quote values, which can be message text.
     serde_json::from_str(json.get()).map_err(|error| match parser_error(&error) {
         rejection if rejection.as_str().starts_with("missing field") => rejection,
         _ => Rejection::new(format!("invalid value at column {} of the object", error.column())),
@@ -123,7 +124,7 @@ fn read<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T, Rejection> {
 }
 
 fn check(record: &Record) -> Result<(), Rejection> {
-    // The limits do not depend on the owner, and records of a thread have no separate check.
+    // The limits do not depend on the owner, so checking as the tenant is sufficient.
     let write = RecordWrite {
         owner: RecordOwner::Tenant,
         namespace: record.namespace.clone(),

@@ -4,20 +4,20 @@
 pub(crate) struct Ordered {
     /// The indexes of the nodes, in order.
     pub(crate) order: Vec<usize>,
-    /// For each node, its position in that order.
+    /// For each node, its position in `order`.
     pub(crate) positions: Vec<usize>,
 }
 
 impl Ordered {
-    /// Orders nodes by their parents. Children keep the order of `named_children`; children not named there follow. Returns
-    /// `None` if the nodes contain a cycle.
+    /// Orders nodes by their parents. Children are in the order of `named_children`, followed by children that it does not
+    /// name. Returns `None` if the nodes contain a cycle.
     pub(crate) fn new<C: Iterator<Item = usize>>(
         parents: &[Option<usize>],
         named_children: impl Fn(usize) -> C,
     ) -> Option<Self> {
         let (roots, children) = children(parents, named_children);
         let order = in_order(&roots, &children);
-        // Nodes that are unreachable from a root belong to a cycle.
+        // Nodes that cannot be reached from a root belong to a cycle.
         if order.len() < parents.len() {
             return None;
         }
@@ -29,7 +29,7 @@ impl Ordered {
     }
 }
 
-/// Returns the roots, and each node's children.
+/// Returns the roots, and the children of each node.
 fn children<C: Iterator<Item = usize>>(
     parents: &[Option<usize>],
     named_children: impl Fn(usize) -> C,
@@ -54,7 +54,7 @@ fn children<C: Iterator<Item = usize>>(
     (roots, children)
 }
 
-/// Returns all nodes reachable from the roots, each after its parent. Iterative, because a tree can be very deep.
+/// Returns all nodes that can be reached from the roots, each after its parent. Iterative, because trees can be very deep.
 fn in_order(roots: &[usize], children: &[Vec<usize>]) -> Vec<usize> {
     let mut order = Vec::with_capacity(children.len());
     let mut stack: Vec<usize> = roots.iter().rev().copied().collect();

@@ -27,7 +27,7 @@ fn conversations(path: &str, format: Format) -> Vec<Conversation> {
         match item.unwrap() {
             ImportItem::Thread(thread) => conversations.push((*thread, Vec::new())),
             ImportItem::Message(message) => conversations.last_mut().unwrap().1.push(*message),
-            ImportItem::Tree(_) | ImportItem::Record { .. } => panic!("neither data set has branches or documents"),
+            ImportItem::Tree(_) | ImportItem::Record { .. } => panic!("neither data set has branches or records"),
         }
     }
     conversations
@@ -38,7 +38,7 @@ fn count(conversations: &[Conversation]) -> (usize, usize) {
 }
 
 #[test]
-fn locomo_reads_back_equal_to_its_source() {
+fn locomo_items_equal_their_source() {
     let source: Vec<Value> = serde_json::from_reader(File::open(data("locomo/locomo-dev.json")).unwrap()).unwrap();
     let read = conversations("locomo/locomo-dev.json", Format::Locomo);
     assert_eq!(count(&read), (5, 2760));
@@ -128,7 +128,7 @@ fn locomo_date(date: &str) -> Timestamp {
 }
 
 #[test]
-fn sgd_reads_back_equal_to_its_source() {
+fn sgd_items_equal_their_source() {
     let decoder = GzDecoder::new(File::open(data("sgd-dialogues/sgd-dev.jsonl.gz")).unwrap());
     let source: Vec<Value> =
         BufReader::new(decoder).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();

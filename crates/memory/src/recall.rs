@@ -6,7 +6,9 @@ mod provenance;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
 
-use threadkeep_context::recall::{Parts, Question, Ranked, Statistics, Turn, Weights, lexical, rank};
+use threadkeep_context::recall::{
+    Question, RankCandidate, Ranked, ScoreParts, Statistics, Weights, rank, rank_by_words,
+};
 use threadkeep_core::text::TermCounts;
 use threadkeep_core::{Message, Scope, SearchHit, ThreadId, UnindexedThread, limits};
 
@@ -68,7 +70,7 @@ pub struct RecalledMessage {
     /// others; with an embedder, a score computed from both ranks.
     pub score: f64,
     /// The parts of the score by words.
-    pub parts: Parts,
+    pub parts: ScoreParts,
     /// The similarity of the embeddings of message and question, from -1 to 1; `None` without an embedder, and for messages that
     /// were not embedded.
     pub similarity: Option<f64>,
@@ -109,9 +111,9 @@ impl Memory {
         let candidates = self.candidates(scope, &question, options.thread, max_candidates).await?;
         let Candidates { found, statistics, unread, .. } = candidates;
         // Neighbours are read only for the candidates with the best words, so that unindexed messages do not cause more reads.
-        let mut counting = question.counting();
+        let mut matcher = question.caching_matcher();
         let mut count_words = |candidate: Candidate| {
-            let counts = counting.count(&candidate.message.plain_text());
+            let counts = matcher.count(&candidate.message.plain_text());
             CountedMessage { candidate, counts }
         };
         let mut counted: Vec<CountedMessage> = found.into_iter().map(&mut count_words).collect();
@@ -144,14 +146,15 @@ fn neighbours_of_seeds(
     statistics: &Statistics,
     seeds: usize,
 ) -> Vec<SearchHit> {
-    let turns = as_turns(counted);
-    let mut known: HashSet<(ThreadId, u64)> = turns.iter().map(|turn| (turn.thread, turn.message.seq)).collect();
+    let candidates = as_rank_candidates(counted);
+    let mut known: HashSet<(ThreadId, u64)> =
+        candidates.iter().map(|candidate| (candidate.thread, candidate.message.seq)).collect();
     let mut neighbours = Vec::new();
-    for Ranked { turn, .. } in lexical(question, &turns, statistics).into_iter().take(seeds) {
-        let seq = turn.message.seq;
+    for Ranked { candidate, .. } in rank_by_words(question, &candidates, statistics).into_iter().take(seeds) {
+        let seq = candidate.message.seq;
         for near in seq.saturating_sub(READ_REACH).max(1)..=seq.saturating_add(READ_REACH) {
-            if known.insert((turn.thread, near)) {
-                neighbours.push(SearchHit { thread: turn.thread, seq: near });
+            if known.insert((candidate.thread, near)) {
+                neighbours.push(SearchHit { thread: candidate.thread, seq: near });
             }
         }
     }
@@ -165,10 +168,11 @@ fn rank_messages(
     statistics: &Statistics,
     options: &RecallOptions,
 ) -> (Vec<RecalledMessage>, provenance::Known) {
-    let ranked: Vec<(ThreadId, u64, Parts)> = rank(question, &as_turns(&counted), statistics, &options.weights)
-        .into_iter()
-        .map(|Ranked { turn, parts }| (turn.thread, turn.message.seq, parts))
-        .collect();
+    let ranked: Vec<(ThreadId, u64, ScoreParts)> =
+        rank(question, &as_rank_candidates(&counted), statistics, &options.weights)
+            .into_iter()
+            .map(|Ranked { candidate, parts }| (candidate.thread, candidate.message.seq, parts))
+            .collect();
     let mut messages: BTreeMap<(ThreadId, u64), Message> = counted
         .into_iter()
         .map(|CountedMessage { candidate, .. }| ((candidate.thread, candidate.message.seq), candidate.message))
@@ -180,11 +184,11 @@ fn rank_messages(
     (recalled.collect(), messages)
 }
 
-fn as_turns(counted: &[CountedMessage]) -> Vec<Turn<'_>> {
-    let turns = counted.iter().map(|CountedMessage { candidate, counts }| Turn {
+fn as_rank_candidates(counted: &[CountedMessage]) -> Vec<RankCandidate<'_>> {
+    let candidates = counted.iter().map(|CountedMessage { candidate, counts }| RankCandidate {
         thread: candidate.thread,
         message: &candidate.message,
         counts,
     });
-    turns.collect()
+    candidates.collect()
 }

@@ -1,9 +1,8 @@
 //! Implementations of core's ports for language models and embedders.
 //!
-//! - [`ScriptedModel`] plays a script in tests: each step checks the request and can use the results of earlier tools.
-//! - [`ProviderModel`] calls a provider's language model over HTTP: OpenAI, Groq, Anthropic, Ollama, or any server with
-//!   OpenAI's chat completions API. [`EmbeddingModel`] calls an embedder of such a server. Neither is available on
-//!   `wasm32`.
+//! - [`ScriptedModel`] plays a script in tests. Each step checks the request and can use the results of earlier tools.
+//! - [`ProviderModel`] calls a language model over HTTP: OpenAI, Groq, Anthropic, Ollama, or any server with OpenAI's chat
+//!   completions API. [`EmbeddingModel`] calls an embedder of such a server. Both are unavailable on `wasm32`.
 //! - [`select`] selects a model by name or by environment variables.
 #![warn(missing_docs)]
 
@@ -20,7 +19,7 @@ mod secret;
 #[cfg(not(target_arch = "wasm32"))]
 mod selection;
 
-pub use calls::is_written;
+pub use calls::is_text_call;
 #[cfg(not(target_arch = "wasm32"))]
 pub use price::{Price, PriceTable, PriceTableError, Tokens};
 #[cfg(not(target_arch = "wasm32"))]

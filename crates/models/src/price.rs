@@ -10,8 +10,9 @@ const BUILT_IN: &str = include_str!("prices.json");
 
 /// Prices by provider and model, in US dollars per million tokens.
 ///
-/// The JSON form is an object of providers, each an object of models: `{"openai": {"gpt-4o-mini": {"input": 0.15, "output":
-/// 0.6}}}`. A model name with a date suffix (`gpt-4o-mini-2024-07-18`) has the price of the name without it.
+/// The JSON form is an object of providers, each of which is an object of models: `{"openai": {"gpt-4o-mini": {"input":
+/// 0.15, "output": 0.6}}}`. A model name with a date suffix (`gpt-4o-mini-2024-07-18`) has the price of the name without the
+/// suffix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PriceTable {
@@ -70,7 +71,7 @@ impl PriceTable {
     /// Returns the built-in table. Prices change; use [`PriceTable::merge`] to override them.
     ///
     /// # Panics
-    /// Never: the table is part of the crate and checked by a test.
+    /// Never: the table is compiled in, and a test checks it.
     #[must_use]
     pub fn built_in() -> Self {
         serde_json::from_str(BUILT_IN).expect("the built-in table is valid, as a test checks")
@@ -86,14 +87,14 @@ impl PriceTable {
             for (model, price) in models {
                 let rates = [Some(price.input), Some(price.output), price.cached_input, price.cache_write];
                 if rates.into_iter().flatten().any(|rate| !(rate >= 0.0 && rate.is_finite())) {
-                    return Err(PriceTableError::Negative(format!("{provider}/{model}")));
+                    return Err(PriceTableError::InvalidPrice(format!("{provider}/{model}")));
                 }
             }
         }
         Ok(table)
     }
 
-    /// Overrides prices by those of another table, model by model.
+    /// Replaces the prices of the models that `other` contains.
     pub fn merge(&mut self, other: Self) {
         for (provider, models) in other.providers {
             self.providers.entry(provider).or_default().extend(models);
@@ -105,14 +106,14 @@ impl PriceTable {
         self.providers.keys().map(String::as_str)
     }
 
-    /// Returns the price of a model; `None` if it is unknown.
+    /// Returns the price of a model, or `None` if the table has no price for it.
     #[must_use]
     pub fn find(&self, provider: &str, model: &str) -> Option<&Price> {
         let models = self.providers.get(provider)?;
         let is_dated = |name: &str| {
-            let rest = model.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
-            rest.is_some_and(|rest| {
-                rest.len() >= 8 && rest.chars().all(|character| character.is_ascii_digit() || character == '-')
+            let suffix = model.strip_prefix(name).and_then(|suffix| suffix.strip_prefix('-'));
+            suffix.is_some_and(|suffix| {
+                suffix.len() >= 8 && suffix.chars().all(|character| character.is_ascii_digit() || character == '-')
             })
         };
         models.get(model).or_else(|| {
@@ -121,7 +122,7 @@ impl PriceTable {
         })
     }
 
-    /// Returns the cost of a call in US dollars; `None` if the price is unknown.
+    /// Returns the cost of a call in US dollars, or `None` if the table has no price for the model.
     #[must_use]
     pub fn cost_usd(&self, provider: &str, model: &str, tokens: Tokens) -> Option<f64> {
         let price = self.find(provider, model)?;
@@ -143,7 +144,7 @@ pub enum PriceTableError {
     Syntax(String),
     /// A price is negative or not finite.
     #[error("invalid price for {0}")]
-    Negative(String),
+    InvalidPrice(String),
 }
 
 #[cfg(test)]
@@ -194,6 +195,6 @@ mod tests {
         assert_eq!(PriceTable::from_json(&serde_json::to_string(&table).unwrap()).unwrap(), table);
         assert!(matches!(PriceTable::from_json("[]"), Err(PriceTableError::Syntax(_))));
         let negative = PriceTable::from_json(r#"{"a": {"m": {"input": -1, "output": 2}}}"#);
-        assert_eq!(negative, Err(PriceTableError::Negative("a/m".to_owned())));
+        assert_eq!(negative, Err(PriceTableError::InvalidPrice("a/m".to_owned())));
     }
 }

@@ -1,4 +1,5 @@
-//! Clients of language models over HTTP: OpenAI's chat completions, which many servers support, and Anthropic's messages.
+//! Clients for language models over HTTP: OpenAI's chat completions API, which many servers implement, and Anthropic's
+//! messages API.
 
 mod anthropic;
 mod draft;
@@ -37,10 +38,10 @@ use http::Http;
 use pacing::wait_before_next;
 use sse::Event;
 
-/// The number of retries after an unreadable tool call.
+/// The number of retries after a tool call that cannot be parsed.
 const MALFORMED_RETRIES: u32 = 1;
 
-/// Request parameters that some models reject and that a request can omit.
+/// Optional request parameters. If a model rejects one of them, requests omit it.
 const OPTIONAL_PARAMETERS: [&str; 3] = ["temperature", "top_p", "reasoning_effort"];
 
 /// A provider of models.
@@ -75,7 +76,7 @@ impl Provider {
         }
     }
 
-    /// Returns the provider's fixed base URL, if it has one.
+    /// Returns the base URL of the provider's service; `None` if the address depends on the installation.
     #[must_use]
     pub const fn base_url(self) -> Option<&'static str> {
         match self {
@@ -118,7 +119,7 @@ enum Protocol {
 /// The configuration of a [`ProviderModel`].
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
-    /// The provider, which determines the protocol and the prices.
+    /// The provider. Determines the protocol and the prices.
     pub provider: Provider,
     /// The base URL: the part before `/chat/completions` or `/messages`.
     pub base_url: String,
@@ -128,14 +129,15 @@ pub struct ProviderConfig {
     pub key: Option<Secret>,
     /// Whether answers are streamed.
     pub streams: bool,
-    /// The prices to compute costs with.
+    /// The prices for computing costs.
     pub prices: PriceTable,
     /// Timeouts, limits and proxy.
     pub http: HttpOptions,
 }
 
 impl ProviderConfig {
-    /// Makes a configuration with the provider's base URL and defaults. [`Provider::Compatible`] has no base URL: set it.
+    /// Makes a configuration with the provider's base URL and defaults. [`Provider::Compatible`] has no default base URL, so
+    /// the caller must set it.
     #[must_use]
     pub fn new(provider: Provider, model: impl Into<String>, key: Option<Secret>) -> Self {
         Self {
@@ -152,19 +154,19 @@ impl ProviderConfig {
 
 /// A language model of a provider.
 ///
-/// A call that fails temporarily is retried after a wait that obeys the provider's `retry-after`; text that was streamed
-/// before is then void ([`ChatDelta::Restarted`]). Tool calls that a model wrote as text, or that its provider could not
-/// parse, are converted to calls; if that fails, the request is retried once. Dropping the future closes the connection.
+/// Retries a call that fails temporarily. The wait obeys the provider's `retry-after`. Text that was streamed before a retry
+/// is void ([`ChatDelta::Restarted`]). Tool calls that a model wrote as text, or that its provider could not parse, are
+/// converted to calls. If that fails, the request is retried once. Dropping the future closes the connection.
 pub struct ProviderModel {
     config: ProviderConfig,
-    /// The optional parameters that the model has rejected.
+    /// The optional parameters that the model rejected so far.
     rejected: Mutex<BTreeSet<&'static str>>,
     http: Http,
     pacing: Arc<dyn Pacing>,
 }
 
 impl ProviderModel {
-    /// Makes a client. Sends nothing yet.
+    /// Makes a client, without a connection yet.
     ///
     /// # Errors
     /// The base URL is invalid, or the proxy or TLS cannot be set up.
@@ -172,7 +174,7 @@ impl ProviderModel {
         Self::with_pacing(config, Arc::new(SystemPacing))
     }
 
-    /// Makes a client with custom randomness and waiting.
+    /// Makes a client with custom randomness and pauses.
     ///
     /// # Errors
     /// See [`ProviderModel::new`].
@@ -181,8 +183,8 @@ impl ProviderModel {
         Ok(Self { config, rejected: Mutex::default(), http, pacing })
     }
 
-    /// Requests the provider's list of models, to check that it is reachable, accepts the key and has the model. Costs no
-    /// tokens.
+    /// Requests the provider's list of models to check that the provider is reachable, accepts the key and has the model.
+    /// Costs no tokens.
     pub async fn ping(&self) -> Ping {
         ping::ping(&self.http, &self.config).await
     }
@@ -212,7 +214,7 @@ impl ProviderModel {
                 malformed += 1;
                 spent = tokens;
             } else if self.record_rejected_parameter(&failure) {
-                // Retried without a wait.
+                // Retry without a wait.
             } else if failure.is_retryable() && attempt < self.config.http.retries {
                 let wait = wait_before_next(attempt, failure.retry_after(), self.pacing.chance());
                 let Some(wait) = wait.filter(|wait| Instant::now() + *wait < deadline) else { return Err(failure) };
@@ -243,9 +245,9 @@ impl ProviderModel {
             Err(failure) => return Err(failure),
         };
         let text: String = parts.iter().filter_map(Part::text).collect();
-        let rest = filter.rest(&text);
-        if !rest.is_empty() {
-            deltas(ChatDelta::Text(rest.to_owned()));
+        let unsent = filter.unsent(&text);
+        if !unsent.is_empty() {
+            deltas(ChatDelta::Text(unsent.to_owned()));
         }
         Ok(RepairedAnswer { parts, draft })
     }
@@ -271,7 +273,7 @@ impl ProviderModel {
         ChatAnswer { parts, finish, model, usage }
     }
 
-    /// Records an optional parameter that the model has rejected. Returns whether it is a new one.
+    /// Records that the model rejected an optional parameter. Returns whether the rejection is new.
     fn record_rejected_parameter(&self, failure: &ProviderFailure) -> bool {
         let rejected = OPTIONAL_PARAMETERS.into_iter().find(|name| failure.rejects_parameter(name));
         rejected.is_some_and(|name| self.rejected().insert(name))
@@ -281,7 +283,7 @@ impl ProviderModel {
         self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the request body without the parameters that the model rejects.
+    /// Makes the request body, without parameters that the model rejected.
     fn openai_body(&self, request: &ChatRequest) -> Value {
         let mut body = openai::body(&self.config, request);
         for name in self.rejected().iter() {
@@ -360,19 +362,19 @@ impl ChatModel for ProviderModel {
     }
 }
 
-/// The parts of an answer after repair, and the draft they were made of.
+/// The parts of an answer after repair, and the draft from which they were made.
 struct RepairedAnswer {
     parts: Vec<Part>,
     draft: Draft,
 }
 
 fn malformed(unreadable: UnreadableCall, draft: &Draft) -> ProviderFailure {
-    // An answer that exceeded its length will do so again.
+    // If an answer was truncated at the token limit, a retry would be truncated as well.
     let is_worth_retrying = draft.finish != Some(Finish::Length);
     ProviderFailure::MalformedCall { text: unreadable.text, is_worth_retrying, tokens: draft.tokens }
 }
 
-/// Assembles an answer from its pieces.
+/// Assembles an answer from the pieces of a stream.
 enum Assembly {
     OpenAi(openai::Assembly),
     Anthropic(anthropic::Assembly),
@@ -386,7 +388,7 @@ impl Assembly {
         }
     }
 
-    /// Processes an event; returns whether it was the last.
+    /// Processes an event. Returns whether the answer is complete.
     fn take(&mut self, event: &Event, emit: DeltaSink<'_>) -> Result<bool, ProviderFailure> {
         let is_last = match self {
             Self::OpenAi(assembly) => assembly.take(event, emit),

@@ -1,8 +1,8 @@
-//! Repairs tool calls of providers' answers. All conversion of calls happens here.
+//! Converts and repairs the tool calls of providers' answers. No other module does this.
 //!
-//! Models write calls as text in many forms, and providers pass them on as text or within an error. Such text is a call
-//! only if the request has tools; it is never displayed. If the provider returned calls, the text is not searched for
-//! others (S2.43).
+//! Models write calls as text in many forms. Providers pass such text on, or return it within an error. The text is parsed
+//! as a call only if the request has tools, and it is never displayed. If the provider returned calls, the text is not
+//! searched for more (S2.43).
 
 mod markup;
 mod stream_filter;
@@ -73,13 +73,14 @@ pub(crate) fn is_failed_call(body: &str) -> bool {
     body.contains("tool_use_failed") || body.contains("failed_generation")
 }
 
-/// Parses the calls in such an error: in the failed generation, else in the whole body (S2.44).
+/// Parses the calls in such an error: in the failed generation if there is one, otherwise in the whole body (S2.44).
 pub(crate) fn parts_of_failure(body: &str, request: &ChatRequest) -> Result<Vec<Part>, UnreadableCall> {
     let generation = failed_generation(body);
     let tried = generation.iter().map(String::as_str).chain([body]);
     let mut mint_id = text_call_ids(request);
     for text in tried {
-        // Without messages, so that quotations are not excluded: the provider itself reports that this is a call.
+        // The request has no messages, so that no text counts as a quotation: the provider itself reports that this is a
+        // call.
         let tools_only = ChatRequest { tools: request.tools.clone(), ..ChatRequest::default() };
         if let ParsedText::Calls { starts_at, calls } = parse_calls(text, &tools_only) {
             let before = if text == body { "" } else { &text[..starts_at] };
@@ -96,7 +97,8 @@ fn text_call(id: String, name: String, arguments: &Map) -> Part {
     Part::ToolCall(ToolCall { id, name, arguments })
 }
 
-/// Repairs a call of the provider: its id is unique, its name without decoration, its arguments an object.
+/// Repairs a call that the provider returned: makes the id unique, removes decoration from the name, and parses the
+/// arguments as an object.
 fn repair_call(
     call: &DraftCall,
     request: &ChatRequest,
@@ -108,7 +110,7 @@ fn repair_call(
     let id = if is_usable { call.id.clone() } else { mint_id() };
     let name = known_name(&call.name, request);
     if name.is_none() {
-        // The arguments are part of the name: `arrivals{"station": "x"}`.
+        // The name includes the arguments: `arrivals{"station": "x"}`.
         if let ParsedText::Calls { calls, .. } =
             parse_calls(&format!("<function={}</function>", call.name.trim()), request)
         {
@@ -116,7 +118,7 @@ fn repair_call(
             return Ok(ToolCall { id, name, arguments: JsonText::from(&Value::Object(arguments)) });
         }
     }
-    // The agent reports an unknown name to the model, which can choose another one.
+    // An unknown name is kept. The agent reports it to the model, which can choose another tool.
     let name = name.unwrap_or_else(|| call.name.trim()).to_owned();
     if name.is_empty() {
         return Err(unreadable());
@@ -125,14 +127,14 @@ fn repair_call(
     Ok(ToolCall { id, name, arguments })
 }
 
-/// Returns the name of a tool of the request, without prefixes that models add.
+/// Returns the name of the tool in the request, without prefixes that models add. `None` if there is no such tool.
 fn known_name<'a>(name: &'a str, request: &ChatRequest) -> Option<&'a str> {
     let name = name.trim();
     let bare = ["functions.", "function.", "tools."].iter().find_map(|prefix| name.strip_prefix(prefix));
     [Some(name), bare].into_iter().flatten().find(|name| request.tools.iter().any(|tool| tool.name == *name))
 }
 
-/// Returns the arguments verbatim if they are an object, else the object that they represent.
+/// Returns the arguments verbatim if they are an object, otherwise the object that they represent.
 fn arguments(text: &str) -> Option<JsonText> {
     let text = text.trim();
     if text.starts_with('{') && text.ends_with('}') && serde_json::from_str::<Map>(text).is_ok() {
@@ -160,7 +162,7 @@ fn find_member(value: &Value, depth: usize) -> Option<String> {
     here.or_else(|| object.values().find_map(|member| find_member(member, depth - 1)))
 }
 
-/// Reads up to the closing quote and resolves escapes of JSON and Python.
+/// Returns the text before the closing quote, with the escape sequences of JSON and Python resolved.
 fn unquoted(text: &str, quote: char) -> String {
     let mut value = String::new();
     let mut characters = text.chars();
@@ -184,7 +186,7 @@ fn unquoted(text: &str, quote: char) -> String {
     value
 }
 
-/// Whether a text occurs verbatim in a user message or tool result: a model that repeats it is quoting.
+/// Whether a text occurs verbatim in a user message or a tool result. A model that repeats it is quoting, not calling.
 fn is_quoted(text: &str, request: &ChatRequest) -> bool {
     request.messages.iter().filter(|message| matches!(message.role, Role::User | Role::Tool)).any(|message| {
         message.parts.iter().any(|part| match part {

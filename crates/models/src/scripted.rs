@@ -19,9 +19,8 @@ const NAME: &str = "scripted";
 
 /// A model for tests. Each step checks a request and returns the reply to it.
 ///
-/// If a check fails or the script is exhausted, the call returns `InvalidAnswer` with the name of the step, and so does
-/// every later call. An agent turns a failing model into a failed turn, so a test should end with
-/// [`ScriptedModel::verify`].
+/// If a check fails or no steps are left, the call returns `InvalidAnswer` with the name of the step. All later calls return
+/// the same error. An agent turns a failing model into a failed turn, so a test should end with [`ScriptedModel::verify`].
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -55,7 +54,7 @@ const NAME: &str = "scripted";
 /// ```
 pub struct ScriptedModel {
     name: String,
-    /// Answers when no steps are left.
+    /// Replies when no steps are left.
     always: Option<Box<dyn ReplyFn>>,
     state: Mutex<State>,
 }
@@ -65,7 +64,7 @@ trait ReplyFn: Portable + Fn(&ChatRequest) -> Result<Reply, String> {}
 impl<F: Portable + Fn(&ChatRequest) -> Result<Reply, String>> ReplyFn for F {}
 
 struct Step {
-    what: String,
+    name: String,
     answer: Box<dyn ReplyFn>,
 }
 
@@ -86,30 +85,30 @@ impl ScriptedModel {
     }
 
     /// Makes a model whose reply depends only on the request, for any number of calls. Suitable for tests that restart in
-    /// the middle of a turn, where a script would have to know its progress.
+    /// the middle of a turn, where a script would have to know which steps were played.
     #[must_use]
     pub fn always(answer: impl Fn(&ChatRequest) -> Result<Reply, String> + Portable) -> Self {
         Self { always: Some(Box::new(answer)), ..Self::new() }
     }
 
-    /// Sets the name, for tests with several models.
+    /// Sets the model's name, for tests with several models.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// Adds a step. `what` names it in errors.
+    /// Adds a step. `name` identifies the step in errors.
     #[must_use]
     pub fn step(
         self,
-        what: impl Into<String>,
+        name: impl Into<String>,
         answer: impl Fn(&ChatRequest) -> Result<Reply, String> + Portable,
     ) -> Self {
-        self.state().steps.push_back(Step { what: what.into(), answer: Box::new(answer) });
+        self.state().steps.push_back(Step { name: name.into(), answer: Box::new(answer) });
         self
     }
 
-    /// Adds a step that replies with this text to any request.
+    /// Adds a step that replies to any request with a text.
     #[must_use]
     pub fn says(self, text: impl Into<String>) -> Self {
         let reply = Reply::text(text);
@@ -127,23 +126,23 @@ impl ScriptedModel {
         self.state().requests.clone()
     }
 
-    /// Returns the number of calls that were dropped before they were answered.
+    /// Returns the number of calls that the caller dropped before they were answered.
     pub fn abandoned(&self) -> usize {
         self.state().abandoned
     }
 
-    /// Checks that every step was played and none failed.
+    /// Checks that all steps were played and none failed.
     ///
     /// # Errors
-    /// A message that names the step that failed, or the next step that was not played.
+    /// A message that names the failed step, or the next step that was not played.
     pub fn verify(&self) -> Result<(), String> {
         let state = self.state();
         if let Some(error) = &state.error {
             return Err(error.clone());
         }
         let Some(next) = state.steps.front() else { return Ok(()) };
-        let (left, all) = (state.steps.len(), state.steps.len() + state.played);
-        Err(format!("{left} of {all} steps were not played; next: {}", next.what))
+        let (left, total) = (state.steps.len(), state.steps.len() + state.played);
+        Err(format!("{left} of {total} steps were not played; next: {}", next.name))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -158,16 +157,16 @@ impl ScriptedModel {
             return Err(error.clone());
         }
         let number = state.played + 1;
-        let (what, reply) = match (state.steps.pop_front(), &self.always) {
+        let (step_name, reply) = match (state.steps.pop_front(), &self.always) {
             (Some(step), _) => {
-                // Set before the call, which may panic.
+                // Counted before the call, because the call may panic.
                 state.played = number;
-                (step.what, (step.answer)(request))
+                (step.name, (step.answer)(request))
             }
             (None, Some(always)) => ("always".to_owned(), always(request)),
             (None, None) => ("none".to_owned(), Err(format!("the script has {} steps", state.played))),
         };
-        let reply = reply.map_err(|reason| format!("step {number} ({what}): {reason}"));
+        let reply = reply.map_err(|reason| format!("step {number} ({step_name}): {reason}"));
         if let Err(error) = &reply {
             state.error = Some(error.clone());
         }
@@ -192,7 +191,7 @@ impl fmt::Debug for ScriptedModel {
     }
 }
 
-/// Counts a call that is dropped while it is waiting.
+/// Counts a call that is dropped before its answer.
 struct AbandonGuard<'a> {
     model: &'a ScriptedModel,
     is_over: bool,

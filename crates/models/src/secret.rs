@@ -1,14 +1,14 @@
 use std::fmt;
 
-/// The replacement for a key in output.
+/// The text that replaces a key in output.
 const HIDDEN: &str = "[key]";
 
-/// An API key. It is never printed, and removed from messages of providers.
+/// An API key. It is never printed, and it is redacted from messages of providers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Makes a secret from a key. `None` if it is empty or contains characters that are not allowed in a header.
+    /// Makes a secret from a key. Returns `None` if the key is empty or contains characters that HTTP headers do not allow.
     #[must_use]
     pub fn new(key: &str) -> Option<Self> {
         let key = key.trim();
@@ -16,12 +16,12 @@ impl Secret {
         is_valid.then(|| Self(key.to_owned()))
     }
 
-    /// Returns the key, for the authorization header.
+    /// Returns the key for use in a header.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Replaces the key in a text.
+    /// Replaces the key in a text by [`HIDDEN`].
     pub(crate) fn redact(&self, text: &str) -> String {
         text.replace(&self.0, HIDDEN)
     }

@@ -1,7 +1,7 @@
 //! Selects a model by name or by environment variables.
 //!
-//! The environment is passed as a function from names to values; this module does not read it. A blank value counts as
-//! unset.
+//! The caller passes the environment as a function from names to values, because this module does not read it. A blank value
+//! counts as unset.
 
 use std::fmt;
 
@@ -20,14 +20,14 @@ const OFFLINE: &str = "offline";
 /// Ollama's default port.
 const OLLAMA_PORT: u16 = 11_434;
 
-/// The origin of a setting.
+/// Where a setting was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// This environment variable.
+    /// In this environment variable.
     Variable(&'static str),
-    /// The requested name.
+    /// In the requested name.
     Name,
-    /// A built-in default.
+    /// Nowhere: the built-in default is used.
     BuiltIn,
 }
 
@@ -41,22 +41,22 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A configured model, with the origin of each of its settings.
+/// A configured model, and where each of its settings was found.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AvailableModel {
     /// The provider.
     pub provider: Provider,
     /// The provider's name for the model.
     pub model: String,
-    /// The origin of the model name.
+    /// Where the model name was found.
     pub model_origin: Origin,
     /// The base URL of the API.
     pub base_url: String,
-    /// The origin of the base URL.
+    /// Where the base URL was found.
     pub base_url_origin: Origin,
     /// The API key, if there is one.
     pub key: Option<Secret>,
-    /// The variable that contains the key.
+    /// The variable that contained the key.
     pub key_variable: Option<&'static str>,
     /// The proxy to use.
     pub proxy: Option<String>,
@@ -77,7 +77,7 @@ pub enum Selected {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectionError {
-    /// The name matches no provider, and no provider is configured that could serve it as a model.
+    /// The name matches no provider, and no provider is configured that could have a model of this name.
     #[error("unknown provider {0}: expected openai, groq, anthropic, ollama, compatible or offline")]
     UnknownProvider(String),
     /// A required setting of the provider is missing.
@@ -88,7 +88,7 @@ pub enum SelectionError {
         /// The missing variable or setting.
         variable: &'static str,
     },
-    /// The key contains characters that are not allowed in a header.
+    /// The key contains characters that HTTP headers do not allow.
     #[error("invalid API key in {0}: it contains spaces or non-ASCII characters")]
     Key(&'static str),
     /// The provider does not offer embeddings.
@@ -106,7 +106,7 @@ struct ProviderVariables {
     default_model: Option<&'static str>,
 }
 
-/// In order of preference.
+/// The providers in order of preference.
 const PROVIDERS: [ProviderVariables; 5] = [
     ProviderVariables {
         provider: Provider::Groq,
@@ -122,7 +122,7 @@ const PROVIDERS: [ProviderVariables; 5] = [
         base_url: "OPENAI_BASE_URL",
         default_model: Some("gpt-5.4-mini"),
     },
-    // The same variables with a base URL other than OpenAI's.
+    // Uses the same variables as OpenAI, with another base URL.
     ProviderVariables {
         provider: Provider::Compatible,
         key: Some("OPENAI_API_KEY"),
@@ -146,8 +146,8 @@ const PROVIDERS: [ProviderVariables; 5] = [
     },
 ];
 
-/// Finds the models that the environment configures, in order of preference: Groq, OpenAI or a compatible server,
-/// Anthropic, Ollama. Incomplete configurations are returned as errors.
+/// Finds the models that the environment configures, in order of preference: Groq, OpenAI or a compatible server, Anthropic,
+/// Ollama. Each incomplete configuration is returned as an error.
 pub fn find_models(environment: &dyn Fn(&str) -> Option<String>) -> Vec<Result<AvailableModel, SelectionError>> {
     let read = |name: &str| read(environment, name);
     let has_parameter = |variables: &&ProviderVariables| match variables.provider {
@@ -159,13 +159,13 @@ pub fn find_models(environment: &dyn Fn(&str) -> Option<String>) -> Vec<Result<A
     PROVIDERS.iter().filter(has_parameter).map(|variables| resolve_model(variables, None, environment)).collect()
 }
 
-/// Selects a model by name, which is one of
+/// Selects a model by name. The name is one of:
 /// - `offline`,
 /// - `PROVIDER` or `PROVIDER:MODEL`, such as `groq` or `ollama:qwen3`,
-/// - any other name: that model of the first configured provider.
+/// - any other name: a model of the first configured provider.
 ///
-/// Without a name, uses the variable `THREADKEEP_MODEL`; without that, the first model that the environment configures;
-/// without any, the offline model.
+/// Without a name, reads the variable `THREADKEEP_MODEL`. If it is unset, selects the first model that the environment
+/// configures, and the offline model if there is none.
 ///
 /// # Errors
 /// The name is unknown, or the provider's configuration is incomplete or invalid.
@@ -188,7 +188,7 @@ pub fn select(name: Option<&str>, environment: &dyn Fn(&str) -> Option<String>) 
         _ => (provider_of(&name), None),
     };
     let Some(provider) = provider else {
-        // The name is only a model name.
+        // No provider has this name, so it is the name of a model.
         let first = find_models(environment).into_iter().next();
         let first = first.ok_or_else(|| SelectionError::UnknownProvider(name.clone()))??;
         return Ok(selected(AvailableModel { model: name, model_origin: origin, ..first }));
@@ -197,9 +197,9 @@ pub fn select(name: Option<&str>, environment: &dyn Fn(&str) -> Option<String>) 
     resolve_model(variables_of(provider, environment), model, environment).map(selected)
 }
 
-/// Selects an embedding model by name, `PROVIDER:MODEL`, such as `openai:text-embedding-3-small` or
-/// `ollama:nomic-embed-text`. Without a name, uses the variable `THREADKEEP_EMBEDDER`; without that, returns `None`:
-/// embeddings send every text to the provider, so they require explicit configuration.
+/// Selects an embedding model by the name `PROVIDER:MODEL`, such as `openai:text-embedding-3-small` or
+/// `ollama:nomic-embed-text`. Without a name, reads the variable `THREADKEEP_EMBEDDER`; returns `None` if it is unset. There
+/// is no default, because embeddings send every text to the provider.
 ///
 /// # Errors
 /// The name is unknown, or the provider's configuration is incomplete or invalid.
@@ -316,7 +316,7 @@ fn provider_of(name: &str) -> Option<Provider> {
     Provider::ALL.into_iter().find(|provider| provider.as_str() == name)
 }
 
-/// Returns the variables of a provider. `openai` means a compatible server if the base URL is not OpenAI's.
+/// Returns the variables of a provider. `openai` stands for a compatible server if the base URL is not OpenAI's.
 fn variables_of(provider: Provider, environment: &dyn Fn(&str) -> Option<String>) -> &'static ProviderVariables {
     let provider = match provider {
         Provider::OpenAi if has_other_address(environment) => Provider::Compatible,
@@ -326,8 +326,8 @@ fn variables_of(provider: Provider, environment: &dyn Fn(&str) -> Option<String>
     variables.expect("each provider has its variables, as a test checks")
 }
 
-/// Converts the value of `OLLAMA_HOST` to a base URL: a host with or without port and scheme. The address 0.0.0.0, which
-/// servers listen on, is replaced by the loopback address.
+/// Converts the value of `OLLAMA_HOST` to a base URL. The value is a host with or without port and scheme. The address
+/// 0.0.0.0, on which servers listen, is replaced by the loopback address.
 fn ollama_address(host: &str) -> String {
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
     let rest = rest.trim_end_matches('/').trim_end_matches("/v1");

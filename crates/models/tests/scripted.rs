@@ -1,4 +1,4 @@
-//! The scripted model: its checks of requests, and its ways to fail.
+//! The scripted model: its checks of requests, and its failures.
 
 use std::time::Duration;
 
@@ -98,10 +98,10 @@ async fn every_failure_has_its_error_code() {
 }
 
 #[tokio::test]
-async fn it_can_fail_or_hang_after_streaming_text() {
+async fn a_reply_can_fail_or_hang_after_streaming_text() {
     let failing = Reply::streamed(["Let me ", "see"]).then_fails(Failure::TimedOut);
     let model = ScriptedModel::new()
-        .step("breaks off", move |_| Ok(failing.clone()))
+        .step("fails after text", move |_| Ok(failing.clone()))
         .step("hangs", |_| Ok(Reply::text("Well").then_hangs()));
     let mut deltas = Vec::new();
     let error = model.answer(&request_with("hi"), &mut |delta| deltas.push(delta)).await.unwrap_err();
@@ -116,9 +116,9 @@ async fn it_can_fail_or_hang_after_streaming_text() {
 }
 
 #[tokio::test]
-async fn a_model_without_steps_depends_on_the_request_only() {
+async fn replies_of_a_model_without_steps_depend_only_on_the_request() {
     let model = ScriptedModel::always(|request| match Turn::of(request).result("find") {
-        Ok(found) => Ok(Reply::text(format!("It is {found}.")).taking(10, 2, Some(0.25))),
+        Ok(found) => Ok(Reply::text(format!("It is {found}.")).with_usage(10, 2, Some(0.25))),
         Err(_) => Ok(Reply::call("find", json!({}))),
     });
     let mut request = request_with("where?");

@@ -1,10 +1,10 @@
 //! Threadkeep stores an AI assistant's conversations and assembles, for every turn, the context that its model needs.
 //!
-//! Start with [`open`], which returns a [`Memory`], the interface for applications. [`Memory::append`] stores messages,
+//! Start with [`open`]. It returns a [`Memory`], the interface for applications. [`Memory::append`] stores messages,
 //! [`Memory::context`] assembles the context for the model's next turn, and [`Memory::recall`] finds messages that answer a
-//! question. An [`Agent`] combines these to answer as an assistant's [`Definition`] specifies. The data types (threads,
-//! messages, scopes) and the ports of the engine are defined in [`core`]. This crate only adds the selection of a backend by
-//! URL, with one feature per backend.
+//! question. An [`Agent`] uses these functions to answer users according to the [`Definition`] of an assistant. [`core`]
+//! defines the data types (threads, messages, scopes) and the ports of the engine. This crate itself only selects a backend
+//! by URL, with one feature per backend.
 //!
 #![cfg_attr(feature = "memory", doc = "```")]
 #![cfg_attr(not(feature = "memory"), doc = "```no_run")]

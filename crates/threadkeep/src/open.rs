@@ -7,13 +7,13 @@ use threadkeep_memory::Memory;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The text is not a store URL. The message does not repeat it, because URLs may contain passwords.
+    /// The text is not a store URL. The message does not contain the URL, which may contain a password.
     #[error("invalid store URL: {0}")]
     Url(&'static str),
-    /// The URL names a backend that does not exist or that this program was built without.
+    /// The backend does not exist, or this program was built without it.
     #[error("unknown backend `{scheme}:`; this program supports {available}")]
     UnknownBackend {
-        /// The scheme, which is the text before the colon.
+        /// The scheme: the text before the colon.
         scheme: String,
         /// The supported schemes, separated by commas.
         available: String,
@@ -23,9 +23,9 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
-/// Opens the store that a URL names, and creates a [`Memory`] over it.
+/// Opens the store at a URL and makes a [`Memory`] over it.
 ///
-/// - `sqlite:PATH` is a file. It is created with its folders if it does not exist. The path is used literally, without a
+/// - `sqlite:PATH` is a file. If it does not exist, it is created with its folders. The path is used literally, without a
 ///   leading `//` and without percent-encoding: `sqlite:./conversations.db`, `sqlite:/var/lib/conversations.db`.
 /// - `postgres://USER@HOST/DATABASE` (or `postgresql:`) is a PostgreSQL database; docs/stores.md lists the parameters.
 /// - `memory:` stores everything in the memory of this process. The data is lost when the process ends.
@@ -36,14 +36,14 @@ pub async fn open(url: &str) -> Result<Memory, OpenError> {
     Ok(Memory::new(open_backend(url).await?))
 }
 
-/// Opens the store that a URL names, without a [`Memory`] over it.
+/// Opens the store at a URL, without a [`Memory`] over it.
 ///
 /// # Errors
-/// As [`open`].
+/// Like [`open`].
 pub async fn open_backend(url: &str) -> Result<Backend, OpenError> {
     #[cfg_attr(
         not(any(feature = "memory", feature = "sqlite")),
-        expect(unused_variables, reason = "only these two use the text after the colon")
+        expect(unused_variables, reason = "only these two backends use the text after the colon")
     )]
     let (scheme, rest) =
         url.split_once(':').ok_or(OpenError::Url("a scheme is missing, such as sqlite: or postgres:"))?;
@@ -66,7 +66,7 @@ async fn open_sqlite(path: &str) -> Result<Backend, OpenError> {
     if path.is_empty() {
         return Err(OpenError::Url("a path is missing after sqlite:"));
     }
-    // Opening may block on another process or migrate an older file, so it runs on a blocking thread.
+    // Opening may wait for another process or migrate an older file, so it runs on a blocking thread.
     let path = std::path::PathBuf::from(path);
     let opening = tokio::task::spawn_blocking(move || SqliteStore::open(path, SqliteOptions::default()));
     match opening.await {

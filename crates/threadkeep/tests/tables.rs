@@ -1,4 +1,4 @@
-//! When token tables are loaded. This is a separate test binary so that no other test loads them.
+//! Tests when token tables are loaded. A separate test binary, so that no other test loads them.
 #![cfg(feature = "memory")]
 
 use std::sync::Arc;

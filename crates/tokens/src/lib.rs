@@ -1,20 +1,20 @@
 //! Implementations of core's [`TokenCounter`]: OpenAI's encodings, and the choice of a counter by model name.
 //!
-//! Start with [`counter_for_model`]. An encoding table takes some megabytes of memory and is loaded on first use
-//! ([`Cl100k::is_loaded`]); [`CachingCounter`] caches counts. This crate downloads no tables: a model without a
-//! built-in table is counted by [`ApproximateCounter`].
+//! Start with [`counter_for_model`]. The table of an encoding takes some megabytes of memory and is loaded on first use
+//! ([`Cl100k::is_loaded`]). [`CachingCounter`] caches counts. This crate does not download tables: it counts tokens for a model
+//! without a built-in table with [`ApproximateCounter`].
 #![warn(missing_docs)]
 
+mod caching;
 mod piece_cache;
-mod remembering;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadkeep_core::{TokenCount, TokenCounter};
 
+pub use caching::CachingCounter;
 use piece_cache::PieceCache;
-pub use remembering::CachingCounter;
 pub use threadkeep_core::ApproximateCounter;
 
 /// Counts tokens with `cl100k_base`: GPT-4, GPT-3.5 Turbo, `text-embedding-3`.
@@ -30,11 +30,11 @@ thread_local! {
     static O200K_CACHE: PieceCache = const { PieceCache::new() };
 }
 
-/// Whether each table was used, which loads it.
+/// Whether each table was used. The first use loads it.
 static IS_LOADED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
 impl Cl100k {
-    /// Whether the table is in memory. The first text that any thread counts loads it.
+    /// Whether the table is in memory. The first text that any thread counts with it loads the table.
     #[must_use]
     pub fn is_loaded() -> bool {
         IS_LOADED[0].load(Ordering::Relaxed)
@@ -42,7 +42,7 @@ impl Cl100k {
 }
 
 impl O200k {
-    /// Whether the table is in memory. The first text that any thread counts loads it.
+    /// Whether the table is in memory. The first text that any thread counts with it loads the table.
     #[must_use]
     pub fn is_loaded() -> bool {
         IS_LOADED[1].load(Ordering::Relaxed)
@@ -71,7 +71,7 @@ impl TokenCounter for O200k {
     }
 }
 
-/// Prefixes of model names and their tables; the first match decides.
+/// Prefixes of model names and their tables. The first match is used.
 const MODELS: &[(&str, Table)] = &[
     ("gpt-4o", Table::O200k),
     ("gpt-4.1", Table::O200k),
@@ -111,8 +111,8 @@ pub fn counter_by_name(name: &str) -> Option<Arc<dyn TokenCounter>> {
     }
 }
 
-/// Returns the counter for a model name, with or without a provider prefix (`openai/gpt-4o-mini`); [`ApproximateCounter`]
-/// for an unknown model.
+/// Returns the counter for a model name, with or without a provider prefix (`openai/gpt-4o-mini`). Returns
+/// [`ApproximateCounter`] for an unknown model.
 ///
 /// ```
 /// assert_eq!(threadkeep_tokens::counter_for_model("gpt-4o-mini").name(), "o200k");
@@ -129,7 +129,7 @@ pub fn counter_for_model(model: &str) -> Arc<dyn TokenCounter> {
     }
 }
 
-/// Whether a name starts with a prefix that ends at a word boundary: `o1-mini` starts with `o1`, `o100` does not.
+/// Whether a name starts with a prefix that ends at a word boundary: `o1-mini` starts with `o1`, but `o100` does not.
 fn has_prefix(model: &str, prefix: &str) -> bool {
     let rest = model.strip_prefix(prefix);
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))

@@ -1,25 +1,25 @@
-//! A per-thread cache of token counts of short pieces (words with their leading space).
+//! Caches the token counts of short pieces (words with their leading space) per thread.
 
 use std::cell::RefCell;
 
 use bpe_openai::Tokenizer;
 
-/// Cached pieces per thread and table; 128 KiB.
+/// The number of cached pieces per thread and table. Takes 128 KiB.
 const SLOTS: usize = 8_192;
-/// The longest piece that is cached; longer ones are rare.
+/// The maximum length of a cached piece. Longer pieces are rare.
 const PIECE_BYTES: usize = 14;
 
-/// A piece and its token count; all zeros in an empty slot.
+/// A piece and its token count. An empty slot is all zeros.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Slot {
-    /// The bytes padded with zeros, and the length in the last byte: distinct for distinct pieces.
+    /// The bytes of the piece padded with zeros, and its length in the last byte. Distinct pieces have distinct values.
     piece: u128,
     tokens: u8,
 }
 
 const EMPTY: Slot = Slot { piece: 0, tokens: 0 };
 
-/// A direct-mapped cache of the counts of one table: a piece overwrites the one that occupied its slot.
+/// A direct-mapped cache of the counts of one table. A new piece replaces the previous piece in its slot.
 pub(crate) struct PieceCache(RefCell<Vec<Slot>>);
 
 impl PieceCache {
@@ -27,7 +27,7 @@ impl PieceCache {
         Self(RefCell::new(Vec::new()))
     }
 
-    /// Counts the tokens of a text. All calls on one cache must use the same tokenizer.
+    /// Counts the tokens of a text. All calls on a cache must use the same tokenizer.
     pub(crate) fn count(&self, tokenizer: &Tokenizer, text: &str) -> usize {
         let mut slots = self.0.borrow_mut();
         slots.resize(SLOTS, EMPTY);
@@ -40,7 +40,7 @@ fn count_piece(slots: &mut [Slot], tokenizer: &Tokenizer, piece: &[u8]) -> usize
     let Some(packed) = pack(piece) else { return count() };
     let slot = &mut slots[slot_index(packed)];
     if slot.piece != packed {
-        // Fits: a piece has at most as many tokens as bytes.
+        // Cannot overflow: a piece has at most as many tokens as bytes.
         *slot = Slot { piece: packed, tokens: count() as u8 };
     }
     usize::from(slot.tokens)
@@ -53,7 +53,7 @@ fn pack(piece: &[u8]) -> Option<u128> {
     Some(u128::from_le_bytes(bytes))
 }
 
-/// The upper bits of a product depend on every byte of the piece.
+/// Multiplication, because the upper bits of the product depend on every byte of the piece.
 fn slot_index(packed: u128) -> usize {
     let mixed = (packed as u64 ^ ((packed >> 64) as u64).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> (64 - SLOTS.trailing_zeros())) as usize

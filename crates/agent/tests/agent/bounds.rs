@@ -14,7 +14,7 @@ fn look_tool() -> FnTool {
 
 /// A model that calls a tool in every answer.
 fn endless_model() -> ScriptedModel {
-    ScriptedModel::always(|_| Ok(Reply::call("look", json!({})).taking(40, 10, Some(0.25))))
+    ScriptedModel::always(|_| Ok(Reply::call("look", json!({})).with_usage(40, 10, Some(0.25))))
 }
 
 // S2.07

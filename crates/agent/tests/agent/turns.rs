@@ -49,7 +49,7 @@ fn arrivals_model() -> ScriptedModel {
         })
         .step("answers", |request| {
             let found = Turn::of(request).result("arrivals")?;
-            Ok(Reply::streamed(["In ", &format!("{} minutes.", found["minutes"])]).taking(100, 9, Some(0.5)))
+            Ok(Reply::streamed(["In ", &format!("{} minutes.", found["minutes"])]).with_usage(100, 9, Some(0.5)))
         })
 }
 

@@ -9,7 +9,7 @@ pub(crate) fn names() -> String {
     BUILT_IN.iter().map(|plugin| plugin.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the description of `chat`, including what each assistant does with the offline model.
+/// Returns the description of `chat`, with the abilities of each assistant's offline model.
 pub(crate) fn chat_details() -> String {
     let offline = BUILT_IN.iter().map(|plugin| plugin.offline).filter(|offline| !offline.is_empty());
     format!(
@@ -20,7 +20,7 @@ pub(crate) fn chat_details() -> String {
     )
 }
 
-/// Returns the assistants' examples of a command, each preceded by a newline. The descriptions start at a column.
+/// Returns the assistants' examples of a command, each preceded by a newline. Descriptions start at `column`.
 pub(crate) fn examples_of(command: &str, column: usize) -> String {
     let is_of_command = |example: &&Example| example.command.split(' ').next() == Some(command);
     lines(BUILT_IN.iter().flat_map(|plugin| plugin.examples).filter(is_of_command), column)

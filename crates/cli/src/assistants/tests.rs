@@ -1,4 +1,5 @@
-//! Checks that the list is consistent, that listing an assistant is enough to offer it, and that no other file names one.
+//! Checks that the list is consistent, that adding an assistant to it makes the assistant available, and that no other file
+//! names an assistant.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ const ALMANAC: Setting = Setting {
     default: SettingDefault::Description("none"),
 };
 
-/// A test assistant, as a crate would export it.
+/// A test assistant, in the form in which a crate exports it.
 const GARDENERS: &[AssistantPlugin] = &[AssistantPlugin {
     settings: &[ALMANAC],
     watched: &[ALMANAC],
@@ -142,15 +143,16 @@ async fn listed_assistants_match_their_plugin_values() {
         assert!(plugin.watched.iter().all(|file| file.kind == SettingKind::File && plugin.settings.contains(file)));
         let client_key = plugin.client_key.iter();
         assert!(client_key.clone().all(|key| key.kind == SettingKind::Secret && plugin.settings.contains(key)));
-        let of_group = plugin.commands.iter().flat_map(|group| group.examples);
-        for Example { command, .. } in plugin.examples.iter().chain(of_group) {
+        let group_examples = plugin.commands.iter().flat_map(|group| group.examples);
+        for Example { command, .. } in plugin.examples.iter().chain(group_examples) {
             let word = command.split(' ').next().unwrap();
             assert!(program.find_subcommand(word).is_some(), "{command}");
         }
     }
 }
 
-/// Returns the names in a text that only the list may contain. "general" alone is allowed, as an English word.
+/// Returns the names in a text that only the list of assistants may contain. "general" alone is allowed, because it is an
+/// English word.
 fn names_in(text: &str, plugin: &AssistantPlugin) -> Vec<String> {
     let text = text.to_lowercase();
     let mut names = vec![format!("threadkeep_{}", plugin.name), format!("\"{}\"", plugin.name)];

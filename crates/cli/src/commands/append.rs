@@ -46,7 +46,7 @@ struct AppendedJson {
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    // Checked before the store is created: an error must not leave an empty store behind.
+    // Checked before the store is created, so that an error leaves no empty store behind.
     let text = text(app, arguments.text.as_deref())?;
     let content = Content { author: arguments.author.clone(), ..Content::text(arguments.role, text) };
     let drafts = vec![Draft::new(content)];
@@ -57,8 +57,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (thread, created) = thread(&memory, &scope, &arguments).await?;
     let appended = match memory.append_all(&scope, thread, drafts, &options).await {
         Err(error) if created && !error.maybe_applied() && arguments.thread.parse::<ThreadId>().is_err() => {
-            // The new thread's generated id is not known to anyone, so the thread can be deleted. A given id is not deleted: it
-            // could not be used again for days. The append error is returned even if the deletion fails.
+            // No one knows the generated id of the new thread, so the thread can be deleted. A thread with a given id is not
+            // deleted, because the id could not be used again for days. Even if deleting fails, the error of the append is
+            // returned.
             drop(memory.delete_thread(&scope, thread).await);
             return Err(error.into());
         }
@@ -105,7 +106,8 @@ async fn thread(memory: &Memory, scope: &Scope, arguments: &Arguments) -> Result
     if !arguments.create {
         return Ok((thread_name::get(memory, scope, &arguments.thread).await?.id, false));
     }
-    // With --create the name must be complete: the message must not go to another thread whose id starts with it.
+    // With --create the name must be complete, because the message must not go to an existing thread whose id starts with
+    // it.
     let opened = match arguments.thread.parse() {
         Ok(id) => memory.open_by_id(scope, id).await?,
         Err(_) => memory.open_by_key(scope, &arguments.thread).await?,

@@ -139,7 +139,7 @@ async fn decide(app: &App, id: &str, verdict: Verdict, options: &AssistantOption
         let failure = Failure::user_error(format!("approval `{}` not found", cut(&printable_line(id), PREVIEW)));
         return Err(failure.hint("`threadkeep approvals list` lists open approvals").into());
     };
-    // The turn continues with the assistant that requested the approval.
+    // The assistant that requested the approval also continues the turn.
     let requester = match find_turn_state(&session.memory, &session.scope, thread, &approval.turn).await? {
         Some(TurnState::Running(running)) => running.assistant,
         Some(TurnState::Settled(turn)) => turn.agent,
@@ -158,7 +158,7 @@ async fn decide(app: &App, id: &str, verdict: Verdict, options: &AssistantOption
     Ok(ask::status(&turn))
 }
 
-/// Opens the assistant that requested an approval: the one named in `options`, or else the one recorded in the turn.
+/// Opens the assistant that requested an approval: the assistant in `options`, or else the assistant that the turn recorded.
 async fn open(app: &App, requester: &str, options: &AssistantOptions) -> Result<Session> {
     let name = options.assistant.as_deref().unwrap_or(requester);
     if let (None, Err(error)) = (&options.assistant, AssistantSource::find(requester, &app.settings)) {

@@ -66,7 +66,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         app.output.line(printable(&turn.reply))?;
         trace::print_sources(&app.output, &turn)?;
         approvals::print_open_approvals(app, &session, &turn);
-        // The reply may claim that the assistant will remember, so say how long it does.
+        // The reply may say that the assistant will remember something, so the note says for how long.
         if arguments.thread.is_none() && !session.is_in_memory {
             app.output.note("stored for one day, outside any conversation; --thread NAME stores it in one");
         }
@@ -74,7 +74,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(status(&turn))
 }
 
-/// Returns the command's status for the outcome of a turn.
+/// Returns the status of the command for a turn.
 pub(super) fn status(turn: &Turn) -> Status {
     match turn.status {
         TurnStatus::Failed if was_stopped(turn) => Status::Interrupted,

@@ -1,4 +1,4 @@
-//! Commands that assistants provide, as subcommands of the assistant's name.
+//! Runs the commands that assistants provide, as subcommands of the assistant's name.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::private;
 use crate::progress;
 use crate::table::number;
 
-/// Column at which the description of an example starts.
+/// The column at which the description of an example starts.
 const DESCRIPTION_COLUMN: usize = 48;
 
 /// A command of an assistant, with its arguments.
@@ -32,8 +32,8 @@ pub(crate) struct Invocation {
     arguments: CommandArguments,
 }
 
-pub(crate) async fn run(app: &App, find_invocation: Invocation) -> Result<Status> {
-    let Invocation { plugin, command, arguments } = find_invocation;
+pub(crate) async fn run(app: &App, invocation: Invocation) -> Result<Status> {
+    let Invocation { plugin, command, arguments } = invocation;
     let host = Host { app, bar: Mutex::default() };
     let settings = app.settings.for_plugin(plugin);
     let now = clock(app.global.now).now();
@@ -57,7 +57,7 @@ pub(crate) fn add_commands(program: clap::Command, assistants: &'static [Assista
     groups.fold(program, |program, (name, group)| program.subcommand(group_command(name, group)))
 }
 
-/// Returns the assistant command that the parsed arguments invoke; `None` if they invoke another command.
+/// Returns the assistant's command that the parsed arguments invoke, or `None` if they invoke another command.
 pub(crate) fn find_invocation(matches: &ArgMatches, assistants: &'static [AssistantPlugin]) -> Option<Invocation> {
     let (name, matches) = matches.subcommand()?;
     let plugin = assistants.iter().find(|plugin| plugin.name == name)?;
@@ -122,14 +122,14 @@ impl Subcommand for Invocation {
     }
 }
 
-/// Services of this program for an assistant's command: progress bars and files.
+/// The services of this program for an assistant's command: progress bars and files.
 #[derive(Debug)]
 struct Host<'a> {
     app: &'a App,
     bar: Mutex<Option<Bar>>,
 }
 
-/// Progress bar of the current step.
+/// The progress bar of the current step.
 #[derive(Debug)]
 enum Bar {
     /// A spinner.
@@ -175,15 +175,15 @@ impl CommandHost for Host<'_> {
 
     fn show_bytes(&self, done: u64, total: Option<u64>) {
         self.update_bar(|bar| {
-            let counting = match bar {
+            let progress_bar = match bar {
                 Some(Bar::Counting(bar)) => bar,
                 waiting => {
                     waiting.inspect(Bar::clear);
                     progress::bytes(total.unwrap_or(0))
                 }
             };
-            counting.set_position(done);
-            Some(Bar::Counting(counting))
+            progress_bar.set_position(done);
+            Some(Bar::Counting(progress_bar))
         });
     }
 

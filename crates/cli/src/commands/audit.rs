@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::store::Purpose;
 use crate::table::{Align, Table, counted};
 
-/// Hexadecimal digits of a hash.
+/// The number of hexadecimal digits of a hash.
 const HASH_DIGITS: usize = 64;
 
 /// Show the audit log of administrative actions and approvals
@@ -91,8 +91,8 @@ async fn verify(app: &App, log: &AuditLog, head: Option<&str>) -> Result<Status>
     }
     let AuditVerification { records, unchained, head, findings, .. } = &verification;
     for AuditFinding { record, detail, .. } in findings {
-        let place = record.map_or_else(|| "the log".to_owned(), |record| format!("record {record}"));
-        app.output.line(format_args!("damage: {place}: {detail}"))?;
+        let location = record.map_or_else(|| "the log".to_owned(), |record| format!("record {record}"));
+        app.output.line(format_args!("damage: {location}: {detail}"))?;
     }
     let verdict =
         if findings.is_empty() { "no problems found".to_owned() } else { counted(findings.len() as u64, "finding") };
@@ -109,7 +109,7 @@ async fn verify(app: &App, log: &AuditLog, head: Option<&str>) -> Result<Status>
     Ok(status)
 }
 
-/// Parses a head as printed.
+/// Parses a head in the form in which it is printed.
 fn head(text: &str) -> Result<String, Failure> {
     if text.len() == HASH_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(text.to_ascii_lowercase());

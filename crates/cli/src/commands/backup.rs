@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     file: PathBuf,
 }
 
-/// Maximum number of findings in the text output; the JSON output contains all of them.
+/// The maximum number of findings in the text output. The JSON output contains all findings.
 const PRINTED_FINDINGS: usize = 20;
 
 #[derive(Serialize)]
@@ -42,12 +42,12 @@ struct BackupReport {
     bytes: u64,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     written: Option<Progress>,
-    /// What was read as of one instant: the whole store, or each thread.
+    /// Whether the whole store, or each thread separately, was read as of one instant.
     as_of: Consistency,
-    /// Growth of a SQLite store's write-ahead log, which is not truncated while the store is read.
+    /// The growth of a SQLite store's write-ahead log, which is not truncated while the store is being read.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_growth_bytes: Option<u64>,
-    /// Damage that was found in the backup.
+    /// The damage in the backup.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     findings: Vec<Finding>,
 }
@@ -109,7 +109,7 @@ pub(super) async fn write_portable(app: &App, memory: &Memory, file: &Path) -> R
     portable::write(app, memory, file).await.map(drop)
 }
 
-/// Whether a file's name is that of a portable backup.
+/// Whether the name of a file is that of a portable backup.
 pub(super) fn is_portable(file: &Path) -> bool {
     portable::is_portable(file)
 }
@@ -119,14 +119,14 @@ async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<Back
     let log_bytes_before = store.log_bytes();
     copy_store(store.clone(), copy.path()).await.with_context(|| format!("cannot write {}", file.display()))?;
     let log_growth_bytes = Some(store.log_bytes().saturating_sub(log_bytes_before));
-    // A damaged backup is kept and reported: it may be the best copy available.
+    // A damaged backup is reported but not deleted, because it may be the best copy available.
     let findings = verify_copy(copy.path()).await;
     copy.finish(&file)?;
     let bytes = std::fs::metadata(&file).map_or(0, |found| found.len());
     Ok(BackupReport { file, bytes, written: None, as_of: Consistency::Store, log_growth_bytes, findings })
 }
 
-/// Reads the whole copy, as `check` does, and returns the findings.
+/// Reads the whole copy like `check`, and returns the findings.
 async fn verify_copy(copy: &Path) -> Vec<Finding> {
     let spinner = progress::spinner("reading the copy…");
     let options = SqliteOptions { background: false, ..SqliteOptions::default() };
@@ -160,7 +160,7 @@ pub(super) async fn copy_store(store: SqliteStore, target: &Path) -> Result<()> 
     Ok(copied.await??)
 }
 
-/// A file with a temporary name until it is complete. It is removed if it is dropped before.
+/// A file with a temporary name until it is complete. Dropping the value deletes an incomplete file.
 pub(super) struct Unfinished {
     folder: tempfile::TempDir,
     file: PathBuf,
@@ -181,18 +181,18 @@ impl Unfinished {
         &self.file
     }
 
-    /// Returns the path of another temporary file in the same folder, for intermediate steps.
+    /// Returns the path of another temporary file in the same folder, for an intermediate step.
     pub(super) fn sibling(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Syncs the file and gives it its final name, readable by its owner only.
+    /// Syncs the file and gives it its final name. Only the owner can read it.
     pub(super) fn finish(self, file: &Path) -> Result<()> {
         private::make_private(&self.file).with_context(|| format!("cannot write {}", file.display()))?;
         self.rename(file)
     }
 
-    /// Syncs the file and replaces an existing file, whose permissions it takes over.
+    /// Syncs the file and replaces an existing file, whose permissions are kept.
     pub(super) fn finish_as(self, file: &Path) -> Result<()> {
         let cannot_write = || format!("cannot write {}", file.display());
         let rights = std::fs::metadata(file).with_context(cannot_write)?.permissions();
@@ -200,7 +200,7 @@ impl Unfinished {
         self.rename(file)
     }
 
-    /// Syncs the file and gives it its final name with its current permissions.
+    /// Syncs the file and gives it its final name. Does not change its permissions.
     pub(super) fn rename(self, file: &Path) -> Result<()> {
         let cannot_write = || format!("cannot write {}", file.display());
         std::fs::File::open(&self.file).and_then(|copy| copy.sync_all()).with_context(cannot_write)?;

@@ -59,7 +59,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Chat { app, session, thread, last: None }.run().await
 }
 
-/// Answers each line of standard input with a turn, printed as one line of JSON.
+/// Answers each line of standard input with a turn, which is printed as one line of JSON.
 async fn answer_lines(app: &App, session: &Session, thread: Option<&str>) -> Result<Status> {
     let mut opened = None;
     let mut status = Status::Done;
@@ -88,7 +88,7 @@ async fn answer_lines(app: &App, session: &Session, thread: Option<&str>) -> Res
 struct Chat<'a> {
     app: &'a App,
     session: Session,
-    /// Created with the first message, so that a chat without messages stores nothing.
+    /// Created with the first message, so that a chat without messages creates no thread.
     thread: Option<ThreadId>,
     last: Option<Turn>,
 }
@@ -130,7 +130,7 @@ impl Chat<'_> {
             match next {
                 Ok(Next::Continue) => {}
                 Ok(Next::Quit) => break,
-                // An error with one message does not end an interactive chat.
+                // In an interactive chat, an error affects only the current message.
                 Err(error) if is_terminal => drop(crate::failure::report(&error, &self.app.output)),
                 Err(error) => return Err(error),
             }
@@ -145,7 +145,7 @@ impl Chat<'_> {
             "offline" => "the offline model".to_owned(),
             model => printable_line(model),
         };
-        let which = match self.thread {
+        let conversation = match self.thread {
             Some(thread) => {
                 let found = self.session.memory.get_thread(&self.session.scope, thread).await?;
                 match found.message_count {
@@ -162,7 +162,7 @@ impl Chat<'_> {
         let not_stored = if self.session.is_in_memory { ", not stored" } else { "" };
         self.app
             .output
-            .note(format_args!("{} · {model} · {which}{not_stored} · /help", printable_line(&definition.name)));
+            .note(format_args!("{} · {model} · {conversation}{not_stored} · /help", printable_line(&definition.name)));
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl Chat<'_> {
         self.finish_turn(printer, turn)
     }
 
-    /// Prints the rest of a turn: the reply's end, its sources, and how to decide open approvals.
+    /// Prints what remains of a turn: the end of the reply, the sources, and how to decide open approvals.
     fn finish_turn(&mut self, printer: ReplyPrinter<'_>, turn: Turn) -> Result<()> {
         printer.finish(&turn)?;
         trace::print_sources(&self.app.output, &turn)?;
@@ -216,7 +216,7 @@ impl Chat<'_> {
         self.finish_turn(printer, turn)
     }
 
-    /// Prints the last turn again if it waited for an approval that was decided by another program.
+    /// Prints the last turn again if it waited for an approval that another program has decided.
     async fn show_decided_elsewhere(&mut self) -> Result<()> {
         let Some(last) = self.last.as_ref().filter(|last| last.status == TurnStatus::WaitingForApproval) else {
             return Ok(());

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 struct CheckJson {
     #[serde(flatten)]
     report: VerifyReport,
-    /// Number of threads named in findings of damage.
+    /// The number of threads with damage.
     damaged_threads: u64,
     repaired: bool,
     /// Files that other users of this machine can read.
@@ -68,7 +68,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     print_report(app, report?, arguments.repair)
 }
 
-/// Reports the damage of a file that cannot be opened as a store. Returns `error` if the cause is not damage.
+/// Reports the damage of a file that cannot be opened as a store. Returns `error` if its cause is not damage.
 fn examine(app: &App, error: anyhow::Error) -> Result<Status> {
     let is_damaged = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StoreError::Corrupt { .. })));
     let location = app.location()?;
@@ -114,8 +114,8 @@ fn print(app: &App, report: &VerifyReport, repaired: bool) -> Result<()> {
     lines.line(format_args!("{}: {verdict}", checked.join(", ")))?;
     let damaged = damaged_threads(report);
     if damaged > 0 {
-        let (verb, of) = (if damaged == 1 { "is" } else { "are" }, crate::table::number(report.threads));
-        lines.line(format_args!("{} of {of} {verb} damaged", counted(damaged, "thread")))?;
+        let (verb, total) = (if damaged == 1 { "is" } else { "are" }, crate::table::number(report.threads));
+        lines.line(format_args!("{} of {total} {verb} damaged", counted(damaged, "thread")))?;
     }
     lines.finish()?;
     if report.unchecked > 0 {

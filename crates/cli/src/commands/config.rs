@@ -13,7 +13,7 @@ use crate::settings::{Kind, SETTINGS, Setting, SettingSource, Settings};
 use crate::store::data_folder;
 use crate::table::{Align, Table, cut};
 
-/// Columns after which a value is cut.
+/// The number of columns after which a value is truncated.
 const VALUE_COLUMNS: usize = 60;
 
 /// Show all settings and where their values come from, or check them
@@ -62,7 +62,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
 }
 
-/// Status of a built-in assistant's data.
+/// The status of a built-in assistant's data.
 #[derive(Serialize)]
 struct AssistantState {
     name: &'static str,
@@ -71,7 +71,7 @@ struct AssistantState {
 
 fn check(app: &App) -> Result<Status> {
     let Settings { problems, file, .. } = &app.settings;
-    // With an invalid line in the file, further errors would be misleading.
+    // If a line of the file is invalid, further errors would be misleading.
     let (problems, assistants) = if problems.is_empty() { check_server(app) } else { (problems.clone(), Vec::new()) };
     let exposed: Vec<_> = exposure::of_secrets(&app.settings).into_iter().chain(exposure::of_data(app)).collect();
     let file = file.as_ref().filter(|file| file.exists()).map(|file| file.display().to_string());
@@ -98,7 +98,7 @@ fn check(app: &App) -> Result<Status> {
     Ok(if problems.is_empty() { Status::Done } else { Status::Findings })
 }
 
-/// Returns the errors that would keep a server from starting, and the status of the built-in assistants' data.
+/// Returns the errors that would prevent a server from starting, and the status of the built-in assistants' data.
 fn check_server(app: &App) -> (Vec<String>, Vec<AssistantState>) {
     let (mut problems, mut states) = (super::serve::problems(app), Vec::new());
     for plugin in BUILT_IN {
@@ -135,7 +135,7 @@ fn show(app: &App) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// Returns the rows of `config show` for these settings.
+/// Returns the rows of `config show` for `settings`.
 pub(crate) fn rows(app: &App, settings: &[Setting]) -> Vec<SettingJson> {
     settings.iter().map(|setting| setting_json(app, setting)).collect()
 }

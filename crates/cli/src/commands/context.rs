@@ -21,7 +21,7 @@ use crate::thread_name;
 use crate::transcript::Transcript;
 pub(super) use explanation::Explanation;
 
-/// Columns after which a printed question or name is cut.
+/// The number of columns after which a printed question or name is truncated.
 const QUESTION_COLUMNS: usize = 60;
 
 /// Show the context that a model receives for a thread, and why
@@ -173,7 +173,7 @@ async fn assemble(app: &App, memory: &Memory, scope: &Scope, thread: &Thread, ar
     Ok(if is_whole { Status::Done } else { Status::Incomplete })
 }
 
-/// Describes the question in the heading of an explanation.
+/// Describes the question, for the heading of an explanation.
 pub(super) fn question_label(question: Option<&str>) -> String {
     question.map_or_else(
         || "answering its newest message".to_owned(),
@@ -220,14 +220,14 @@ fn is_incomplete(recall: &RecallOutcome) -> bool {
     matches!(recall, RecallOutcome::Searched { unsearched, .. } if !unsearched.is_empty())
 }
 
-/// Prints notes about everything that differs from the request.
+/// Prints a note for each difference between the context and the request.
 fn print_notes(output: &Output, assembled: &AssembledContext, arguments: &Arguments) {
     for row in &assembled.unreadable {
         output.note(format_args!("cannot read message #{}: {}", row.seq, row.detail));
     }
     let report = &assembled.context.report;
     if report.question_was_cut {
-        output.note("the question was cut to fit the budget");
+        output.note("the question was truncated to fit the budget");
     }
     match &assembled.recall {
         RecallOutcome::Failed { reason, .. } => {

@@ -20,7 +20,7 @@ use crate::transcript::Transcript;
 const CONVERSATION: &str = include_str!("demo/conversation.jsonl");
 const NEWEST_MESSAGES: usize = 4;
 const SEARCH: &str = "who brings the stove";
-/// The answer to this question is in a message far older than the window.
+/// The message that answers this question is much older than the window.
 const QUESTION: &str = "Is anyone allergic to something?";
 const WINDOW: usize = 6;
 const BUDGET: TokenCount = TokenCount(500);
@@ -71,8 +71,8 @@ pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     Ok(report.status())
 }
 
-/// Returns the store given on the command line, or else a new one in the folder for temporary files. A store named by the
-/// environment is ignored: it holds real data.
+/// Returns the store given on the command line, or otherwise a new one in the temporary folder. A store that the environment
+/// names is ignored, because it contains real data.
 fn demo_store(app: &App) -> Result<(String, Location)> {
     if app.global.is_store_typed() {
         return Ok((app.global.store.clone().unwrap_or_default(), app.location()?));
@@ -113,7 +113,7 @@ fn next_steps(app: &App, store: &str, thread: &Thread) -> Result<()> {
         if app.global.is_store_typed() { program.clone() } else { format!("{program} --store {}", quoted(store)) };
     let key = thread.key.as_ref().map_or_else(|| thread.id.to_string(), ToString::to_string);
     let mut lines = app.output.lines();
-    for (command, what) in [
+    for (command, description) in [
         (format!("{with_store} show {key}"), "the whole conversation"),
         (
             format!("{with_store} context {key} '{QUESTION}' --recall --window {WINDOW} --budget {BUDGET}"),
@@ -124,7 +124,7 @@ fn next_steps(app: &App, store: &str, thread: &Thread) -> Result<()> {
         (format!("{program_name} import conversations.json"), "import your own conversations from ChatGPT or Claude"),
         (format!("{program_name} --help"), "everything else"),
     ] {
-        lines.line(format_args!("  {command}\n      {}", app.output.paint(DIM, what)))?;
+        lines.line(format_args!("  {command}\n      {}", app.output.paint(DIM, description)))?;
     }
     lines.finish()
 }

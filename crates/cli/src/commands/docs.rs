@@ -20,9 +20,9 @@ use crate::store::Purpose;
 use crate::table::{Align, Table, counted, cut, number};
 use files::File;
 
-/// Version of the splitting into passages. Documents that were split by another version are added again.
+/// The version of the code that splits documents into passages. Documents that another version split are added again.
 const SPLIT_VERSION: &str = "1";
-/// Columns after which a title is cut.
+/// The number of columns after which a title is truncated.
 const TITLE_COLUMNS: usize = 60;
 
 /// Manage documents that assistants can cite
@@ -154,7 +154,7 @@ async fn add(app: &App, library: &str, paths: &[PathBuf]) -> Result<Status> {
     })
 }
 
-/// Adds a file. Returns `None` if the library already contains its current content.
+/// Adds a file. Returns `None` if the library already contains the file with the same content.
 async fn add_file(
     memory: &Memory,
     scope: &Scope,

@@ -112,7 +112,7 @@ fn short_title(thread: &Thread) -> String {
     cut(&thread_name::title(thread), 60)
 }
 
-/// Removes the bytes of erased data from the store's files.
+/// Removes the bytes of erased data from the files of the store.
 async fn sweep(memory: &Memory) -> Result<()> {
     let spinner = progress::spinner("removing erased data from the files…");
     let swept = memory.backend().maintenance.sweep(memory.now()).await;
@@ -130,6 +130,6 @@ fn summary(report: &EraseReport) -> String {
         (report.shared_messages, "message", " in shared threads"),
     ];
     let parts = parts.into_iter().filter(|(count, _, _)| *count > 0);
-    let parts: Vec<_> = parts.map(|(count, what, place)| format!("{}{place}", counted(count, what))).collect();
+    let parts: Vec<_> = parts.map(|(count, noun, location)| format!("{}{location}", counted(count, noun))).collect();
     if parts.is_empty() { "nothing to erase".to_owned() } else { format!("erased {}", parts.join(", ")) }
 }

@@ -21,7 +21,7 @@ use crate::thread_name;
 
 /// Export threads as JSON Lines
 ///
-/// docs/export-format.md describes the format. Without THREADS, all your threads and records are report. `threadkeep
+/// docs/export-format.md describes the format. Without THREADS, all your threads and records are exported. `threadkeep
 /// import` imports the file again; ids do not change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -90,7 +90,7 @@ async fn to_file(app: &App, parts: Vec<ExportLines>, path: &Path) -> Result<Stat
     Ok(report.status())
 }
 
-/// Writes all parts as one export, with the header of the first part only.
+/// Writes all parts as one export, with only the header of the first part.
 async fn write_all(
     app: &App,
     parts: Vec<ExportLines>,

@@ -19,7 +19,7 @@ use files::{File, Origin};
 use intake::{Intake, Items};
 pub(super) use report::Report;
 
-/// Number of messages that are indexed between two checks for Ctrl-C.
+/// The number of messages that are indexed between two checks for Ctrl-C.
 const INDEX_STEP: usize = 2_000;
 
 /// Import conversations from files and folders
@@ -88,7 +88,7 @@ impl<'a> Import<'a> {
         bar.finish_and_clear();
         report.interrupted = self.app.interrupt.is_stop_requested();
         match failure {
-            // What was imported before the error stays imported, so it is reported.
+            // Messages that were imported before the error stay imported, so they are reported.
             Some(error) => {
                 report.print(&self.app.output)?;
                 Err(error)
@@ -133,7 +133,7 @@ impl<'a> Import<'a> {
     }
 }
 
-/// Updates the search index and returns the number of indexed messages. Stops early on Ctrl-C; later searches do the rest.
+/// Updates the search index. Returns the number of indexed messages. On Ctrl-C, stops early; later searches index the rest.
 pub(super) async fn catch_up(app: &App, memory: &Memory, added: u64) -> Result<u64> {
     let bar = progress::count(added, "messages indexed");
     let search = &memory.backend().search;

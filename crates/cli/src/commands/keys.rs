@@ -33,7 +33,7 @@ enum Action {
         /// What the key permits: read, write, approve or admin within its tenant, or operate, to read the server's metrics
         #[arg(long = "role", value_name = "ROLE", default_value = "write")]
         roles: Vec<KeyRole>,
-        /// The instant at which the key expires, such as 2027-01-01T00:00:00Z
+        /// The time at which the key expires, such as 2027-01-01T00:00:00Z
         #[arg(long, value_name = "INSTANT")]
         expires: Option<Timestamp>,
         /// The maximum number of requests per minute

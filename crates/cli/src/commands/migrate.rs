@@ -11,7 +11,7 @@ use crate::progress;
 use crate::store::{Location, Purpose};
 use crate::table::counted;
 
-/// Maximum number of conflicts, differences or damaged items in the text output; the JSON output contains more.
+/// The maximum number of conflicts, differences or damaged items in the text output. The JSON output contains more.
 const PRINTED: usize = 20;
 
 /// Copy everything from one store to another
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     verify_only: bool,
 }
 
-/// Result of a migration.
+/// The result of a migration.
 #[derive(Debug, Serialize)]
 pub(super) struct MigrationReport {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub(super) struct MigrationReport {
     verified: Verification,
     #[serde(skip_serializing_if = "Option::is_none")]
     indexed: Option<u64>,
-    /// For a backup: the erasures that were applied again.
+    /// After restoring a backup: the erasures that were applied again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) erasures: Option<Applied>,
 }
@@ -71,7 +71,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     } else {
         let known = erasures::load(app, &to)?;
         let report = copy_everything(app, source.backend(), &target).await?;
-        // New records must not get versions of records that were erased in the source.
+        // New records must not get the versions of records that were erased in the source.
         if let Some(known) = known {
             target.raise_record_versions(known.highest_version()).await?;
         }
@@ -81,7 +81,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(report.status())
 }
 
-/// Copies everything that the target does not have, and compares both stores.
+/// Copies everything that the target does not contain, then compares both stores.
 pub(super) async fn copy_everything(app: &App, source: &Backend, target: &Memory) -> Result<MigrationReport> {
     let migration = Migration::begin(source, target.backend().clone(), target.platform()).await;
     let migration = migration.context("cannot read the source")?;

@@ -35,13 +35,13 @@ pub(crate) struct Arguments {
     prices: Option<PathBuf>,
 }
 
-/// Origin of a value that is not set by a variable.
+/// The origin of a value that no variable sets.
 const BUILT_IN: &str = "built in";
 
 /// The JSON output.
 #[derive(Serialize)]
 struct ModelsJson {
-    /// The selected model, as `PROVIDER:MODEL` or `offline`; null if it cannot be used.
+    /// The selected model, as `PROVIDER:MODEL` or `offline`. Null if the model cannot be used.
     selected: Option<String>,
     models: Vec<Row>,
     /// The embedding model, if one is configured.
@@ -86,7 +86,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let environment = models::environment(arguments.model.as_deref(), &app.settings);
     let prices = models::prices(arguments.prices.as_deref(), &app.settings)?;
     let selected = match select(arguments.model.as_deref(), &environment) {
-        // An invalid model in the environment is listed with its error.
+        // An invalid model in the environment is not fatal: it is listed with its error.
         Err(error) if arguments.model.is_none() => Err(error),
         selected => Ok(selected.map_err(unselected)?),
     };
@@ -118,7 +118,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(if responds { Status::Done } else { Status::Findings })
 }
 
-/// Returns the configured models, with the selected one first. It may differ from the model that its provider's variables name.
+/// Returns the configured models, starting with the selected one, which may differ from the model that its provider's
+/// variables name.
 fn listed(
     mut found: Vec<Result<AvailableModel, SelectionError>>,
     selected: Option<&Selected>,

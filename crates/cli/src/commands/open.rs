@@ -8,7 +8,7 @@ use crate::clock::clock;
 use crate::failure::Failure;
 use crate::local_token;
 
-/// Default address of a server.
+/// The default address of a server.
 const LISTEN: &str = "127.0.0.1:7437";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -42,14 +42,15 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let address = browser_address(&listen)?;
     let scheme = if settings.get("THREADKEEP_TLS_CERT").is_some() { "https" } else { "http" };
     let found = local_token::find(arguments.token.as_deref(), settings)?;
-    // The address ends up in the browser's history and in the process list, so it contains a short-lived pass, not the token.
+    // The address becomes part of the browser's history and the process list, so it contains a short-lived code instead of
+    // the token.
     let pass = found.token.pass(clock(app.global.now).now());
     let assistant = arguments.assistant.as_deref().map(|name| format!("&assistant={}", percent_encoded(name)));
     let url = format!("{scheme}://{address}/v1/session#token={pass}{}", assistant.unwrap_or_default());
     if !arguments.print {
         check_listening(&address).map_err(|error| {
-            let failure = Failure::system_error(format!("no server answers at {address}: {error}"));
-            failure.hint("start one with `threadkeep serve`, or give its address with --listen")
+            let failure = Failure::system_error(format!("no server responds at {address}: {error}"));
+            failure.hint("start one with `threadkeep serve`, or specify its address with --listen")
         })?;
         let handed = url.clone();
         if has_screen() && tokio::task::spawn_blocking(move || webbrowser::open(&handed)).await?.is_ok() {
@@ -66,7 +67,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// Returns the address under which a browser on this machine reaches a server that listens on `listen`.
+/// Returns the address at which a browser on this machine reaches a server that listens on `listen`.
 fn browser_address(listen: &str) -> Result<String> {
     let refused = || Failure::usage(format!("invalid server address `{listen}`: expected HOST:PORT"));
     let Ok(mut address) = listen.parse::<SocketAddr>() else {
@@ -90,7 +91,7 @@ fn browser_address(listen: &str) -> Result<String> {
     Ok(address.to_string())
 }
 
-/// Whether a browser has a screen to open a window on. Some browsers start without one and exit silently.
+/// Whether there is a screen for a browser window. Without a screen, some browsers start and exit silently.
 fn has_screen() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let names = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"];

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use serde::Serialize;
-use threadkeep::context::recall::Parts;
+use threadkeep::context::recall::ScoreParts;
 use threadkeep::exchange::ExportedMessage;
 use threadkeep::{Memory, RecallOptions, RecalledMessage, Scope, ThreadId};
 use unicode_width::UnicodeWidthStr;
@@ -18,9 +18,9 @@ use crate::table::cut;
 use crate::thread_name;
 use crate::transcript::one_line;
 
-/// Columns after which a message is cut.
+/// The number of columns after which a message is truncated.
 const TEXT_COLUMNS: usize = 400;
-/// Columns of the longest bar.
+/// The maximum length of a bar, in columns.
 const BAR_COLUMNS: usize = 20;
 
 /// Find the turns that answer a question
@@ -101,7 +101,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 impl From<RecalledMessage> for TurnJson {
     fn from(turn: RecalledMessage) -> Self {
         let RecalledMessage { thread, message, score, parts, .. } = turn;
-        let Parts { words, passage, neighbours, speaker, time } = parts;
+        let ScoreParts { words, passage, neighbours, speaker, time } = parts;
         let parts = PartsJson { words, passage, neighbours, speaker, time };
         Self { thread, score, parts, message: message.into() }
     }
@@ -131,7 +131,8 @@ fn wrapped(output: &Output, text: &str) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }
 
-/// Returns the score as a bar of its parts, with the parts' values on the same line, or on a second line if it is too long.
+/// Returns the score as a bar of its parts. The values of the parts follow on the same line, or on a second line if the
+/// first would be too long.
 fn why(output: &Output, turn: &RecalledMessage, best: f64) -> Vec<String> {
     let parts = parts(&turn.parts);
     let blocks = Scale { columns: BAR_COLUMNS, whole: best }.shades(parts.map(|(_, value, _)| value));
@@ -151,7 +152,7 @@ fn why(output: &Output, turn: &RecalledMessage, best: f64) -> Vec<String> {
     }
 }
 
-fn parts(parts: &Parts) -> [(&'static str, f64, Style); SHADES.len()] {
+fn parts(parts: &ScoreParts) -> [(&'static str, f64, Style); SHADES.len()] {
     [
         ("words", parts.words, colour(AnsiColor::Green)),
         ("passage", parts.passage, colour(AnsiColor::Cyan)),

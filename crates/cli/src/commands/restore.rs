@@ -22,9 +22,9 @@ use crate::progress;
 use crate::store::Purpose;
 use crate::table::counted;
 
-/// Maximum time until a store that is no longer used is closed.
+/// The maximum time to wait until a store that is no longer used is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// First bytes of a SQLite file.
+/// The first bytes of a SQLite file.
 const SQLITE_HEADER: &[u8] = b"SQLite format 3\0";
 
 /// Restore the store from a backup
@@ -112,10 +112,10 @@ fn is_database(file: &Path) -> Result<bool> {
     Ok(start == SQLITE_HEADER)
 }
 
-/// Makes a complete, verified store from a backup. The backup itself is only read.
+/// Makes a complete, verified store from a backup. Does not change the backup.
 ///
 /// # Errors
-/// Fails if the backup is damaged.
+/// The backup is damaged.
 async fn prepare(
     app: &App,
     file: &Path,
@@ -124,7 +124,7 @@ async fn prepare(
 ) -> Result<(VerifyReport, Applied)> {
     let cannot_restore = || format!("cannot restore {}", file.display());
     let copy = unfinished.sibling("backup.db");
-    // The last commits of a store that was copied by hand may be in its write-ahead log.
+    // If the backup is a copy made by hand, its last commits may be in its write-ahead log.
     for suffix in ["", "-wal"] {
         let from = with_suffix(file, suffix);
         if suffix.is_empty() || from.exists() {
@@ -141,15 +141,16 @@ async fn prepare(
         let failure = Failure::system_error(format!("{} is damaged: {}", file.display(), damage.detail));
         return Err(failure.hint("restore another backup, or recover what is readable with `threadkeep check --store FILE --salvage NEW`; the store was not changed").into());
     }
-    // Applied before the final copy is made, so that it never contains erased data.
+    // Erasures are applied before the final copy is made, so that the copy never contains erased data.
     let restored = Memory::with_clock(store.backend(), clock(app.global.now));
     let erasures = erasures::apply(app, known.as_mut(), &restored, None).await?;
-    // The store copies itself: the result is one file, and cursors of other restored copies are not valid for it.
+    // The store copies itself, so that the result is a single file, and so that cursors of other restored copies are not
+    // valid for it.
     copy_store(store, unfinished.path()).await.with_context(cannot_restore)?;
     Ok((report, erasures))
 }
 
-/// Makes sure that the store can be replaced: it is a Threadkeep store, the user agrees, and no program has it open.
+/// Checks that the store can be replaced: it is a Threadkeep store, the user agrees, and no other program has it open.
 async fn confirm_replacing(app: &App, target: &Path, yes: bool) -> Result<()> {
     if !target.exists() {
         return Ok(());
@@ -170,22 +171,22 @@ async fn confirm_replacing(app: &App, target: &Path, yes: bool) -> Result<()> {
             return Err(error).with_context(|| format!("cannot replace {}", target.display()));
         }
     }
-    // The last program that closes a store removes its log. If the log stays, another program has the store open and would keep
-    // writing to the replaced file. The store opened above may be closed a moment later, by its background thread.
+    // The last program that closes a store removes its log. If the log remains, another program has the store open and would
+    // continue to write to the replaced file. The store opened above may be closed with a delay, by its background thread.
     let log = with_suffix(target, "-wal");
-    let gone = async {
+    let log_removal = async {
         while log.exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    if tokio::time::timeout(CLOSE_TIMEOUT, gone).await.is_err() {
+    if tokio::time::timeout(CLOSE_TIMEOUT, log_removal).await.is_err() {
         let failure = Failure::system_error(format!("the store {} is in use", target.display()));
         return Err(failure.hint("stop the other program that has it open, then restore again").into());
     }
     Ok(())
 }
 
-/// Removes the write-ahead log of a file that cannot be opened, so that it is not applied to the file that replaces it.
+/// Removes the write-ahead log of a file that cannot be opened. Otherwise SQLite would apply the log to the new file.
 fn remove_logs(target: &Path) -> Result<()> {
     for suffix in ["-wal", "-shm"] {
         match std::fs::remove_file(with_suffix(target, suffix)) {

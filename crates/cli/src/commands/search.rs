@@ -18,7 +18,7 @@ use crate::table::cut;
 use crate::thread_name;
 use crate::transcript::speaker;
 
-/// A title is omitted if less than this width is available.
+/// The minimum width for a title. If less space is available, the title is omitted.
 const MIN_TITLE_COLUMNS: usize = 12;
 
 /// Search messages
@@ -96,7 +96,7 @@ impl From<Hit> for HitJson {
     }
 }
 
-/// Prints hits, each with speaker, time, position and thread.
+/// Prints hits, each with its speaker, time, position and thread.
 pub(super) async fn print(app: &App, memory: &Memory, scope: &Scope, hits: &[Hit]) -> Result<()> {
     let output = &app.output;
     let titles = titles(memory, scope, hits.iter().map(|hit| hit.thread)).await?;
@@ -125,7 +125,7 @@ pub(super) fn heading(output: &Output, title: Option<&String>, thread: ThreadId,
     format!("{}{}", output.paint(output::speaker_style(role), name), output.paint(DIM, details))
 }
 
-/// Returns the titles of threads.
+/// Returns the titles of the given threads.
 pub(super) async fn titles(
     memory: &Memory,
     scope: &Scope,
@@ -141,8 +141,8 @@ pub(super) async fn titles(
     Ok(titles)
 }
 
-/// Returns the lines of a snippet with highlighted matches. It is wrapped here because the width of the colour codes must not
-/// count.
+/// Returns the lines of a snippet with highlighted matches. Wrapped here, because the output's own wrapping would count
+/// colour codes as columns.
 fn wrapped(output: &Output, snippet: &Snippet) -> Vec<String> {
     let text = highlighted(output, snippet);
     match output.text_columns() {
@@ -168,7 +168,7 @@ fn highlighted(output: &Output, snippet: &Snippet) -> String {
     text
 }
 
-/// Makes a piece of a line printable. Outer white space stays, since it separates the piece from the next one.
+/// Makes a piece of a line printable. Keeps white space at its ends, which separates it from the adjacent pieces.
 fn line_piece(text: &str) -> String {
     output::printable(text).chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).collect()
 }

@@ -27,8 +27,8 @@ use log::init_log;
 use signals::shutdown_requested;
 
 const PORT: u16 = 7437;
-/// Default size of the thread cache, enough for several thousand threads. Entries are validated on use, so other programs may
-/// write to the store.
+/// The default size of the thread cache, enough for several thousand threads. Cached data is validated on use, so other
+/// programs can write to the store.
 const THREAD_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Serve store and assistants over HTTP: REST, live events, OpenAI-compatible API
@@ -136,10 +136,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// Returns the errors in the settings that would keep a server from starting. Nothing is opened.
+/// Returns the errors in the settings that would prevent a server from starting. Opens no files or ports.
 pub(crate) fn problems(app: &App) -> Vec<String> {
     let (arguments, settings) = (Arguments::default(), &app.settings);
-    let found = [
+    let results = [
         issuer(app, &arguments).map(drop),
         tls(&arguments, settings).map(drop),
         local_token::check_setting(settings),
@@ -147,10 +147,10 @@ pub(crate) fn problems(app: &App) -> Vec<String> {
         models::chat_model(None, settings).map(drop),
         models::embedder(settings).map(drop),
     ];
-    found.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect()
+    results.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect()
 }
 
-/// Returns the value of an option, or else of the setting.
+/// Returns the value of an option, or otherwise of the setting.
 fn either<T: FromStr>(typed: Option<T>, name: &str, settings: &Settings) -> Result<Option<T>> {
     match typed {
         Some(typed) => Ok(Some(typed)),
@@ -178,37 +178,37 @@ fn options(app: &App, token_issuers: Vec<TokenIssuer>, arguments: &Arguments) ->
     })
 }
 
-/// Returns the shared client key of the assistants' endpoints: the first of their key settings that is set.
+/// Returns the shared client key of the assistants' endpoints: the first of the assistants' key settings that is set.
 fn shared_key(settings: &Settings) -> Option<SharedKey> {
     let keys = BUILT_IN.iter().filter_map(|plugin| plugin.client_key);
     keys.filter_map(|key| settings.get(key.variable)).find_map(|key| SharedKey::new(&key))
 }
 
-/// Returns the certificate and key for TLS; `None` if neither is set.
+/// Returns the certificate and key for TLS, or `None` if neither is set.
 fn tls(arguments: &Arguments, settings: &Settings) -> Result<Option<Tls>> {
     let certificates = either(arguments.tls_cert.clone(), "THREADKEEP_TLS_CERT", settings)?;
     let key = either(arguments.tls_key.clone(), "THREADKEEP_TLS_KEY", settings)?;
     match (certificates, key) {
         (None, None) => Ok(None),
         (Some(certificates), Some(key)) => Ok(Some(Tls::from_pem_files(&certificates, &key)?)),
-        _ => Err(Failure::usage("TLS needs both a certificate and its key")
-            .hint("give both --tls-cert and --tls-key")
+        _ => Err(Failure::usage("TLS requires both a certificate and its key")
+            .hint("set both --tls-cert and --tls-key")
             .into()),
     }
 }
 
-/// Returns where traces are exported to; `None` if they are not.
+/// Returns the destination of exported traces, or `None` if traces are not exported.
 fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
     let Some(endpoint) = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
     if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
         let failure =
             Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {} is not an HTTP URL", redact_address(&endpoint)));
-        return Err(failure.hint("give the collector's URL, such as http://127.0.0.1:4318").into());
+        return Err(failure.hint("set the collector's URL, such as http://127.0.0.1:4318").into());
     }
     let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());
-    let given = settings.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
+    let header_list = settings.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
     let mut headers = Vec::new();
-    for header in given.split(',').filter(|header| !header.trim().is_empty()) {
+    for header in header_list.split(',').filter(|header| !header.trim().is_empty()) {
         let (name, value) = header
             .split_once('=')
             .ok_or_else(|| Failure::usage("invalid OTEL_EXPORTER_OTLP_HEADERS: expected api-key=…,other=…"))?;
@@ -218,7 +218,7 @@ fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
     Ok(Some(TelemetryOptions { endpoint, headers, service, proxy }))
 }
 
-/// Returns the proxy for requests to a URL, from the conventional proxy variables.
+/// Returns the proxy for requests to a URL. The conventional proxy variables configure it.
 fn proxy(settings: &Settings, target: &str) -> Option<OutgoingProxy> {
     let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
     let first = if target.starts_with("https:") { 0 } else { 2 };
@@ -227,7 +227,7 @@ fn proxy(settings: &Settings, target: &str) -> Option<OutgoingProxy> {
     Some(OutgoingProxy { url, exceptions })
 }
 
-/// Adds the model and the embedder that the settings name.
+/// Adds the model and the embedder according to the settings.
 fn with_models(mut server: Server, model: Option<&str>, settings: &Settings) -> Result<Server> {
     if let Some(model) = models::chat_model(model, settings)? {
         server = server.with_model(model);
@@ -238,14 +238,14 @@ fn with_models(mut server: Server, model: Option<&str>, settings: &Settings) -> 
     Ok(server)
 }
 
-/// Returns the issuer whose tokens are accepted; `None` if there is none.
+/// Returns the issuer whose tokens are accepted, or `None` if none is configured.
 fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     let settings = &app.settings;
-    let given = |typed: &Option<String>, name| typed.clone().or_else(|| settings.get(name));
-    let Some(issuer) = given(&arguments.token_issuer, "THREADKEEP_TOKEN_ISSUER") else { return Ok(None) };
-    let audience = given(&arguments.token_audience, "THREADKEEP_TOKEN_AUDIENCE").unwrap_or_default();
+    let option_or_setting = |typed: &Option<String>, name| typed.clone().or_else(|| settings.get(name));
+    let Some(issuer) = option_or_setting(&arguments.token_issuer, "THREADKEEP_TOKEN_ISSUER") else { return Ok(None) };
+    let audience = option_or_setting(&arguments.token_audience, "THREADKEEP_TOKEN_AUDIENCE").unwrap_or_default();
     let (tenant, secret_file) = (app.global.tenant_id()?, arguments.token_secret_file.as_deref());
-    let jwks = given(&arguments.token_jwks, "THREADKEEP_TOKEN_JWKS").filter(|_| secret_file.is_none());
+    let jwks = option_or_setting(&arguments.token_jwks, "THREADKEEP_TOKEN_JWKS").filter(|_| secret_file.is_none());
     let issuer = match (jwks, secret_file) {
         (Some(jwks), _) => TokenIssuer::jwks(&jwks, proxy(settings, &jwks).as_ref(), issuer, audience, tenant),
         (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
@@ -253,7 +253,7 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
             let secret = settings.get("THREADKEEP_TOKEN_SECRET").ok_or_else(|| {
                 let failure = Failure::usage(format!("no key or secret to verify the tokens of {issuer}"));
                 failure.hint(
-                    "give the keys with --token-jwks or THREADKEEP_TOKEN_JWKS, or the secret with --token-secret-file",
+                    "set the keys with --token-jwks or THREADKEEP_TOKEN_JWKS, or the secret with --token-secret-file",
                 )
             })?;
             TokenIssuer::hs256(secret, issuer, audience, tenant)
@@ -261,7 +261,7 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     };
     let mut issuer = issuer.map_err(|error| {
         let failure = Failure::usage(format!("invalid token settings: {error}"));
-        failure.hint("--token-issuer needs --token-audience, and --token-jwks or --token-secret-file")
+        failure.hint("--token-issuer requires --token-audience, and --token-jwks or --token-secret-file")
     })?;
     issuer.accepts_service_role =
         arguments.token_service_role || settings.read("THREADKEEP_TOKEN_SERVICE_ROLE")?.unwrap_or(false);

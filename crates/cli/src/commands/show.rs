@@ -15,7 +15,7 @@ use crate::table::{counted, number};
 use crate::thread_name;
 use crate::transcript::{Transcript, wrapped};
 
-/// Number of messages per read when a whole thread is printed.
+/// The number of messages per read when a whole thread is printed.
 const PAGE: usize = 500;
 
 /// Show a thread's messages
@@ -78,7 +78,7 @@ fn query(arguments: &Arguments) -> MessageQuery {
     }
 }
 
-/// Returns the query for the page after this one; `None` after the last page.
+/// Returns the query for the next page, or `None` after the last page.
 fn next_query(query: &MessageQuery, page: &MessagePage) -> Option<MessageQuery> {
     let broken = page.corrupt.iter().map(|row| row.seq);
     let reached = page.messages.iter().map(|message| message.seq).chain(broken).max()?;
@@ -160,7 +160,7 @@ fn description(thread: &Thread) -> String {
     format!("{}{key}{branch} · {messages} · updated {} UTC", thread.id, instants::minute(thread.updated_at))
 }
 
-/// Returns the note that there are more messages.
+/// Returns the note that more messages exist.
 fn more(query: &MessageQuery, page: &MessagePage) -> String {
     let which = match query.take {
         RangeEnd::Newest => "earlier",

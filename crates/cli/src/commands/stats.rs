@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 struct Stats {
     #[serde(flatten)]
     analytics: Analytics,
-    /// Size of the store's files.
+    /// The size of the store's files.
     #[serde(skip_serializing_if = "Option::is_none")]
     store_bytes: Option<u64>,
 }
@@ -49,7 +49,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 }
 
 impl OpenStore {
-    /// Returns the size of the store's files in bytes; `None` for a store without files.
+    /// Returns the size of the store's files in bytes, or `None` for a store without files.
     pub(super) fn bytes(&self) -> Option<u64> {
         let files = self.sqlite.as_ref()?.files();
         Some(files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|file| file.len()).sum())

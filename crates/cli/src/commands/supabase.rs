@@ -1,4 +1,4 @@
-//! Checks of a Supabase application's tables and their row security.
+//! Checks the tables of a Supabase application and their row security.
 
 mod catalog;
 mod connect;

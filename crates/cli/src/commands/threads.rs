@@ -11,7 +11,7 @@ use crate::table::{Align, Table, counted, cut, number};
 use crate::thread_name::{self, SHORT_ID};
 
 const FULL_ID: usize = 36;
-/// Minimum width of a terminal for full ids.
+/// The minimum width of a terminal for full ids.
 const WIDE_COLUMNS: usize = 120;
 
 /// List threads

@@ -12,7 +12,7 @@ use crate::store::Purpose;
 use crate::table::{counted, cut, number, pairs};
 use crate::thread_name;
 
-/// Columns after which arguments and results are cut.
+/// The number of columns after which arguments and results are truncated.
 const DETAIL_COLUMNS: usize = 200;
 
 /// Show the details of a turn: tools, sources, tokens
@@ -100,7 +100,7 @@ fn tool_lines(output: &Output, call: &ToolCallTrace) -> Vec<String> {
     vec![format!("tool {}{} {}", call.name, arguments, output.paint(DIM, took)), format!("  → {outcome}")]
 }
 
-/// Prints the sources of a reply, numbered as the reply cites them.
+/// Prints the sources of a reply, with the numbers by which the reply cites them.
 pub(super) fn print_sources(output: &Output, turn: &Turn) -> Result<()> {
     if turn.sources.is_empty() {
         return Ok(());
@@ -117,11 +117,11 @@ fn source_line(source: &Source) -> String {
     let cited = source.fields.get("cited_as").and_then(Value::as_u64);
     let mark = cited.map_or_else(|| "  ·".to_owned(), |number| format!("[{number}]"));
     let title = printable_line(source.title.as_deref().unwrap_or(&source.id));
-    let place = match (source.fields.get("thread").and_then(Value::as_str), source.fields.get("seq")) {
+    let location = match (source.fields.get("thread").and_then(Value::as_str), source.fields.get("seq")) {
         (Some(thread), Some(seq)) => {
             format!(", #{seq} of {}", printable(&thread.chars().take(thread_name::SHORT_ID).collect::<String>()))
         }
         _ => String::new(),
     };
-    format!("{mark} {title}{place}")
+    format!("{mark} {title}{location}")
 }

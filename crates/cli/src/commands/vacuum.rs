@@ -31,7 +31,7 @@ pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     let work = async {
         let swept = maintenance.sweep(store.memory.now()).await?;
         match maintenance.compact().await {
-            // Some stores cannot be compacted; sweeping is enough for them.
+            // Some stores cannot be compacted. For these, sweeping is sufficient.
             Err(StoreError::Unsupported(_)) | Ok(()) => Ok(swept),
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! Erases from a restored store what the ledger records.
+//! Erases the data that the ledger records from a restored store.
 
 use std::path::PathBuf;
 
@@ -21,17 +21,17 @@ pub(crate) struct Applied {
     ledger: Option<PathBuf>,
     #[serde(flatten)]
     pub(crate) removed: AppliedErasures,
-    /// The number of skipped entries: they belong to other stores, but their names may also exist in this one.
+    /// The number of skipped entries. They belong to other stores, but this store may contain the same names.
     passed_over: u64,
-    /// The numbers of lines that cannot be read.
+    /// The numbers of unreadable lines.
     damaged_lines: Vec<u64>,
-    /// The numbers of lines that a crash truncated, before the erasure was executed.
+    /// The numbers of lines that a crash truncated before their erasure was executed.
     torn_lines: Vec<u64>,
     #[serde(skip)]
     is_disabled: bool,
 }
 
-/// Reads the ledger for a restore into `store`. Returns `None` if there is none or it is disabled.
+/// Reads the ledger for a restore into `store`. Returns `None` if the ledger does not exist or is disabled.
 pub(crate) fn load(app: &App, store: &Location) -> Result<Option<LedgerContents>> {
     let location = app.erasure_ledger();
     let Some(file) = location.file() else { return Ok(None) };
@@ -53,7 +53,8 @@ pub(crate) fn load(app: &App, store: &Location) -> Result<Option<LedgerContents>
     Ok(contents)
 }
 
-/// Removes every byte of what was erased since the backup was made. The caller has exclusive access to the restored store.
+/// Removes all data that was erased after the backup was made, including its bytes. The caller must have exclusive access to
+/// the restored store.
 pub(crate) async fn apply(
     app: &App,
     contents: Option<&mut LedgerContents>,
@@ -90,15 +91,15 @@ pub(crate) async fn apply(
 }
 
 impl Applied {
-    /// Returns `Incomplete` if a line is damaged, because it may have recorded an erasure.
+    /// Returns `Incomplete` if a line is damaged, because the line may have recorded an erasure.
     pub(crate) fn status(&self) -> Status {
         if self.damaged_lines.is_empty() { Status::Done } else { Status::Incomplete }
     }
 
     pub(crate) fn print(&self, app: &App) -> Result<()> {
         let Some(ledger) = &self.ledger else {
-            let why = if self.is_disabled { "the erasure ledger is off" } else { "there is no erasure ledger" };
-            app.output.note(format_args!("note: {why}: data erased since the backup was made has been restored"));
+            let reason = if self.is_disabled { "the erasure ledger is off" } else { "there is no erasure ledger" };
+            app.output.note(format_args!("note: {reason}: data erased since the backup was made has been restored"));
             return Ok(());
         };
         app.output.line(format_args!("{} (erasure ledger {})", self.summary(), ledger.display()))?;
@@ -117,10 +118,10 @@ impl Applied {
         Ok(())
     }
 
-    fn note(&self, app: &App, lines: &[u64], what: &str) {
+    fn note(&self, app: &App, lines: &[u64], problem: &str) {
         const MAX_LINES: usize = 20;
         for line in lines.iter().take(MAX_LINES) {
-            app.output.note(format_args!("note: line {line} of the erasure ledger {what}"));
+            app.output.note(format_args!("note: line {line} of the erasure ledger {problem}"));
         }
         if let Some(more) = lines.len().checked_sub(MAX_LINES).filter(|more| *more > 0) {
             app.output.note(format_args!("note: and {} more lines", number(more as u64)));

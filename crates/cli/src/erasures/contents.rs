@@ -15,7 +15,7 @@ use super::line::{Entry, Item, Line, Unusable};
 /// The maximum length of a line.
 const LINE_BYTES: u64 = 64 * 1024;
 
-/// The hashes that replace names.
+/// Computes the hashes that replace names.
 pub(super) mod names {
     use super::{Key, MessageId, Namespace, RecordOwner, TenantId, ThreadId, UserId};
 
@@ -55,29 +55,29 @@ pub(super) mod names {
 #[derive(Debug)]
 pub(crate) struct LedgerContents {
     key: Key,
-    /// Whether entries of all stores apply, because the ledger was set explicitly.
+    /// Whether entries of all stores apply. True if the ledger was set explicitly.
     for_all_stores: bool,
-    /// The hashes of stores that the restored data is known to come from.
+    /// The hashes of the stores from which the restored data is known to come.
     stores: BTreeSet<String>,
     users: HashMap<String, Vec<StoreEntry<ErasedUser>>>,
     threads: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
     messages: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
     records: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
-    /// The threads in which messages or records were erased, with the stores.
+    /// The threads in which messages or records were erased, each with the stores of these erasures.
     in_threads: HashMap<String, BTreeSet<String>>,
     highest_version: u64,
     pub(crate) torn: Vec<u64>,
     pub(crate) damaged: Vec<u64>,
 }
 
-/// The bound of an entry and the store in which the erasure happened.
+/// The bound of an entry, and the store in which the erasure happened.
 #[derive(Clone, Debug)]
 struct StoreEntry<T> {
     store: String,
     bound: T,
 }
 
-/// The reason why a whole ledger is unusable.
+/// The reason why a ledger as a whole is unusable.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LedgerError {
     #[error("read error")]
@@ -91,17 +91,17 @@ pub(crate) enum LedgerError {
 }
 
 impl LedgerContents {
-    /// Reads a ledger. Returns `None` if there is none.
+    /// Reads a ledger. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// The whole ledger is unusable. Single damaged lines are not errors.
+    /// The ledger as a whole is unusable. Single damaged lines are not errors.
     pub(crate) fn read(file: &Path, store: &str, for_all_stores: bool) -> Result<Option<Self>, LedgerError> {
         let opened = match File::open(file) {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // Waits for a process that is writing a line.
+        // Waits until no other process is writing a line.
         opened.lock_shared()?;
         let key = match Key::find(file)? {
             Some(key) => key,
@@ -154,7 +154,8 @@ impl LedgerContents {
         }
     }
 
-    /// Returns the number of skipped entries: those of other stores that name a user or a record, as names may recur.
+    /// Returns the number of skipped entries: entries of other stores that name a user or a record. Other stores may use the
+    /// same names.
     pub(crate) fn skipped(&self) -> u64 {
         let users = self.users.values().flatten().map(|entry| &entry.store);
         let records = self.records.values().flatten().map(|entry| &entry.store);
@@ -165,8 +166,8 @@ impl LedgerContents {
         self.for_all_stores || self.stores.contains(store)
     }
 
-    fn latest(&self, found: Option<&Vec<StoreEntry<ErasureBound>>>, of_any_store: bool) -> Option<ErasureBound> {
-        let found = found?.iter().filter(|entry| of_any_store || self.applies(&entry.store));
+    fn latest(&self, found: Option<&Vec<StoreEntry<ErasureBound>>>, includes_all_stores: bool) -> Option<ErasureBound> {
+        let found = found?.iter().filter(|entry| includes_all_stores || self.applies(&entry.store));
         found.map(|entry| entry.bound).reduce(later)
     }
 }
@@ -176,7 +177,7 @@ fn later(one: ErasureBound, other: ErasureBound) -> ErasureBound {
 }
 
 impl KnownErasures for LedgerContents {
-    /// Thread ids are unique: a store with a thread that another store erased is a copy of that store.
+    /// Thread ids are unique, so a store that contains a thread which another store erased is a copy of that store.
     fn load_thread(&mut self, tenant: &TenantId, thread: ThreadId) {
         let name = names::thread(&self.key, tenant, thread);
         let erased = self.threads.get(&name).into_iter().flatten().map(|entry| &entry.store);
@@ -206,8 +207,8 @@ impl KnownErasures for LedgerContents {
     }
 
     fn record(&self, tenant: &TenantId, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Option<ErasureBound> {
-        let of_any_store = matches!(owner, RecordOwner::Thread(_));
-        self.latest(self.records.get(&names::record(&self.key, tenant, owner, namespace, key)), of_any_store)
+        let includes_all_stores = matches!(owner, RecordOwner::Thread(_));
+        self.latest(self.records.get(&names::record(&self.key, tenant, owner, namespace, key)), includes_all_stores)
     }
 
     fn has_shared_messages(&self) -> bool {
@@ -222,7 +223,7 @@ impl KnownErasures for LedgerContents {
     }
 }
 
-/// The lines of a ledger, sorted by kind.
+/// The lines of a ledger, by kind.
 #[derive(Default)]
 struct Lines {
     entries: Vec<Entry>,
@@ -248,12 +249,12 @@ impl Lines {
                     self.take(line);
                 }
                 Err(Unusable::LaterVersion) => return Err(LedgerError::LaterVersion),
-                // A crash truncated it, so its erasure was not executed.
+                // A crash truncated the line, so its erasure was not executed.
                 Err(Unusable::Damaged) if !is_whole => self.torn.push(number),
                 Err(Unusable::Damaged) => self.damaged.push(number),
             }
         }
-        // Without any usable line the key is wrong. A ledger that was truncated in its first line is empty.
+        // If no line is usable, the key is wrong. A ledger that was truncated in its first line counts as empty.
         if usable == 0 && !self.damaged.is_empty() { Err(LedgerError::OtherKey) } else { Ok(()) }
     }
 

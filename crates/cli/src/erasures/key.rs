@@ -1,4 +1,4 @@
-//! The key of a ledger. Without it, no one can test names against the ledger's hashes.
+//! The key of a ledger. Without the key, no one can test whether the ledger contains a name.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -22,7 +22,7 @@ pub(crate) fn key_file(ledger: &Path) -> PathBuf {
 }
 
 impl Key {
-    /// Reads the key of a ledger. Returns `None` if it has none yet.
+    /// Reads the key of a ledger. Returns `None` if the ledger has no key yet.
     pub(super) fn find(ledger: &Path) -> io::Result<Option<Self>> {
         let mut text = String::new();
         match std::fs::File::open(key_file(ledger)) {
@@ -37,7 +37,7 @@ impl Key {
         Ok(Some(Self(hmac::Key::new(hmac::HMAC_SHA256, bytes.to_ascii_lowercase().as_bytes()))))
     }
 
-    /// Creates the key of a ledger. The caller holds the ledger's lock.
+    /// Creates the key of a ledger. The caller must hold the ledger's lock.
     pub(super) fn create(ledger: &Path) -> io::Result<Self> {
         let mut file = private::new_file(&key_file(ledger))?;
         writeln!(file, "{}", random_hex::<BYTES>()?)?;
@@ -50,7 +50,7 @@ impl Key {
     pub(super) fn hash(&self, texts: &[&str]) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         for text in texts {
-            // The length prefix makes the encoding of the sequence unambiguous.
+            // Length prefixes make the encoding of a sequence unambiguous.
             context.update(&(text.len() as u64).to_be_bytes());
             context.update(text.as_bytes());
         }
@@ -64,7 +64,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Returns random bytes in hexadecimal digits.
+/// Returns random bytes as hexadecimal digits.
 pub(super) fn random_hex<const LENGTH: usize>() -> io::Result<String> {
     let mut bytes = [0; LENGTH];
     SystemRandom::new()

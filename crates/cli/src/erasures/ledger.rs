@@ -1,4 +1,4 @@
-//! Appends to the ledger.
+//! Appends entries to the ledger.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -13,15 +13,15 @@ use super::key::{Key, random_hex};
 use super::line::{Entry, Item, Line, VERSION};
 use crate::private;
 
-/// The ledger file, for erasures in one store.
+/// The ledger file, for recording erasures in one store.
 #[derive(Clone, Debug)]
 pub(crate) struct ErasureLedger {
     file: PathBuf,
-    /// The store's location without secrets.
+    /// The location of the store, without secrets.
     store: String,
 }
 
-/// Why the ledger could not be written.
+/// An error that prevented writing to the ledger.
 #[derive(Debug, thiserror::Error)]
 #[error("the erasure ledger {} cannot be written, so nothing is erased: {source}", file.display())]
 pub(crate) struct Unwritten {
@@ -35,7 +35,7 @@ impl ErasureLedger {
         Self { file, store }
     }
 
-    /// Checks that entries can be written, without writing any.
+    /// Checks that entries can be written. Writes none.
     pub(crate) fn try_open(&self) -> Result<(), Unwritten> {
         let opened = private::make_folder_of(&self.file).and_then(|()| private::open_to_append(&self.file));
         opened.map(drop).map_err(|source| Unwritten { file: self.file.clone(), source })
@@ -129,12 +129,13 @@ fn append(path: &Path, lines: impl FnOnce(&Key) -> Vec<Line>) -> io::Result<()> 
     if length == 0 { private::sync_folder(path) } else { Ok(()) }
 }
 
-/// Checks the key against the first line: lines written with another key would be indistinguishable from damage.
+/// Checks the key against the first line, because lines written with another key could not be distinguished from damaged
+/// ones.
 fn check_first_line(file: &mut File, key: &Key) -> io::Result<()> {
     let mut first = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     BufReader::new(&*file).take(1024).read_until(b'\n', &mut first)?;
-    // A crash truncated the first line. The caller marks it as torn.
+    // A crash truncated the first line. The caller marks the line as torn.
     if !first.ends_with(b"\n") {
         return Ok(());
     }

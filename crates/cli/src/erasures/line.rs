@@ -1,4 +1,4 @@
-//! The lines of the ledger.
+//! Encodes and decodes the lines of the ledger.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -13,11 +13,11 @@ pub(super) const VERSION: u32 = 1;
 pub(super) enum Line {
     /// The first line.
     ThreadkeepErasures { version: u32 },
-    /// Something is about to be erased.
+    /// An erasure that is about to be executed.
     Erased(Entry),
-    /// The entries with this id are void because the store rejected the erasure.
+    /// The entries with this id are void, because the store rejected their erasure.
     Void { id: String },
-    /// A crash truncated the line before this one, and its erasure was not executed.
+    /// A crash truncated the previous line, so its erasure was not executed.
     Torn {},
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Entry {
     pub(super) item: Item,
 }
 
-/// The erased item. Names are hashes.
+/// The erased item. All names are hashes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Item {
@@ -65,7 +65,7 @@ struct EncodedLine<'a> {
     check: &'a str,
 }
 
-/// A line with its checksum, not verified yet.
+/// A line with its checksum, which has not been verified yet.
 #[derive(Deserialize)]
 struct UnverifiedLine<'a> {
     #[serde(borrow)]
@@ -81,7 +81,7 @@ pub(super) enum Unusable {
 }
 
 impl Line {
-    /// Encodes the line with a final newline and a keyed checksum that detects damage.
+    /// Encodes the line with a newline at the end and a keyed checksum that detects damage.
     pub(super) fn encode(&self, key: &Key) -> serde_json::Result<String> {
         let line = serde_json::value::to_raw_value(self)?;
         let check = key.hash(&["line", line.get()]);
@@ -101,7 +101,7 @@ impl Line {
         match serde_json::from_str(line.get()) {
             Ok(Self::ThreadkeepErasures { version }) if version > VERSION => Err(Unusable::LaterVersion),
             Ok(line) => Ok(line),
-            // The checksum is valid, so the line is not damaged but of an unknown kind.
+            // The checksum is valid, so the line is not damaged: its kind was added by a later version.
             Err(_) => Err(Unusable::LaterVersion),
         }
     }

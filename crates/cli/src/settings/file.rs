@@ -1,4 +1,4 @@
-//! The configuration file: TOML, or YAML if its name ends in `.yaml` or `.yml`.
+//! Reads the configuration file: TOML, or YAML if its name ends in `.yaml` or `.yml`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ const FILE_BYTES: u64 = 64 * 1024;
 /// The minimum Jaro-Winkler similarity for suggesting a name.
 const MIN_SIMILARITY: f64 = 0.75;
 
-/// The values of a configuration file and the problems found in it.
+/// The values of a configuration file, and its problems.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     /// By variable, including the `_FILE` variables of secrets.
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Content {
         Err(problem) => return Content { problems: vec![problem], ..Content::default() },
     };
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    if is_yaml { of(from_yaml(&text)) } else { of(from_toml(&text)) }
+    if is_yaml { content_of(from_yaml(&text)) } else { content_of(from_toml(&text)) }
 }
 
 /// Reads a text file of at most [`FILE_BYTES`].
@@ -42,7 +42,7 @@ pub(super) fn bounded(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("the file {} is not UTF-8", path.display()))
 }
 
-fn of(entries: Result<Vec<(String, RawValue)>, String>) -> Content {
+fn content_of(entries: Result<Vec<(String, RawValue)>, String>) -> Content {
     let mut content = Content::default();
     match entries {
         Ok(entries) => entries.into_iter().for_each(|(key, raw)| match entry(&key, raw) {
@@ -58,12 +58,12 @@ fn of(entries: Result<Vec<(String, RawValue)>, String>) -> Content {
     content
 }
 
-/// Returns the variable that a key sets, and its value.
+/// Returns the variable that a key sets, and the value.
 fn entry(key: &str, raw: RawValue) -> Result<(String, String), String> {
-    let of_file = SETTINGS
+    let file_setting = SETTINGS
         .iter()
         .find(|setting| [setting.file_key(), setting.file_name()].iter().flatten().any(|name| name == key));
-    if let Some(name) = of_file.and_then(Setting::file_name) {
+    if let Some(name) = file_setting.and_then(Setting::file_name) {
         return Ok((name, Kind::File.read(raw).map_err(|problem| format!("{key}: {problem}"))?));
     }
     let setting = Setting::find(key).filter(|setting| setting.name != "THREADKEEP_CONFIG");
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn toml(text: &str) -> Content {
-        of(from_toml(text))
+        content_of(from_toml(text))
     }
 
     #[test]
@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(written, Content { values: expected.clone(), problems: vec![] });
         let yaml = "# a comment\nTHREADKEEP_USER: ana\nnow: 2026-05-04T18:12:00Z\nserver:\n  rate: 600\nlog:\n  json: true\n\
                     groq: {api_key_file: /run/secrets/groq}\nollama.host: 127.0.0.1\n";
-        assert_eq!(of(from_yaml(yaml)), Content { values: expected, problems: vec![] });
-        assert_eq!(of(from_yaml("# nothing\n\n")), Content::default());
+        assert_eq!(content_of(from_yaml(yaml)), Content { values: expected, problems: vec![] });
+        assert_eq!(content_of(from_yaml("# nothing\n\n")), Content::default());
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
     fn syntax_errors_name_the_line() {
         let problem = &toml("user = 'ana'\nmodel = = 3\n").problems[0];
         assert!(problem.starts_with("line 2: "), "{problem}");
-        assert!(!of(from_yaml("- a\n")).problems.is_empty());
+        assert!(!content_of(from_yaml("- a\n")).problems.is_empty());
         assert_eq!(
             toml("[server]\nrate = 0\n").problems,
             ["server.rate: expected a whole number of at least 1, found `0`"]

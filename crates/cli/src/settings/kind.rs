@@ -1,4 +1,4 @@
-//! The types of settings' values.
+//! The types of the values of settings.
 
 use crate::instants;
 use crate::listen::ListenAddress;
@@ -15,10 +15,10 @@ pub(crate) enum Kind {
     Listen,
     /// A whole number of at least 1.
     Count,
-    /// A whole number, or 0 for none.
+    /// A whole number. 0 means none.
     Size,
     Flag,
-    /// An RFC 3339 instant.
+    /// An RFC 3339 timestamp.
     Instant,
     /// Text that is never displayed.
     Secret,
@@ -32,7 +32,7 @@ pub(crate) enum RawValue {
     Flag(bool),
     /// An unquoted TOML date or time.
     Date(String),
-    /// A type that no setting has: a list or null.
+    /// A value of a type that no setting has: a list or null.
     Other(&'static str),
 }
 
@@ -55,7 +55,7 @@ impl Kind {
         matches!(self, Self::Secret | Self::Url)
     }
 
-    /// Whether a text is a valid value of this kind.
+    /// Whether a text is a valid value of this type.
     pub(crate) fn accepts(self, text: &str) -> bool {
         match self {
             Self::Text | Self::File | Self::Url | Self::Secret => true,
@@ -70,7 +70,7 @@ impl Kind {
     /// Converts a value of a configuration file to text.
     ///
     /// # Errors
-    /// A message with the expected and the found type.
+    /// A message with the expected type and the type that was found.
     pub(crate) fn read(self, raw: RawValue) -> Result<String, String> {
         let (text, is_right, found) = match raw {
             RawValue::Text(text) => (text, !matches!(self, Self::Count | Self::Size | Self::Flag), "text"),
@@ -82,7 +82,7 @@ impl Kind {
         if is_right && self.accepts(&text) {
             return Ok(text);
         }
-        // Only values of the right type are quoted: another text may be a misplaced secret.
+        // Only values of the correct type are quoted, because another text may be a misplaced secret.
         let found = if is_right { format!("`{text}`") } else { found.to_owned() };
         Err(format!("expected {}, found {found}", self.expected()))
     }

@@ -1,4 +1,4 @@
-//! All settings, including the URLs of external services.
+//! Lists all settings, including the URLs of external services.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ pub(crate) struct Setting {
     pub(crate) name: &'static str,
     /// The key in the configuration file.
     pub(crate) key: &'static str,
-    /// The type of its value.
+    /// The type of the value.
     pub(crate) kind: Kind,
     /// A short description.
     pub(crate) about: &'static str,
@@ -55,12 +55,12 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.name == name || setting.key == name)
     }
 
-    /// Returns the variable that names a file with the value, if the value may be secret.
+    /// Returns the variable that names a file with the value. `None` if the value is never secret.
     pub(crate) fn file_name(&self) -> Option<String> {
         self.kind.may_be_secret().then(|| format!("{}_FILE", self.name))
     }
 
-    /// Returns the key that names a file with the value, if the value may be secret.
+    /// Returns the key that names a file with the value. `None` if the value is never secret.
     pub(crate) fn file_key(&self) -> Option<String> {
         self.kind.may_be_secret().then(|| format!("{}_file", self.key))
     }
@@ -69,13 +69,13 @@ impl Setting {
 /// All settings, including those of the built-in assistants.
 pub(crate) static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| with_settings_of(BUILT_IN));
 
-/// Returns this program's settings with those of the assistants between them.
+/// Returns the settings of this program, with those of the assistants between them.
 pub(crate) fn with_settings_of(assistants: &[AssistantPlugin]) -> Vec<Setting> {
-    let of_assistants = assistants.iter().flat_map(|plugin| plugin.settings).map(Setting::from);
-    BEFORE.into_iter().chain(of_assistants).chain(AFTER).collect()
+    let assistant_settings = assistants.iter().flat_map(|plugin| plugin.settings).map(Setting::from);
+    BEFORE.into_iter().chain(assistant_settings).chain(AFTER).collect()
 }
 
-/// The settings listed before those of the assistants.
+/// The settings that are listed before those of the assistants.
 const BEFORE: [Setting; 32] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting(
@@ -141,7 +141,7 @@ const BEFORE: [Setting; 32] = [
     setting("OLLAMA_MODEL", "ollama.model", Text, "Ollama's model", "llama3.2"),
 ];
 
-/// The settings listed after those of the assistants.
+/// The settings that are listed after those of the assistants.
 const AFTER: [Setting; 15] = [
     setting("HTTPS_PROXY", "proxy.https", Url, "the proxy for HTTPS requests", "none"),
     setting("ALL_PROXY", "proxy.all", Url, "the proxy for all requests", "none"),
@@ -189,8 +189,8 @@ mod tests {
         let names: Vec<String> = SETTINGS
             .iter()
             .flat_map(|setting| {
-                let own = [setting.name.to_owned(), setting.key.to_owned()];
-                own.into_iter().chain(setting.file_name()).chain(setting.file_key())
+                let names = [setting.name.to_owned(), setting.key.to_owned()];
+                names.into_iter().chain(setting.file_name()).chain(setting.file_key())
             })
             .collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());

@@ -1,10 +1,10 @@
-//! Checks that no command prints the password or the query of a URL.
+//! No command prints the password or the query of a URL.
 
 use super::{Cli, RunOutput};
 
 const SECRET: &str = "s3cret";
 
-/// URLs with a secret wherever a URL can contain one. Nothing listens there.
+/// URLs with a secret in each place that a URL offers. No server listens at these addresses.
 const SETTINGS: [(&str, &str); 14] = [
     ("GROQ_API_KEY", "gsk-s3cret"),
     ("GROQ_BASE_URL", "http://me:s3cret@127.0.0.1:9/v1?key=s3cret"),
@@ -87,14 +87,14 @@ fn run(cli: &Cli, arguments: &[&str], with: &[(&str, &str)]) -> RunOutput {
 }
 
 fn assert_no_secret(arguments: &[&str], output: &RunOutput) {
-    // Covers results, errors, hints and the log.
+    // The output contains results, errors, hints and the log.
     assert!(!output.out.contains(SECRET) && !output.err.contains(SECRET), "{arguments:?}: {output}");
 }
 
 #[test]
 fn no_command_shows_secrets_of_urls() {
     let cli = Cli::new();
-    // Without a store, most commands only report that none exists.
+    // Without a store, most commands report only that the store does not exist.
     for store in [cli.store().to_str().unwrap(), STORES[0]] {
         for command in commands() {
             for json in [&[][..], &["--json"]] {

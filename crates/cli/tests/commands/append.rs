@@ -29,15 +29,15 @@ fn append_reads_standard_input_without_a_text() {
 #[test]
 fn repeated_keys_append_once() {
     let cli = Cli::with_garden();
-    let add = |text: &str| cli.run(&["append", "web:garden", text, "--key", "rent-may"]);
-    assert_eq!(add("Pay rent").out, "added message #8 to 019dd000-0000-7000-8000-000000000001\n");
-    assert_eq!(add("Pay rent").out, "already added as message #8 of 019dd000-0000-7000-8000-000000000001\n");
-    let other = add("Pay the rent");
+    let append = |text: &str| cli.run(&["append", "web:garden", text, "--key", "rent-may"]);
+    assert_eq!(append("Pay rent").out, "added message #8 to 019dd000-0000-7000-8000-000000000001\n");
+    assert_eq!(append("Pay rent").out, "already added as message #8 of 019dd000-0000-7000-8000-000000000001\n");
+    let other = append("Pay the rent");
     assert_eq!(other.code, Some(1));
     assert!(other.err.contains("used before for a different request") && other.err.contains("new --key"), "{other}");
     assert_eq!(cli.message_count(), 10);
     cli.out(&["erase", "--message", "web:garden", "8", "--yes"]);
-    let erased = add("Pay rent");
+    let erased = append("Pay rent");
     assert!(erased.code == Some(1) && erased.err.contains("erased since"), "{erased}");
 }
 
@@ -46,7 +46,7 @@ fn threads_are_created_only_on_request() {
     let cli = Cli::new();
     let output = cli.run(&["append", "notes", "Hello"]);
     assert_eq!(output.code, Some(1), "{output}");
-    assert!(!cli.store().exists(), "a mistake leaves no store behind");
+    assert!(!cli.store().exists(), "an invalid command creates no store");
     let output = cli.run(&["append", "notes", "Hello", "--create"]);
     assert!(output.out.ends_with(" (new)\n"), "{output}");
     assert_eq!(cli.json(&["append", "notes", "Again", "--create"])["created"], false);
@@ -78,15 +78,15 @@ fn rejected_messages_create_no_thread() {
         let output = cli.run_with_input(&[&["append", "notes", "--create"], more].concat(), input);
         assert_eq!(output.code, Some(1), "{output}");
     };
-    for store_is_there in [false, true] {
-        if store_is_there {
+    for store_exists in [false, true] {
+        if store_exists {
             cli.out(&["append", "other", "Hello", "--create"]);
         }
         create(&cli, &[], b"a\0b");
         create(&cli, &[], "x".repeat(5 << 20).as_bytes());
         create(&cli, &["fine", "--author", &long], b"");
         create(&cli, &["fine", "--key", &long], b"");
-        assert_eq!(cli.store().exists(), store_is_there, "a mistake leaves no store behind");
+        assert_eq!(cli.store().exists(), store_exists, "an invalid command creates no store");
     }
     let threads = cli.json(&["threads"]);
     assert_eq!(threads["threads"].as_array().unwrap().len(), 1);

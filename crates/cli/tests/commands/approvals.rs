@@ -1,4 +1,4 @@
-//! Tool calls that wait for approval: requested in one process and decided in another.
+//! Tool calls that wait for approval are requested by one process and decided by another.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, Stdio};
@@ -49,7 +49,7 @@ impl Chat {
     /// Waits for a note that contains a text.
     fn wait_for(&mut self, expected: &str) -> String {
         let found = self.notes.find(|line| line.as_ref().unwrap().contains(expected));
-        found.unwrap_or_else(|| panic!("no note says {expected}")).unwrap()
+        found.unwrap_or_else(|| panic!("no note contains {expected}")).unwrap()
     }
 
     /// Ends the chat. Returns its standard output.
@@ -102,7 +102,7 @@ fn calls_can_be_approved_from_another_terminal() {
 
 // S1.45, S4.18, S4.50
 #[test]
-fn pending_calls_outlive_their_chat() {
+fn pending_calls_remain_after_their_chat_ends() {
     let cli = Cli::new();
     let path = careful(&cli);
     let id = request_approval(&cli, &path);

@@ -29,7 +29,7 @@ fn yaml_assistants_are_found_by_name_and_by_path() {
 
 // S4.38, S4.40
 #[test]
-fn disabled_and_in_memory_memories_store_nothing() {
+fn assistants_without_persistent_memory_store_nothing() {
     let cli = Cli::new();
     for memory in ["enabled: false", "backend: inmemory"] {
         let path = gardener(&cli, memory);

@@ -1,11 +1,11 @@
-//! The audit log: its records, the protection of its tenant, and its verification by a head.
+//! The audit log: its records, the protection of its tenant, and verification against a head.
 
 use serde_json::Value;
 
 use super::Cli;
 
-/// Returns the acts of the log with their targets and outcomes.
-fn acts(cli: &Cli) -> Vec<(String, String, String)> {
+/// Returns the actions in the log with their targets and outcomes.
+fn actions(cli: &Cli) -> Vec<(String, String, String)> {
     let log = cli.json(&["audit"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let records = log["records"].as_array().unwrap().iter();
@@ -71,11 +71,15 @@ fn the_audit_log_records_erasures_by_id() {
     cli.out(&["erase", "--message", "secret", "1", "--yes"]);
     cli.out(&["erase", "secret", "--yes"]);
     cli.out(&["erase", "--everything", "--yes"]);
-    let acts = acts(&cli);
-    let recorded: Vec<(&str, &str)> = acts.iter().map(|(act, _, outcome)| (act.as_str(), outcome.as_str())).collect();
+    let actions = actions(&cli);
+    let recorded: Vec<(&str, &str)> =
+        actions.iter().map(|(action, _, outcome)| (action.as_str(), outcome.as_str())).collect();
     let expected = ["erase message", "erase thread", "erase everything"];
-    assert_eq!(recorded, expected.map(|act| [(act, "begun"), (act, "done")]).concat());
-    assert!(acts[0].1.starts_with(&format!("{thread}/")) && acts[2].1 == thread && acts[4].1 == "me", "{acts:?}");
+    assert_eq!(recorded, expected.map(|action| [(action, "begun"), (action, "done")]).concat());
+    assert!(
+        actions[0].1.starts_with(&format!("{thread}/")) && actions[2].1 == thread && actions[4].1 == "me",
+        "{actions:?}"
+    );
     let log = cli.json(&["audit"]);
     assert_eq!(log["records"][5]["user"], "me");
     assert!(!cli.contains_bytes(b"zanzibarquokka"));
@@ -83,7 +87,7 @@ fn the_audit_log_records_erasures_by_id() {
 }
 
 #[test]
-fn audit_heads_reveal_a_restored_store() {
+fn audit_heads_detect_a_restored_store() {
     let cli = Cli::new();
     cli.out(&["keys", "create", "first"]);
     let before = head(&cli);
@@ -107,7 +111,7 @@ fn audit_heads_reveal_a_restored_store() {
     assert_eq!(cli.run(&["audit", "verify", "--head", &after, "--store", &copy]).code, Some(0));
 
     cli.out(&["restore", &backup, "--yes"]);
-    assert_eq!(cli.run(&["audit", "verify"]).code, Some(0), "the restored log is consistent in itself");
+    assert_eq!(cli.run(&["audit", "verify"]).code, Some(0), "the restored log itself is consistent");
     assert_eq!(cli.run(&["audit", "verify", "--head", &before]).code, Some(0));
     let output = cli.run(&["audit", "verify", "--head", &after, "--json"]);
     let verified: Value = serde_json::from_str(&output.out).unwrap();

@@ -13,7 +13,7 @@ fn backups_are_stores_and_can_be_restored() {
     assert_prints!(cli, "restore", cli.run(&["restore", "monday.db", "--yes"]));
     assert_eq!(cli.exported(), before);
     assert_eq!(cli.run(&["check"]).code, Some(0));
-    // The same backup again, into a store that does not exist.
+    // Restore the same backup into a store that does not exist.
     std::fs::remove_file(cli.store()).unwrap();
     assert_eq!(cli.json(&["restore", "monday.db"])["messages"], 9);
     assert_eq!(cli.exported(), before);
@@ -93,14 +93,18 @@ fn backups_report_their_consistency_and_log_growth() {
 }
 
 #[test]
-fn restore_needs_confirmation_to_replace_data() {
+fn restore_requires_confirmation_to_replace_data() {
     let cli = Cli::with_garden();
     cli.out(&["backup", "monday.db"]);
     cli.out(&["append", "web:garden", "Newer than the backup."]);
     let output = cli.run(&["restore", "monday.db"]);
     assert!(output.code == Some(2) && output.err.contains("add --yes"), "{output}");
     assert_eq!(cli.message_count(), 10);
-    assert_eq!(cli.run(&["restore", cli.store().to_str().unwrap(), "--yes"]).code, Some(2), "the store itself");
+    assert_eq!(
+        cli.run(&["restore", cli.store().to_str().unwrap(), "--yes"]).code,
+        Some(2),
+        "a store cannot be restored from itself"
+    );
 }
 
 #[test]
@@ -158,7 +162,7 @@ fn restore_replaces_a_damaged_store() {
 fn restore_does_not_replace_a_store_in_use() {
     let cli = Cli::with_garden();
     cli.out(&["backup", "monday.db"]);
-    // An import that waits for its input has the store open.
+    // The store is open in an import that waits for its input.
     let mut other = cli.command(&["import", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = other.stdin.take().unwrap();
     let line = "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n";

@@ -1,7 +1,8 @@
-//! Imports of conversations with branches, as successive exports of ChatGPT and Claude contain them.
+//! Imports conversations with branches from successive exports of ChatGPT and Claude.
 //!
-//! Each file of fixtures/branches contains `exports`, which are imported in order, and `steps`: what a user expects after each
-//! import. If the current message of an export has replies, the branch from it to the newest reply is current.
+//! Each file of fixtures/branches contains `exports`, which are imported in order, and `steps`, which are the results that a
+//! user expects after each import. If the current message of an export has replies, the branch with the newest reply is
+//! current.
 
 use std::fs;
 
@@ -12,7 +13,7 @@ use super::{Cli, fixture};
 
 #[derive(Deserialize)]
 struct Scenario {
-    /// Whether transcripts are compared exactly. Otherwise messages must contain the expected texts in this order.
+    /// Whether transcripts are compared exactly. Otherwise, messages must contain the expected texts in the given order.
     is_exact: bool,
     exports: Vec<Value>,
     steps: Vec<Step>,
@@ -23,16 +24,16 @@ struct Step {
     /// The allowed numbers of threads, including forks.
     threads: Vec<usize>,
     branches: Vec<Branch>,
-    /// Phrases that several branches share. A search must find each once.
+    /// Phrases that occur in several branches. A search must return each of them once.
     #[serde(default)]
     recalled_once: Vec<String>,
-    /// Texts that no message contains.
+    /// Texts that no message may contain.
     #[serde(default)]
     absent: Vec<String>,
-    /// Texts that are stored somewhere.
+    /// Texts that must be stored in any message.
     #[serde(default)]
     kept: Vec<String>,
-    /// Whether problems are reported.
+    /// Whether problems must be reported.
     #[serde(default)]
     errors: bool,
     #[serde(default)]
@@ -86,7 +87,7 @@ fn check(cli: &Cli, context: &str, export: &Value, step: &Step, is_exact: bool) 
         assert!(threads.iter().any(|thread| is_expected(&thread)), "{context}: {:#?} in {threads:#?}", branch.texts);
     }
     if is_exact {
-        // An empty chat may or may not become a thread: `threads` lists the allowed numbers.
+        // An empty chat may become a thread or not; `threads` lists both numbers.
         let mut non_empty = threads.iter().filter(|thread| !thread.texts.is_empty());
         let unexpected = non_empty.find(|thread| !step.branches.iter().any(|branch| matches(branch, thread)));
         assert!(unexpected.is_none(), "{context}: {unexpected:#?}");
@@ -111,7 +112,7 @@ fn threads(exported: &[String]) -> Vec<Thread> {
     for line in exported {
         let line: Value = serde_json::from_str(line).unwrap();
         if let Some(thread) = line.get("thread") {
-            // A conversation without branches has no marks.
+            // Threads of a conversation without branches are not marked.
             let is_current = thread["metadata"]["branch"]["current"].as_bool().unwrap_or(true);
             threads.push(Thread { texts: Vec::new(), is_current });
         }

@@ -63,8 +63,8 @@ fn ask_prints_the_whole_turn_as_json() {
 #[test]
 fn answers_quote_their_sources() {
     let cli = Cli::new();
-    let said = ["ask", "The tent is blue.", "--thread", "tent"];
-    assert_eq!(cli.out(&[&said, &NOW[..]].concat()), "I will keep that in mind.\n");
+    let statement = ["ask", "The tent is blue.", "--thread", "tent"];
+    assert_eq!(cli.out(&[&statement, &NOW[..]].concat()), "I will keep that in mind.\n");
     let out = cli.out(&["ask", "Which tent is blue?"]);
     let (answer, sources) = out.split_once("\n\n").unwrap();
     assert_eq!(answer, "You said on 3 May 2026: “The tent is blue.” [1]");
@@ -87,7 +87,7 @@ fn questions_without_a_thread_are_ephemeral() {
     }
     let answer = cli.out(&[&["ask", "What is blue?"], &noon[..]].concat());
     assert!(!answer.contains("is blue."), "{answer}");
-    // For a day it can be displayed and continued.
+    // The thread can be displayed and continued for a day.
     let shown = cli.json(&[&["show", thread], &noon[..]].concat());
     assert_eq!(shown["thread"]["metadata"]["threadkeep.ephemeral"], true, "{shown}");
     cli.out(&[&["trace", turn["turn"].as_str().unwrap()], &noon[..]].concat());
@@ -118,7 +118,7 @@ fn empty_chats_store_nothing() {
     for input in ["", "/quit\n", "\n\n/trace\n/context\n/clear\n/threads\n/nonsense\n/help\n"] {
         let output = cli.run_with_input(&["chat"], input.as_bytes());
         assert_eq!(output.code, Some(0), "{output}");
-        assert!(!output.err.contains("to go on"), "{output}");
+        assert!(!output.err.contains("to resume"), "{output}");
     }
     assert_eq!(cli.json(&["threads"])["threads"], serde_json::json!([]));
 }
@@ -179,7 +179,7 @@ fn invalid_questions_are_rejected() {
     assert_eq!(cli.json(&["approvals", "list", "--all"]), serde_json::json!({"approvals": []}));
 }
 
-/// A model that accepts a question and never answers.
+/// A model that accepts a question and never replies.
 struct SilentModel(TcpListener);
 
 impl SilentModel {
@@ -255,7 +255,7 @@ fn killed_turns_resume_immediately() {
     killed.kill().unwrap();
     killed.wait().unwrap();
 
-    // At the same time, so that no lease has expired.
+    // The time is unchanged, so the lease has not expired.
     let turn = cli.json(&[&["ask", "The tent is blue.", "--thread", "calls"], &NOW[..]].concat());
     assert_eq!(turn["status"], "completed", "{turn}");
     let shown = cli.json(&["show", "calls"]);
@@ -265,7 +265,7 @@ fn killed_turns_resume_immediately() {
 }
 
 #[test]
-fn lines_that_are_not_utf8_do_not_end_the_input() {
+fn invalid_utf8_does_not_end_the_input() {
     let cli = Cli::new();
     let output = cli.run_with_input(&["chat", "--json"], b"tw\xff\xfe\0o\nThanks\n");
     assert_eq!((output.code, turns(&output.out).len()), (Some(0), 2), "{output}");

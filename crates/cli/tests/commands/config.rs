@@ -19,16 +19,16 @@ fn values_are_listed_with_their_source() {
     let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
     assert!(!out.contains("s3cret"), "{out}");
     let shown: Value = serde_json::from_str(&out).unwrap();
-    let of = |name| setting(&shown, name);
+    let value_and_source = |name| setting(&shown, name);
     let pair = |value: &str, from: &str| (value.to_owned(), from.to_owned());
-    assert_eq!(of("OLLAMA_HOST"), pair("127.0.0.1", "configuration file"));
-    assert_eq!(of("THREADKEEP_USER"), pair("ana", "configuration file"));
-    assert_eq!(of("THREADKEEP_TENANT"), pair("other", "option"));
-    assert_eq!(of("GROQ_API_KEY"), pair("(set)", "environment"));
-    assert_eq!(of("GROQ_BASE_URL"), pair("http://…@localhost:1/v1", "environment"));
-    assert_eq!(of("ANTHROPIC_BASE_URL"), pair("https://api.anthropic.com/v1", "built in"));
-    assert_eq!(of("OPENAI_API_KEY"), pair("(not set)", "built in"));
-    assert_eq!(of("THREADKEEP_STORE").1, "environment");
+    assert_eq!(value_and_source("OLLAMA_HOST"), pair("127.0.0.1", "configuration file"));
+    assert_eq!(value_and_source("THREADKEEP_USER"), pair("ana", "configuration file"));
+    assert_eq!(value_and_source("THREADKEEP_TENANT"), pair("other", "option"));
+    assert_eq!(value_and_source("GROQ_API_KEY"), pair("(set)", "environment"));
+    assert_eq!(value_and_source("GROQ_BASE_URL"), pair("http://…@localhost:1/v1", "environment"));
+    assert_eq!(value_and_source("ANTHROPIC_BASE_URL"), pair("https://api.anthropic.com/v1", "built in"));
+    assert_eq!(value_and_source("OPENAI_API_KEY"), pair("(not set)", "built in"));
+    assert_eq!(value_and_source("THREADKEEP_STORE").1, "environment");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn the_file_sets_the_user() {
 }
 
 #[test]
-fn mistakes_in_the_file_are_reported() {
+fn errors_in_the_file_are_reported() {
     let cli = Cli::new();
     cli.file("config.yaml", "OLAMA_HOST: x\n");
     let output = cli.run(&["threads"]);
@@ -56,7 +56,7 @@ fn mistakes_in_the_file_are_reported() {
 fn options_override_the_environment_which_overrides_the_file() {
     let cli = Cli::new();
     let file = cli.file("threadkeep.toml", "user = 'from the file'\n[server]\nrate = 7\n");
-    let of = |arguments: &[&str], variable: Option<&str>| {
+    let user_of = |arguments: &[&str], variable: Option<&str>| {
         let mut command = cli.command(&[&["config", "show", "--json", "--config", &file], arguments].concat());
         command.env_remove("THREADKEEP_CONFIG").envs(variable.map(|user| ("THREADKEEP_USER", user)));
         let shown: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
@@ -64,9 +64,9 @@ fn options_override_the_environment_which_overrides_the_file() {
         setting(&shown, "THREADKEEP_USER")
     };
     let pair = |value: &str, from: &str| (value.to_owned(), from.to_owned());
-    assert_eq!(of(&["--user", "typed"], Some("variable")), pair("typed", "option"));
-    assert_eq!(of(&[], Some("variable")), pair("variable", "environment"));
-    assert_eq!(of(&[], None), pair("from the file", "configuration file"));
+    assert_eq!(user_of(&["--user", "typed"], Some("variable")), pair("typed", "option"));
+    assert_eq!(user_of(&[], Some("variable")), pair("variable", "environment"));
+    assert_eq!(user_of(&[], None), pair("from the file", "configuration file"));
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn failures_to_store_an_explanation_are_reported() {
 }
 
 #[test]
-fn contexts_work_with_and_without_a_question() {
+fn contexts_can_be_assembled_without_a_question() {
     let cli = Cli::with_garden();
     let same = cli.json(&["context", GARDEN_ID, DEEP]);
     for name in [GARDEN, &GARDEN_ID.to_uppercase()] {

@@ -1,8 +1,8 @@
-//! Damaged stores: damage is reported, readable data is processed, and the exit code shows it.
+//! Damaged stores: commands report the damage in their output and exit code, and process the readable data.
 
 use super::{Cli, RunOutput};
 
-/// Creates a store with a message that was changed in the file, in a separate thread.
+/// Makes a store in which one message was changed on disk, in a thread of its own.
 fn damaged() -> Cli {
     let cli = Cli::with_garden();
     cli.out(&["append", "web:shop", "The bill says msg<4321>.", "--create"]);
@@ -37,7 +37,7 @@ fn changed_messages_are_detected_and_copied_with_a_warning() {
 fn backups_and_migrations_continue_after_damage() {
     let cli = damaged();
     let database = rusqlite::Connection::open(cli.store()).unwrap();
-    // A row in another thread that cannot be read at all.
+    // An unreadable row in another thread.
     let sql = "UPDATE messages SET body = CAST(x'3175ff22' AS TEXT) WHERE position & 4294967295 = 5";
     assert_eq!(database.execute(sql, []).unwrap(), 1);
     drop(database);
@@ -49,7 +49,7 @@ fn backups_and_migrations_continue_after_damage() {
     assert!(moved.out.contains("verified: both stores contain 3 threads"), "{moved}");
     let restored = cli.run(&["restore", "monday.jsonl", "--store", "other.db"]);
     assert_reported(&restored, 3);
-    // All readable messages are copied, and the copies report the damage as well.
+    // All readable messages are copied. The copies report the damage as well.
     for store in ["new.db", "other.db"] {
         assert_eq!(cli.json(&["stats", "--store", store])["messages"], 9, "{store}");
         let checked = cli.run(&["check", "--store", store]);
@@ -66,7 +66,7 @@ fn readable_data_of_a_malformed_file_is_salvaged() {
     }
     cli.out(&["vacuum"]);
     let sound = std::fs::read(cli.store()).unwrap();
-    // The page with the last of the long messages.
+    // The page that contains the last of the long messages.
     let offset = sound.windows(10).rposition(|window| window == b"39 filler ").unwrap();
     let mut damaged = sound.clone();
     damaged[offset / 4096 * 4096..][..4096].fill(0xa5);
@@ -85,7 +85,7 @@ fn readable_data_of_a_malformed_file_is_salvaged() {
     assert_eq!(lines.code, Some(3), "{lines}");
     let json: serde_json::Value = serde_json::from_str(&lines.out).unwrap();
     assert_eq!(json["messages"].as_u64(), Some(count), "{json}");
-    // A truncated file is not a valid store, but its rest can be salvaged.
+    // A truncated file is not a valid store, but its remaining data can be salvaged.
     std::fs::write(cli.store(), &sound[..sound.len() * 3 / 4 / 4096 * 4096]).unwrap();
     let checked = cli.run(&["check"]);
     assert!(checked.code == Some(1) && checked.out.contains("damage"), "{checked}");

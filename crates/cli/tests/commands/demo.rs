@@ -11,7 +11,7 @@ fn the_demo_uses_a_separate_store() {
     assert_eq!(shown["messages"].as_array().unwrap().len(), 31);
     let again = cli.run(&["demo", "--store", "demo.db"]);
     assert!(again.code == Some(0) && again.out.contains("nothing new: 1 thread, 31 messages"), "{again}");
-    assert_eq!(cli.message_count(), 9, "the store of the environment is left alone");
+    assert_eq!(cli.message_count(), 9, "the store in the environment is unchanged");
 }
 
 #[test]

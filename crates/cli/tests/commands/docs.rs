@@ -1,4 +1,4 @@
-//! Documents.
+//! Documents: adding, searching, citing and removing them.
 
 use serde_json::json;
 
@@ -106,7 +106,7 @@ fn symbolic_links_out_of_a_folder_are_not_followed() {
     let listed = cli.out(&["docs", "list"]);
     assert!(listed.contains("tent.md") && !listed.contains("secret"), "{listed}");
     assert!(cli.out(&["ask", "What is the password?"]).starts_with("I found nothing"));
-    // A link that is named explicitly is followed.
+    // A link is followed if the command names it.
     cli.out(&["docs", "add", "folder/secret.txt"]);
     assert!(cli.out(&["ask", "What is the password?"]).contains("swordfish"));
     let output = cli.run(&["docs", "add", "/dev/null"]);

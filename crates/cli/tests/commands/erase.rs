@@ -8,7 +8,7 @@ fn with_marker() -> Cli {
     cli.out(&["append", "secret", "Something harmless."]);
     cli.out(&["append", "web:garden", "The carrots are up."]);
     assert_eq!(cli.json(&["search", MARKER])["hits"].as_array().unwrap().len(), 1);
-    assert!(cli.contains_bytes(MARKER.as_bytes()), "the search for bytes works");
+    assert!(cli.contains_bytes(MARKER.as_bytes()), "contains_bytes finds stored text");
     cli
 }
 
@@ -23,10 +23,10 @@ fn erased_threads_leave_no_bytes() {
 }
 
 #[test]
-fn erased_messages_leave_no_bytes_but_a_gap() {
+fn erased_messages_leave_a_gap_but_no_bytes() {
     let cli = with_marker();
     assert_prints!(cli, "erase_message_json", cli.run(&["erase", "--message", "secret", "1", "--yes", "--json"]));
-    // The title was derived from the message, and the index contained its words.
+    // The title was derived from the message, and the index contained the words of the message.
     assert!(!cli.contains_bytes(MARKER.as_bytes()));
     let shown = cli.json(&["show", "secret"]);
     assert_eq!((&shown["messages"][0]["seq"], &shown["messages"][1]), (&2.into(), &serde_json::Value::Null));
@@ -37,7 +37,7 @@ fn erased_messages_leave_no_bytes_but_a_gap() {
 }
 
 #[test]
-fn erase_everything_spares_other_users() {
+fn erase_everything_does_not_affect_other_users() {
     let cli = with_marker();
     cli.out(&["append", "theirs", "Keep me", "--create", "--user", "bea"]);
     assert_prints!(cli, "erase_everything", cli.run(&["erase", "--everything", "--yes"]));
@@ -59,7 +59,7 @@ fn shared_messages_are_erased_only_on_request() {
 }
 
 #[test]
-fn erase_needs_confirmation() {
+fn erase_requires_confirmation() {
     let cli = Cli::with_garden();
     for arguments in
         [&["erase", "web:garden"][..], &["erase", "--everything"], &["erase", "--message", "web:garden", "1"]]
@@ -94,7 +94,7 @@ fn bytes_that_a_reader_locks_are_reported_and_removed_later() {
 }
 
 #[test]
-fn imports_do_not_bring_back_erased_data() {
+fn imports_do_not_restore_erased_data() {
     let cli = Cli::with_garden();
     cli.out(&["export", "-o", "all.jsonl"]);
     cli.out(&["erase", "--message", "web:garden", "5", "--yes"]);

@@ -1,7 +1,7 @@
-//! Checks that no byte of what a user wrote with any command remains in the store once the user is erased.
+//! After a user is erased, the store contains no byte of the text that the user wrote with any command.
 //!
-//! Each command stores a unique word. A command without a case here fails the tests: add how it stores data of a user, or why it
-//! stores none.
+//! Each command stores a unique word. The tests fail if a command has no case here. Add a case that stores the user's data,
+//! or that states why the command stores none.
 
 use std::collections::BTreeSet;
 
@@ -10,26 +10,26 @@ use serde_json::json;
 use super::Cli;
 use super::postgres::with_postgres_columns;
 
-/// The common ending of all words. Not a common beginning, because an index omits the prefix that a word shares with the one
-/// before.
+/// The common ending of all words. A common beginning would not work, because an index omits the prefix that a word shares
+/// with the previous one.
 const ENDING: &str = "qwyzkalm";
 const CAREFUL: &str =
     "kind: Agent\nmetadata: {name: careful}\nspec:\n  tools: [{name: set_preference, approval: ask}]\n";
 
-/// What a command does with its word.
+/// The effect of a command on its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// It stores the word.
+    /// The word is stored.
     Stored,
-    /// It stores and removes the word, whose bytes may remain until the next sweep.
+    /// The word is stored and then removed. Its bytes may remain until the next sweep.
     Removed,
-    /// It stores no data of a user, for this reason.
+    /// The command stores no user data, for this reason.
     Nothing(&'static str),
 }
 
 use Effect::{Nothing, Removed, Stored};
 
-/// Returns the unique word of a command. Stemming does not change it.
+/// Returns the unique word of a command. Stemming does not change the word.
 fn word(number: usize) -> String {
     let letter = |number: usize| char::from(b'a' + u8::try_from(number % 26).unwrap());
     format!("{}{}{ENDING}", letter(number / 26), letter(number))
@@ -39,11 +39,11 @@ fn sentence(word: &str) -> String {
     format!("The key to the {word} is under the mat.")
 }
 
-/// Returns all commands without subcommands, as listed by the help.
+/// Returns all commands without subcommands, in the order of the help.
 fn commands(cli: &Cli) -> Vec<String> {
     let mut found = Vec::new();
-    let mut left = vec![String::new()];
-    while let Some(name) = left.pop() {
+    let mut pending = vec![String::new()];
+    while let Some(name) = pending.pop() {
         let words: Vec<&str> = name.split_whitespace().chain(["--help"]).collect();
         let help = cli.out(&words);
         let below: Vec<String> = help
@@ -59,27 +59,27 @@ fn commands(cli: &Cli) -> Vec<String> {
         if below.is_empty() {
             found.push(name);
         }
-        left.extend(below);
+        pending.extend(below);
     }
-    // `restore` comes first because it needs an empty store.
+    // `restore` comes first, because it requires an empty store.
     found.sort_by_key(|name| name != "restore");
     found
 }
 
-/// Creates another store that contains a word.
+/// Makes another store that contains a word.
 fn elsewhere(word: &str) -> Cli {
     let other = Cli::new();
     other.out(&["append", word, &sentence(word), "--create", "--key", word]);
     other
 }
 
-/// Runs a turn that waits for approval of a call that contains the word. Returns the approval's id.
+/// Runs a turn that waits for approval of a call with the word. Returns the id of the approval.
 fn request_approval(cli: &Cli, path: &str, word: &str) -> String {
     let turn = cli.json(&["ask", path, &format!("Remember that my seat is the {word}.")]);
     turn["approvals"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// Runs a command with a word in every argument that accepts one.
+/// Runs a command with the word in every argument that accepts text.
 fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
     let text = sentence(word);
     let path = |name: &str| cli.path(name).to_str().unwrap().to_owned();
@@ -127,11 +127,11 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
         }
         "docs search" => {
             cli.out(&["docs", "search", &text]);
-            Nothing("it reads")
+            Nothing("it only reads")
         }
         "search" | "recall" => {
             cli.out(&[command, &text]);
-            Nothing("it reads")
+            Nothing("it only reads")
         }
         "approvals approve" | "approvals deny" => {
             let assistant = cli.file("in/careful.yaml", CAREFUL);
@@ -142,7 +142,7 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
                 arguments.extend(["--reason", &text]);
             }
             cli.out(&arguments);
-            // A second approval stays pending.
+            // The second approval remains pending.
             request_approval(cli, &assistant, word);
             Stored
         }
@@ -162,7 +162,7 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
         "context" => {
             cli.out(&["append", "context", "Hello.", "--create"]);
             cli.out(&["context", "context", &text, "--recall"]);
-            Nothing("it reads")
+            Nothing("it only reads")
         }
         "erase" => Nothing("it erases; the tests run it last"),
         "serve" => Nothing("crates/server/tests/http/erasure tests its routes"),
@@ -172,16 +172,16 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
         "keys create" | "keys list" | "keys revoke" | "keys rotate" => Nothing("keys belong to the tenant"),
         "subway fetch" => Nothing("a public timetable outside the store"),
         "threads" | "show" | "stats" | "check" | "audit" | "audit verify" | "trace" | "docs list"
-        | "approvals list" => Nothing("it reads"),
+        | "approvals list" => Nothing("it only reads"),
         "vacuum" => Nothing("it removes data"),
         "graph" | "config show" | "config check" | "models" | "completions" | "man" | "supabase doctor" => {
             Nothing("it opens no store")
         }
-        _ => panic!("`{command}` has no case here: add what it stores of a user"),
+        _ => panic!("`{command}` has no case here: add the data of a user that it stores"),
     }
 }
 
-/// Runs every command. Returns the words with their commands and effects.
+/// Runs every command. Returns each word with its command and effect.
 fn store_all_words(cli: &Cli) -> Vec<(String, String, Effect)> {
     let stored = commands(cli).into_iter().enumerate().map(|(number, command)| {
         let word = word(number);
@@ -191,7 +191,7 @@ fn store_all_words(cli: &Cli) -> Vec<(String, String, Effect)> {
     stored.collect()
 }
 
-/// Returns the words found in the store's folder.
+/// Returns the words that occur in the store's folder.
 fn words_in(cli: &Cli) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     for entry in std::fs::read_dir(cli.path("")).unwrap() {

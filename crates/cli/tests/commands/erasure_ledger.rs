@@ -1,4 +1,4 @@
-//! What was erased stays erased when an older backup is restored.
+//! Erased data stays erased when an older backup is restored.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use super::{Cli, postgres};
 
 const MARKER: &str = "zanzibarquokka";
 
-/// A store with a marked word in everything that can be erased: a thread, a message, a preference, a file.
+/// Makes a store with a marked word in each kind of data that can be erased: a thread, a message and a document.
 fn with_words() -> Cli {
     let cli = Cli::new();
     fill(&cli);
@@ -24,7 +24,7 @@ fn fill(cli: &Cli) {
     std::fs::remove_file(cli.path("notes/pets.md")).unwrap();
 }
 
-/// Removes all that holds the word, piece by piece.
+/// Erases all data that contains the word, one item at a time.
 fn erase_words(cli: &Cli) {
     cli.out(&["erase", "plans", "--yes"]);
     cli.out(&["erase", "--message", "talk", "1", "--yes"]);
@@ -33,13 +33,13 @@ fn erase_words(cli: &Cli) {
     cli.out(&["vacuum"]);
 }
 
-fn said(cli: &Cli, thread: &str) -> Vec<String> {
+fn texts(cli: &Cli, thread: &str) -> Vec<String> {
     let shown = cli.json(&["show", thread]);
     let messages = shown["messages"].as_array().unwrap().iter();
     messages.map(|message| message["parts"][0]["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Takes a backup out of the folder that is searched for bytes.
+/// Moves a backup out of the folder that is searched for bytes.
 fn elsewhere(cli: &Cli, name: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
@@ -62,7 +62,7 @@ fn erased_items_are_not_restored() {
         assert_eq!((&erasures["documents"], &erasures["users"]), (&json!(1), &json!(0)), "{name}: {restored}");
         assert_eq!(erasures["ledger"], cli.ledger().display().to_string());
         assert_eq!(cli.run(&["show", "plans"]).code, Some(1), "{name}");
-        assert_eq!(said(&cli, "talk"), ["The carrots are up."], "{name}");
+        assert_eq!(texts(&cli, "talk"), ["The carrots are up."], "{name}");
         assert_eq!(cli.json(&["docs", "list"])["documents"], json!([]), "{name}");
         assert!(!cli.contains_bytes(MARKER.as_bytes()), "{name}");
         assert_eq!(cli.run(&["check"]).code, Some(0), "{name}");
@@ -82,7 +82,7 @@ fn jsonl_backups_can_be_restored_twice() {
 }
 
 #[test]
-fn erased_users_stay_erased_and_returned_users_stay() {
+fn erased_users_stay_erased_and_their_later_data_is_kept() {
     for name in ["monday.db", "monday.jsonl"] {
         let cli = with_words();
         cli.out(&["append", "theirs", "Keep me", "--create", "--user", "bea"]);
@@ -99,25 +99,26 @@ fn erased_users_stay_erased_and_returned_users_stay() {
         let restored = cli.out(&["restore", &monday, "--yes"]);
         assert!(restored.contains("2 threads") && restored.contains("including 1 user"), "{restored}");
         assert_eq!(cli.message_count(), 0, "{name}");
-        for said in ["A thread about", "A message about"] {
-            assert!(!cli.contains_bytes(format!("{said} the {MARKER}").as_bytes()), "{name}");
+        for start in ["A thread about", "A message about"] {
+            assert!(!cli.contains_bytes(format!("{start} the {MARKER}").as_bytes()), "{name}");
         }
-        assert_eq!(said_by(&cli, "theirs", "bea"), "Keep me");
+        assert_eq!(text_by(&cli, "theirs", "bea"), "Keep me");
 
         std::fs::remove_file(cli.store()).unwrap();
         let restored = cli.out(&["restore", &tuesday, "--yes"]);
         assert!(restored.contains("the backup contains no data that was erased later"), "{name}: {restored}");
-        assert_eq!(said(&cli, "again"), ["I am back."], "{name}");
+        assert_eq!(texts(&cli, "again"), ["I am back."], "{name}");
         let records = cli.json(&["docs", "list"])["documents"].as_array().unwrap().len();
         assert_eq!(records, 1, "{name}");
     }
 }
 
-fn said_by(cli: &Cli, thread: &str, user: &str) -> String {
+fn text_by(cli: &Cli, thread: &str, user: &str) -> String {
     cli.json(&["show", thread, "--user", user])["messages"][0]["parts"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// After an older backup the store counts from before; what is written then must not look like what was erased.
+/// After an older backup is restored, the store assigns numbers again. Data with a number that also occurs in the ledger
+/// must not be erased.
 #[test]
 fn data_written_after_a_restore_is_not_erased() {
     for name in ["monday.db", "monday.jsonl"] {
@@ -168,7 +169,7 @@ fn restores_without_a_ledger_are_reported() {
     cli.out(&["erase", "plans", "--yes", "--erasure-ledger", "none"]);
     let restored = cli.json(&["restore", "monday.db", "--yes", "--erasure-ledger", "other.jsonl"]);
     assert_eq!(restored["erasures"]["ledger"], Value::Null);
-    assert!(!cli.path("other.jsonl").exists(), "reading makes none");
+    assert!(!cli.path("other.jsonl").exists(), "reading creates no ledger");
 }
 
 #[test]
@@ -197,35 +198,35 @@ fn rejected_erasures_are_not_applied_later() {
     cli.out(&["append", "mine", "Mine.", "--create"]);
     cli.out(&["backup", "monday.jsonl"]);
     let thread = cli.json(&["show", "channel", "--as-tenant"])["thread"]["id"].as_str().unwrap().to_owned();
-    assert_eq!(cli.run(&["erase", &thread, "--yes"]).code, Some(1), "a user may not");
-    assert_eq!(cli.run(&["erase", "--message", &thread, "1", "--yes"]).code, Some(1), "a user may not");
+    assert_eq!(cli.run(&["erase", &thread, "--yes"]).code, Some(1), "users cannot erase shared data");
+    assert_eq!(cli.run(&["erase", "--message", &thread, "1", "--yes"]).code, Some(1), "users cannot erase shared data");
     std::fs::remove_file(cli.store()).unwrap();
     cli.out(&["restore", "monday.jsonl"]);
     assert_eq!(cli.json(&["stats", "--as-tenant"])["messages"], 2);
 }
 
 #[test]
-fn truncated_ledger_lines_are_reported_and_harmless() {
+fn truncated_ledger_lines_are_reported_and_skipped() {
     let cli = with_words();
     cli.out(&["backup", "monday.db"]);
     cli.out(&["erase", "plans", "--yes"]);
-    let whole = std::fs::read_to_string(cli.ledger()).unwrap();
-    let last = whole.trim_end().rsplit('\n').next().unwrap();
-    cli.file("erasures.jsonl", format!("{whole}{}", &last[..last.len() / 2]));
+    let ledger = std::fs::read_to_string(cli.ledger()).unwrap();
+    let last = ledger.trim_end().rsplit('\n').next().unwrap();
+    cli.file("erasures.jsonl", format!("{ledger}{}", &last[..last.len() / 2]));
     let output = cli.run(&["restore", "monday.db", "--yes"]);
     assert!(
         output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was truncated by a crash"),
         "{output}"
     );
     assert_eq!(cli.run(&["show", "plans"]).code, Some(1));
-    // The next erasure goes on behind it.
+    // The next erasure is appended after the truncated line.
     cli.out(&["erase", "--message", "talk", "1", "--yes"]);
     let restored = cli.json(&["restore", "monday.db", "--yes"]);
     assert_eq!(
         (&restored["erasures"]["torn_lines"], &restored["erasures"]["damaged_lines"]),
         (&json!([3]), &json!([]))
     );
-    assert_eq!(said(&cli, "talk"), ["The carrots are up."]);
+    assert_eq!(texts(&cli, "talk"), ["The carrots are up."]);
 }
 
 #[test]
@@ -234,17 +235,17 @@ fn damaged_ledger_lines_are_reported_and_the_rest_applied() {
     cli.out(&["backup", "monday.db"]);
     cli.out(&["erase", "plans", "--yes"]);
     cli.out(&["erase", "--message", "talk", "1", "--yes"]);
-    // One digit of a hash: the line still reads well.
+    // One digit of a hash is changed, so the line is still valid JSON.
     let mut lines: Vec<String> = std::fs::read_to_string(cli.ledger()).unwrap().lines().map(str::to_owned).collect();
-    let place = lines[1].find(r#""thread":{"name":""#).unwrap() + 20;
-    let digit = if &lines[1][place..=place] == "0" { "1" } else { "0" };
-    lines[1].replace_range(place..=place, digit);
+    let offset = lines[1].find(r#""thread":{"name":""#).unwrap() + 20;
+    let digit = if &lines[1][offset..=offset] == "0" { "1" } else { "0" };
+    lines[1].replace_range(offset..=offset, digit);
     cli.file("erasures.jsonl", lines.join("\n") + "\n");
     let output = cli.run(&["restore", "monday.db", "--yes"]);
     assert!(output.code == Some(3) && output.err.contains("line 2 of the erasure ledger is damaged"), "{output}");
-    assert_eq!(said(&cli, "talk"), ["The carrots are up."]);
-    assert_eq!(cli.run(&["show", "plans"]).code, Some(0), "its line is damaged");
-    // A key that does not fit, or none, is no reason to restore without the ledger.
+    assert_eq!(texts(&cli, "talk"), ["The carrots are up."]);
+    assert_eq!(cli.run(&["show", "plans"]).code, Some(0), "the line of this erasure is damaged");
+    // A wrong or missing key prevents the restore and further erasures.
     cli.file("erasures.jsonl.key", "0".repeat(64));
     for _ in 0..2 {
         let before = cli.message_count();
@@ -282,7 +283,7 @@ fn concurrent_erasures_lose_no_entry() {
     assert_eq!(cli.message_count(), 0);
 }
 
-/// On a busy machine the store may be held for longer than a command waits.
+/// On a busy machine, the store can be locked for longer than a command waits.
 fn erase_among_others(cli: &Cli, id: &str) {
     let began = std::time::Instant::now();
     loop {
@@ -294,7 +295,8 @@ fn erase_among_others(cli: &Cli, id: &str) {
     }
 }
 
-/// The ledger in the state folder serves all stores of a user, and names of one are not taken for names of another.
+/// The ledger in the state folder contains erasures in all stores of a user. A name in one store does not match the same
+/// name in another.
 #[test]
 fn the_default_ledger_distinguishes_stores() {
     let cli = Cli::new();
@@ -312,11 +314,11 @@ fn the_default_ledger_distinguishes_stores() {
     }
     assert_eq!(run(&["erase", "--everything", "--yes", "--store", "one.db"]).code, Some(0));
     assert!(cli.path("state/threadkeep/erasures.jsonl").exists());
-    // The same user, and a record of the same name, in another store.
+    // Another store, with the same user and a record of the same name.
     let output = run(&["restore", "two.db.jsonl", "--store", "new.db"]);
     assert!(output.code == Some(0) && output.err.contains("skipped 2 entries of other stores"), "{output}");
     assert!(output.out.contains("the backup contains no data that was erased later"), "{output}");
-    // The store itself under another name: it is known by its threads.
+    // The same store under another path: it is recognised by its threads.
     let output = run(&["restore", "one.db.jsonl", "--store", "moved.db"]);
     assert!(output.code == Some(0) && output.out.contains("1 thread, 1 message, 1 record"), "{output}");
 }
@@ -341,7 +343,7 @@ fn postgres_stores_apply_the_ledger() {
         cli.out(&["backup", "monday.jsonl"]);
         erase_words(cli);
         cli.out(&["erase", "--everything", "--yes"]);
-        // Into a file, and into the server that it comes from.
+        // Restored into a file, and into the server from which the backup came.
         let file = cli.path("copy.db").display().to_string();
         for target in [file.as_str(), cli.url.as_deref().unwrap()] {
             let restored = cli.json(&["restore", "monday.jsonl", "--store", target]);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Cli, assert_prints};
 
-/// The lines of each thread, by its id.
+/// Returns the lines of each thread, by the thread's id.
 fn threads(lines: &[String]) -> BTreeMap<String, Vec<Value>> {
     let mut threads: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     let mut id = String::new();
@@ -22,7 +22,7 @@ fn threads(lines: &[String]) -> BTreeMap<String, Vec<Value>> {
 }
 
 #[test]
-fn exports_reimport_unchanged() {
+fn reimporting_an_export_changes_nothing() {
     let cli = Cli::with_garden();
     cli.out(&["append", "notes", "¿Qué hora es? 東京\t\"quoted\"", "--author", "Ana", "--create"]);
     cli.out(&["append", "web:garden", "Sown."]);
@@ -32,7 +32,7 @@ fn exports_reimport_unchanged() {
     assert_eq!(threads(&other.exported()), threads(&cli.exported()));
     let first = cli.exported();
     cli.out(&["import", "all.jsonl"]);
-    assert_eq!(cli.exported(), first, "what is there already is left as it is");
+    assert_eq!(cli.exported(), first, "importing existing data changes nothing");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn exports_of_several_threads_share_a_header() {
     let out = cli.out(&["export", "019dd000-0000-7000-8000-000000000002", "web:garden"]);
     assert_eq!(out.matches("{\"threadkeep\":").count(), 1);
     assert_eq!(out.matches("{\"thread\":{").count(), 2);
-    assert!(out.find("Watering in July") < out.find("A raised bed"), "in the order that was asked for");
+    assert!(out.find("Watering in July") < out.find("A raised bed"), "threads are exported in the requested order");
     assert_prints!(cli, "export_thread", cli.run(&["export", "019dd000-0000-7000-8000-000000000002"]));
 }
 
@@ -69,5 +69,8 @@ fn export_replaces_a_file_only_if_it_succeeds() {
     assert!(output.code == Some(3) && output.err.contains("cannot write no/such/folder/all.jsonl"), "{output}");
     cli.out(&["export", "-o", "all.jsonl"]);
     let names = std::fs::read_dir(cli.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with(".threadkeep")), "nothing is left over");
+    assert!(
+        names.into_iter().all(|name| !name.to_string_lossy().starts_with(".threadkeep")),
+        "no temporary file remains"
+    );
 }

@@ -1,4 +1,4 @@
-//! Stores that cannot be opened, and command lines that make no sense.
+//! Stores that cannot be opened, and invalid command lines.
 
 use super::{Cli, RunOutput, assert_prints};
 
@@ -76,7 +76,7 @@ fn locked_stores_are_reported_as_busy() {
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     let output = cli.run(&["append", "web:garden", "Hello"]);
     assert_prints!(cli, "busy", output);
-    assert_eq!(cli.json(&["stats"])["messages"], 9, "reading goes on");
+    assert_eq!(cli.json(&["stats"])["messages"], 9, "reading still works");
     database.execute_batch("ROLLBACK").unwrap();
     assert_eq!(cli.run(&["append", "web:garden", "Hello"]).code, Some(0));
 }
@@ -91,7 +91,7 @@ fn folders_that_cannot_be_created_are_reported() {
 }
 
 #[test]
-fn invalid_store_urls_are_wrong_usage() {
+fn invalid_store_urls_are_incorrect_usage() {
     let cli = Cli::new();
     assert_prints!(cli, "unknown_backend", cli.run(&["threads", "--store", "oracle:somewhere"]));
     for url in ["", "sqlite:", "memory:more"] {
@@ -110,7 +110,7 @@ fn failures_are_json_on_request() {
 }
 
 #[test]
-fn wrong_usage_exits_with_2() {
+fn incorrect_usage_exits_with_2() {
     let cli = Cli::new();
     for arguments in
         [&[][..], &["fly"], &["show"], &["import"], &["completions", "tcl"], &["append", "x", "y", "--role", "human"]]
@@ -132,12 +132,12 @@ fn output_errors_are_failures() {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let output = super::RunOutput::from(cli.command(arguments).stdout(full).output().unwrap());
         assert_eq!(output.code, Some(3), "{output}");
-        assert!(output.err.contains("the output cannot be written"), "{output}");
+        assert!(output.err.contains("cannot write the output"), "{output}");
     }
 }
 
 #[test]
-fn wrong_usage_is_json_on_request() {
+fn incorrect_usage_is_reported_as_json_on_request() {
     let cli = Cli::new();
     for (arguments, error) in [
         (&["shwo", "x", "--json"][..], "unrecognized subcommand 'shwo'"),
@@ -150,7 +150,7 @@ fn wrong_usage_is_json_on_request() {
         assert!(json["error"].as_str().unwrap().starts_with(error), "{json}");
         assert!(json["exit_code"] == 2 && json["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{json}");
     }
-    // The store of the environment is given, and not claimed as required.
+    // The environment sets the store, and the usage does not list it as required.
     let output = cli.run(&["show"]);
     assert!(output.err.contains("Usage: threadkeep show [OPTIONS] <THREAD>"), "{output}");
 }

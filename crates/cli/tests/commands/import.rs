@@ -99,7 +99,7 @@ fn empty_imports_are_errors_with_a_hint() {
         assert_eq!(output.code, Some(1), "{output}");
         assert!(output.err.contains("error: no ") && output.err.contains("\nhint: "), "{output}");
     }
-    // A mistake in one path imports nothing of the others.
+    // If one path does not exist, the files at the other paths are not imported either.
     let good = cli.file("good.jsonl", GOOD);
     assert_eq!(cli.run(&["import", &good, "missing.json"]).code, Some(1));
     assert_eq!(cli.message_count(), 0);
@@ -119,11 +119,11 @@ fn standard_input_and_explicit_formats_work() {
 fn imported_messages_are_immediately_searchable() {
     let cli = Cli::with_garden();
     let report = cli.json(&["import", fixture("garden.jsonl").to_str().unwrap()]);
-    assert_eq!(report["indexed"], 0, "the first import had left nothing to index");
+    assert_eq!(report["indexed"], 0, "the first import indexed all messages");
     assert_eq!(cli.json(&["search", "carrots"])["hits"].as_array().unwrap().len(), 3);
 }
 
-/// A conversation of ChatGPT, in which `b` and `c` answer `a`.
+/// Returns a ChatGPT conversation in which `b` and `c` are replies to `a`.
 fn branched(current: &str) -> String {
     let node = |id: &str, parent: &str, words: &str| {
         format!(
@@ -148,11 +148,11 @@ fn branches_become_marked_forks() {
     let listed = cli.run(&["threads"]).out;
     assert!(listed.contains("Birds (not current)") && listed.contains("Birds (fork, current)"), "{listed}");
     assert_eq!(cli.json(&["search", "pelicans"])["hits"].as_array().unwrap().len(), 1);
-    // The marks and the messages that forks share go along to another store.
+    // Backups contain the marks of forks, and the messages that forks share.
     let other = Cli::new();
     let export = other.file("export.jsonl", cli.out(&["export"]));
     other.run(&["import", &export]);
-    // Threads are imported side by side, so their order of creation may differ.
+    // Threads are imported concurrently, so the order of their creation may differ.
     let sorted = |mut lines: Vec<String>| {
         lines.sort();
         lines
@@ -171,7 +171,7 @@ fn errors_in_single_line_files_name_the_conversation() {
     let output = cli.run(&["import", &file]);
     let expected = "conversations.json: conversation \"Birds\" (c-2): node b: invalid text: contains a NUL character\n";
     assert!(output.err.contains(expected), "{output}");
-    // Of the second conversation one branch is left.
+    // One branch of the second conversation remains.
     assert_eq!(output.out, "imported 3 threads, 5 messages (1 of the threads is a fork)\n", "{output}");
     let report: serde_json::Value = serde_json::from_str(&cli.run(&["import", &file, "--json"]).out).unwrap();
     let problem = &report["problems"][0]["conversation"];

@@ -1,4 +1,4 @@
-//! Imports that end in the middle. The rest of the file is never written, so the middle is certain.
+//! Imports that stop halfway. The second half of the file is never written, so they cannot finish before.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,8 +21,8 @@ fn lines(numbers: std::ops::Range<usize>) -> String {
     numbers.map(conversation).collect()
 }
 
-/// An import that has taken in some of the first half, and waits for the second.
-fn half_an_import(cli: &Cli) -> Child {
+/// Starts an import that has stored some messages of the first half and waits for the second half.
+fn start_half_import(cli: &Cli) -> Child {
     let mut child = cli.command(&["import", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.as_mut().unwrap().write_all(lines(0..CONVERSATIONS / 2).as_bytes()).unwrap();
     cli.wait_for_messages(&mut child);
@@ -33,8 +33,8 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// All of the conversations, each once and whole.
-fn assert_whole(cli: &Cli) {
+/// Checks that the store contains each conversation once and completely.
+fn assert_complete(cli: &Cli) {
     let output = cli.run_with_input(&["import", "-"], lines(0..CONVERSATIONS).as_bytes());
     assert_eq!(output.code, Some(0), "{output}");
     let stats = cli.json(&["stats"]);
@@ -42,11 +42,11 @@ fn assert_whole(cli: &Cli) {
     assert_eq!(cli.run(&["check"]).code, Some(0));
     let fresh = Cli::new();
     fresh.run_with_input(&["import", "-"], lines(0..CONVERSATIONS).as_bytes());
-    assert_eq!(said(cli), said(&fresh));
+    assert_eq!(texts_by_thread(cli), texts_by_thread(&fresh));
 }
 
-/// Every message's text, thread by thread, in the order of their keys.
-fn said(cli: &Cli) -> Vec<(String, Vec<String>)> {
+/// Returns the texts of all messages by thread, ordered by the keys of the threads.
+fn texts_by_thread(cli: &Cli) -> Vec<(String, Vec<String>)> {
     let mut threads: Vec<(String, Vec<String>)> = Vec::new();
     for line in cli.exported() {
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -63,49 +63,49 @@ fn said(cli: &Cli) -> Vec<(String, Vec<String>)> {
 #[test]
 fn killed_imports_are_completed_by_the_next_one() {
     let cli = Cli::new();
-    let mut child = half_an_import(&cli);
+    let mut child = start_half_import(&cli);
     signal(&child, "-KILL");
     assert_eq!(child.wait().unwrap().code(), None);
-    let kept = cli.message_count();
-    assert!(kept > 0 && kept < 4_000);
-    assert_whole(&cli);
+    let stored = cli.message_count();
+    assert!(stored > 0 && stored < 4_000);
+    assert_complete(&cli);
 }
 
 #[test]
 fn interrupted_imports_leave_complete_batches() {
     let cli = Cli::new();
-    let mut child = half_an_import(&cli);
+    let mut child = start_half_import(&cli);
     signal(&child, "-INT");
     let mut err = BufReader::new(child.stderr.take().unwrap());
-    let mut heard = String::new();
-    err.read_line(&mut heard).unwrap();
-    assert!(heard.starts_with("stopping"), "{heard}");
-    // It is waiting for its input, so it is woken by some.
+    let mut first_line = String::new();
+    err.read_line(&mut first_line).unwrap();
+    assert!(first_line.starts_with("stopping"), "{first_line}");
+    // The import waits for input, so it notices the interrupt when it gets some.
     drop(child.stdin.take());
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
     let output = RunOutput::from(child.wait_with_output().unwrap());
     assert_eq!(output.code, Some(130), "{output}{rest}");
     assert!(rest.contains("interrupted: imported conversations are complete"), "{rest}");
-    let kept = cli.message_count();
-    assert!(kept > 0 && kept < 4_000 && kept.is_multiple_of(10), "{kept}");
-    assert!(output.out.contains(&format!("{} messages", indicatif_number(kept))), "{output}");
-    assert_whole(&cli);
+    let stored = cli.message_count();
+    assert!(stored > 0 && stored < 4_000 && stored.is_multiple_of(10), "{stored}");
+    assert!(output.out.contains(&format!("{} messages", with_separators(stored))), "{output}");
+    assert_complete(&cli);
 }
 
-fn indicatif_number(number: u64) -> String {
+fn with_separators(number: u64) -> String {
     if number < 1_000 { number.to_string() } else { format!("{},{:03}", number / 1_000, number % 1_000) }
 }
 
 #[test]
 fn second_interrupts_exit_immediately() {
     let cli = Cli::new();
-    let mut child = half_an_import(&cli);
+    let mut child = start_half_import(&cli);
     signal(&child, "-INT");
-    let mut heard = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut heard).unwrap();
+    let mut first_line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut first_line).unwrap();
     signal(&child, "-INT");
-    // Its input stays open: it does not wait for it.
+    // Its input stays open, so it exits without reading the rest.
     let input = child.stdin.take();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     drop(input);

@@ -1,4 +1,4 @@
-//! Servers that are killed in the middle of a turn, and what becomes of the turn.
+//! Turns that resume after their server was killed.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::Cli;
 use super::serve::{Server, authorization, thread, until};
 
-/// A server of a model, or of anything else that is asked over HTTP: it answers on command.
+/// An HTTP endpoint, such as a model, that replies only when the test lets it.
 struct HeldEndpoint(TcpListener);
 
-/// A question that waits for its answer.
-struct Question {
+/// A request that waits for its reply.
+struct HeldRequest {
     stream: TcpStream,
     text: String,
 }
@@ -35,8 +35,8 @@ impl HeldEndpoint {
         command
     }
 
-    /// Waits for a question.
-    fn next(&self) -> Question {
+    /// Waits for a request.
+    fn next(&self) -> HeldRequest {
         let deadline = std::time::Instant::now() + super::TIMEOUT;
         self.0.set_nonblocking(true).unwrap();
         let (stream, _) = loop {
@@ -57,18 +57,18 @@ impl HeldEndpoint {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
         text.push_str(&String::from_utf8(body).unwrap());
-        Question { stream, text }
+        HeldRequest { stream, text }
     }
 
-    /// Asserts that no request has arrived meanwhile.
-    fn assert_unasked(&self) {
+    /// Asserts that no further request has arrived.
+    fn assert_no_request(&self) {
         self.0.set_nonblocking(true).unwrap();
         assert_eq!(self.0.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     }
 }
 
-impl Question {
-    /// Answers as a model does.
+impl HeldRequest {
+    /// Replies as a model does.
     fn answer(mut self, text: &str) {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         let delta = json!({ "choices": [{ "index": 0, "delta": { "role": "assistant", "content": text }, "finish_reason": null }] });
@@ -83,16 +83,17 @@ impl Question {
     }
 }
 
-/// Sends a request whose answer may never come.
+/// Sends a request. The answer may never arrive.
 fn begin(server: &Server, path: &str, body: &Value) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let body = body.to_string();
-    let (host, length, shown) = (&server.address, body.len(), authorization());
-    write!(stream, "POST {path} HTTP/1.1\r\nhost: {host}\r\n{shown}content-length: {length}\r\n\r\n{body}").unwrap();
+    let (host, length, authorization) = (&server.address, body.len(), authorization());
+    write!(stream, "POST {path} HTTP/1.1\r\nhost: {host}\r\n{authorization}content-length: {length}\r\n\r\n{body}")
+        .unwrap();
     stream
 }
 
-/// Asks an assistant, and gives the turn once it is acknowledged.
+/// Asks an assistant. Returns the turn when the server has acknowledged it.
 fn ask(server: &Server, agent: &str, thread: &str, text: &str) -> String {
     let body = json!({ "text": text, "thread": thread, "stream": true });
     let stream = begin(server, &format!("/v1/agents/{agent}/turns"), &body);
@@ -135,7 +136,7 @@ fn assert_turn_resumes_after_restart(cli: &Cli) {
     let path = format!("/v1/threads/{thread}/turns/{turn}");
     let (status, running) = get_json(&server, &path);
     assert_eq!((status.contains("202"), &running["status"]), (true, &json!("running")));
-    // Others go on meanwhile.
+    // Other threads are not blocked meanwhile.
     let turn_of_other = ask(&server, "general", &other, "And you?");
     model.next().answer("So am I.");
     let is_completed = |turn: &Value| turn["status"] == "completed";
@@ -148,12 +149,12 @@ fn assert_turn_resumes_after_restart(cli: &Cli) {
         (status.contains("200"), &turn["status"], &turn["reply"]),
         (true, &json!("completed"), &json!("Here I am."))
     );
-    // The thread is free.
+    // The thread accepts turns again.
     let next = ask(&server, "general", &thread, "Good.");
     model.next().answer("Yes.");
     until(&server, &format!("GET /v1/threads/{thread}/turns/{next}"), is_completed);
     assert_eq!(texts(&get_json(&server, &messages).1), ["Are you there?", "Here I am.", "Good.", "Yes."]);
-    model.assert_unasked();
+    model.assert_no_request();
     drop(held);
 }
 
@@ -167,7 +168,7 @@ fn turns_resume_after_a_restart_on_postgres() {
     super::postgres::with_postgres(assert_turn_resumes_after_restart);
 }
 
-/// The instance that is killed does not come back.
+/// The killed instance does not return.
 fn assert_another_instance_resumes(cli: &Cli) {
     let model = HeldEndpoint::new();
     let mut server = Server::start_with(model.serve(cli));
@@ -178,13 +179,13 @@ fn assert_another_instance_resumes(cli: &Cli) {
     kill(&mut server);
     let messages = format!("GET /v1/threads/{thread}/messages?order=asc");
     let held_again = model.next();
-    // Of the two that are left one has it.
-    model.assert_unasked();
+    // One of the two remaining instances resumes the turn.
+    model.assert_no_request();
     held_again.answer("Here I am.");
     for other in &others {
         until(other, &messages, |page| texts(page) == ["Are you there?", "Here I am."]);
     }
-    model.assert_unasked();
+    model.assert_no_request();
     drop(held);
 }
 
@@ -209,7 +210,7 @@ fn turns_resume_after_a_kill_during_a_tool_call() {
     let mut server = Server::start_with(serve());
     let thread = thread(&server);
     let turn = ask(&server, "subway", &thread, "Next uptown 6 at Astor");
-    // The model has asked for the tool, and the tool waits for the trains.
+    // The model has called the tool, and the tool waits for the feed of live times.
     let held = feeds.next();
     kill(&mut server);
     let server = Server::start_with(serve());
@@ -220,7 +221,7 @@ fn turns_resume_after_a_kill_during_a_tool_call() {
     let deadline = std::time::Instant::now() + super::TIMEOUT;
     feeds.0.set_nonblocking(true).unwrap();
     while !is_over(&get_json(&server, &path).1) {
-        // A feed may be asked more than once.
+        // A feed may be requested more than once.
         if let Ok((mut stream, _)) = feeds.0.accept() {
             drop(stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"));
         }
@@ -246,7 +247,7 @@ fn automatic_resumption_can_be_disabled() {
     let question = model.next();
     assert!(question.text.contains("And you?"), "{}", question.text);
     question.answer("So am I.");
-    model.assert_unasked();
+    model.assert_no_request();
     // A request for the turn resumes it.
     let path = format!("/v1/threads/{thread}/turns/{turn}");
     assert!(get_json(&server, &path).0.contains("202"));

@@ -10,7 +10,7 @@ fn keys_are_created_listed_rotated_and_revoked() {
     assert_eq!(made["roles"], serde_json::json!(["read", "write"]));
     let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
     assert!(key.starts_with(&format!("tk_{id}_")));
-    assert!(!cli.contains_bytes(&key.as_bytes()[20..]), "the secret is kept nowhere");
+    assert!(!cli.contains_bytes(&key.as_bytes()[20..]), "the store does not contain the secret");
     let listed = cli.out(&["keys", "list"]);
     assert!(listed.contains(id) && listed.contains("ana") && !listed.contains(key), "{listed}");
     let rotated = cli.json(&["keys", "rotate", id]);

@@ -1,4 +1,4 @@
-//! What the server's log holds at its most talkative, over a whole run, and what it never does.
+//! At its most verbose level, the server's log contains the expected lines and no secrets, over a complete run.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use super::{Cli, TIMEOUT};
 
 /// Every secret of this test contains these words.
 const HIDDEN: &str = "hidden";
-/// An unsigned token of a user whose name must not be logged: it is encoded, not encrypted.
+/// An unsigned token with a name that must not be logged. The name is only encoded, not encrypted.
 const TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImhpZGRlbiJ9.eyJpc3MiOiJodHRwczovL2hpZGRlbi1pc3N1ZXIiLCJhdWQiOiJtZSIsImV4cCI6NDEwMjQ0NDgwMCwic3ViIjoiaGlkZGVuIn0.aGlkZGVu";
 
 fn server(cli: &Cli, provider: &Provider, arguments: &[&str]) -> Server {
@@ -32,24 +32,24 @@ fn server(cli: &Cli, provider: &Provider, arguments: &[&str]) -> Server {
     Server::start_with(command)
 }
 
-/// Does all that a server is for, in words that are not for the log. Gives the ids of the requests.
+/// Calls all parts of the API with texts that must not be logged. Returns the ids of the requests.
 fn run(server: &Server, key: &str) -> Vec<String> {
     let good = format!("x-api-key: {key}\r\n");
     let mut ids = Vec::new();
     let mut ask = |request: &str, headers: &str, body: &Value| {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let answer = server.ask_with(request, headers, &body);
-        let named = answer.lines().find_map(|line| line.strip_prefix("x-request-id: "));
-        ids.push(named.unwrap_or_else(|| panic!("{request}: {answer}")).to_owned());
+        let request_id = answer.lines().find_map(|line| line.strip_prefix("x-request-id: "));
+        ids.push(request_id.unwrap_or_else(|| panic!("{request}: {answer}")).to_owned());
         answer
     };
     let opened = ask("POST /v1/threads", &good, &json!({ "title": "hidden-title", "key": "web:hidden-key" }));
     assert!(opened.starts_with("HTTP/1.1 201"), "{opened}");
     let id = opened.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    let said = json!({ "messages": [{ "role": "user", "text": "hidden-words", "author": "hidden-author" }] });
+    let message = json!({ "messages": [{ "role": "user", "text": "hidden-words", "author": "hidden-author" }] });
     let asked = |verb: &str| json!([{ "role": "user", "content": format!("{verb} hidden-words") }]);
     for (request, body) in [
-        (format!("POST /v1/threads/{id}/messages"), said.clone()),
+        (format!("POST /v1/threads/{id}/messages"), message.clone()),
         (format!("GET /v1/threads/{id}/messages?role=hidden-role"), Value::Null),
         (format!("POST /v1/threads/{id}/context"), json!({ "question": "hidden-words" })),
         ("POST /v1/search".to_owned(), json!({ "query": "hidden-words" })),
@@ -97,20 +97,20 @@ fn run(server: &Server, key: &str) -> Vec<String> {
     ids
 }
 
-/// Listens, and talks nonsense.
+/// Subscribes by WebSocket and sends invalid messages.
 fn socket(server: &Server, key: &str, id: &str) {
     use tungstenite::client::IntoClientRequest;
     let mut request = format!("ws://{}/v1/live", server.address).into_client_request().unwrap();
     request.headers_mut().insert("x-api-key", key.parse().unwrap());
     let (mut socket, _) = tungstenite::client(request, TcpStream::connect(&server.address).unwrap()).unwrap();
-    for said in [json!({ "type": "subscribe", "thread": id, "after": 0 }), json!({ "hidden": "hidden-words" })] {
-        socket.send(tungstenite::Message::text(said.to_string())).unwrap();
+    for message in [json!({ "type": "subscribe", "thread": id, "after": 0 }), json!({ "hidden": "hidden-words" })] {
+        socket.send(tungstenite::Message::text(message.to_string())).unwrap();
         socket.read().unwrap();
     }
     drop(socket.close(None));
 }
 
-/// Says what is no HTTP.
+/// Sends bytes that are not HTTP.
 fn broken(server: &Server) {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.write_all(b"hidden-words\0\r\nhidden: hidden\r\n\r\n").unwrap();
@@ -144,15 +144,15 @@ fn logs_contain_no_secrets_and_no_messages() {
             }
         }
         let text = log.join("\n");
-        let mut wanted = vec!["/v1/threads/{id}/messages", "TRACE", "DEBUG"];
-        wanted.push("Processing natural language input for agent general");
+        let mut expected_texts = vec!["/v1/threads/{id}/messages", "TRACE", "DEBUG"];
+        expected_texts.push("Processing natural language input for agent general");
         if !form.is_empty() {
-            wanted.push("cannot read the keys of a token issuer");
+            expected_texts.push("cannot read the keys of a token issuer");
         }
-        for expected in wanted {
+        for expected in expected_texts {
             assert!(text.contains(expected), "{expected}: {text}");
         }
-        // What is logged on the way names the request that the client knows.
+        // Lines that are logged during a request contain the id that the client received.
         let erased = log.iter().find(|line| line.contains("a user was erased")).unwrap();
         assert!(ids.iter().any(|id| erased.contains(id.as_str())), "{erased}");
         for hidden in [HIDDEN, key.rsplit('_').next().unwrap(), TOKEN] {

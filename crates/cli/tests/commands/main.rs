@@ -1,4 +1,4 @@
-//! Runs the built program as people and programs do.
+//! Runs the built program, as people and other programs do.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod addresses;
@@ -48,17 +48,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// How long a test waits for an event before it fails.
+/// The maximum time that a test waits for an event.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The program with a separate folder and store.
+/// The program, with its own folder and store.
 struct Cli {
     folder: tempfile::TempDir,
-    /// The URL of the store, if it is not in the folder.
+    /// The URL of the store, if the store is not in the folder.
     url: Option<String>,
 }
 
-/// The exit code and output of a run of the program.
+/// The exit code and the output of the program.
 #[derive(Debug, PartialEq, Eq)]
 struct RunOutput {
     code: Option<i32>,
@@ -84,7 +84,7 @@ impl Cli {
         let text = std::fs::read_to_string(fixture("garden.jsonl")).unwrap();
         let (header, threads) = text.split_once('\n').unwrap();
         let (first, second) = threads.split_at(threads.rfind("{\"thread\":{\"id\"").unwrap());
-        // Separately, because threads imported together are created in any order.
+        // Imported separately, because threads of one import are created in any order.
         for (thread, expected) in
             [(first, "imported 1 thread, 7 messages, 1 record\n"), (second, "imported 1 thread, 2 messages\n")]
         {
@@ -109,7 +109,7 @@ impl Cli {
         self.path("store.db")
     }
 
-    /// Writes a file into the folder and returns its path.
+    /// Writes a file to the folder. Returns its path.
     fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -171,7 +171,7 @@ impl Cli {
         self.out(&["export"]).lines().skip(1).map(str::to_owned).collect()
     }
 
-    /// Waits until the store that another process fills contains messages.
+    /// Waits until another process has written messages to the store.
     fn wait_for_messages(&self, child: &mut Child) {
         let started = Instant::now();
         loop {
@@ -216,7 +216,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// Compares a text with a snapshot. Placeholders replace what differs from run to run.
+/// Compares a text with a snapshot. Placeholders replace the parts that differ between runs.
 macro_rules! assert_prints {
     ($cli:expr, $name:literal, $text:expr) => {{
         let folder = $cli.folder.path().to_str().unwrap().to_owned();

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{Cli, RunOutput, TIMEOUT, assert_prints, fixture};
 
-/// A store with threads of two tenants, an erased message, a preference, and the audit log, which says that it was erased.
+/// Makes a store with threads of two tenants, an erased message, a preference, and an audit log with the record of the
+/// erasure.
 fn two_tenants() -> Cli {
     let cli = Cli::with_garden();
     cli.out(&["append", "web:shop", "Is it open?", "--create", "--tenant", "globex"]);
@@ -85,7 +86,7 @@ fn stores_are_not_migrated_into_themselves() {
     assert!(nothing.code == Some(1) && !cli.path("new.db").exists(), "{nothing}");
 }
 
-/// A store with a thread that takes many chunks, and others beside it.
+/// Makes a store with a thread that consists of many chunks, and many other threads.
 fn large() -> Cli {
     let cli = Cli::new();
     let turns = (0..6_000).map(|turn| format!(r#"{{"role":"user","content":"Turn {turn}."}}"#)).collect::<Vec<_>>();
@@ -98,13 +99,13 @@ fn large() -> Cli {
     cli
 }
 
-/// A target that comes to a stand in the middle of the long thread.
-fn standing_target(cli: &Cli) -> Connection {
+/// Makes a target in which a migration hangs in the middle of the long thread.
+fn hanging_target(cli: &Cli) -> Connection {
     cli.out(&["append", "--create", "elsewhere", "Here first.", "--tenant", "globex", "--store", "new.db"]);
     let target = Connection::open(cli.path("new.db")).unwrap();
     let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
     let trigger = format!(
-        "CREATE TRIGGER stand BEFORE INSERT ON messages WHEN NEW.position & 4294967295 = 4000 \
+        "CREATE TRIGGER hang BEFORE INSERT ON messages WHEN NEW.position & 4294967295 = 4000 \
          BEGIN SELECT ({endless}); END"
     );
     target.execute_batch(&trigger).unwrap();
@@ -115,8 +116,8 @@ fn wait_for_half_a_thread(target: &Connection, child: &mut Child) {
     let began = Instant::now();
     let half = "SELECT count(*) FROM messages JOIN threads ON no = position >> 32 WHERE restoring = 1";
     while target.query_row(half, [], |row| row.get::<_, i64>(0)).unwrap() < 1_000 {
-        assert_eq!(child.try_wait().unwrap(), None, "it ended too early");
-        assert!(began.elapsed() < TIMEOUT, "no half of a thread was seen");
+        assert_eq!(child.try_wait().unwrap(), None, "the migration ended too early");
+        assert!(began.elapsed() < TIMEOUT, "no thread was copied halfway");
     }
 }
 
@@ -124,21 +125,21 @@ fn wait_for_half_a_thread(target: &Connection, child: &mut Child) {
 fn killed_migrations_resume() {
     let cli = large();
     let migrate = ["migrate", "--from", "store.db", "--to", "new.db"];
-    let target = standing_target(&cli);
+    let target = hanging_target(&cli);
     let mut child = cli.command(&migrate).spawn().unwrap();
     wait_for_half_a_thread(&target, &mut child);
     let kill = Command::new("kill").args(["-KILL", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
     assert_eq!(child.wait().unwrap().code(), None);
-    target.execute_batch("DROP TRIGGER stand").unwrap();
+    target.execute_batch("DROP TRIGGER hang").unwrap();
     drop(target);
-    let there = cli.json(&["stats", "--store", "new.db"])["threads"].as_u64().unwrap();
-    assert!(there < 201, "{there}");
-    assert_eq!(cli.run(&["check", "--store", "new.db"]).code, Some(0), "half a thread is none");
+    let copied = cli.json(&["stats", "--store", "new.db"])["threads"].as_u64().unwrap();
+    assert!(copied < 201, "{copied}");
+    assert_eq!(cli.run(&["check", "--store", "new.db"]).code, Some(0), "an incomplete thread does not count");
 
     let moved = cli.json(&migrate);
-    assert_eq!(moved["already_there"]["threads"], there);
-    assert_eq!(moved["copied"]["threads"], 201 - there);
+    assert_eq!(moved["already_there"]["threads"], copied);
+    assert_eq!(moved["copied"]["threads"], 201 - copied);
     assert_eq!(moved["verified"]["differences"]["count"], 0);
     assert_eq!(moved["verified"]["source"], moved["verified"]["target"]);
     let exported = |store: &str| {
@@ -164,7 +165,7 @@ fn jsonl_backups_restore_into_any_store() {
         assert_eq!(everything(&cli, &target), before);
         let compared = cli.json(&["migrate", "--from", "store.db", "--to", &target, "--verify-only"]);
         assert_eq!(compared["verified"]["differences"]["count"], 0);
-        // Another time nothing is left to do, and it never overwrites.
+        // Restoring again changes nothing and never overwrites data.
         let again = cli.json(&["restore", name, "--store", &target]);
         assert_eq!((&again["copied"]["threads"], &again["already_there"]["threads"]), (&0.into(), &4.into()));
         assert_eq!(cli.run(&["backup", name]).code, Some(1));

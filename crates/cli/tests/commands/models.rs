@@ -1,4 +1,4 @@
-//! Which models are found, where from, and whether they answer.
+//! Which models are found, where their settings come from, and whether they respond.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use super::{Cli, RunOutput, assert_prints};
 
 const KEY: &str = "sk-secret-0123456789";
 
-/// Variables that the machine of the test may have.
+/// Variables that may be set on the machine that runs the test.
 const VARIABLES: [&str; 18] = [
     "GROQ_API_KEY",
     "GROQ_MODEL",
@@ -43,7 +43,7 @@ fn models(cli: &Cli, arguments: &[&str], variables: &[(&str, &str)]) -> RunOutpu
     output
 }
 
-/// A provider that answers every request with its list of models, or refuses the key.
+/// Starts a provider that replies to every request with its list of models, or rejects the key.
 fn provider(status: &'static str, body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -65,7 +65,7 @@ fn the_offline_model_is_the_default() {
     let cli = Cli::new();
     let output = models(&cli, &[], &[]);
     assert_prints!(cli, "models_offline", output);
-    assert!(!cli.store().exists(), "no store is needed");
+    assert!(!cli.store().exists(), "the command creates no store");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! No other user of the machine can read our files.
+//! Other users of the machine cannot read the files that the program creates.
 #![cfg(unix)]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,7 +13,7 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().mode() & 0o777
 }
 
-/// Runs the program where new files are open to everybody unless the program says otherwise.
+/// Runs the program with a umask that makes new files readable by all users, unless the program restricts them.
 fn run_openly(cli: &Cli, arguments: &[&str]) -> RunOutput {
     let program = cli.command(arguments);
     let mut shell = Command::new("sh");
@@ -45,7 +45,7 @@ fn created_files_are_private() {
     }
     with_store(&["export", "-o", "out.jsonl"]);
     assert_eq!(mode(&cli.path("out.jsonl")), 0o600);
-    // A backup that others can read does not make a store that they can.
+    // A backup that others can read is restored to a store that they cannot read.
     std::fs::set_permissions(cli.path("monday.db"), PermissionsExt::from_mode(0o644)).unwrap();
     run_openly(&cli, &["restore", "monday.db", "--store", "new/store.db"]);
     assert_eq!((mode(&cli.path("new")), mode(&cli.path("new/store.db"))), (0o700, 0o600));
@@ -55,7 +55,7 @@ fn created_files_are_private() {
     assert_eq!(mode(&cli.path("own/ledger.jsonl.key")), 0o600);
 }
 
-/// While it is open there are files beside it.
+/// While a store is open, SQLite creates further files next to it.
 #[test]
 fn the_log_of_a_store_is_private() {
     let cli = Cli::new();
@@ -87,7 +87,7 @@ fn files_that_others_can_read_are_reported() {
     open(&cli.path(""), 0o755);
     let store = cli.store().display().to_string();
     let exposed = json!({"path": store, "mode": "0644", "fix": format!("chmod 600 {store}")});
-    // Its log may still be there, when the command before was the last to have it open.
+    // The log may still exist if the previous command was the last to close the store.
     assert_eq!(cli.json(&["check"])["exposed"][0], exposed);
     let output = cli.run(&["check"]);
     assert!(output.code == Some(0) && output.err.contains("(mode 0644): chmod 600"), "{output}");
@@ -100,7 +100,7 @@ fn files_that_others_can_read_are_reported() {
     let output = check(&["config", "check", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!((&json["exposed"][1], &json["problems"]), (&exposed, &json!([])));
-    // What is there keeps its rights, and what was said to do helps.
+    // The permissions of existing files are unchanged, and the suggested command fixes them.
     cli.out(&["append", "web:garden", "More."]);
     assert_eq!(mode(&cli.store()), 0o644);
     open(&cli.store(), 0o600);

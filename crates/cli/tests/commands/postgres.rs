@@ -1,4 +1,4 @@
-//! The commands over PostgreSQL say what they say over a file.
+//! Commands print the same over PostgreSQL as over a file.
 
 use serde_json::Value;
 use threadkeep_postgres_server::{Database, Server};
@@ -9,7 +9,7 @@ use super::serve::{self, append_until_down, assert_stored};
 
 const NOW: [&str; 2] = ["--now", "2026-06-01T10:00:00Z"];
 
-/// The program over a database of its own.
+/// The program, with its own database.
 struct PostgresCli {
     cli: Cli,
     database: Database,
@@ -35,33 +35,33 @@ impl PostgresCli {
     }
 }
 
-/// Shows something over a database of its own, where there is a server.
-pub(super) fn with_postgres(shown: impl Fn(&Cli)) {
+/// Runs a test with its own database, if a server is available.
+pub(super) fn with_postgres(run: impl Fn(&Cli)) {
     if let Some(on_server) = PostgresCli::new() {
-        shown(&on_server.cli);
+        run(&on_server.cli);
     }
 }
 
-/// Plays something over a database of its own, where there is a server, with a look at which columns hold a text.
-pub(super) fn with_postgres_columns(play: impl Fn(&Cli, &dyn Fn(&str) -> Vec<String>)) {
+/// Runs a test with its own database, if a server is available, and a function that returns the columns that contain a text.
+pub(super) fn with_postgres_columns(run: impl Fn(&Cli, &dyn Fn(&str) -> Vec<String>)) {
     if let Some(on_server) = PostgresCli::new() {
         let columns_with = |text: &str| on_server.runtime.block_on(on_server.database.columns_with(text)).unwrap();
-        play(&on_server.cli, &columns_with);
+        run(&on_server.cli, &columns_with);
     }
 }
 
-/// Without the ids, which differ from run to run.
+/// Replaces the ids, which differ between runs.
 fn without_ids(text: &str) -> String {
     let is_id = |word: &[u8]| {
         let dashes = [8, 13, 18, 23];
-        let fits = |(place, byte): (usize, &u8)| {
-            if dashes.contains(&place) { *byte == b'-' } else { byte.is_ascii_hexdigit() }
+        let fits = |(index, byte): (usize, &u8)| {
+            if dashes.contains(&index) { *byte == b'-' } else { byte.is_ascii_hexdigit() }
         };
         word.iter().enumerate().all(fits)
     };
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(first) = rest.chars().next() {
-        // Whole, or as a list shows it.
+        // A complete id, or a short one as lists print it.
         let id = [36, 18].into_iter().find(|length| rest.as_bytes().get(..*length).is_some_and(is_id));
         shown.push_str(id.map_or(&rest[..first.len_utf8()], |_| "[id]"));
         rest = &rest[id.unwrap_or(first.len_utf8())..];
@@ -73,8 +73,9 @@ fn without_folder(cli: &Cli, text: &str) -> String {
     text.replace(&cli.path("").display().to_string(), "[folder]/")
 }
 
-/// What a command shows, without ids, its folder, and when a thread was changed last: the two are filled one after the other.
-fn shown(cli: &Cli, arguments: &[&str]) -> (Option<i32>, String, String) {
+/// Returns the output of a command without ids, the folder, and the time of the last change, because the stores are filled
+/// at different times.
+fn comparable_output(cli: &Cli, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = cli.run(arguments);
     let mut out = without_folder(cli, &without_ids(&output.out));
     if let Some((before, after)) = out.split_once(r#""updated_at":""#) {
@@ -84,7 +85,7 @@ fn shown(cli: &Cli, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn commands_behave_as_on_a_file() {
+fn commands_print_the_same_as_over_a_file() {
     let Some(on_server) = PostgresCli::new() else { return };
     let clis = [Cli::new(), on_server.cli];
     for cli in &clis {
@@ -125,9 +126,9 @@ fn commands_behave_as_on_a_file() {
         &["keys", "list"],
     ] {
         let arguments = [arguments, &NOW[..]].concat();
-        let [file, server] = clis.each_ref().map(|cli| shown(cli, &arguments));
-        let of_its_own = |line: &&str| !line.contains("store") && !line.contains("size");
-        let lines = |text: &str| text.lines().filter(of_its_own).map(str::to_owned).collect::<Vec<_>>();
+        let [file, server] = clis.each_ref().map(|cli| comparable_output(cli, &arguments));
+        let is_comparable = |line: &&str| !line.contains("store") && !line.contains("size");
+        let lines = |text: &str| text.lines().filter(is_comparable).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(
             (server.0, lines(&server.1), lines(&server.2)),
             (file.0, lines(&file.1), lines(&file.2)),

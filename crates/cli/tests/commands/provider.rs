@@ -1,4 +1,4 @@
-//! A provider of models, as far as a test of the server needs one.
+//! A provider of models for tests of the server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::{Cli, TIMEOUT};
 
-/// Says again what it is asked. HeldEndpoint to `wait` it begins and never ends, asked to `call` it calls a tool, asked to `fail`,
-/// `refuse` or talk `nonsense` it does so, in words that quote the question.
+/// Repeats the question. If the question contains `wait`, the reply starts and never ends. `call` makes the reply call a
+/// tool. `fail`, `refuse` and `nonsense` cause an error or an invalid reply, which quotes the question.
 pub(super) struct Provider {
     pub(super) address: String,
-    /// Hears of every request that waits.
+    /// Receives an item for each request that waits.
     waits: Receiver<()>,
 }
 
@@ -21,17 +21,17 @@ impl Provider {
     pub(super) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let (heard, waits) = channel();
+        let (waiting_sender, waits) = channel();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let heard = heard.clone();
-                std::thread::spawn(move || answer(stream.unwrap(), &heard));
+                let waiting_sender = waiting_sender.clone();
+                std::thread::spawn(move || answer(stream.unwrap(), &waiting_sender));
             }
         });
         Self { address, waits }
     }
 
-    /// A server that asks this provider.
+    /// Returns the command of a server that uses this provider.
     pub(super) fn command(&self, cli: &Cli) -> Command {
         let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "openai:echo"]);
         command.env("OPENAI_BASE_URL", format!("http://{}/v1", self.address)).env("OPENAI_API_KEY", "hidden-model-key");
@@ -39,7 +39,7 @@ impl Provider {
         command
     }
 
-    /// Waits until so many wait.
+    /// Waits until `count` requests wait.
     pub(super) fn wait_for(&self, count: usize) {
         for _ in 0..count {
             self.waits.recv_timeout(TIMEOUT).unwrap();
@@ -47,40 +47,44 @@ impl Provider {
     }
 }
 
-fn answer(mut stream: TcpStream, heard: &Sender<()>) {
+fn answer(mut stream: TcpStream, waiting_sender: &Sender<()>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let body = read(&mut reader);
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let last = messages.last().cloned().unwrap_or_default();
-    let said = last["content"].to_string();
-    let is_asked = |verb: &str| last["role"] == "user" && said.contains(verb);
+    let question = last["content"].to_string();
+    let is_asked = |verb: &str| last["role"] == "user" && question.contains(verb);
     let response = |status: &str, kind: &str, body: &str| {
         format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n{body}")
     };
     let stream_of = |body: &str| response("200 OK", "text/event-stream", body);
-    let error =
-        json!({ "error": { "message": format!("cannot take {said}"), "type": "invalid_request_error" } }).to_string();
-    let begun = chunk(&json!({ "content": "Let me see. " }), None);
+    let error = json!({ "error": { "message": format!("cannot take {question}"), "type": "invalid_request_error" } })
+        .to_string();
+    let first_chunk = chunk(&json!({ "content": "Let me see. " }), None);
     let answer = if is_asked("wait") {
-        stream_of(&begun)
+        stream_of(&first_chunk)
     } else if is_asked("fail") {
         response("500 Internal Server Error", "application/json", &error)
     } else if is_asked("refuse") {
         response("400 Bad Request", "application/json", &error)
     } else if is_asked("nonsense") {
-        stream_of(&format!("data: {{{said}\n\n"))
+        stream_of(&format!("data: {{{question}\n\n"))
     } else if is_asked("call") {
         let function = json!({ "name": "recall", "arguments": json!({ "query": "hidden-argument" }).to_string() });
         let call =
             json!({ "tool_calls": [{ "index": 0, "id": "hidden-call", "type": "function", "function": function }] });
         stream_of(&format!("{}{}", chunk(&call, None), chunk(&json!({}), Some("tool_calls"))))
     } else {
-        stream_of(&format!("{begun}{}{}", chunk(&json!({ "content": said }), None), chunk(&json!({}), Some("stop"))))
+        stream_of(&format!(
+            "{first_chunk}{}{}",
+            chunk(&json!({ "content": question }), None),
+            chunk(&json!({}), Some("stop"))
+        ))
     };
-    // A server that stops takes nothing any more.
+    // Errors are ignored, because a server that is shutting down no longer reads.
     drop(stream.write_all(answer.as_bytes()));
     if is_asked("wait") {
-        heard.send(()).unwrap();
+        waiting_sender.send(()).unwrap();
         drop(reader.read_to_end(&mut Vec::new()));
     }
 }

@@ -90,7 +90,7 @@ fn threads_are_found_by_id_key_or_id_prefix() {
 }
 
 #[test]
-fn threads_of_others_look_unknown() {
+fn threads_of_other_users_are_not_found() {
     let cli = Cli::with_garden();
     let theirs = cli.run(&["show", GARDEN, "--user", "bea"]);
     assert_eq!(theirs.err.replace(GARDEN, "X"), cli.run(&["show", "unknown"]).err.replace("unknown", "X"));
@@ -113,7 +113,11 @@ fn messages_are_found() {
     assert_eq!(found(&["--role", "assistant"]), [5]);
     assert_eq!(found(&["--limit", "1"]).len(), 1);
     assert_eq!(found(&["--thread", "019dd000-0000-7000-8000-000000000002"]), [0_u64; 0]);
-    assert_eq!(cli.json(&["search", "carrots", "--user", "bea"])["hits"], json!([]), "only the caller's own threads");
+    assert_eq!(
+        cli.json(&["search", "carrots", "--user", "bea"])["hits"],
+        json!([]),
+        "only threads of the caller are searched"
+    );
     let nothing = cli.run(&["search", "submarine"]);
     assert_eq!((nothing.code, nothing.out.as_str(), nothing.err.as_str()), (Some(0), "", "nothing found\n"));
     assert_eq!(cli.run(&["search", "?!"]).code, Some(1));
@@ -135,7 +139,7 @@ fn stats_are_printed() {
 }
 
 #[test]
-fn closed_pipes_end_commands_quietly() {
+fn closed_pipes_end_commands_without_an_error() {
     let cli = Cli::new();
     let text = (0..3_000).map(|line| format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"line {line}\"}}]}}\n"));
     cli.run_with_input(&["import", "-"], text.collect::<String>().as_bytes());

@@ -1,4 +1,4 @@
-//! The server as a program: where it listens, and how it ends.
+//! The server as a program: where it listens, what it serves, and how it stops.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex};
 
 use super::Cli;
 
-/// The token of tests' servers, while they have no key.
+/// The token of the tests' servers while they have no key.
 pub(super) const TOKEN: &str = "tkl_dGhlIHRva2VuIG9mIGFsbCBzZXJ2ZXJzIG9mIHRlc3Q";
 
-/// The header that shows it.
+/// Returns the header that contains the token.
 pub(super) fn authorization() -> String {
     format!("authorization: Bearer {TOKEN}\r\n")
 }
 
-/// A server that stops when the test is over.
+/// A running server, which is killed at the end of the test.
 pub(super) struct Server {
     pub(super) child: Child,
     pub(super) address: String,
-    /// What it has logged.
+    /// The log lines so far.
     pub(super) log: Arc<Mutex<Vec<String>>>,
 }
 
@@ -28,7 +28,7 @@ impl Server {
         Self::start_with(cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline"]))
     }
 
-    /// Starts one with the token of tests, unless the command has another.
+    /// Starts a server with the tests' token, unless the command sets another one.
     pub(super) fn start_with(mut command: Command) -> Self {
         if !command.get_envs().any(|(name, _)| name == "THREADKEEP_TOKEN") {
             command.env("THREADKEEP_TOKEN", TOKEN);
@@ -40,13 +40,13 @@ impl Server {
             .map(Result::unwrap)
             .find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
-        let heard = Arc::clone(&log);
+        let log_lines = Arc::clone(&log);
         // Logging must not wait for a reader.
-        std::thread::spawn(move || lines.for_each(|line| heard.lock().unwrap().push(line.unwrap())));
+        std::thread::spawn(move || lines.for_each(|line| log_lines.lock().unwrap().push(line.unwrap())));
         Self { child, address: address.unwrap(), log }
     }
 
-    /// Sends a request and gives the answer's status line and body.
+    /// Sends a request. Returns the status line and the body of the answer.
     pub(super) fn ask(&self, request: &str, body: &str) -> Option<(String, String)> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
         let (length, authorization) = (body.len(), authorization());
@@ -61,7 +61,7 @@ impl Server {
         Some((head.lines().next()?.to_owned(), body.to_owned()))
     }
 
-    /// Sends a request with headers of its own, and gives the whole answer.
+    /// Sends a request with the given headers. Returns the complete answer.
     pub(super) fn ask_with(&self, request: &str, headers: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
@@ -72,7 +72,7 @@ impl Server {
         answer
     }
 
-    /// The lines of a thread's events, from now on.
+    /// Subscribes to a thread. Returns the lines of its event stream.
     pub(super) fn listen(&self, thread: &str) -> impl Iterator<Item = String> + use<> {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let head = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n", self.address);
@@ -84,8 +84,8 @@ impl Server {
         lines
     }
 
-    /// Waits until it has logged something.
-    pub(super) fn logged(&self, words: &str) {
+    /// Waits until the log contains a text.
+    pub(super) fn wait_for_log(&self, words: &str) {
         let began = std::time::Instant::now();
         while !self.log.lock().unwrap().iter().any(|line| line.contains(words)) {
             assert!(began.elapsed() < super::TIMEOUT, "{:?}", self.log.lock().unwrap());
@@ -101,7 +101,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended by itself in most tests.
+        // In most tests, the server has already exited.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -114,13 +114,13 @@ pub(super) fn thread(server: &Server) -> String {
     body["id"].as_str().unwrap().to_owned()
 }
 
-/// Says things from several sides at once until the server is gone. Gives what was acknowledged.
+/// Appends messages from several clients until the server is gone. Returns the acknowledged texts.
 pub(super) fn append_until_down(server: &Server, thread: &str, signal: &str) -> Vec<String> {
-    let (heard, hears) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..4)
             .map(|writer| {
-                let heard = heard.clone();
+                let sender = sender.clone();
                 scope.spawn(move || {
                     let mut acknowledged = Vec::new();
                     for count in 0.. {
@@ -130,14 +130,14 @@ pub(super) fn append_until_down(server: &Server, thread: &str, signal: &str) -> 
                             Some((status, _)) if status.contains("201") => acknowledged.push(text),
                             _ => break,
                         }
-                        heard.send(()).unwrap();
+                        sender.send(()).unwrap();
                     }
                     acknowledged
                 })
             })
             .collect();
         for _ in 0..40 {
-            hears.recv_timeout(super::TIMEOUT).unwrap();
+            receiver.recv_timeout(super::TIMEOUT).unwrap();
         }
         server.signal(signal);
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
@@ -146,14 +146,14 @@ pub(super) fn append_until_down(server: &Server, thread: &str, signal: &str) -> 
 
 pub(super) fn assert_stored(cli: &Cli, thread: &str, acknowledged: &[String]) {
     let shown = cli.json(&["show", thread, "--all"]);
-    let kept: Vec<&str> = shown["messages"]
+    let stored: Vec<&str> = shown["messages"]
         .as_array()
         .unwrap()
         .iter()
         .map(|message| message["parts"][0]["text"].as_str().unwrap())
         .collect();
     assert!(acknowledged.len() >= 40);
-    assert!(acknowledged.iter().all(|text| kept.contains(&text.as_str())));
+    assert!(acknowledged.iter().all(|text| stored.contains(&text.as_str())));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn streams_end_with_an_event() {
 }
 
 #[test]
-fn other_hosts_need_a_key() {
+fn other_hosts_require_a_key() {
     let cli = Cli::new();
     let refused = cli.run(&["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.code, Some(2), "{refused}");
@@ -199,12 +199,12 @@ fn other_hosts_need_a_key() {
     assert_eq!(server.ask("GET /v1/threads", "").unwrap().0, "HTTP/1.1 401 Unauthorized");
 }
 
-/// Asks in JSON until the answer is as wanted.
-pub(super) fn until(server: &Server, request: &str, is_it: impl Fn(&serde_json::Value) -> bool) {
+/// Repeats a request until the JSON of the answer is as expected.
+pub(super) fn until(server: &Server, request: &str, is_expected: impl Fn(&serde_json::Value) -> bool) {
     let deadline = std::time::Instant::now() + super::TIMEOUT;
     loop {
         let (_, body) = server.ask(request, "").unwrap();
-        if is_it(&serde_json::from_str(&body).unwrap()) {
+        if is_expected(&serde_json::from_str(&body).unwrap()) {
             return;
         }
         assert!(std::time::Instant::now() < deadline, "{body}");
@@ -230,7 +230,7 @@ fn changed_assistant_files_are_served_without_a_restart() {
     until(&server, "GET /v1/agents", |agents| names(agents) == ["gardener", "general", "subway"] && tools(agents) > 1);
     cli.file("assistants/gardener.yaml", format!("{GARDENER}  tools: [recall]\n"));
     until(&server, "GET /v1/agents", |agents| tools(agents) == 1);
-    // What makes no assistant leaves the one that was.
+    // An invalid file leaves the previous version of the assistant in use.
     cli.file("assistants/gardener.yaml", "kind: Agent\nspec: {tools: [none of these]}\n");
     cli.file("assistants/cook.yaml", GARDENER.replace("gardener", "cook"));
     until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "gardener", "general", "subway"]);
@@ -238,9 +238,9 @@ fn changed_assistant_files_are_served_without_a_restart() {
     until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "general", "subway"]);
 }
 
-/// S2.50 and S2.51, by the program.
+/// S2.50 and S2.51, with the built program.
 #[test]
-fn a_single_assistant_answers_at_the_root() {
+fn a_single_assistant_is_served_at_the_root() {
     let cli = Cli::new();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--assistant", "general"];
     let server = Server::start_with(cli.command(&arguments));
@@ -258,8 +258,11 @@ fn a_single_assistant_answers_at_the_root() {
     let say = |path: &str| server.ask_with(&format!("POST {path}"), "", body);
     assert!(say("/chat").starts_with("HTTP/1.1 401 Unauthorized"));
     let answer = say("/chat?key=s3cret");
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("The hose leaks."), "it was kept: {answer}");
-    // The owner's own token does too.
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("The hose leaks."),
+        "the conversation was stored: {answer}"
+    );
+    // The server's own token is accepted as well.
     assert_eq!(server.ask("POST /chat", body).unwrap().0, "HTTP/1.1 200 OK");
 }
 
@@ -284,7 +287,8 @@ fn server_reads_yaml_and_toml_configuration() {
     }
 }
 
-/// Streams of both kinds under load: all end with an event that says why and from where to go on.
+/// Event streams of both kinds under load. Each ends with an event that contains the reason and the position at which to
+/// resume.
 #[test]
 fn streams_under_load_end_with_an_event_and_lose_nothing() {
     let cli = Cli::new();
@@ -313,17 +317,17 @@ fn streams_under_load_end_with_an_event_and_lose_nothing() {
     for stream in streams {
         let (mut positions, last) = stream.join().unwrap();
         assert!(last.contains(r#""reason":"shutdown""#), "{last}");
-        // The end has the id of the last commit that was sent.
+        // The last event has the id of the last commit that was sent.
         let resumed_after = positions.pop();
         assert_eq!(resumed_after, positions.last().copied());
         let first = positions[0];
         let gapless: Vec<u64> = (first..).take(positions.len()).collect();
-        assert_eq!(positions, gapless, "nothing is missed before the end");
+        assert_eq!(positions, gapless, "no commit is missing before the end");
     }
 }
 
 #[test]
-fn tls_needs_a_certificate_and_a_key() {
+fn tls_requires_a_certificate_and_a_key() {
     let cli = Cli::new();
     let alone = cli.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem"]);
     assert_eq!((alone.code, alone.err.contains("--tls-key")), (Some(2), true), "{alone}");
@@ -332,7 +336,7 @@ fn tls_needs_a_certificate_and_a_key() {
 }
 
 #[test]
-fn tokens_need_an_audience_and_keys() {
+fn tokens_require_an_audience_and_keys() {
     let cli = Cli::new();
     let (no_key, invalid) = ("no key or secret to verify the tokens of https://issuer", "invalid token settings: ");
     for (arguments, expected) in [
@@ -346,7 +350,7 @@ fn tokens_need_an_audience_and_keys() {
     }
 }
 
-/// A request that makes no sense, of one of many kinds.
+/// Returns one of many kinds of malformed requests.
 fn malformed(number: usize, thread: &str) -> (String, String, Vec<u8>) {
     let append = format!("POST /v1/threads/{thread}/messages");
     let post = |body: Vec<u8>| (append.clone(), String::new(), body);
@@ -364,7 +368,7 @@ fn malformed(number: usize, thread: &str) -> (String, String, Vec<u8>) {
     }
 }
 
-/// Kibibytes that a process holds.
+/// Returns the resident memory of a process in KiB.
 #[cfg(target_os = "linux")]
 fn resident(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -375,15 +379,15 @@ fn resident(process: u32) -> u64 {
 #[cfg(target_os = "linux")]
 #[test]
 fn malformed_requests_are_rejected_and_leak_no_memory() {
-    const WARM: usize = 500;
+    const WARM_UP: usize = 500;
     const REQUESTS: usize = 2_000;
-    const MOST_KIB: u64 = 8 * 1024;
+    const MAX_GROWTH_KIB: u64 = 8 * 1024;
     let cli = Cli::new();
     let server = Server::start(&cli);
     let thread = thread(&server);
     let mut before = 0;
-    for number in 0..WARM + REQUESTS {
-        if number == WARM {
+    for number in 0..WARM_UP + REQUESTS {
+        if number == WARM_UP {
             before = resident(server.child.id());
         }
         let (request, headers, body) = malformed(number, &thread);
@@ -392,17 +396,17 @@ fn malformed_requests_are_rejected_and_leak_no_memory() {
         let head = format!("{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{headers}", server.address);
         let head = head + &authorization();
         let bytes = [format!("{head}content-length: {length}\r\n\r\n").into_bytes(), body].concat();
-        // A server that has seen enough closes while more is sent, and its answer may be lost with the connection.
+        // If the server closes the connection before it has read the request, its answer may be lost.
         let was_sent = stream.write_all(&bytes).is_ok();
         let mut answer = Vec::new();
         let was_read = stream.read_to_end(&mut answer).is_ok();
         let answer = String::from_utf8_lossy(&answer);
         let is_refused = answer.starts_with("HTTP/1.1 4");
-        let is_cut = answer.is_empty() && !(was_sent && was_read) && matches!(number % 10, 6 | 7);
-        assert!(is_refused || is_cut, "{number}: {answer}");
+        let is_lost = answer.is_empty() && !(was_sent && was_read) && matches!(number % 10, 6 | 7);
+        assert!(is_refused || is_lost, "{number}: {answer}");
     }
     let after = resident(server.child.id());
-    assert!(after < before + MOST_KIB, "{before} KiB grew to {after} KiB");
+    assert!(after < before + MAX_GROWTH_KIB, "{before} KiB grew to {after} KiB");
     assert_eq!(server.ask("GET /v1/threads", "").unwrap().0, "HTTP/1.1 200 OK");
 }
 

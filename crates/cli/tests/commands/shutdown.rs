@@ -1,4 +1,4 @@
-//! How the server ends while everything is on its way: with a word to everyone who listens, and nothing lost.
+//! The server shuts down under load: every client is informed, and no acknowledged data is lost.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use super::provider::Provider;
 use super::serve::{Server, TOKEN, authorization, thread};
 use super::{Cli, TIMEOUT};
 
-/// Sends a request, and reads the answer elsewhere until it ends.
+/// Sends a request. Returns a thread that reads the answer to its end.
 fn begin(server: &Server, path: &str, body: &Value) -> JoinHandle<String> {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let (address, body) = (&server.address, body.to_string());
@@ -28,7 +28,7 @@ fn begin(server: &Server, path: &str, body: &Value) -> JoinHandle<String> {
     })
 }
 
-/// Sends half of a body, and gives the rest of the answer.
+/// Sends half of a request body. Returns a thread that reads the answer.
 fn upload_half(server: &Server, thread: &str) -> JoinHandle<String> {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let head = format!("POST /v1/threads/{thread}/messages HTTP/1.1\r\nhost: {}\r\n", server.address);
@@ -46,7 +46,8 @@ fn upload_half(server: &Server, thread: &str) -> JoinHandle<String> {
     })
 }
 
-/// Listens to a thread by WebSocket. Gives the last word, and what the connection was closed with.
+/// Subscribes to a thread by WebSocket. Returns the last message, and the code and reason with which the connection was
+/// closed.
 fn listen(server: &Server, thread: &str) -> JoinHandle<(Value, CloseCode, String)> {
     let stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -72,8 +73,8 @@ fn listen(server: &Server, thread: &str) -> JoinHandle<(Value, CloseCode, String
     })
 }
 
-/// Asks in a conversation of its own until the server is gone. Gives the thread, and what was answered.
-fn ask_until_gone(server: &Server, number: usize, heard: &Sender<()>) -> (String, Vec<String>) {
+/// Asks questions in a separate conversation until the server is gone. Returns the thread and the acknowledged questions.
+fn ask_until_gone(server: &Server, number: usize, sender: &Sender<()>) -> (String, Vec<String>) {
     let (mut thread, mut acknowledged) = (String::new(), Vec::new());
     for count in 0.. {
         let text = format!("asked {number}/{count}");
@@ -87,7 +88,7 @@ fn ask_until_gone(server: &Server, number: usize, heard: &Sender<()>) -> (String
         assert_eq!(turn["status"], "completed", "{body}");
         thread = turn["thread"].as_str().unwrap().to_owned();
         acknowledged.push(text);
-        heard.send(()).unwrap();
+        sender.send(()).unwrap();
     }
     (thread, acknowledged)
 }
@@ -103,9 +104,9 @@ fn shutdown_under_load_loses_nothing_and_informs_every_client() {
     const ASKING: usize = 3;
     let (cli, provider) = (Cli::new(), Provider::start());
     let mut server = server(&cli, &provider, "4");
-    let heard_of = thread(&server);
-    let mut events: Vec<_> = (0..3).map(|_| server.listen(&heard_of)).collect();
-    let sockets: Vec<_> = (0..3).map(|_| listen(&server, &heard_of)).collect();
+    let watched = thread(&server);
+    let mut events: Vec<_> = (0..3).map(|_| server.listen(&watched)).collect();
+    let sockets: Vec<_> = (0..3).map(|_| listen(&server, &watched)).collect();
     let asked = json!([{ "role": "user", "content": "wait" }]);
     let waiting = [
         (begin(&server, "/v1/chat/completions", &json!({ "messages": asked, "stream": true })), r#""code":"shutdown""#),
@@ -127,26 +128,26 @@ fn shutdown_under_load_loses_nothing_and_informs_every_client() {
         (begin(&server, "/v1/chat/completions", &json!({ "messages": asked })), "HTTP/1.1 503"),
     ];
     provider.wait_for(waiting.len());
-    let upload = upload_half(&server, &heard_of);
+    let upload = upload_half(&server, &watched);
     let mut silent = TcpStream::connect(&server.address).unwrap();
     silent.write_all(b"GET /health HTTP/1.1\r\nhost:").unwrap();
-    let (heard, hears) = channel();
+    let (sender, receiver) = channel();
     let acknowledged: Vec<_> = std::thread::scope(|scope| {
         let server = &server;
         let asking: Vec<_> = (0..ASKING)
-            .map(|number| (number, heard.clone()))
-            .map(|(number, heard)| scope.spawn(move || ask_until_gone(server, number, &heard)))
+            .map(|number| (number, sender.clone()))
+            .map(|(number, sender)| scope.spawn(move || ask_until_gone(server, number, &sender)))
             .collect();
-        let saying = scope.spawn(move || {
+        let appending = scope.spawn(move || {
             let body = r#"{"messages":[{"role":"user","text":"said"}]}"#;
-            let say = || server.ask(&format!("POST /v1/threads/{heard_of}/messages"), body);
-            std::iter::from_fn(say).take_while(|(status, _)| status.contains("201")).count()
+            let append = || server.ask(&format!("POST /v1/threads/{watched}/messages"), body);
+            std::iter::from_fn(append).take_while(|(status, _)| status.contains("201")).count()
         });
         for _ in 0..ASKING * 5 {
-            hears.recv_timeout(TIMEOUT).unwrap();
+            receiver.recv_timeout(TIMEOUT).unwrap();
         }
         server.signal("-TERM");
-        assert!(saying.join().unwrap() > 0);
+        assert!(appending.join().unwrap() > 0);
         asking.into_iter().map(|asking| asking.join().unwrap()).collect()
     });
     for lines in &mut events {
@@ -164,8 +165,12 @@ fn shutdown_under_load_loses_nothing_and_informs_every_client() {
     let upload = upload.join().unwrap();
     assert!(upload.contains("HTTP/1.1 503") && upload.contains("shutdown"), "{upload}");
     let mut rest = Vec::new();
-    assert!(silent.read_to_end(&mut rest).is_err() || rest.is_empty(), "who asked nothing is left behind");
-    // Turns that wait for their model were cut, and the program says so; their journals go on another time.
+    assert!(
+        silent.read_to_end(&mut rest).is_err() || rest.is_empty(),
+        "a connection without a complete request is closed"
+    );
+    // Turns that waited for their model were interrupted, which the exit code reports. Their journals allow them to resume
+    // later.
     assert_eq!(server.child.wait().unwrap().code(), Some(3));
     for (thread, acknowledged) in acknowledged {
         let shown = cli.json(&["show", &thread, "--all"]);
@@ -191,7 +196,7 @@ fn second_signals_exit_immediately() {
         let waiting = begin(&server, "/v1/agents/general/turns", &json!({ "text": "wait" }));
         provider.wait_for(1);
         server.signal(signals[0]);
-        // It accepts no connections once it is shutting down.
+        // The server accepts no connections while it is shutting down.
         while TcpStream::connect(&server.address).is_ok() {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! The subway's timetable: brought, checked, and kept.
+//! The subway assistant: fetching, checking and storing its timetable, and serving it.
 
 use std::io::{Cursor, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::serve::Server;
 use super::{Cli, RunOutput, TIMEOUT};
 
-/// Two stations of the 1 and two trips.
+/// Two stations of line 1, and two trips.
 const FEED: [(&str, &str); 6] = [
     ("agency.txt", "agency_name,agency_url,agency_timezone\nMTA,http://example.org,America/New_York\n"),
     (
@@ -34,7 +34,7 @@ const FEED: [(&str, &str); 6] = [
     ),
 ];
 
-/// The feed as a zip archive, with one file in another version.
+/// Makes a zip archive of the feed, with different content in one file.
 fn zip_with(changed: &str, content: &str) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, usual) in FEED {
@@ -48,7 +48,7 @@ fn zip() -> Vec<u8> {
     zip_with("", "")
 }
 
-/// A server that answers once, with as much of a body as is there.
+/// Starts a server that answers once, with a body that can be shorter than announced.
 fn serve(status: &'static str, length: usize, body: Vec<u8>) -> (String, mpsc::Receiver<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://user:secret@{}/gtfs_subway.zip", listener.local_addr().unwrap());
@@ -93,10 +93,10 @@ fn timetables_are_downloaded_and_stored() {
     assert_eq!((&fetched["trips"], &fetched["stations"], &fetched["lines"]), (&2.into(), &2.into(), &1.into()));
     assert_eq!((&fetched["from"], &fetched["to"]), (&"2026-01-01".into(), &"2026-06-30".into()));
     assert_eq!(fetched["is_current"], true);
-    let kept = std::fs::read(cli.timetable()).unwrap();
-    assert_eq!(fetched["bytes"], kept.len());
-    assert!(kept.starts_with(b"TKTT"));
-    assert!(!cli.store().exists(), "no store is needed");
+    let saved = std::fs::read(cli.timetable()).unwrap();
+    assert_eq!(fetched["bytes"], saved.len());
+    assert!(saved.starts_with(b"TKTT"));
+    assert!(!cli.store().exists(), "the command creates no store");
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn timetables_load_from_files_and_folders_and_warn_if_outdated() {
     let cli = Cli::new();
     let file = cli.file("gtfs_subway.zip", zip());
     let first = run(fetch(&cli, &[&file], "http://127.0.0.1:9/"));
-    let kept = std::fs::read(cli.timetable()).unwrap();
-    let what = "saved the subway timetable: 2 trips on 1 line, 2026-01-01 to 2026-06-30";
-    let out = format!("{what}; {} B in {}\n", kept.len(), cli.timetable().display());
+    let saved = std::fs::read(cli.timetable()).unwrap();
+    let summary = "saved the subway timetable: 2 trips on 1 line, 2026-01-01 to 2026-06-30";
+    let out = format!("{summary}; {} B in {}\n", saved.len(), cli.timetable().display());
     assert_eq!(first, RunOutput { code: Some(0), out, err: String::new() });
     for (name, content) in FEED {
         cli.file(&format!("feed/{name}"), content);
@@ -115,15 +115,15 @@ fn timetables_load_from_files_and_folders_and_warn_if_outdated() {
     let second = run(fetch(&cli, &[&folder, "--now", "2027-05-04T12:00:00Z"], "http://127.0.0.1:9/"));
     assert_eq!(second.code, Some(0), "{second}");
     assert!(second.err.contains("the timetable does not cover today"), "{second}");
-    assert_eq!(std::fs::read(cli.timetable()).unwrap(), kept);
+    assert_eq!(std::fs::read(cli.timetable()).unwrap(), saved);
 }
 
 #[test]
-fn unusable_feeds_are_rejected_and_the_old_timetable_stays() {
+fn unusable_feeds_are_rejected_and_the_previous_timetable_is_kept() {
     let cli = Cli::new();
     let file = cli.file("gtfs_subway.zip", zip());
     run(fetch(&cli, &[&file], ""));
-    let kept = std::fs::read(cli.timetable()).unwrap();
+    let saved = std::fs::read(cli.timetable()).unwrap();
     let stop_times = FEED[5].1.replacen("08:01:30", "8 o'clock", 1);
     let broken = cli.file("broken.zip", zip_with("stop_times.txt", &stop_times));
     let stops = FEED[1].1.replace("142", "A1000").replace("139", "A1001");
@@ -152,7 +152,7 @@ fn unusable_feeds_are_rejected_and_the_old_timetable_stays() {
         assert_eq!(output.code, Some(1), "{output}");
         assert!(output.err.contains(reason), "{output}");
         assert!(output.err.contains("the previous timetable is unchanged"), "{output}");
-        assert_eq!(std::fs::read(cli.timetable()).unwrap(), kept);
+        assert_eq!(std::fs::read(cli.timetable()).unwrap(), saved);
     }
 }
 
@@ -188,14 +188,14 @@ fn interrupted_fetches_change_nothing() {
         names.sort();
         names
     };
-    let (kept, before) = (std::fs::read(cli.timetable()).unwrap(), names());
+    let (saved, before) = (std::fs::read(cli.timetable()).unwrap(), names());
     let (address, streams) = serve("200 OK", 1_000_000, zip());
     let mut child = fetch(&cli, &[], &address).spawn().unwrap();
-    // The answer has begun, and the rest of it never comes.
+    // The answer has started. The rest of it never arrives.
     let _stream = streams.recv_timeout(super::TIMEOUT).unwrap();
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!((std::fs::read(cli.timetable()).unwrap(), names()), (kept, before));
+    assert_eq!((std::fs::read(cli.timetable()).unwrap(), names()), (saved, before));
 }
 
 // S2.47
@@ -203,22 +203,22 @@ fn interrupted_fetches_change_nothing() {
 fn subway_urls_are_listed() {
     let cli = Cli::new();
     let mut command = cli.command(&["config", "show", "--json"]);
-    // No word of the settings, so that it is not found where it must not be.
+    // A value without any word of the settings, so that it is found only where it must be.
     command.env("MTA_API_KEY", "tk-5417").env_remove("MTA_TIMETABLE");
     let output: RunOutput = command.output().unwrap().into();
     assert!(!output.to_string().contains("tk-5417"), "{output}");
     let shown: Value = serde_json::from_str(&output.out).unwrap();
-    let of = |name: &str| {
+    let value_of = |name: &str| {
         let setting = shown["settings"].as_array().unwrap().iter().find(|setting| setting["name"] == name);
         setting.unwrap()["value"].as_str().unwrap().to_owned()
     };
-    assert_eq!(of("MTA_FEEDS"), "https://api-endpoint.mta.info/Dataservice/mtagtfsfeeds/");
-    assert_eq!(of("MTA_GTFS_URL"), "https://rrgtfsfeeds.s3.amazonaws.com/gtfs_subway.zip");
-    assert_eq!(of("MTA_API_KEY"), "(set)");
-    assert!(of("MTA_TIMETABLE").ends_with("subway.timetable"), "{}", of("MTA_TIMETABLE"));
+    assert_eq!(value_of("MTA_FEEDS"), "https://api-endpoint.mta.info/Dataservice/mtagtfsfeeds/");
+    assert_eq!(value_of("MTA_GTFS_URL"), "https://rrgtfsfeeds.s3.amazonaws.com/gtfs_subway.zip");
+    assert_eq!(value_of("MTA_API_KEY"), "(set)");
+    assert!(value_of("MTA_TIMETABLE").ends_with("subway.timetable"), "{}", value_of("MTA_TIMETABLE"));
 }
 
-/// A command whose live feeds are unreachable.
+/// Makes a command line whose live feeds are unreachable.
 fn without_network() -> Cli {
     let cli = Cli::new();
     cli.file("config.yaml", "MTA_FEEDS: http://127.0.0.1:9/\n");
@@ -250,13 +250,13 @@ fn subway_chats_can_be_cleared() {
     let output = cli.run_with_input(&["chat", "subway"], input);
     assert_eq!(output.code, Some(0), "{output}");
     assert!(output.err.starts_with("subway \u{b7} the offline model"), "{output}");
-    for said in [
+    for reply in [
         "Saved your home station: Jay St-MetroTech",
         "Astor Pl: about ",
         "I did not understand that.",
         "Your home station: Jay St-MetroTech",
     ] {
-        assert!(output.out.contains(said), "{said}: {output}");
+        assert!(output.out.contains(reply), "{reply}: {output}");
     }
     assert!(!output.out.contains("unheard") && output.err.contains(" chat subway --thread "), "{output}");
 }
@@ -270,12 +270,12 @@ fn damaged_timetables_are_reported_with_a_hint() {
     assert!(output.err.contains("subway.timetable") && output.err.contains("subway fetch"), "{output}");
 }
 
-/// A server goes on without a restart: with the first timetable, with the next, and with the last that was good.
+/// A server reloads timetables without a restart, and keeps the last valid one when the next is damaged.
 #[test]
 fn servers_reload_a_new_timetable() {
     let cli = Cli::new();
     let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--assistant", "subway"]);
-    // Before the first train of a Monday, and nowhere a live one.
+    // The time is before the first train of a Monday, and there are no live times.
     command.env("THREADKEEP_NOW", "2026-05-04T11:00:00Z").env("MTA_FEEDS", "http://127.0.0.1:9");
     let server = Server::start_with(command);
     let answer = || {
@@ -308,7 +308,7 @@ fn servers_reload_a_new_timetable() {
         "{with_first} {with_second}"
     );
     cli.file("subway.timetable", "no timetable");
-    server.logged("still serving the previous version");
+    server.wait_for_log("still serving the previous version");
     assert_eq!(answer(), with_second);
 }
 

@@ -1,4 +1,4 @@
-//! The doctor before a real PostgreSQL, which the SQL that it prints makes into what Supabase is.
+//! Runs `supabase doctor` on a real PostgreSQL database. The SQL that it prints adds the parts of Supabase that are missing.
 
 use futures::TryStreamExt;
 use serde_json::Value;
@@ -15,12 +15,12 @@ const OF_BEN: &str = "11111111-0000-4000-8000-0000000000b1";
 const KEYS: &str = "NEXT_PUBLIC_SUPABASE_URL=https://abc.supabase.co\nSUPABASE_SERVICE_ROLE_KEY=sb_secret_x\n\
                     OPENAI_API_KEY=sk-x\nLOCAL_POSTGRES_PASSWORD=x\n";
 
-/// Roles are of the whole server, which other tests have a part in at the same time: each begins with them there.
+/// Roles belong to the whole server, which other tests use at the same time. Each of these tests creates them first.
 const ROLES: &str = "DO $$ BEGIN CREATE ROLE anon NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$;
     DO $$ BEGIN CREATE ROLE authenticated NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$;
     DO $$ BEGIN CREATE ROLE service_role NOLOGIN BYPASSRLS; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$";
 
-/// A database that is empty, and the program beside it.
+/// An empty database, and the program that examines it.
 struct TestDatabase {
     cli: Cli,
     database: Database,
@@ -41,8 +41,8 @@ impl TestDatabase {
         Self { cli, database, client, runtime }
     }
 
-    fn doctor(&self, more: &[&str]) -> RunOutput {
-        self.cli.run(&[&["supabase", "doctor", &self.database.url()], more].concat())
+    fn doctor(&self, options: &[&str]) -> RunOutput {
+        self.cli.run(&[&["supabase", "doctor", &self.database.url()], options].concat())
     }
 
     fn run(&self, sql: &str) {
@@ -53,8 +53,8 @@ impl TestDatabase {
         self.runtime.block_on(self.client.batch_execute(sql))
     }
 
-    /// Runs what the doctor prints, and lets it look again.
-    fn cure(&self) {
+    /// Runs the SQL that the doctor prints, and checks that no problem remains.
+    fn fix_findings(&self) {
         let sql = self.doctor(&["--sql"]).out;
         self.run(&sql);
         let output = self.doctor(&["--try"]);
@@ -67,23 +67,23 @@ impl TestDatabase {
 #[test]
 fn doctor_reports_findings_and_its_sql_fixes_them() {
     let Some(server) = Server::shared() else { return };
-    let patient = TestDatabase::new(server);
-    let output = patient.doctor(&[]);
+    let project = TestDatabase::new(server);
+    let output = project.doctor(&[]);
     assert_eq!(output.code, Some(1), "{output}");
     for expected in
         ["table conversations: missing", "table messages: missing", "CREATE POLICY", "ok      OPENAI_API_KEY"]
     {
         assert!(output.out.contains(expected), "{expected}: {output}");
     }
-    let by_store = patient.cli.run(&["--store", &patient.database.url(), "supabase", "doctor"]);
+    let by_store = project.cli.run(&["--store", &project.database.url(), "supabase", "doctor"]);
     assert_eq!((by_store.code, by_store.out), (output.code, output.out));
-    patient.cure();
-    // A second time it changes nothing, and the JSON says the same.
-    assert_eq!(patient.doctor(&["--sql"]).out.trim(), "");
-    let json: Value = serde_json::from_str(&patient.doctor(&["--json"]).out).unwrap();
+    project.fix_findings();
+    // The SQL changes nothing when it runs again, and the JSON agrees.
+    assert_eq!(project.doctor(&["--sql"]).out.trim(), "");
+    let json: Value = serde_json::from_str(&project.doctor(&["--json"]).out).unwrap();
     assert!(json["findings"].as_array().unwrap().iter().all(|finding| finding["is_there"] == true), "{json}");
 
-    for (injury, expected) in [
+    for (damage, expected) in [
         ("ALTER TABLE messages DISABLE ROW LEVEL SECURITY", "row security of messages: disabled"),
         ("DROP POLICY messages_of_their_user ON messages", "policies of messages: no policy lets a user"),
         ("CREATE POLICY open ON conversations USING (true)", "policy open of conversations: does not check"),
@@ -92,13 +92,13 @@ fn doctor_reports_findings_and_its_sql_fixes_them() {
         ("ALTER TABLE conversations DROP COLUMN model", "column conversations.model: missing"),
         ("DROP TABLE messages", "table messages: missing"),
     ] {
-        patient.run(injury);
-        let output = patient.doctor(&[]);
-        assert!(output.code == Some(1) && output.out.contains(expected), "{injury}: {output}");
-        patient.cure();
+        project.run(damage);
+        let output = project.doctor(&[]);
+        assert!(output.code == Some(1) && output.out.contains(expected), "{damage}: {output}");
+        project.fix_findings();
     }
-    // A trial finds what an inspection cannot, and leaves nothing behind.
-    for (injury, expected) in [
+    // A trial finds problems that the catalog does not show, and leaves no rows behind.
+    for (damage, expected) in [
         ("TO authenticated USING (auth.uid() IS NOT NULL)", "a user can read another user's messages"),
         (
             "FOR UPDATE USING (auth.uid() IS NOT NULL)",
@@ -106,24 +106,24 @@ fn doctor_reports_findings_and_its_sql_fixes_them() {
         ),
         ("FOR INSERT WITH CHECK (auth.uid() IS NULL)", "authenticated without a user can write a message"),
     ] {
-        patient.run(&format!("CREATE POLICY anyone ON messages {injury}"));
-        assert_eq!(patient.doctor(&[]).code, Some(0));
-        let output = patient.doctor(&["--try"]);
+        project.run(&format!("CREATE POLICY anyone ON messages {damage}"));
+        assert_eq!(project.doctor(&[]).code, Some(0));
+        let output = project.doctor(&["--try"]);
         assert!(output.code == Some(1) && output.out.contains(expected), "{output}");
-        patient.run("DROP POLICY anyone ON messages");
+        project.run("DROP POLICY anyone ON messages");
     }
-    let left = "SELECT count(*) FROM (SELECT id FROM auth.users UNION ALL SELECT id FROM messages) AS made";
-    let left: i64 = patient.runtime.block_on(patient.client.query_one(left, &[])).unwrap().get(0);
-    assert_eq!(left, 0);
+    let remaining = "SELECT count(*) FROM (SELECT id FROM auth.users UNION ALL SELECT id FROM messages) AS made";
+    let remaining: i64 = project.runtime.block_on(project.client.query_one(remaining, &[])).unwrap().get(0);
+    assert_eq!(remaining, 0);
 }
 
-/// Whatever one user says, under the policies that the doctor prints, it is not about another's rows.
+/// Under the policies that the doctor prints, no statement of a user reads or changes rows of another user.
 // S3.40
 #[test]
 fn policies_isolate_users() {
     let Some(server) = Server::shared() else { return };
-    let patient = TestDatabase::new(server);
-    patient.cure();
+    let project = TestDatabase::new(server);
+    project.fix_findings();
     let rows = format!(
         "INSERT INTO auth.users VALUES ('{ANA}'), ('{BEN}');
          INSERT INTO conversations (id, user_id, title) VALUES ('{OF_ANA}', '{ANA}', 'ana'), ('{OF_BEN}', '{BEN}', 'SECRET');
@@ -133,7 +133,7 @@ fn policies_isolate_users() {
            $$ BEGIN RAISE EXCEPTION 'saw %', $1; END $$;
          GRANT EXECUTE ON FUNCTION public.leak TO authenticated, anon;"
     );
-    patient.run(&rows);
+    project.run(&rows);
     let reads = [
         "SELECT * FROM conversations",
         "TABLE messages",
@@ -193,7 +193,7 @@ fn policies_isolate_users() {
         ("anon", format!("{{\"sub\":\"{BEN}\"}}")),
     ] {
         for sql in reads.iter().chain(&writes) {
-            let (seen, changed) = patient.say_as(role, &claims, sql);
+            let (seen, changed) = project.run_as(role, &claims, sql);
             assert!(!seen.contains("SECRET"), "{role} {claims}: {sql}: {seen}");
             assert!(!changed.contains(&"ben"), "{role} {claims}: {sql}: {seen}");
             if !claims.contains(ANA) {
@@ -201,21 +201,21 @@ fn policies_isolate_users() {
             }
         }
     }
-    // What is one's own is read and written.
+    // Users can read and write their own rows.
     let claims = format!("{{\"sub\":\"{ANA}\",\"role\":\"authenticated\"}}");
-    let say = |sql: &str| patient.say_as("authenticated", &claims, sql);
-    let own = "INSERT INTO messages (conversation_id, role, content, sources) VALUES ('OF_ANA', 'assistant', 'mine', \
+    let run = |sql: &str| project.run_as("authenticated", &claims, sql);
+    let insert = "INSERT INTO messages (conversation_id, role, content, sources) VALUES ('OF_ANA', 'assistant', 'mine', \
                '[{\"rank_score\": 1150.5, \"distance\": 0.234}]') RETURNING content, sources";
     let written = "mine [{\"distance\": 0.234, \"rank_score\": 1150.5}]\n";
-    assert_eq!(say(own), (written.to_owned(), vec!["ana"]));
-    assert_eq!(say("UPDATE conversations SET title = 'x' RETURNING title"), ("x\n".to_owned(), vec!["ana"]));
-    assert_eq!(say("SELECT title FROM conversations"), ("ana\n".to_owned(), vec![]));
+    assert_eq!(run(insert), (written.to_owned(), vec!["ana"]));
+    assert_eq!(run("UPDATE conversations SET title = 'x' RETURNING title"), ("x\n".to_owned(), vec!["ana"]));
+    assert_eq!(run("SELECT title FROM conversations"), ("ana\n".to_owned(), vec![]));
     // S3.29: a user's message has no sources.
-    let (refused, _) = say(&own.replace("assistant", "user"));
+    let (refused, _) = run(&insert.replace("assistant", "user"));
     assert!(refused.contains("violates check constraint"), "{refused}");
 }
 
-/// All that belongs to a user.
+/// Returns all rows that belong to a user, as text.
 async fn state_of(client: &Client, user: &str) -> Option<String> {
     let sql = "SELECT string_agg(row, ',' ORDER BY row) FROM (
            SELECT conversations::text AS row FROM public.conversations WHERE user_id::text = $1
@@ -227,8 +227,8 @@ async fn state_of(client: &Client, user: &str) -> Option<String> {
 }
 
 impl TestDatabase {
-    /// What a role sees when it says something, an error included, and whose data it changed. It is undone.
-    fn say_as(&self, role: &str, claims: &str, sql: &str) -> (String, Vec<&'static str>) {
+    /// Runs SQL as a role and rolls it back. Returns its output, including an error, and the users whose data it changed.
+    fn run_as(&self, role: &str, claims: &str, sql: &str) -> (String, Vec<&'static str>) {
         let (ana, ben) = (format!("'{ANA}'"), format!("'{BEN}'"));
         let names = [("OF_ANA", OF_ANA), ("OF_BEN", OF_BEN), ("'ANA'", &ana), ("'BEN'", &ben)];
         let sql = names.iter().fold(sql.to_owned(), |sql, (name, id)| sql.replace(name, id));
@@ -253,10 +253,10 @@ impl TestDatabase {
                     let changed = ["ana", "ben"].into_iter().zip(before.into_iter().zip(after));
                     (seen, changed.filter(|(_, (before, after))| before != after).map(|(name, _)| name).collect())
                 }
-                // What failed has changed nothing.
+                // A failed statement has changed nothing.
                 Err(error) => {
-                    let said = error.as_db_error().map(|error| (error.message(), error.detail()));
-                    (format!("error: {said:?}"), Vec::new())
+                    let error = error.as_db_error().map(|error| (error.message(), error.detail()));
+                    (format!("error: {error:?}"), Vec::new())
                 }
             }
         })

@@ -1,4 +1,4 @@
-//! The token of a server without a key: where it is stored, how it is printed, and which requests use it.
+//! The token of a server without a key: where it is stored, when it is printed, and that it is required.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use super::{Cli, RunOutput, TIMEOUT};
 
 const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--model", "offline"];
 
-/// A server with its stored token, and its standard output and standard error.
+/// A server with its stored token and its standard output.
 struct TokenServer {
     child: Child,
     address: String,
@@ -48,31 +48,31 @@ impl Drop for TokenServer {
     }
 }
 
-/// The status of a request with a token.
+/// Returns the status of a request with a token.
 fn ask(address: &str, token: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    let shown = if token.is_empty() { String::new() } else { format!("authorization: Bearer {token}\r\n") };
-    let request = format!("GET /v1/threads HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{shown}\r\n");
+    let header = if token.is_empty() { String::new() } else { format!("authorization: Bearer {token}\r\n") };
+    let request = format!("GET /v1/threads HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{header}\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer.split(' ').nth(1).unwrap().to_owned()
 }
 
-fn kept(cli: &Cli) -> String {
+fn stored_token(cli: &Cli) -> String {
     std::fs::read_to_string(cli.path("threadkeep/token")).unwrap().trim().to_owned()
 }
 
 #[test]
 fn tokens_are_generated_once_per_user_and_not_printed_to_files() {
     let cli = Cli::new();
-    // Two that start at once.
+    // Two servers that start at the same time.
     let (mut one, other) = std::thread::scope(|scope| {
         let start = || TokenServer::start(cli.command(&SERVE));
         let (one, other) = (scope.spawn(start), scope.spawn(start));
         (one.join().unwrap(), other.join().unwrap())
     });
-    let token = kept(&cli);
+    let token = stored_token(&cli);
     assert!(token.starts_with("tkl_") && token.len() == 47, "{token}");
     assert_eq!(one.line(), format!("export OPENAI_BASE_URL=http://{}/v1", one.address));
     assert_eq!(one.line(), format!("# OPENAI_API_KEY is in {}", cli.path("threadkeep/token").display()));
@@ -82,7 +82,7 @@ fn tokens_are_generated_once_per_user_and_not_printed_to_files() {
     }
     drop((one, other));
     let again = TokenServer::start(cli.command(&SERVE));
-    assert_eq!((again.status(&token), kept(&cli)), ("200".to_owned(), token));
+    assert_eq!((again.status(&token), stored_token(&cli)), ("200".to_owned(), token));
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -113,7 +113,7 @@ fn terminals_show_the_token() {
     let printed = lines.find_map(|line| line.trim_end().strip_prefix("export OPENAI_API_KEY=").map(str::to_owned));
     drop(child.kill());
     drop(child.wait());
-    assert_eq!(printed.unwrap(), kept(&cli));
+    assert_eq!(printed.unwrap(), stored_token(&cli));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn given_tokens_are_not_stored() {
     assert_eq!(setting["value"], cli.path("threadkeep/token").display().to_string());
 }
 
-/// With a key there is no token, and none is made.
+/// A server with a key has no token and generates none.
 #[test]
 fn servers_with_a_key_have_no_token() {
     let cli = Cli::new();
@@ -166,8 +166,8 @@ fn disabling_the_token_prints_a_warning() {
     let cli = Cli::new();
     let server = Server::start_with(cli.command(&[&SERVE[..], &["--insecure-no-token"]].concat()));
     assert_eq!(ask(&server.address, ""), "200");
-    server.logged("warning: --insecure-no-token: every program on this machine");
-    server.logged("WARN");
+    server.wait_for_log("warning: --insecure-no-token: every program on this machine");
+    server.wait_for_log("WARN");
     assert!(!cli.path("threadkeep").exists());
     let both = cli.run(&[&SERVE[..], &["--insecure-no-token", "--token", TOKEN]].concat());
     assert_eq!(both.code, Some(2), "{both}");
@@ -175,7 +175,7 @@ fn disabling_the_token_prints_a_warning() {
     assert_eq!((elsewhere.code, elsewhere.err.contains("keys create")), (Some(2), true), "{elsewhere}");
 }
 
-/// At no level, whatever is sent with it.
+/// The log contains no token at any level, for all ways to send one.
 #[test]
 fn logs_do_not_contain_the_token() {
     let cli = Cli::new();
@@ -201,22 +201,22 @@ fn logs_do_not_contain_the_token() {
         }
         server.signal("-TERM");
         assert_eq!(server.child.wait().unwrap().code(), Some(0));
-        server.logged("shutting down");
+        server.wait_for_log("shutting down");
         let log = server.log.lock().unwrap().join("\n");
         let (_, code) = cookie.split_once('.').unwrap();
         assert!(log.contains("/v1/session") && !log.contains(&TOKEN[4..]) && !log.contains(code), "{log}");
     }
 }
 
-/// A browser that notes what it is handed.
+/// Makes a browser that stores its arguments in a file.
 #[cfg(unix)]
 fn browser(cli: &Cli) -> (String, std::path::PathBuf) {
     use std::os::unix::fs::PermissionsExt;
-    let noted = cli.path("handed");
-    let script = format!("#!/bin/sh\nprintf '%s' \"$*\" > {0}.part && mv {0}.part {0}\n", noted.display());
+    let arguments_file = cli.path("browser-arguments");
+    let script = format!("#!/bin/sh\nprintf '%s' \"$*\" > {0}.part && mv {0}.part {0}\n", arguments_file.display());
     let browser = cli.file("browser", script);
     std::fs::set_permissions(&browser, PermissionsExt::from_mode(0o755)).unwrap();
-    (browser, noted)
+    (browser, arguments_file)
 }
 
 #[cfg(unix)]
@@ -224,28 +224,28 @@ fn browser(cli: &Cli) -> (String, std::path::PathBuf) {
 fn open_passes_no_secret_to_the_browser() {
     let cli = Cli::new();
     let server = TokenServer::start(cli.command(&SERVE));
-    let token = kept(&cli);
+    let token = stored_token(&cli);
     let listen = ["--listen", server.address.as_str()];
     let page_of_server = format!("http://{}/v1/session", server.address);
     let printed = cli.json(&[&["open", "general", "--print"], &listen[..]].concat())["url"].to_string();
     assert!(printed.contains(&page_of_server) && printed.ends_with("&assistant=general\""), "{printed}");
     assert!(!printed.contains(&token), "browsers keep it in their history: {printed}");
 
-    let (browser, noted) = browser(&cli);
+    let (browser, arguments_file) = browser(&cli);
     let mut command = cli.command(&[&["open"], &listen[..]].concat());
     let opened = RunOutput::from(command.env("BROWSER", browser).output().unwrap());
     assert_eq!((opened.code, opened.out.as_str()), (Some(0), ""), "{opened}");
     let began = Instant::now();
-    while !noted.exists() {
+    while !arguments_file.exists() {
         assert!(began.elapsed() < TIMEOUT, "no browser was opened: {opened}");
         std::thread::yield_now();
     }
-    let handed = std::fs::read_to_string(noted).unwrap();
-    let (page, pass) = handed.split_once("#token=").unwrap();
+    let opened_url = std::fs::read_to_string(arguments_file).unwrap();
+    let (page, code) = opened_url.split_once("#token=").unwrap();
     assert_eq!(page, page_of_server);
-    assert!(!handed.contains(&token), "others can read it in the list of processes: {handed}");
-    // What the page does with it.
-    let body = format!(r#"{{"token":"{pass}"}}"#);
+    assert!(!opened_url.contains(&token), "others can read it in the list of processes: {opened_url}");
+    // Exchange the code as the page does.
+    let body = format!(r#"{{"token":"{code}"}}"#);
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let head = format!("POST /v1/session HTTP/1.1\r\nhost: {0}\r\norigin: http://{0}\r\n", server.address);
     let head = format!("{head}connection: close\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -253,11 +253,11 @@ fn open_passes_no_secret_to_the_browser() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 204") && answer.contains("HttpOnly; SameSite=Strict"), "{answer}");
-    assert_eq!(server.status(pass), "401", "it is no token");
+    assert_eq!(server.status(code), "401", "the code is not a token");
 }
 
 #[test]
-fn open_prints_the_url_without_a_browser_and_needs_a_server() {
+fn open_prints_the_url_without_a_browser_and_requires_a_server() {
     let cli = Cli::new();
     let server = TokenServer::start(cli.command(&SERVE));
     let mut command = cli.command(&["open", "--listen", &server.address]);
@@ -274,9 +274,10 @@ fn open_prints_the_url_without_a_browser_and_needs_a_server() {
     assert_eq!(cli.run(&["open", "--listen", "127.0.0.1:0", "--print"]).code, Some(2));
 }
 
-/// What is pasted for clients is no provider of models: a server with it would ask itself.
+/// The variables that `serve` prints for its clients do not configure a model. Otherwise a server would use itself as its
+/// provider.
 #[test]
-fn exports_that_serve_prints_select_no_model() {
+fn variables_that_serve_prints_select_no_model() {
     let cli = Cli::new();
     let selected = |key: &str| {
         let mut command = cli.command(&["models", "--no-ping", "--json"]);

@@ -1,4 +1,4 @@
-//! BM25: relevance of texts to a query by their words.
+//! BM25: scores the relevance of texts to a query by the words they share.
 //!
 //! `k1` = 1.2 and `b` = 0.75, as in Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
 //! (2009).
@@ -17,10 +17,10 @@ pub struct Statistics {
     pub frequencies: Vec<u64>,
 }
 
-/// Scores texts: larger is better, 0 for a text without any of the words. The mean length is that of the texts that contain
-/// a word, so that other texts in the input do not affect the scores.
+/// Scores texts: larger is better; a text that contains no word of the query scores 0. The mean length is computed over the
+/// texts that contain a word, so that other texts in the input do not affect the scores.
 ///
-/// If more of the texts contain a word than the statistics say, the count in the texts is used, so that no score is
+/// If more of the given texts contain a word than the statistics say, the larger number is used, so that no score is
 /// negative.
 #[must_use]
 pub fn bm25(texts: &[TermCounts], statistics: &Statistics) -> Vec<f64> {
@@ -28,7 +28,7 @@ pub fn bm25(texts: &[TermCounts], statistics: &Statistics) -> Vec<f64> {
     score_all(&texts, &weights(&texts, statistics))
 }
 
-/// Returns the inverse document frequency of each word of the query: rare words weigh more.
+/// Returns the inverse document frequency of each word of the query. Rare words weigh more.
 #[must_use]
 pub fn weights(texts: &[&TermCounts], statistics: &Statistics) -> Vec<f64> {
     let words = texts.first().map_or(0, |text| text.counts.len());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_words_and_short_texts_win() {
+    fn rare_words_and_short_texts_score_higher() {
         let texts = counts("circle delay", &["circle line", "delay", "delay and more words than the other has"]);
         let scores = bm25(&texts, &Statistics { documents: 100, frequencies: vec![1, 60] });
         assert!(scores[0] > scores[1] && scores[1] > scores[2], "{scores:?}");

@@ -1,4 +1,4 @@
-//! Combines rankings from different methods, such as word matching and embeddings.
+//! Combines rankings by different methods, such as word matching and embeddings.
 //!
 //! Both functions accept any number of rankings. [`combine_by_rank`] ignores the scores; [`combine_by_score`] preserves their relative
 //! distances.
@@ -22,8 +22,8 @@ pub fn combine_by_rank<T: Ord + Clone>(rankings: &[Vec<T>]) -> Vec<(T, f64)> {
     best_first(scores)
 }
 
-/// Combines rankings by score: each ranking's scores are scaled to the range from 0 to 1, weighted by its share and summed.
-/// Missing entries and scores that are not finite count as 0.
+/// Combines rankings by score: scales the scores of each ranking to the range from 0 to 1, multiplies them by the ranking's
+/// weight and adds them up. Missing entries and scores that are not finite count as 0.
 ///
 /// Returns entries best first; equal scores are ordered by entry.
 #[must_use]
@@ -48,7 +48,7 @@ pub fn combine_by_score<T: Ord + Clone>(rankings: &[(f64, Vec<(T, f64)>)]) -> Ve
 
 fn best_first<T: Ord>(scores: BTreeMap<T, f64>) -> Vec<(T, f64)> {
     let mut scores: Vec<_> = scores.into_iter().collect();
-    // The sort is stable: equal scores stay in the order of the map.
+    // The sort is stable: entries with equal scores stay in the order of the map.
     scores.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     scores
 }

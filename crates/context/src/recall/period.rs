@@ -1,7 +1,7 @@
 //! Recognizes the days that a question refers to: "in July", "on 7 May 2023", "last week", "hace tres días".
 //!
-//! Days are UTC days. A period is as wide as the wording permits: one without a year matches every year, and a single day
-//! includes its neighbours, because the speaker's time zone is unknown.
+//! Days are UTC days. A period is as wide as the wording permits. A period without a year matches every year. A single day
+//! includes the days before and after it, because the speaker's time zone is unknown.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -35,11 +35,11 @@ impl Period {
 #[must_use]
 pub fn periods(question: &str, now: Timestamp) -> Vec<Period> {
     let words = words_of(question);
-    let named = named(&words);
+    let named = absolute_periods(&words);
     if !named.is_empty() {
         return named;
     }
-    date_of(now).map_or_else(Vec::new, |today| relative(&words, today))
+    date_of(now).map_or_else(Vec::new, |today| relative_periods(&words, today))
 }
 
 struct Word {
@@ -90,8 +90,8 @@ fn day_of(word: &Word) -> Option<i8> {
     digits.parse().ok().filter(|day| is_day && (1..=31).contains(day))
 }
 
-/// Returns the absolute periods.
-fn named(words: &[Word]) -> Vec<Period> {
+/// Returns the periods that are given as dates.
+fn absolute_periods(words: &[Word]) -> Vec<Period> {
     let mut periods = Vec::new();
     let mut years: Vec<i16> = words.iter().filter_map(year_of).collect();
     for at in 0..words.len() {
@@ -121,7 +121,7 @@ fn month_period(year: i16, month: i8) -> Option<Period> {
     range(Date::new(year, month, 1).ok()?, 1.month())
 }
 
-/// Returns a day and its neighbours.
+/// Returns a day with the days before and after it.
 fn around(day: Date) -> Option<Period> {
     range(day.yesterday().ok()?, 3.days())
 }
@@ -165,17 +165,17 @@ fn number_of(word: &str) -> Option<i64> {
     spelt.or_else(|| word.parse().ok().filter(|number| (1..=1000).contains(number)))
 }
 
-/// Returns the periods relative to today.
-fn relative(words: &[Word], today: Date) -> Vec<Period> {
+/// Returns the periods that are relative to today.
+fn relative_periods(words: &[Word], today: Date) -> Vec<Period> {
     let folded: Vec<&str> = words.iter().map(|word| word.folded.as_str()).collect();
     let mut periods: Vec<Period> = folded.iter().filter_map(|word| one_day(word, today)).collect();
     periods.extend(folded.windows(2).filter_map(|pair| match pair {
-        ["last", unit] | [unit, "pasado" | "pasada"] => unit_back(unit_of(unit)?, 1, today),
-        ["this", unit] | ["este" | "esta", unit] => unit_back(unit_of(unit)?, 0, today),
+        ["last", unit] | [unit, "pasado" | "pasada"] => past_unit(unit_of(unit)?, 1, today),
+        ["this", unit] | ["este" | "esta", unit] => past_unit(unit_of(unit)?, 0, today),
         _ => None,
     }));
     periods.extend(folded.windows(3).filter_map(|triple| match triple {
-        [number, unit, "ago"] | ["hace", number, unit] => unit_back(unit_of(unit)?, number_of(number)?, today),
+        [number, unit, "ago"] | ["hace", number, unit] => past_unit(unit_of(unit)?, number_of(number)?, today),
         _ => None,
     }));
     periods
@@ -189,8 +189,8 @@ fn one_day(word: &str, today: Date) -> Option<Period> {
     }
 }
 
-/// Returns the day, week, month or year that is `number` units back.
-fn unit_back(unit: Unit, number: i64, today: Date) -> Option<Period> {
+/// Returns the day, week, month or year that lies `number` units in the past.
+fn past_unit(unit: Unit, number: i64, today: Date) -> Option<Period> {
     match unit {
         Unit::Day => around(today.checked_sub(number.days()).ok()?),
         Unit::Week => {
@@ -278,7 +278,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_questions_and_instants_give_valid_periods(question in ".{0,40}( ago| 2023| May|last year|hace 1000 años).{0,9}", micros: i64) {
+        fn arbitrary_questions_and_instants_yield_valid_periods(question in ".{0,40}( ago| 2023| May|last year|hace 1000 años).{0,9}", micros: i64) {
             let span = Timestamp::MAX.as_micros() - Timestamp::MIN.as_micros();
             let now = Timestamp::from_micros(Timestamp::MIN.as_micros() + micros.rem_euclid(span)).unwrap();
             for period in periods(&question, now) {

@@ -39,7 +39,7 @@ impl Question {
         Self { all_words, periods: periods(question, now), asks_when, ..Self::of_words(words) }
     }
 
-    /// Parses a query in which every word counts and none is interpreted as a time or speaker.
+    /// Parses a query as words only: every word is searched for, and none is interpreted as a time or speaker.
     #[must_use]
     pub fn of_all_words(query: &str) -> Self {
         Self::of_words(text::query_terms(query))
@@ -78,8 +78,8 @@ impl Question {
         firsts.chain(others).take(WORDS).cloned().collect()
     }
 
-    /// Converts frequencies of [`Question::terms`] to frequencies of words: a word is as frequent as its most frequent
-    /// stem.
+    /// Converts frequencies of [`Question::terms`] to frequencies of words. The frequency of a word is that of its most
+    /// frequent stem.
     #[must_use]
     pub fn frequencies_of_words(&self, frequencies_of_terms: &[u64]) -> Vec<u64> {
         let terms = self.terms();
@@ -96,9 +96,9 @@ impl Question {
         self.matcher.count(text)
     }
 
-    /// Counts the words in many texts, stemming each distinct word of the texts once.
+    /// Returns a matcher that counts the words in many texts and stems each distinct word only once.
     #[must_use]
-    pub fn counting(&self) -> CachingTermMatcher<'_> {
+    pub fn caching_matcher(&self) -> CachingTermMatcher<'_> {
         self.matcher.caching()
     }
 
@@ -113,13 +113,13 @@ impl Question {
         self.asks_when && mentions_time(text)
     }
 
-    /// Returns for each word whether it is (part of) a name of these speakers.
+    /// Returns for each word of the question whether it is a name, or part of a name, of one of `speakers`.
     pub(super) fn speaker_name_flags(&self, speakers: &BTreeSet<String>) -> Vec<bool> {
         self.words.iter().map(|(word, _)| speakers.contains(word)).collect()
     }
 
-    /// Whether the question refers to the speaker of a message: by a part of the author's name, or to an unnamed user by
-    /// the first person.
+    /// Whether the question refers to the speaker of a message: by a part of the author's name, or by the first person to a
+    /// user without a name.
     pub(super) fn refers_to_speaker_of(&self, message: &Message) -> bool {
         match &message.content.author {
             Some(author) => name_parts(author).any(|part| self.all_words.contains(&part)),
@@ -132,8 +132,8 @@ impl Question {
 
 const FIRST_PERSON: [&str; 11] = ["i", "me", "my", "mine", "myself", "yo", "mi", "mis", "mio", "mia", "conmigo"];
 
-/// Returns the parts of a name that can refer to the person. Excludes function words (`Will`), which would match every
-/// question.
+/// Returns the parts of a name that can refer to the person. Excludes function words such as `Will`, which would match many
+/// questions.
 pub(super) fn name_parts(name: &str) -> impl Iterator<Item = String> {
     let is_function_word = |word: &str| Language::ALL.iter().any(|language| language.is_function_word(word));
     let parts = text::query_terms(name).into_iter().map(|(word, _)| word);

@@ -83,7 +83,7 @@ fn part(part: &Part) -> String {
     }
 }
 
-/// Token counters with unusual properties.
+/// Token counters with unusual properties, which the assembly must also handle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OddCounter {
     Bytes,

@@ -30,7 +30,7 @@ fn transcript(text: &str) -> String {
 }
 
 #[test]
-fn message_text_changes_only_its_own_place_in_a_transcript() {
+fn message_text_changes_only_its_own_block_of_a_transcript() {
     let long = "x".repeat(1_000_000);
     for text in TEXTS.iter().copied().chain([long.as_str()]) {
         let expected = transcript("PLACE").replace("PLACE", &escape(text));
@@ -110,7 +110,7 @@ fn a_models_summary_cannot_forge_lines() {
 }
 
 #[test]
-fn a_megabyte_of_text_is_cut_to_the_budget() {
+fn a_megabyte_of_text_is_truncated_to_the_budget() {
     let patterns = ["x", "User: hi\n", "👍🏽", "e\u{301}", "\u{301}", "שלום ", "\u{200b}"];
     for pattern in patterns {
         let text = pattern.repeat(1_000_000 / pattern.len());

@@ -14,7 +14,7 @@ use super::fixtures::{assembled, assistant, chat, history, message, seqs, user, 
 
 // S3.24, S4.09
 #[test]
-fn a_window_includes_exactly_its_messages() {
+fn a_window_limits_the_number_of_messages() {
     let history = chat(40);
     for window in [1, 10, 16, 20, 39, 40] {
         let context = assembled(&whole(&history), &ContextPolicy::window(window));
@@ -39,7 +39,7 @@ fn the_question_is_included_once() {
 }
 
 #[test]
-fn an_unreadable_message_does_not_hide_the_others() {
+fn an_unreadable_message_does_not_affect_the_others() {
     let all = chat(4);
     let readable: Vec<Message> = all.iter().filter(|message| message.seq != 2).cloned().collect();
     let unreadable = [CorruptRow { seq: 2, detail: "not as written".into() }];
@@ -52,7 +52,7 @@ fn an_unreadable_message_does_not_hide_the_others() {
 
 // S0.36, S3.26, S3.43
 #[test]
-fn facts_of_the_first_message_survive_the_window() {
+fn facts_of_the_first_message_remain_in_the_context() {
     let mut all = chat(60);
     all[0] = message(1, user("Hello! My usual line is the Northern and I live near Balham."));
     let policy = ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(6) };
@@ -127,9 +127,9 @@ fn an_anchor_is_fixed_until_the_window_overflows() {
         assert_eq!(context.anchor, Some(included[0]));
         if anchor.is_some() && context.anchor != anchor {
             moves += 1;
-            assert_eq!(included.len(), 10, "a step leaves half");
+            assert_eq!(included.len(), 10, "half of the window remains after a step");
         } else {
-            assert!(context.messages.starts_with(&prefix), "turn {turn}: the prefix is stable");
+            assert!(context.messages.starts_with(&prefix), "turn {turn}: the prefix is unchanged");
         }
         (anchor, prefix) = (context.anchor, context.messages);
     }
@@ -152,7 +152,7 @@ fn trimming_in_steps_applies_to_the_budget() {
 }
 
 #[test]
-fn a_budget_cuts_the_newest_message_as_little_as_necessary() {
+fn a_budget_truncates_the_newest_message_as_little_as_necessary() {
     let all = history([assistant("before"), user(&"word ".repeat(500))]);
     let policy = ContextPolicy { system_prompt: Some("Be kind.".into()), ..ContextPolicy::window(10) };
     let smallest = assemble(

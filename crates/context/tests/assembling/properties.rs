@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use threadkeep_context::{
-    ChatMessage, Context, ContextError, ContextInput, ContextPolicy, Fate, MARK, ModelSummary, PreferenceLine, Pruning,
-    RecallPolicy, Recalled, Rendering, Summary, SummaryPolicy, ThreadRange, Trimming, assemble, count_tokens, cut,
+    ChatMessage, Context, ContextError, ContextInput, ContextPolicy, Fate, ModelSummary, PreferenceLine, Pruning,
+    RecallPolicy, Recalled, Rendering, Summary, SummaryPolicy, TRUNCATION_MARK, ThreadRange, Trimming, assemble,
+    count_tokens, cut,
 };
 use threadkeep_core::{
     ApproximateCounter, Content, CorruptRow, JsonText, Message, Part, Role, ThreadId, Timestamp, TokenCount,
@@ -250,8 +251,8 @@ fn a_thousand_runs_produce_the_same_bytes() {
         contexts.map(|context| context.map(|context| serde_json::to_string(&context).unwrap())).collect::<Vec<_>>()
     };
     let first = write(&cases);
-    assert!(first.iter().flatten().count() >= 10, "most cases assemble");
-    // 50 threads of 20 runs: hash seeds differ between threads and between maps.
+    assert!(first.iter().flatten().count() >= 10, "most cases fit their budget");
+    // 50 threads with 20 runs each, because hash seeds differ between threads and between maps.
     let threads = (0..50).map(|_| {
         let cases = cases.clone();
         std::thread::spawn(move || write(&cases))
@@ -280,7 +281,7 @@ proptest! {
             prop_assert_eq!(visible.contains(&call), visible.contains(&result), "{} and {}", call, result);
         }
         if case.policy.rendering == Rendering::Chat {
-            // The calls of an answer are followed by exactly their results before any other message.
+            // After the calls of an answer come their results, before any other message.
             let mut open: Vec<&str> = Vec::new();
             for message in &context.messages {
                 let is_answer = message.parts.iter().any(|part| matches!(part, Part::ToolResult(_)));
@@ -306,7 +307,7 @@ proptest! {
         let write = |context: Option<Context>| context.map(|context| serde_json::to_string(&context).unwrap());
         let first = write(case.assemble(&ApproximateCounter));
         prop_assert_eq!(&first, &write(case.clone().assemble(&ApproximateCounter)));
-        // Another thread uses other hash seeds.
+        // Another thread has other hash seeds.
         let elsewhere = std::thread::spawn(move || write(case.assemble(&ApproximateCounter))).join().unwrap();
         prop_assert_eq!(&first, &elsewhere);
     }
@@ -342,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn every_cut_is_at_a_grapheme_boundary(
+    fn texts_are_truncated_at_grapheme_boundaries(
         texts in proptest::collection::vec(clusters(), 1..6),
         characters in proptest::option::of(0_usize..30),
         budget in proptest::option::of(20_u64..120),
@@ -360,7 +361,7 @@ proptest! {
         let cuts = context.report.messages.iter().filter(|span| span.fate == Fate::Truncated);
         for (span, whole) in cuts.filter_map(|span| Some((span, texts.get(usize::try_from(span.first_seq).ok()? - 1)?))) {
             // The visible text is a prefix that ends at a grapheme boundary, followed by the mark.
-            let prefixes = whole.grapheme_indices(true).map(|(at, _)| format!("{}{MARK}", &whole[..at]));
+            let prefixes = whole.grapheme_indices(true).map(|(at, _)| format!("{}{TRUNCATION_MARK}", &whole[..at]));
             let is_visible = |prefix: &str| match is_chat {
                 true => context.messages.iter().any(|said| said.seq == Some(span.first_seq) && text_of(said) == prefix),
                 false => {
@@ -374,7 +375,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_is_as_long_as_permitted(text in clusters(), characters in 0_usize..40) {
+    fn a_truncated_text_is_as_long_as_permitted(text in clusters(), characters in 0_usize..40) {
         match cut(&text, characters) {
             None => prop_assert!(text.chars().count() <= characters),
             Some(kept) => {

@@ -4,7 +4,7 @@ use threadkeep_core::TokenCount;
 use super::fixtures::{assembled, assistant, calls, history, result, seqs, user, whole, written};
 
 #[test]
-fn a_window_omits_pairs_that_it_would_split() {
+fn a_pair_that_the_window_would_split_is_omitted() {
     let history = history([
         user("delete webex234"),
         calls(&[("a", "describe", "{}"), ("b", "events", "{}")]),
@@ -24,7 +24,7 @@ fn a_window_omits_pairs_that_it_would_split() {
         broken.map(|span| (span.first_seq, span.last_seq, span.fate)).collect::<Vec<_>>(),
         [(2, 4, Fate::Dropped)]
     );
-    // The same if only the window was loaded.
+    // The result is the same if only the window was loaded.
     let loaded = ContextInput { history: &history[2..], ..whole(&history) };
     assert_eq!(seqs(&assembled(&loaded, &ContextPolicy::window(3))), [5]);
 }
@@ -96,7 +96,7 @@ fn a_call_without_a_result_is_marked_as_waiting() {
 }
 
 #[test]
-fn a_pair_that_exceeds_the_budget_is_dropped_whole() {
+fn a_pair_that_exceeds_the_budget_is_omitted() {
     let long = "ready ".repeat(100);
     let history = history([user("look"), calls(&[("a", "describe", "{}")]), result("a", &long), user("and?")]);
     let policy = ContextPolicy { budget: Some(TokenCount(60)), ..ContextPolicy::window(10) };
@@ -107,7 +107,7 @@ fn a_pair_that_exceeds_the_budget_is_dropped_whole() {
 }
 
 #[test]
-fn a_newest_result_is_cut_instead_of_dropped() {
+fn the_newest_result_is_truncated_instead_of_omitted() {
     let long = "ready ".repeat(1_000);
     let history = history([calls(&[("a", "describe", "{}")]), result("a", &long)]);
     let policy = ContextPolicy { budget: Some(TokenCount(100)), ..ContextPolicy::window(10) };

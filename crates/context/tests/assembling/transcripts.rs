@@ -35,7 +35,7 @@ fn a_transcript_has_the_specified_form() {
     let asked = ContextInput { question: Some("its a deployment"), ..whole(&history) };
     assert_eq!(assembled(&asked, &policy()).newest_text(), TRANSCRIPT);
 
-    // S4.13: the same if the message was stored before the history was read.
+    // S4.13: the transcript is the same if the message was stored before the history was read.
     history.push(super::fixtures::message(4, user("its a deployment")));
     let stored = ContextInput { question: Some("its a deployment"), ..whole(&history) };
     assert_eq!(assembled(&stored, &policy()).newest_text(), TRANSCRIPT);
@@ -44,7 +44,7 @@ fn a_transcript_has_the_specified_form() {
 
 // S4.15
 #[test]
-fn without_history_the_transcript_is_the_message() {
+fn without_history_the_transcript_is_only_the_message() {
     let input = ContextInput { question: Some("hello"), ..ContextInput::default() };
     let context = assembled(&input, &policy());
     assert_eq!((context.messages.len(), context.newest_text().as_str()), (1, "hello"));

@@ -1,4 +1,4 @@
-//! The content of a ChatGPT message.
+//! Reads the content of a ChatGPT message.
 
 use serde_json::value::RawValue;
 use threadkeep_core::{Content, ImageReference, Part};
@@ -8,7 +8,7 @@ use crate::fields::{self, Fields, Kind, exact, kind};
 
 const RAW_FORMAT: &str = "chatgpt.export";
 
-/// Reads text and images into parts. The other members next to a text go to the metadata.
+/// Reads text and images into parts. Other members of an object with text go to the metadata.
 pub(super) fn read(json: &RawValue, content: &mut Content) -> Result<(), Rejection> {
     let mut fields = Fields::read(json).map_err(|rejection| rejection.at("content"))?;
     let content_type = fields.take_text("content_type")?.unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn read(json: &RawValue, content: &mut Content) -> Result<(), Rejecti
     Ok(())
 }
 
-/// Takes the text of code, of its output or of a web page, which is in `text` or `result`.
+/// Takes the text of code, of the output of code or of a web page. The member is `text` or `result`.
 fn take_main_text(fields: &mut Fields<'_>) -> Option<String> {
     let name =
         ["text", "result"].into_iter().find(|name| fields.get(name).is_some_and(|json| kind(json) == Kind::Text))?;
@@ -53,7 +53,7 @@ fn read_part(json: &RawValue) -> Result<Option<Part>, Rejection> {
     known.map_or_else(|| raw(json), Ok).map(Some)
 }
 
-/// The prompt of a generated image.
+/// Returns the prompt of a generated image.
 fn description(part: &mut Fields<'_>) -> Option<String> {
     let mut generator = part.take_fields("metadata").ok()??.take_fields("dalle").ok()??;
     generator.take_text("prompt").ok()?.filter(|prompt| !prompt.is_empty())

@@ -1,4 +1,4 @@
-//! The message tree of a ChatGPT conversation.
+//! Reads the message tree of a ChatGPT conversation.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::tree::Ordered;
 
 const CYCLE: &str = "mapping: the messages form a cycle";
 
-/// The nodes of a mapping: parents before their children, siblings in the order of their parent's `children`.
+/// The nodes of a mapping: parents before their children, siblings in the order of the parent's `children`.
 pub(super) struct Tree<'a> {
     pub(super) nodes: Vec<Node<'a>>,
-    /// The index of the current node, if the file names an existing one.
+    /// The index of the current node, if the file names one that exists.
     pub(super) current: Option<usize>,
 }
 
@@ -60,7 +60,7 @@ fn read_nodes(fields: Fields<'_>) -> Result<Mapping<'_>, Rejection> {
     let mut mapping = Mapping { nodes: Vec::new(), indexes: HashMap::new() };
     for (id, json) in fields.into_members() {
         let node = read_node(&id, json).map_err(|rejection| rejection.at("mapping"))?;
-        // If a name is repeated, the last member wins, as is usual in JSON.
+        // If a member name is repeated, the last member wins, as is usual in JSON.
         match mapping.indexes.get(&id) {
             Some(index) => mapping.nodes[*index] = node,
             None => {
@@ -84,7 +84,7 @@ fn read_node<'a>(id: &str, json: &'a RawValue) -> Result<MappingNode<'a>, Reject
     })
 }
 
-/// Returns the parent of each node: the one in `parent`, else the node that lists it in `children`.
+/// Returns the parent of each node: the node in `parent`, or otherwise the node that lists it in `children`.
 fn parents(mapping: &Mapping<'_>) -> Vec<Option<usize>> {
     let index = |id: &String| mapping.indexes.get(id).copied();
     let mut parents: Vec<Option<usize>> =
@@ -103,7 +103,7 @@ fn parents(mapping: &Mapping<'_>) -> Vec<Option<usize>> {
 mod tests {
     use super::*;
 
-    /// Formats each node as `parent/id`, and returns them with the id of the current node.
+    /// Formats each node as `parent/id`. Returns the nodes with the id of the current node.
     fn tree(mapping: &str, current: Option<&str>) -> Result<(Vec<String>, Option<String>), Rejection> {
         let json = RawValue::from_string(mapping.to_owned()).unwrap();
         let Tree { nodes, current } = read(Fields::read(&json)?, current)?;

@@ -1,10 +1,11 @@
-//! The blocks of a document, independent of its format.
+//! Defines the blocks of a document, which are independent of its format.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The most grapheme clusters of a heading.
+/// The maximum number of grapheme clusters in a heading.
 const HEADING_GRAPHEMES: usize = 100;
-/// The most bytes of a heading, because a grapheme can have any number of combining marks and passages repeat their headings.
+/// The maximum size of a heading in bytes. Needed because a grapheme can have any number of combining marks, and because
+/// passages repeat their headings.
 const HEADING_BYTES: usize = 1_000;
 
 /// A heading or a paragraph.
@@ -18,7 +19,7 @@ pub(super) enum Block {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Paragraph {
     pub(super) text: String,
-    /// The byte of the text where each line of the file starts, and the line, ascending.
+    /// For each line of the file: the byte of the text where the line starts, and the line number, ascending.
     line_starts: Vec<(usize, usize)>,
 }
 
@@ -38,14 +39,14 @@ impl Paragraph {
         self.text.trim().is_empty()
     }
 
-    /// Returns the line in the file of a byte of the text.
+    /// Returns the line of the file that contains a byte of the text.
     pub(super) fn line_at(&self, byte: usize) -> usize {
         let after = self.line_starts.partition_point(|(from, _)| *from <= byte);
         self.line_starts[..after].last().or(self.line_starts.first()).map_or(1, |(_, line)| *line)
     }
 }
 
-/// Creates a heading, with its text joined into one line and truncated.
+/// Makes a heading. Its text is joined into one line and truncated.
 pub(super) fn heading(level: u8, text: &str, line: usize) -> Block {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let max_end = words.floor_char_boundary(HEADING_BYTES);

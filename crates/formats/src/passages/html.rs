@@ -1,7 +1,7 @@
-//! Extracts the visible text of HTML.
+//! Extracts the visible text of HTML pages.
 //!
-//! Tags are processed as a stream without building a tree, so neither nesting depth nor missing end tags matter. The tokenizer
-//! recurses for each attribute with a quoted value, so the number of attributes is limited.
+//! Tags are processed as a stream without building a tree, so neither nesting depth nor missing end tags matter. The number
+//! of attributes is limited, because the tokenizer recurses for each attribute with a quoted value.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -54,7 +54,7 @@ pub(super) fn blocks(text: &str) -> Result<(Option<String>, Vec<Block>), SplitEr
 /// The tag that is being read.
 #[derive(Debug, Default)]
 struct OpenTag {
-    /// The byte where the tag starts; for an end tag, the end of the token before it.
+    /// The byte at which the tag starts. For an end tag, the end of the preceding token.
     start: Cell<usize>,
     attributes: Cell<usize>,
 }
@@ -66,7 +66,7 @@ impl OpenTag {
     }
 }
 
-/// Stops with an error if a tag has too many attributes.
+/// Reads the text, and fails if a tag has too many attributes.
 struct BoundedReader<'a> {
     text: StringReader<'a>,
     tag: &'a OpenTag,
@@ -109,7 +109,7 @@ struct Writer {
     blocks: Vec<Block>,
     paragraph: Paragraph,
     heading: Option<(u8, String, usize)>,
-    /// The enclosing element whose text is not visible.
+    /// The enclosing element that hides its text.
     hidden: Option<String>,
     is_title: bool,
     is_preformatted: bool,
@@ -180,7 +180,7 @@ impl Writer {
         }
     }
 
-    /// Writes words with collapsed whitespace, as a browser renders them.
+    /// Writes words and collapses the whitespace between them, as a browser does.
     fn write_words(&mut self, text: &str, line: usize) {
         for (index, part) in text.split('\n').enumerate() {
             let line = line + index;

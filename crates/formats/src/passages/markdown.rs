@@ -1,4 +1,4 @@
-//! Extracts the text of Markdown without its markup.
+//! Extracts the text of Markdown documents without the markup.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -17,7 +17,7 @@ pub(super) fn blocks(text: &str) -> Result<Vec<Block>, SplitError> {
     Ok(writer.blocks)
 }
 
-/// Rejects deep nesting, because the parser visits all open quotes and lists for each line of a paragraph.
+/// Rejects deep nesting, because for each line of a paragraph the parser visits all open quotes and lists.
 fn check_nesting(text: &str) -> Result<(), SplitError> {
     let mut line = 1;
     for part in text.split_inclusive(['\n', '\r']) {
@@ -29,8 +29,8 @@ fn check_nesting(text: &str) -> Result<(), SplitError> {
     Ok(())
 }
 
-/// Returns an upper bound for the quotes and lists open after a line that opens one: each needs a marker on the line, or two
-/// columns of indentation if it was opened on an earlier line.
+/// Returns an upper bound for the number of quotes and lists that are open after a line that opens one. Each needs a marker
+/// on the line, or two columns of indentation if it was opened on an earlier line.
 fn nesting(line: &str) -> usize {
     let (mut markers, mut columns, mut depth) = (0, 0, 0);
     let mut rest = line.as_bytes();
@@ -61,7 +61,7 @@ fn nesting(line: &str) -> usize {
     depth
 }
 
-/// Whether a line is a thematic break: markers of one kind, with or without whitespace between them.
+/// Whether a line is a thematic break: markers of one kind, possibly with whitespace between them.
 fn is_rule(line: &[u8]) -> bool {
     let mut markers = line.iter().filter(|byte| !byte.is_ascii_whitespace());
     let Some(first) = markers.next().filter(|first| matches!(first, b'-' | b'*')) else { return false };
@@ -73,7 +73,7 @@ struct Writer {
     blocks: Vec<Block>,
     paragraph: Paragraph,
     heading: Option<(u8, String, usize)>,
-    /// The number of open lists and tables. An outermost list or table is one block, with its items or rows as lines.
+    /// The number of open lists and tables. An outermost list or table is one block; its items or rows are lines.
     depth: usize,
 }
 
@@ -88,7 +88,7 @@ impl Writer {
             Event::SoftBreak | Event::HardBreak => self.write("\n", line),
             Event::TaskListMarker(is_done) => self.write(if is_done { "[x] " } else { "[ ] " }, line),
             Event::Rule => self.finish_paragraph(),
-            // Not part of the text.
+            // Other events are not part of the text.
             Event::Html(_) | Event::InlineHtml(_) | Event::FootnoteReference(_) => {}
         }
     }
@@ -164,7 +164,7 @@ impl Writer {
     }
 }
 
-/// The byte offsets of the starts of lines.
+/// The byte offsets at which lines start.
 pub(super) struct Lines(Vec<usize>);
 
 impl Lines {
@@ -173,7 +173,7 @@ impl Lines {
         Self(std::iter::once(0).chain(ends).collect())
     }
 
-    /// Returns the line of a byte, from 1.
+    /// Returns the number of the line that contains a byte, from 1.
     pub(super) fn at(&self, byte: usize) -> usize {
         self.0.partition_point(|start| *start <= byte)
     }

@@ -5,10 +5,11 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::block::{Block, Paragraph};
 use super::{DOCUMENT_PASSAGES, DocumentPassage, PASSAGE_CHARACTERS, SplitError};
 
-/// Separates the headings of a path.
+/// The text between the headings of a path.
 const HEADING_SEPARATOR: &str = " > ";
 
-/// Packs blocks into passages. A heading starts a new passage, and so does a paragraph that does not fit into the current one.
+/// Packs blocks into passages. A heading starts a new passage. So does a paragraph that does not fit into the current
+/// passage.
 pub(super) fn passages(blocks: Vec<Block>) -> Result<Vec<DocumentPassage>, SplitError> {
     let mut packer = Packer::default();
     for block in blocks {
@@ -27,7 +28,7 @@ pub(super) fn passages(blocks: Vec<Block>) -> Result<Vec<DocumentPassage>, Split
 struct Packer {
     passages: Vec<DocumentPassage>,
     headings: Vec<(u8, String)>,
-    /// The line of the first heading that is not in a passage yet.
+    /// The line of the first heading that is not part of a passage yet.
     pending_heading: Option<usize>,
     text: String,
     characters: usize,
@@ -44,7 +45,7 @@ impl Packer {
         }
     }
 
-    /// Ends the section of the last heading. A heading without text becomes a passage unless a deeper heading follows.
+    /// Ends the section of the last heading. A heading without text becomes a passage, unless a deeper heading follows.
     fn finish_section(&mut self, next_level: u8) {
         let is_bare = self.text.is_empty() && self.headings.last().is_some_and(|(level, _)| *level >= next_level);
         if !self.text.is_empty() || is_bare {
@@ -52,7 +53,7 @@ impl Packer {
         }
     }
 
-    /// Limits the number of passages, which bounds memory because each passage repeats its headings.
+    /// Fails if there are too many passages. The limit bounds memory, because each passage repeats its headings.
     fn check(&self) -> Result<(), SplitError> {
         if self.passages.len() > DOCUMENT_PASSAGES { Err(SplitError::Passages) } else { Ok(()) }
     }
@@ -92,7 +93,7 @@ impl Packer {
     }
 }
 
-/// Splits a paragraph into pieces that fit into a passage, each with its start byte.
+/// Splits a paragraph into pieces that fit into a passage. Returns each piece with its first byte.
 fn pieces(text: &str) -> Vec<(usize, &str)> {
     let start = text.len() - text.trim_start().len();
     let mut pieces = Vec::new();
@@ -110,7 +111,7 @@ fn pieces(text: &str) -> Vec<(usize, &str)> {
 /// Returns the end of the first piece of a text.
 fn first_piece_end(text: &str) -> usize {
     let Some((max_end, _)) = text.char_indices().nth(PASSAGE_CHARACTERS) else { return text.len() };
-    // Only a window of twice the length of a piece is searched, which keeps long paragraphs linear.
+    // The search is limited to twice the length of a piece, so that the cost stays linear for long paragraphs.
     let reach = text[max_end..].char_indices().nth(PASSAGE_CHARACTERS).map_or(text.len(), |(at, _)| max_end + at);
     let window = &text[..reach];
     let last = |ends: &mut dyn Iterator<Item = usize>| ends.take_while(|end| *end <= max_end).last();
@@ -121,7 +122,7 @@ fn first_piece_end(text: &str) -> usize {
         last(&mut gaps.filter(|at| *at > 0)).filter(|end| *end >= max_end / 2)
     };
     let graphemes = || last(&mut window.grapheme_indices(true).map(|(at, part)| at + part.len()));
-    // A single grapheme that is longer than a passage is not split.
+    // A single grapheme cluster that is longer than a passage is not split.
     let first = || text.graphemes(true).next().map_or(text.len(), str::len);
     sentences.or_else(words).or_else(graphemes).unwrap_or_else(first)
 }

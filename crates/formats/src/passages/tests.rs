@@ -64,7 +64,7 @@ fn html_yields_its_visible_text() {
 }
 
 #[test]
-fn a_long_paragraph_is_split_at_sentences() {
+fn a_long_paragraph_is_split_between_sentences() {
     let sentence = "The library opens at nine in the morning on every day of the week but Sunday. ";
     let text = format!("# Hours\n\n{}", sentence.repeat(40));
     let passages = passages(&text, DocumentFormat::Markdown);
@@ -77,7 +77,7 @@ fn a_long_paragraph_is_split_at_sentences() {
 }
 
 #[test]
-fn a_very_long_word_is_split_between_graphemes() {
+fn a_very_long_word_is_split_between_grapheme_clusters() {
     let family = "👩‍👩‍👧";
     let passages = passages(&family.repeat(1_000), DocumentFormat::Text);
     assert!(passages.len() > 3);
@@ -106,7 +106,7 @@ fn markdown_nested_too_deeply_is_rejected() {
         let levels = NESTED_BLOCKS / 2 / per_mark;
         assert!(!passages(&deep(mark, levels), DocumentFormat::Markdown).is_empty(), "{mark}");
     }
-    // Nesting by indentation opens one list per line.
+    // With indentation, each line opens one more list.
     let steps: String = (0..150).map(|level| format!("{}- words\n", "  ".repeat(level))).collect();
     assert_eq!(split_document(&steps, DocumentFormat::Markdown), Err(SplitError::Nesting { line: 101 }));
     assert_eq!(
@@ -124,7 +124,7 @@ fn text_that_resembles_nesting_is_accepted() {
     }
 }
 
-/// Runs with the smallest stack of any thread that splits documents.
+/// Runs on a thread with the smallest stack that threads which split documents have.
 fn on_a_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::Builder::new().stack_size(1024 * 1024).spawn(run).unwrap().join().unwrap()
 }
@@ -148,7 +148,7 @@ fn a_tag_with_too_many_attributes_is_rejected_without_stack_overflow() {
 }
 
 #[test]
-fn a_tag_with_the_most_attributes_is_accepted() {
+fn a_tag_with_the_maximum_number_of_attributes_is_accepted() {
     on_a_small_stack(|| {
         let most = attributes(TAG_ATTRIBUTES);
         let text = format!("<p{most}>one</p{most}><p{most}>two");
@@ -205,7 +205,7 @@ fn the_extension_determines_the_format() {
 }
 
 proptest! {
-    /// Every word is in some passage, in order, and no passage exceeds the limit.
+    /// The passages contain every word, in order, and no passage exceeds the limit.
     #[test]
     fn no_word_is_lost(words in proptest::collection::vec("[a-zé]{1,12}|x{900}|\\PC{1,3}|\n\n", 0..60)) {
         let text = words.join(" ");

@@ -1,22 +1,22 @@
 //! Splits an array, or a sequence of values, into one record per element.
 //!
-//! Only strings and brackets are scanned, so an element that is invalid inside yields one invalid record. An error in the array
-//! itself ends reading.
+//! The scan considers only strings and brackets, so an element with invalid content yields one invalid record. An error in
+//! the array itself ends reading.
 
 use std::io::{self, BufRead};
 
 use super::{Chunk, ChunkFault, Fault, FilePosition, skip_whitespace};
 
-/// The syntax around the elements.
+/// The syntax that separates the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// An array, whose opening bracket has been read.
+    /// An array. Its opening bracket has been read.
     List,
     /// Values separated by optional whitespace.
     Sequence,
 }
 
-/// Reads elements of bounded size.
+/// Reads elements up to a maximum size.
 pub(super) struct Elements<R> {
     input: R,
     framing: Framing,
@@ -119,8 +119,8 @@ impl<R: BufRead> Iterator for Elements<R> {
         };
         self.is_first = false;
         let at_offset = |fault| match fault {
-            // Many exports are one long line, so a line number does not help.
-            Fault::File(what) => Fault::File(format!("{what} (byte offset {})", position.offset)),
+            // Many exports consist of one long line, so the byte offset is added to the line number.
+            Fault::File(reason) => Fault::File(format!("{reason} (byte offset {})", position.offset)),
             fault => fault,
         };
         let fault = |fault| ChunkFault { line: position.line, fault: at_offset(fault) };
@@ -142,12 +142,12 @@ struct Scan {
     depth: u64,
     in_string: bool,
     is_escaped: bool,
-    /// Inside a number, `true`, `false`, `null` or an invalid literal.
+    /// In a number, `true`, `false`, `null` or an invalid literal.
     in_literal: bool,
 }
 
 impl Scan {
-    /// Returns the number of bytes that belong to the element if it ends in the buffer.
+    /// If the element ends in the buffer, returns the number of its bytes in the buffer.
     fn end(&mut self, buffer: &[u8]) -> Option<usize> {
         for (at, byte) in buffer.iter().enumerate() {
             if self.in_string {
@@ -217,7 +217,7 @@ mod tests {
     type Results = Vec<Result<(u64, String), (u64, String)>>;
 
     fn elements(framing: Framing, text: &str, max_bytes: usize) -> Results {
-        // A buffer of three bytes tests all positions of buffer boundaries.
+        // A buffer of three bytes tests buffer boundaries at all positions.
         let elements = Elements::new(BufReader::with_capacity(3, text.as_bytes()), framing, AFTER_BRACKET, max_bytes);
         let mut results = Vec::new();
         for chunk in elements {

@@ -4,17 +4,17 @@ use std::io::{self, BufRead};
 
 use super::{Chunk, ChunkFault, Fault, FilePosition};
 
-/// A line with its line feed, or a marker for a line that was too long.
+/// A line including its line feed, or a marker for a line that is too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Whole(Vec<u8>),
     TooLong,
 }
 
-/// Reads lines of bounded length and skips blank lines.
+/// Reads lines up to a maximum length and skips blank lines.
 pub(super) struct Lines<R> {
     input: R,
-    /// Where the next line starts.
+    /// The position at which the next line starts.
     position: FilePosition,
     /// The length of the last line.
     read_bytes: u64,
@@ -27,7 +27,7 @@ impl<R: BufRead> Lines<R> {
         Self { input, position, read_bytes: 0, max_bytes, peeked: None }
     }
 
-    /// Reads the first line, which `next` still returns.
+    /// Reads the first line without consuming it.
     pub(super) fn peek_line(&mut self) -> io::Result<Option<&Line>> {
         self.peeked = self.read_line()?;
         Ok(self.peeked.as_ref())

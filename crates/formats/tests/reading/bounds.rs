@@ -1,4 +1,4 @@
-//! Limits on the contents of a record, which prevent excessive memory use.
+//! Limits on the contents of a record, which bound memory use.
 
 use threadkeep_formats::Format;
 

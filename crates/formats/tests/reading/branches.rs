@@ -12,7 +12,7 @@ fn tree(text: &str) -> ImportedTree {
     }
 }
 
-/// Formats each message as `parent/id`, and returns them with the id of the current message.
+/// Formats each message as `parent/id`. Returns the messages with the id of the current message.
 fn paths(tree: &ImportedTree) -> (Vec<String>, Option<&str>) {
     let id = |node: usize| tree.nodes[node].message.external_id.as_deref().unwrap();
     let nodes = (0..tree.nodes.len()).map(|node| format!("{}/{}", tree.nodes[node].parent.map_or("", id), id(node)));

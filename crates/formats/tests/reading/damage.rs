@@ -1,4 +1,4 @@
-//! Invalid records are reported and the others are read; a damaged file ends with one error.
+//! Invalid records are reported and the other records are read. A damaged file ends with one error.
 
 use std::error::Error;
 use std::io::{self, Cursor, Read};
@@ -15,13 +15,13 @@ fn around(bad: &[u8]) -> Vec<u8> {
     [GOOD.as_bytes(), b"\n", bad, b"\n", GOOD.as_bytes(), b"\n"].concat()
 }
 
-/// Returns the error for an invalid message next to a valid one. The rest of the conversation must be read.
+/// Returns the error for an invalid message next to a valid one, and checks that the valid one is read.
 fn in_message(bad: &str) -> String {
     let conversation = format!(r#"{{"messages":[{bad},{{"role":"user","content":"fine too"}}]}}"#);
     in_conversation(&conversation, 3)
 }
 
-/// Returns the error for a conversation between two valid ones. Everything else, `count` messages in all, must be read.
+/// Returns the error for a conversation between two valid ones, and checks that the other `count` messages are read.
 fn in_conversation(bad: &str, count: usize) -> String {
     let (items, errors) = items_and_errors(around(bad.as_ref()), Format::OpenAiChat);
     assert_eq!((threads(&items).len(), messages(&items).len()), (3, count));
@@ -30,7 +30,7 @@ fn in_conversation(bad: &str, count: usize) -> String {
     error.fault.to_string()
 }
 
-/// Returns the error for a record between two valid ones, which must be read.
+/// Returns the error for a record between two valid ones, and checks that these are read.
 fn between(bad: impl AsRef<[u8]>) -> String {
     let (items, errors) = items_and_errors(around(bad.as_ref()), Format::OpenAiChat);
     assert_eq!((threads(&items).len(), messages(&items).len()), (2, 2));

@@ -87,7 +87,7 @@ fn invalid_first_records_do_not_prevent_detection() {
 #[test]
 fn unknown_formats_are_described() {
     let found = |bytes: &[u8]| match open(bytes, None) {
-        Err(FormatError::Unrecognised { saw }) => saw,
+        Err(FormatError::Unrecognised { found }) => found,
         other => panic!("{other:?}"),
     };
     assert_eq!(

@@ -11,7 +11,7 @@ const THREAD: &str =
     r#"{"thread":{"id":"018f0000-0000-7000-8000-000000000001","owner":"tenant","created_at":"2026-02-01T08:00:00Z"}}"#;
 const MESSAGE: &str = r#"{"message":{"seq":1,"id":"018f0000-0000-7000-8000-00000000000a","role":"user","parts":[{"text":"hi"}],"created_at":"2026-02-01T08:00:00Z"}}"#;
 
-fn document(owner: &str, namespace: &str) -> String {
+fn record(owner: &str, namespace: &str) -> String {
     format!(
         r#"{{"document":{{"owner":{owner},"document":{{"namespace":"{namespace}","key":"k","value":1,"version":1,"expires_at":null}}}}}}"#
     )
@@ -108,7 +108,7 @@ fn a_header_is_required() {
 }
 
 #[test]
-fn messages_are_not_added_to_another_thread() {
+fn messages_of_an_unreadable_thread_are_not_added_to_the_previous_one() {
     let expected = "no valid thread precedes the message";
     assert_eq!(errors(lines(&[HEADER, MESSAGE]), Format::Threadkeep), [format!("line 2: message: {expected}")]);
     let bad_thread = r#"{"thread":{"id":"018f0000-0000-7000-8000-000000000002"}}"#;
@@ -126,10 +126,10 @@ fn an_invalid_message_does_not_affect_others() {
 }
 
 #[test]
-fn system_documents_and_documents_of_other_threads_are_rejected() {
-    let system = document(r#""tenant""#, "system/approvals");
-    let foreign = document(r#"{"thread":"018f0000-0000-7000-8000-000000000009"}"#, "app/notes");
-    let own = document(r#"{"thread":"018f0000-0000-7000-8000-000000000001"}"#, "app/notes");
+fn system_records_and_records_of_other_threads_are_rejected() {
+    let system = record(r#""tenant""#, "system/approvals");
+    let foreign = record(r#"{"thread":"018f0000-0000-7000-8000-000000000009"}"#, "app/notes");
+    let own = record(r#"{"thread":"018f0000-0000-7000-8000-000000000001"}"#, "app/notes");
     let text = lines(&[HEADER, THREAD, &system, &foreign, &own]);
     let (items, errors) = items_and_errors(text, Format::Threadkeep);
     assert!(matches!(items.as_slice(), [_, ImportItem::Record { .. }]), "{items:?}");

@@ -8,7 +8,7 @@ use threadkeep_core::limits;
 use super::{FIXTURES, external_ids, fixture, items, keys, messages, threads};
 
 #[test]
-fn reading_again_gives_the_same_items() {
+fn reading_again_yields_the_same_items() {
     for (_, name, _, _) in FIXTURES {
         assert_eq!(items(fixture(name), None), items(fixture(name), None), "{name}");
     }

@@ -7,7 +7,7 @@ use threadkeep_formats::Format;
 
 use super::{FIXTURES, fixture, gzip, open};
 
-/// Reads to the end. Each byte yields at most one item or error, and each conversation one additional thread.
+/// Reads to the end. Each byte yields at most one item or error, and each conversation one more item for its thread.
 fn read_to_the_end(bytes: &[u8], format: Option<Format>) -> Result<(), TestCaseError> {
     let Ok(mut reader) = open(bytes, format) else { return Ok(()) };
     let bound = 2 * bytes.len() + 2;
@@ -59,7 +59,7 @@ fn json_like() -> impl Strategy<Value = String> {
     vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-/// Generates a fixture with bytes replaced or inserted or its end removed, optionally compressed.
+/// Generates a damaged fixture: bytes are replaced or inserted, or the end is removed. Compressed in some cases.
 fn damaged_fixture() -> impl Strategy<Value = Vec<u8>> {
     let fixtures: Vec<_> = FIXTURES.iter().map(|(_, name, _, _)| fixture(name)).collect();
     let change = (any::<prop::sample::Index>(), any::<u8>(), 0..3_u8);

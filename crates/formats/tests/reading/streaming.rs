@@ -36,7 +36,7 @@ fn an_endless_file_is_read_incrementally() {
         let mut reader = open_stream(source, None).unwrap();
         let threads = reader.by_ref().take(20_000).filter(|item| matches!(item, Ok(ImportItem::Thread(_))));
         assert_eq!(threads.count(), 10_000);
-        // The reader may read ahead by a buffer or two.
+        // The reader may read ahead by up to two buffers.
         let needed = 10_000 * LINE.len() as u64;
         assert!((needed..needed + 400_000).contains(&reader.bytes_read()), "{}", reader.bytes_read());
     }

@@ -1,6 +1,6 @@
 //! Summaries written by a language model.
 
-use threadkeep_context::{MARK, ModelSummary, Summary, SummaryPolicy, SummaryTask, cut, task_messages};
+use threadkeep_context::{ModelSummary, Summary, SummaryPolicy, SummaryTask, TRUNCATION_MARK, cut, task_messages};
 use threadkeep_core::{ChatModel, ChatRequest, Finish, Message, ModelError, Scope, StoreError, ThreadId};
 
 use super::state::ContextState;
@@ -135,7 +135,7 @@ async fn generate_summary(
     characters: usize,
 ) -> Result<String, ModelError> {
     let previous = summary.written.as_ref().map(|written| written.text.as_str());
-    let task = SummaryTask { previous, fallen: messages, characters };
+    let task = SummaryTask { previous, new_messages: messages, characters };
     let request = ChatRequest { messages: task.prompt(), ..ChatRequest::default() };
     let answer = model.answer(&request, &mut |_| {}).await?;
     let text = answer.text();
@@ -144,5 +144,5 @@ async fn generate_summary(
         let detail = if text.is_empty() { "an empty summary" } else { "the summary was withheld" };
         return Err(ModelError::InvalidAnswer { model: model.name().to_owned(), detail: detail.to_owned() });
     }
-    Ok(cut(text, characters).map_or_else(|| text.to_owned(), |kept| format!("{kept}{MARK}")))
+    Ok(cut(text, characters).map_or_else(|| text.to_owned(), |kept| format!("{kept}{TRUNCATION_MARK}")))
 }

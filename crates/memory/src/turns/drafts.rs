@@ -1,6 +1,6 @@
 //! Drafts of messages not written by a model, and helpers that truncate text to what stores accept.
 
-use threadkeep_context::MARK;
+use threadkeep_context::TRUNCATION_MARK;
 use threadkeep_core::{Content, Map, Part, Role, ToolResult, Value, limits};
 
 use crate::Draft;
@@ -39,7 +39,7 @@ pub fn limit_text(text: &str) -> String {
     if encoded_bytes(&text) <= TEXT_BYTES {
         return text;
     }
-    let mut remaining = TEXT_BYTES - MARK.len();
+    let mut remaining = TEXT_BYTES - TRUNCATION_MARK.len();
     let kept = text.char_indices().find_map(|(index, character)| {
         let bytes = encoded_char_len(character);
         if bytes > remaining {
@@ -48,7 +48,7 @@ pub fn limit_text(text: &str) -> String {
         remaining -= bytes;
         None
     });
-    format!("{}{MARK}", &text[..kept.unwrap_or(text.len())])
+    format!("{}{TRUNCATION_MARK}", &text[..kept.unwrap_or(text.len())])
 }
 
 /// Replaces NUL characters with U+FFFD, because stores reject them.

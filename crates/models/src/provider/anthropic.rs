@@ -13,17 +13,17 @@ use crate::price::Tokens;
 
 pub(super) use request::body;
 
-/// The API version. It has no temperature parameter.
+/// The API version. This version has no temperature parameter.
 pub(super) const VERSION: &str = "2026-10-21";
 
-/// The format name of reasoning blocks, which are sent back unchanged to Anthropic only.
+/// The format name of stored reasoning blocks. They are only sent back to Anthropic, unchanged.
 const BLOCK: &str = "anthropic.block";
 
-/// Assembles an answer from its pieces.
+/// Assembles an answer from the pieces of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     draft: Draft,
-    /// For each call of the draft, its block index in the stream and whether argument pieces have arrived.
+    /// For each call of the draft: its block index in the stream, and whether pieces of its arguments have arrived.
     calls: Vec<(u64, bool)>,
     /// The current reasoning block.
     reasoning: Option<ReasoningBlock>,
@@ -33,7 +33,7 @@ pub(super) struct Assembly {
 /// A reasoning block with its signature.
 #[derive(Debug)]
 struct ReasoningBlock {
-    /// The block as it started. Its other members are sent back, too.
+    /// The block as received at its start. All of its members are sent back.
     block: Map<String, Value>,
     text: String,
     signature: String,
@@ -46,7 +46,7 @@ impl Assembly {
 
     pub(super) fn take(&mut self, event: &Event, emit: DeltaSink<'_>) -> Result<bool, ProviderFailure> {
         let data = parse_event(event)?;
-        // Unknown kinds are ignored, as the documentation requires.
+        // The documentation requires clients to ignore unknown event types.
         match data.get("type").and_then(Value::as_str).unwrap_or(&event.name) {
             "message_start" => self.take_frame(data.get("message").unwrap_or(&Value::Null)),
             "content_block_start" => {
@@ -85,13 +85,13 @@ impl Assembly {
 
     pub(super) fn finish(mut self) -> Result<Draft, ProviderFailure> {
         if !self.is_over && self.draft.finish.is_none() {
-            return Err(ProviderFailure::Connection("the answer was cut off".to_owned()));
+            return Err(ProviderFailure::Connection("the connection closed before the answer was complete".to_owned()));
         }
         self.draft.finish.get_or_insert(Finish::Stop);
         Ok(self.draft)
     }
 
-    /// Reads the model name and the usage so far: input is sent with the first event, output grows.
+    /// Reads the model name and the usage so far. The first event contains the input tokens; output tokens grow later.
     fn take_frame(&mut self, frame: &Value) {
         if let Some(model) = frame.get("model").and_then(Value::as_str) {
             self.draft.model = Some(model.to_owned());
@@ -102,12 +102,12 @@ impl Assembly {
         let cache_write = count(usage, "cache_creation_input_tokens").unwrap_or(known.cache_write);
         let plain = known.input.saturating_sub(known.cached_input).saturating_sub(known.cache_write);
         self.draft.tokens = Some(Tokens {
-            // Anthropic counts cached tokens separately from the input; here they are included.
+            // Anthropic excludes cached tokens from the input count; `Tokens` includes them.
             input: count(usage, "input_tokens").unwrap_or(plain) + cached + cache_write,
             cached_input: cached,
             cache_write,
             output: count(usage, "output_tokens").unwrap_or(known.output),
-            // Reasoning tokens are part of the output and not reported separately.
+            // The API includes reasoning tokens in the output and does not report them separately.
             reasoning: 0,
         });
     }
@@ -150,7 +150,7 @@ impl Assembly {
                 else {
                     return;
                 };
-                // The block starts with an empty object as a placeholder.
+                // A block that is streamed starts with an empty object as a placeholder for its arguments.
                 if !std::mem::replace(&mut self.calls[number].1, true) {
                     call.arguments.clear();
                 }
@@ -177,7 +177,7 @@ impl Assembly {
         }
     }
 
-    /// Stores the signed block: within a turn, the API requires it to be sent back unchanged.
+    /// Stores the signed block, because the API requires it back unchanged within the same turn.
     fn end_reasoning(&mut self) {
         let signed = self.reasoning.take().filter(|reasoning| !reasoning.signature.is_empty());
         if let Some(ReasoningBlock { mut block, text, signature }) = signed {

@@ -1,4 +1,4 @@
-//! An answer during assembly from the pieces of a provider.
+//! The draft of an answer, assembled from the pieces that a provider sends.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use threadkeep_core::{Finish, JsonText, Value, limits};
 use super::failure::ProviderFailure;
 use crate::price::Tokens;
 
-/// The maximum number of parts of an answer, equal to that of a message.
+/// The maximum number of parts of an answer: a message must be able to store them.
 const MAX_PARTS: usize = limits::PARTS;
-/// The maximum number of calls of an answer.
+/// The maximum number of calls in an answer.
 const MAX_CALLS: usize = 128;
 
 /// An answer as received, before its calls are repaired.
@@ -33,7 +33,7 @@ pub(crate) enum DraftPart {
     Call(DraftCall),
 }
 
-/// A call as received.
+/// A tool call as received.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct DraftCall {
     pub(crate) id: String,
@@ -41,13 +41,13 @@ pub(crate) struct DraftCall {
     pub(crate) arguments: String,
 }
 
-/// Replaces NUL characters, which models occasionally write and stores reject.
+/// Replaces NUL characters. Models occasionally write them, and stores reject them.
 pub(in crate::provider) fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
 impl Draft {
-    /// Rejects an answer with more parts than a message may have.
+    /// Fails if the answer has more parts than a message may have.
     pub(super) fn check_parts(&self) -> Result<(), ProviderFailure> {
         if self.parts.len() <= MAX_PARTS {
             return Ok(());
@@ -75,7 +75,7 @@ impl Draft {
         self.parts.push(DraftPart::Raw { format, json: JsonText::from(json) });
     }
 
-    /// Adds a call and returns its index; `None` if there are too many.
+    /// Adds a call and returns its index, or `None` if there are too many calls.
     pub(super) fn push_call(&mut self, call: DraftCall) -> Option<usize> {
         let number = self.calls().count();
         (number < MAX_CALLS).then(|| {

@@ -1,4 +1,4 @@
-//! A client of OpenAI's `/embeddings` API.
+//! A client for OpenAI's `/embeddings` API.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::Secret;
 
 /// The maximum number of texts in a request.
 const BATCH_TEXTS: usize = 128;
-/// The maximum size of a request with more than one text, in bytes of text.
+/// The maximum size of a request with several texts, in bytes of text.
 const BATCH_BYTES: usize = 256 * 1024;
 /// The maximum number of dimensions.
 const DIMENSIONS: usize = 65_536;
@@ -32,7 +32,7 @@ pub struct EmbedderConfig {
     pub model: String,
     /// The API key, if one is required.
     pub key: Option<Secret>,
-    /// The number of dimensions, for models with a choice.
+    /// The number of dimensions, for models that support several.
     pub dimensions: Option<usize>,
     /// Timeouts, limits and proxy.
     pub http: HttpOptions,
@@ -53,17 +53,17 @@ impl EmbedderConfig {
     }
 }
 
-/// An embedding model of a provider. Texts are sent in batches; a batch that fails temporarily is retried.
+/// An embedding model of a provider. Texts are sent in batches. A batch that fails temporarily is retried.
 pub struct EmbeddingModel {
     config: EmbedderConfig,
-    /// The name of the vector space, which includes the dimensions: vectors of different lengths are not comparable.
+    /// The name of the vector space. It includes the dimensions, because vectors of different lengths are not comparable.
     space: String,
     http: Http,
     pacing: Arc<dyn Pacing>,
 }
 
 impl EmbeddingModel {
-    /// Makes a client. Sends nothing yet.
+    /// Makes a client, without a connection yet.
     ///
     /// # Errors
     /// The base URL is invalid, or the proxy or TLS cannot be set up.
@@ -71,7 +71,7 @@ impl EmbeddingModel {
         Self::with_pacing(config, Arc::new(SystemPacing))
     }
 
-    /// Makes a client with custom randomness and waiting.
+    /// Makes a client with custom randomness and pauses.
     ///
     /// # Errors
     /// See [`EmbeddingModel::new`].
@@ -186,7 +186,7 @@ impl EmbeddingModel {
     }
 }
 
-/// Splits texts into batches. A text that exceeds the limit forms its own batch.
+/// Splits texts into batches. A text that exceeds the limit forms a batch on its own.
 fn batches(texts: &[String]) -> Vec<&[String]> {
     let mut batches = Vec::new();
     let mut rest = texts;

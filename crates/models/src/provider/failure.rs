@@ -6,7 +6,7 @@ use threadkeep_core::ModelError;
 use crate::price::Tokens;
 use crate::{Secret, repair};
 
-/// The maximum length of a provider's message in an error, in characters.
+/// The maximum length of a provider's message in an error text, in characters.
 const DETAIL_CHARACTERS: usize = 2_000;
 
 /// The failure of one attempt.
@@ -14,32 +14,32 @@ const DETAIL_CHARACTERS: usize = 2_000;
 pub(crate) enum ProviderFailure {
     /// The connection failed or was lost.
     Connection(String),
-    /// No data arrived for this long.
+    /// No data arrived within this duration.
     TimedOut(Duration),
     /// The provider returned an error status.
     Status {
         status: u16,
         retry_after: Option<Duration>,
         should_retry: Option<bool>,
-        /// The whole body, because it may contain the failed generation.
+        /// The complete body, because it may contain the failed generation.
         body: String,
     },
     /// The answer exceeds the size limit.
     TooLong,
     /// The answer is invalid.
     Invalid(String),
-    /// The model wrote an unreadable tool call.
+    /// The model wrote a tool call that cannot be parsed.
     MalformedCall {
         text: String,
         /// Whether a retry may succeed.
         is_worth_retrying: bool,
-        /// The tokens that the attempt used.
+        /// The tokens that the attempt consumed.
         tokens: Option<Tokens>,
     },
 }
 
 impl ProviderFailure {
-    /// Makes a failure from an error within a stream.
+    /// Makes a failure from an error event within a stream.
     pub(super) fn in_stream(error: &Value) -> Self {
         let code = error.get("status_code").or_else(|| error.get("code")).and_then(Value::as_u64);
         let by_kind = || match error.get("type").and_then(Value::as_str) {
@@ -66,7 +66,7 @@ impl ProviderFailure {
         }
     }
 
-    /// Whether the provider rejects this parameter of the request.
+    /// Whether the failure is the provider's rejection of a request parameter.
     pub(crate) fn rejects_parameter(&self, parameter: &str) -> bool {
         let Self::Status { status: 400 | 422, body, .. } = self else { return false };
         let body: Option<Value> = serde_json::from_str(body).ok();
@@ -77,7 +77,7 @@ impl ProviderFailure {
         if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 
-    /// Converts the failure to the error for the caller.
+    /// Converts the failure to the public error.
     pub(crate) fn into_error(self, model: &str, key: Option<&Secret>) -> ModelError {
         let model = model.to_owned();
         match self {
@@ -102,7 +102,7 @@ impl ProviderFailure {
     }
 }
 
-/// Returns a provider's error message, without the key.
+/// Returns the provider's error message, with the key redacted.
 pub(crate) fn detail(status: u16, body: &str, key: Option<&Secret>) -> String {
     let json: Option<Value> = serde_json::from_str(body).ok();
     let message = json.as_ref().and_then(message).unwrap_or(body).trim();
@@ -114,7 +114,7 @@ pub(crate) fn detail(status: u16, body: &str, key: Option<&Secret>) -> String {
     }
 }
 
-/// Extracts the message of an error body, in the forms that providers use.
+/// Finds the message in an error body, in any of the forms that providers use.
 fn message(body: &Value) -> Option<&str> {
     let error = body.get("error").unwrap_or(body);
     [error.get("message"), Some(error), body.get("detail"), body.get("message")]
@@ -134,7 +134,7 @@ fn is_quota_exhausted(body: &str) -> bool {
     matches!(code(body).as_deref(), Some("insufficient_quota" | "billing_error"))
 }
 
-/// Phrases of providers for requests that exceed the context length.
+/// Phrases in the errors of providers for requests that exceed the context length.
 const CONTEXT_PHRASES: [&str; 7] = [
     "maximum context length",
     "context length exceeded",

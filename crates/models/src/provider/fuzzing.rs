@@ -1,4 +1,4 @@
-//! Entry points for fuzz targets: parsers of providers' answers, without a network.
+//! Entry points for fuzz targets: the parsers of providers' answers, without a network.
 
 use threadkeep_core::{ChatRequest, Part};
 
@@ -7,7 +7,7 @@ use super::sse::EventParser;
 use super::{Assembly, Draft, DraftPart, Provider};
 use crate::repair::{self, StreamFilter};
 
-/// Parses an answer, streamed or whole, and repairs its calls.
+/// Parses an answer, streamed or not, and repairs its calls.
 ///
 /// # Panics
 /// Fuzz targets look for panics.
@@ -17,19 +17,19 @@ pub fn read_answer(provider: Provider, is_stream: bool, bytes: &[u8], request: &
     repair::parts(&draft.ok()?, request).ok()
 }
 
-/// Parses calls that a model wrote as text or that an error contains; the text arrives in pieces of some bytes.
+/// Parses calls that a model wrote as text or that an error contains. The text arrives in pieces of `piece_bytes` bytes.
 ///
 /// # Panics
 /// Fuzz targets look for panics.
 #[must_use]
-pub fn read_written_calls(text: &str, piece_bytes: usize, request: &ChatRequest) -> Option<Vec<Part>> {
+pub fn read_text_calls(text: &str, piece_bytes: usize, request: &ChatRequest) -> Option<Vec<Part>> {
     let mut filter = StreamFilter::new(request);
-    let mut rest = text;
+    let mut remaining = text;
     let mut emitted = String::new();
-    while !rest.is_empty() {
-        let end = rest.ceil_char_boundary(piece_bytes.max(1));
-        emitted.push_str(&filter.push(&rest[..end]));
-        rest = &rest[end..];
+    while !remaining.is_empty() {
+        let end = remaining.ceil_char_boundary(piece_bytes.max(1));
+        emitted.push_str(&filter.push(&remaining[..end]));
+        remaining = &remaining[end..];
     }
     assert!(text.starts_with(&emitted), "the emitted text is a prefix of the text");
     let _ = repair::is_failed_call(text).then(|| repair::parts_of_failure(text, request));

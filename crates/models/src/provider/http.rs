@@ -1,4 +1,4 @@
-//! HTTP requests to a provider, with timeouts and size limits.
+//! Sends HTTP requests to a provider, with timeouts and size limits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::Secret;
 pub struct HttpOptions {
     /// The timeout for connecting.
     pub connect_timeout: Duration,
-    /// The timeout for the first byte and between two pieces of an answer.
+    /// The timeout for the first byte of an answer and between two pieces.
     pub silence_timeout: Duration,
     /// The timeout for a call, including all attempts.
     pub total_timeout: Duration,
@@ -26,14 +26,14 @@ pub struct HttpOptions {
     pub retries: u32,
     /// The maximum size of an answer, in bytes.
     pub answer_bytes: usize,
-    /// The proxy, for hosts that `proxy_exceptions` does not match.
+    /// The proxy for all hosts that `proxy_exceptions` does not match.
     pub proxy: Option<String>,
-    /// Hosts to reach without the proxy, in the format of `NO_PROXY`.
+    /// The hosts to reach without the proxy, in the format of `NO_PROXY`.
     pub proxy_exceptions: Option<String>,
 }
 
 impl fmt::Debug for HttpOptions {
-    /// Omits the proxy, whose address may contain a password.
+    /// Omits the proxy, because its address may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpOptions")
             .field("connect_timeout", &self.connect_timeout)
@@ -67,11 +67,12 @@ pub(super) struct Http {
     options: Arc<HttpOptions>,
 }
 
-/// An error in the configuration of a provider's client.
+/// An error in the configuration of a provider client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The address is not an HTTP URL, or contains credentials or a query. It is reported without these.
+    /// The address is not an HTTP URL, or contains credentials or a query. Credentials and query are omitted from the
+    /// message.
     #[error("invalid provider address \"{0}\": expected an http or https URL without credentials or a query")]
     Address(String),
     /// The proxy is invalid.
@@ -121,7 +122,7 @@ impl Http {
         format!("{}/{path}", self.base_url)
     }
 
-    /// Sends a request. A response without a success status is a failure with the whole body.
+    /// Sends a request. A response with an error status is returned as a failure, with the complete body.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, ProviderFailure> {
         let response = request.header(ACCEPT, "application/json, text/event-stream").send().await;
         let response = response.map_err(|error| self.failure(&error))?;
@@ -135,12 +136,12 @@ impl Http {
             b"false" => Some(false),
             _ => None,
         });
-        // If the body cannot be read, the status is still reported.
+        // If reading the body fails, at least the status is reported.
         let body = self.read(response).await.unwrap_or_default();
         Err(ProviderFailure::Status { status, retry_after, should_retry, body })
     }
 
-    /// Reads a whole body.
+    /// Reads a complete body.
     pub(super) async fn read(&self, mut response: Response) -> Result<String, ProviderFailure> {
         let mut body = Vec::new();
         while let Some(piece) = self.piece(&mut response).await? {
@@ -152,7 +153,7 @@ impl Http {
         Ok(String::from_utf8(body).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 
-    /// Reads events until `take` returns that one was the last.
+    /// Reads events until `take` returns that the answer is complete.
     pub(super) async fn read_events(
         &self,
         mut response: Response,
@@ -195,7 +196,7 @@ impl Http {
     }
 }
 
-/// Returns the innermost cause of an error: the outer ones only add the URL.
+/// Returns the innermost cause of an error, because the outer ones only add the URL.
 fn innermost(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
@@ -215,9 +216,10 @@ fn checked_address(base_url: &str) -> Result<String, ConnectError> {
     if is_valid { Ok(base_url.trim_end_matches('/').to_owned()) } else { Err(invalid()) }
 }
 
-fn default_headers(key: Option<&Secret>, more: &[(&'static str, &'static str)]) -> HeaderMap {
-    let more = more.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-    let mut headers: HeaderMap = more.collect();
+fn default_headers(key: Option<&Secret>, additional: &[(&'static str, &'static str)]) -> HeaderMap {
+    let additional =
+        additional.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    let mut headers: HeaderMap = additional.collect();
     if let Some(key) = key {
         let value = format!("Bearer {}", key.reveal());
         let mut value = HeaderValue::from_str(&value).expect("a key contains only printable ASCII");
@@ -227,11 +229,11 @@ fn default_headers(key: Option<&Secret>, more: &[(&'static str, &'static str)]) 
     headers
 }
 
-/// Makes the TLS configuration for clients, with the system's certificates or, if there are none, the bundled ones of
-/// Mozilla.
+/// Makes the TLS configuration for clients. It trusts the system's certificates or, if there are none, the bundled
+/// certificates of Mozilla.
 ///
 /// # Errors
-/// `Tls`, if the configuration fails.
+/// `Tls` if the configuration fails.
 pub fn client_tls() -> Result<rustls::ClientConfig, ConnectError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -245,8 +247,8 @@ pub fn client_tls() -> Result<rustls::ClientConfig, ConnectError> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Returns the wait that a provider requests: `retry-after-ms`, or `retry-after` in seconds. Dates are not supported: model
-/// providers do not send them, and clocks differ.
+/// Returns the wait that a provider requests: `retry-after-ms`, or `retry-after` in seconds. Ignores dates, because model
+/// providers do not send them and clocks differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let seconds = number("retry-after-ms").map(|millis| millis / 1000.0).or_else(|| number("retry-after"))?;

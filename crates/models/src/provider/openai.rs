@@ -13,10 +13,10 @@ use crate::price::Tokens;
 
 pub(super) use request::{body, is_address};
 
-/// The end of a stream.
+/// The data of the event that ends a stream.
 const DONE: &str = "[DONE]";
 
-/// Assembles an answer from its pieces.
+/// Assembles an answer from the pieces of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     draft: Draft,
@@ -63,14 +63,14 @@ impl Assembly {
     }
 
     pub(super) fn finish(self) -> Result<Draft, ProviderFailure> {
-        // Without a finish reason, the stream is incomplete.
+        // Only a stream with a finish reason is complete.
         if self.draft.finish.is_none() {
-            return Err(ProviderFailure::Connection("the answer was cut off".to_owned()));
+            return Err(ProviderFailure::Connection("the connection closed before the answer was complete".to_owned()));
         }
         Ok(self.draft)
     }
 
-    /// Reads the model name and the usage, which any piece may contain.
+    /// Reads the model name and the usage, which may be in any piece.
     fn take_frame(&mut self, frame: &Value) {
         if let Some(model) = frame.get("model").and_then(Value::as_str) {
             self.draft.model.get_or_insert_with(|| model.to_owned());
@@ -104,7 +104,7 @@ impl Assembly {
         calls.iter().try_for_each(|call| self.take_call(call))
     }
 
-    /// Processes a piece of a call. Some servers omit the index, some send the same index for all calls.
+    /// Processes a piece of a call. Some servers omit the index, and some send the same index for all calls.
     fn take_call(&mut self, piece: &Value) -> Result<(), ProviderFailure> {
         let index = piece.get("index").and_then(Value::as_u64);
         let member = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -157,7 +157,7 @@ fn first_choice(body: &Value) -> Option<&Value> {
     body.get("choices")?.get(0)
 }
 
-/// Returns the texts of a message: its content, as a string or a list of parts, and its refusal.
+/// Returns the texts of a message: its content, which is a string or a list of parts, and its refusal.
 fn texts(message: &Value) -> Vec<&str> {
     let mut texts: Vec<&str> = match message.get("content") {
         Some(Value::String(text)) => vec![text],

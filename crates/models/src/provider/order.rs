@@ -1,4 +1,4 @@
-//! Reorders calls and results as providers require: the calls of one answer in one message, directly followed by their
+//! Reorders calls and results as providers require: all calls of an answer in one message, directly followed by their
 //! results.
 
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use threadkeep_core::{ChatMessage, Part, Role};
 /// Returns the messages in an order that providers accept.
 ///
 /// Clients that store an answer item by item store each of its calls as a message, and a result may arrive after other
-/// messages. A result without a call stays in place.
+/// messages. A result without a call stays in its place.
 pub(super) fn in_order(messages: &[ChatMessage]) -> Vec<Cow<'_, ChatMessage>> {
     let mut ordered: Vec<Cow<'_, ChatMessage>> = Vec::with_capacity(messages.len());
     for message in messages {
@@ -30,7 +30,7 @@ fn is_one_answer(before: &ChatMessage, message: &ChatMessage) -> bool {
     before.role == Role::Assistant && message.role == Role::Assistant && (calls(before) || calls(message))
 }
 
-/// Returns the index to move a message to that contains only results; `None` if it stays at the end.
+/// Returns the index at which to insert a message that contains only results, or `None` to append it.
 fn index_of_results(ordered: &[Cow<'_, ChatMessage>], message: &ChatMessage) -> Option<usize> {
     let mut results =
         message.parts.iter().map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None });
@@ -67,7 +67,7 @@ mod tests {
         with(Role::Tool, Part::ToolResult(result))
     }
 
-    /// Summarizes each message: its role, `?` and the id for each call, `=` and the id for each result.
+    /// Describes each message: its role, then `?` and the id for each call, or `=` and the id for each result.
     fn shape(messages: &[ChatMessage]) -> Vec<String> {
         let summary = |message: &Cow<'_, ChatMessage>| {
             let calls = message.tool_calls().map(|call| format!("?{}", call.id));

@@ -4,14 +4,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use threadkeep_core::Portable;
 
-/// The first backoff; it doubles with every attempt.
+/// The first backoff. Each further attempt doubles it.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest backoff.
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
-/// The longest wait that is accepted from a provider; a longer one is returned to the caller as an error.
+/// The longest wait that is accepted from a provider. A longer one fails the call.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
-/// Randomness and waiting between attempts. Tests replace it.
+/// The randomness and the pauses between attempts. Tests replace both.
 #[async_trait]
 pub trait Pacing: Portable + std::fmt::Debug {
     /// Returns a random number from 0 to 1.
@@ -28,7 +28,7 @@ pub struct SystemPacing;
 #[async_trait]
 impl Pacing for SystemPacing {
     fn chance(&self) -> f64 {
-        // Each state has its own keys, from the system's source of randomness.
+        // Each `RandomState` has its own keys, seeded by the system's source of randomness.
         RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64
     }
 
@@ -37,14 +37,14 @@ impl Pacing for SystemPacing {
     }
 }
 
-/// Returns the wait after an attempt (counted from 0); `None` if the provider requests a longer wait than is accepted.
+/// Returns the wait after an attempt (counted from 0), or `None` if the provider requests a wait longer than the maximum.
 pub(super) fn wait_before_next(attempt: u32, retry_after: Option<Duration>, chance: f64) -> Option<Duration> {
     match retry_after {
         Some(retry_after) if retry_after > MAX_RETRY_AFTER => None,
         Some(retry_after) => Some(retry_after),
         None => {
             let full = FIRST_BACKOFF.saturating_mul(2u32.saturating_pow(attempt)).min(MAX_BACKOFF);
-            // Jitter: between three quarters and the whole backoff, so that callers do not retry simultaneously.
+            // Jitter: between three quarters of the backoff and all of it, so that callers do not retry simultaneously.
             Some(full.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0))
         }
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_to_a_limit_and_obey_the_provider() {
+    fn waits_grow_to_a_limit_and_respect_the_providers_request() {
         let millis =
             |attempt, retry_after, chance| wait_before_next(attempt, retry_after, chance).map(|wait| wait.as_millis());
         assert_eq!(millis(0, None, 0.0), Some(500));

@@ -17,8 +17,8 @@ pub enum Ping {
         /// Up to ten of the listed models.
         known: Vec<String>,
     },
-    /// The provider responds, but does not list its models.
-    Answers,
+    /// The provider responds, but offers no list of models.
+    NoModelList,
     /// The key is missing or rejected.
     Unauthorized(String),
     /// The provider is unreachable or failed.
@@ -37,8 +37,8 @@ pub(super) async fn ping(http: &Http, config: &ProviderConfig) -> Ping {
             let detail = super::failure::detail(status, &body, config.key.as_ref());
             match status {
                 401 | 403 => Ping::Unauthorized(detail),
-                // The server has no list of models.
-                404 | 405 => Ping::Answers,
+                // The server has no such endpoint.
+                404 | 405 => Ping::NoModelList,
                 _ => Ping::Unreachable(detail),
             }
         }
@@ -48,9 +48,9 @@ pub(super) async fn ping(http: &Http, config: &ProviderConfig) -> Ping {
 
 fn listed(body: &str, model: &str) -> Ping {
     let body: Option<Value> = serde_json::from_str(body).ok();
-    let Some(models) = body.as_ref().and_then(|body| body.get("data")?.as_array()) else { return Ping::Answers };
+    let Some(models) = body.as_ref().and_then(|body| body.get("data")?.as_array()) else { return Ping::NoModelList };
     let ids: Vec<&str> = models.iter().filter_map(|model| model.get("id")?.as_str()).collect();
-    // Ollama lists `llama3.2:latest` for `llama3.2`.
+    // Ollama lists `llama3.2` as `llama3.2:latest`.
     let is_model = |id: &&str| **id == *model || id.strip_suffix(":latest") == Some(model);
     if ids.iter().any(is_model) {
         return Ping::Ready;

@@ -1,6 +1,6 @@
 //! An incremental parser of server-sent events, as specified in the HTML standard.
 
-/// The maximum length of a line and of an event's data.
+/// The maximum length of a line, and of the data of an event, in bytes.
 const LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A server-sent event.
@@ -14,7 +14,7 @@ pub(super) struct Event {
 #[derive(Debug, Default)]
 pub(super) struct EventParser {
     line: Vec<u8>,
-    /// Whether the last byte was a carriage return, so that a following line feed is part of the same line break.
+    /// Whether the last byte was a carriage return. A following line feed then belongs to the same line break.
     after_return: bool,
     is_behind_first_line: bool,
     event: Event,
@@ -43,7 +43,7 @@ impl EventParser {
         Ok(())
     }
 
-    /// Ends the stream. Unlike the standard, accepts a last event without a blank line, as some providers send it.
+    /// Ends the stream. Unlike the standard, accepts a last event that no blank line ends, because some providers send one.
     pub(super) fn finish(mut self) -> Result<Option<Event>, TooLong> {
         if !self.line.is_empty() {
             self.end_line()?;

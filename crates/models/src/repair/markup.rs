@@ -9,13 +9,14 @@ use super::{is_quoted, known_name};
 pub(super) enum ParsedText {
     /// No calls.
     NoCalls,
-    /// Calls, starting at this byte. Text after a call is ignored: the model wrote it without seeing the result.
+    /// Calls. The first one starts at this byte. Text after the calls is ignored, because the model wrote it without seeing
+    /// results.
     Calls { starts_at: usize, calls: Vec<(String, Map)> },
-    /// An unreadable call.
+    /// Text that starts like a call but cannot be parsed.
     Unreadable { starts_at: usize, text: String },
 }
 
-/// The form of a call.
+/// The form of call that a marker starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marker {
     /// `<function=NAME …`
@@ -24,7 +25,7 @@ enum Marker {
     Json,
 }
 
-/// Markers at which a call starts, in the order of search. The stream filter buffers text from these on.
+/// Texts that start a call, in the order of search. The stream filter buffers text from a marker on.
 pub(super) const MARKERS: [&str; 9] = [
     "<function=",
     "<function_calls>",
@@ -42,7 +43,7 @@ const CLOSING: &str = "</function>";
 /// The maximum number of calls in a text.
 const MAX_CALLS: usize = 32;
 
-/// The maximum number of markers to examine: a text with more markers that start no call is treated as plain text.
+/// The maximum number of markers to examine. After that many markers without a call, the text is treated as plain text.
 const MAX_MARKERS: usize = 64;
 
 /// Parses the calls in a text.
@@ -50,7 +51,7 @@ pub(super) fn parse_calls(text: &str, request: &ChatRequest) -> ParsedText {
     if request.tools.is_empty() {
         return ParsedText::NoCalls;
     }
-    // Markers that do not occur are not searched again.
+    // Search only for markers that occur in the text.
     let markers: Vec<&'static str> = MARKERS.into_iter().filter(|marker| text.contains(marker)).collect();
     let mut from = 0;
     for _ in 0..MAX_MARKERS {
@@ -84,8 +85,8 @@ pub(super) fn parse_calls(text: &str, request: &ChatRequest) -> ParsedText {
     read_whole(text, request)
 }
 
-/// Returns the object that a text represents: itself, a JSON string with an object, a fenced object, or the only element of
-/// a list. Only superfluous closing brackets may follow.
+/// Returns the object that a text represents: the object itself, a JSON string that contains an object, an object in a code
+/// fence, or the only element of a list. Only superfluous closing brackets may follow.
 pub(super) fn object(text: &str) -> Option<Map> {
     let text = without_fence(text.trim());
     if text.is_empty() {
@@ -109,7 +110,7 @@ fn as_object(value: Value, depth: usize) -> Option<Map> {
     }
 }
 
-/// Returns the end of unreadable markup: its closing tag, else the end of its line.
+/// Returns the end of markup that cannot be parsed: the end of its closing tag, otherwise the end of its line.
 fn end_of_markup(text: &str) -> usize {
     let line = text.find('\n').unwrap_or(text.len());
     let tag = text.find("</").and_then(|tag| Some(tag + text[tag..].find('>')? + 1));
@@ -123,16 +124,16 @@ fn find_marker(text: &str, markers: &[&'static str]) -> Option<(usize, Marker, u
     Some((at, kind, marker.len()))
 }
 
-/// Parses calls of the form `NAME {json}></function>`; each except the first is preceded by its marker.
+/// Parses calls of the form `NAME {json}></function>`. Each call after the first is preceded by its marker.
 fn read_functions<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(String, Map)>, &'a str)> {
     let mut calls = Vec::new();
     let mut rest = text;
     loop {
-        let (call, left) = read_function(rest, request)?;
+        let (call, remaining) = read_function(rest, request)?;
         calls.push(call);
-        match left.trim_start().strip_prefix("<function=") {
+        match remaining.trim_start().strip_prefix("<function=") {
             Some(next) if calls.len() < MAX_CALLS => rest = next,
-            _ => return Some((calls, left)),
+            _ => return Some((calls, remaining)),
         }
     }
 }
@@ -151,28 +152,29 @@ fn read_function<'a>(text: &'a str, request: &ChatRequest) -> Option<((String, M
         (Map::new(), rest)
     };
     let rest = rest.trim_start_matches(|character: char| character.is_whitespace() || ")}]>/".contains(character));
-    let left =
+    let remaining =
         rest.strip_prefix(CLOSING).or_else(|| rest.strip_prefix("</function")).or_else(|| rest.strip_prefix("</"));
-    // Without a closing tag, only the end of the text or another tag ends the call: `<function=arrivals at noon` is not a
-    // call.
-    let left = left.or_else(|| rest.is_empty().then_some(rest)).or_else(|| rest.starts_with('<').then_some(rest))?;
-    Some(((name, arguments), left.strip_prefix('>').unwrap_or(left)))
+    // Without a closing tag, the call must be followed by the end of the text or by another tag. `<function=arrivals at
+    // noon` is not a call.
+    let remaining =
+        remaining.or_else(|| rest.is_empty().then_some(rest)).or_else(|| rest.starts_with('<').then_some(rest))?;
+    Some(((name, arguments), remaining.strip_prefix('>').unwrap_or(remaining)))
 }
 
-/// Parses calls of the form `{"name": …, "arguments": {…}}`, one or a list, with or without tags.
+/// Parses calls of the form `{"name": …, "arguments": {…}}`: one or a list, with or without tags.
 fn read_json<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(String, Map)>, &'a str)> {
     let mut calls = Vec::new();
     let mut rest = text;
     loop {
         let start = rest.trim_start_matches(|character: char| character.is_whitespace() || "`;,".contains(character));
         let start = start.strip_prefix("json").unwrap_or(start).trim_start();
-        let (value, left) = first_value(start)?;
+        let (value, remaining) = first_value(start)?;
         calls.extend(calls_of(&value, request)?);
-        let left = without_closing_tag(left.trim_start());
-        let more = MARKERS.iter().find_map(|marker| left.trim_start().strip_prefix(marker));
+        let remaining = without_closing_tag(remaining.trim_start());
+        let more = MARKERS.iter().find_map(|marker| remaining.trim_start().strip_prefix(marker));
         match more {
             Some(next) if calls.len() < MAX_CALLS => rest = next,
-            _ => return Some((calls, left)),
+            _ => return Some((calls, remaining)),
         }
     }
 }
@@ -183,7 +185,7 @@ fn without_closing_tag(text: &str) -> &str {
     closed.map_or(text, |(_, rest)| rest)
 }
 
-/// Returns the calls that a JSON value represents; `None` if it is something else or names an unknown tool.
+/// Returns the calls that a JSON value represents, or `None` if it represents no call or names an unknown tool.
 fn calls_of(value: &Value, request: &ChatRequest) -> Option<Vec<(String, Map)>> {
     match value {
         Value::Array(values) if !values.is_empty() && values.len() <= MAX_CALLS => {
@@ -202,13 +204,13 @@ fn call_of(value: &Value, request: &ChatRequest) -> Option<(String, Map)> {
     let name = ["name", "tool", "function"].iter().find_map(|member| function.get(member)?.as_str())?;
     let name = known_name(name, request)?.to_owned();
     let members = ["arguments", "parameters", "input", "args"];
-    let given = [function, value].into_iter().find_map(|holder| members.iter().find_map(|member| holder.get(member)));
-    let arguments = as_object(given.cloned().unwrap_or(Value::Null), 3)?;
+    let found = [function, value].into_iter().find_map(|holder| members.iter().find_map(|member| holder.get(member)));
+    let arguments = as_object(found.cloned().unwrap_or(Value::Null), 3)?;
     Some((name, arguments))
 }
 
-/// Parses calls without a marker, if the text contains nothing else: `NAME{json}</function>`, or JSON with a tool name and
-/// arguments.
+/// Parses calls without a marker, which must be the whole text: `NAME{json}</function>`, or JSON with the name of a tool and
+/// its arguments.
 fn read_whole(text: &str, request: &ChatRequest) -> ParsedText {
     let trimmed = without_fence(text.trim());
     if trimmed.is_empty() || is_quoted(trimmed, request) {
@@ -239,7 +241,7 @@ fn read_whole(text: &str, request: &ChatRequest) -> ParsedText {
     }
 }
 
-/// Parses the first JSON value of a text; returns it and the rest of the text.
+/// Parses the first JSON value of a text. Returns the value and the text after it.
 fn first_value(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
@@ -250,14 +252,15 @@ fn first_value(text: &str) -> Option<(Value, &str)> {
 fn without_fence(text: &str) -> &str {
     let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let Some(inner) = inner.filter(|inner| !inner.contains("```")) else { return text };
-    // The first line is a language name or empty.
+    // The first line of a fenced block contains a language name or nothing.
     match inner.split_once('\n') {
         Some((first, rest)) if first.trim().chars().all(char::is_alphanumeric) => rest.trim(),
         _ => inner.trim(),
     }
 }
 
-/// Whether a position is in a code span or fence that is not the whole text, where a model displays a call as an example.
+/// Whether a position is in a code span or fence, where a model shows a call as an example. A fence around the whole text
+/// does not count.
 fn is_in_code(text: &str, at: usize) -> bool {
     if without_fence(text.trim()).len() < text.trim().len() {
         return true;
@@ -275,7 +278,7 @@ fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
 }
 
-/// Unescapes text that was JSON-escaped once too often.
+/// Unescapes text that was JSON-escaped twice.
 fn unescaped(text: &str) -> String {
     let text = text.replace("\\u003c", "<").replace("\\u003e", ">");
     if text.contains("\\\"") { text.replace("\\\"", "\"") } else { text }

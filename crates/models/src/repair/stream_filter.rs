@@ -7,11 +7,11 @@ use super::markup::MARKERS;
 /// Filters the text stream of a provider.
 #[derive(Debug)]
 pub(crate) struct StreamFilter {
-    /// Prefixes of calls that occur at the start of the text only.
+    /// Prefixes that start a call only at the start of the text.
     at_start: Vec<String>,
     passes_everything: bool,
     pending: String,
-    /// The number of bytes of leading whitespace in the pending text that was scanned so far.
+    /// The number of bytes of whitespace at the start of the pending text that were scanned so far.
     blank_bytes: usize,
     emitted_bytes: usize,
 }
@@ -34,14 +34,14 @@ impl StreamFilter {
         }
     }
 
-    /// Adds a piece; returns the text that can be emitted.
+    /// Adds a piece. Returns the text that can be emitted.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         if self.passes_everything {
             self.emitted_bytes += piece.len();
             return piece.to_owned();
         }
         self.pending.push_str(piece);
-        // Scanned incrementally: a text of whitespace may arrive in any number of pieces.
+        // Whitespace is scanned incrementally, because it may arrive in any number of pieces.
         let blank_bytes = self.pending[self.blank_bytes..].len() - self.pending[self.blank_bytes..].trim_start().len();
         self.blank_bytes += blank_bytes;
         let end = self.safe_end();
@@ -50,12 +50,12 @@ impl StreamFilter {
         self.pending.drain(..end).collect()
     }
 
-    /// Returns the part of the final text that was not emitted yet. The final text starts with the emitted text.
-    pub(crate) fn rest<'a>(&self, final_text: &'a str) -> &'a str {
+    /// Returns the part of the final text that was not emitted yet. The final text must start with the emitted text.
+    pub(crate) fn unsent<'a>(&self, final_text: &'a str) -> &'a str {
         final_text.get(self.emitted_bytes..).unwrap_or("")
     }
 
-    /// Returns the length of the pending text that cannot be part of a call.
+    /// Returns the length of the pending text that cannot become a call.
     fn safe_end(&self) -> usize {
         if self.emitted_bytes == 0 && self.may_start_with_call() {
             return 0;

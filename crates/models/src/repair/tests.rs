@@ -24,7 +24,7 @@ fn draft(text: &str, calls: &[(&str, &str, &str)]) -> Draft {
     Draft { parts, finish: Some(Finish::Stop), ..Draft::default() }
 }
 
-/// Summarizes the text and calls of an answer.
+/// Describes the text and the calls of an answer.
 fn short(parts: &[Part]) -> Vec<String> {
     let short = |part: &Part| match part {
         Part::Text(text) => format!("says {text}"),
@@ -44,7 +44,7 @@ fn calls_in_text_are_parsed_in_every_form() {
     let json = r#"{"station": "Times {Sq}", "deep": {"a": {"b": [1]}}}"#;
     let escaped = json.replace('"', "\\\"");
     for text in [
-        // S2.42, the part of the model, and S2.45.
+        // S2.42, as far as the model is concerned, and S2.45.
         format!("<function=arrivals {json}></function>"),
         format!("<function=arrivals{json}></function>"),
         format!("<function=arrivals{json}</function>"),
@@ -52,7 +52,7 @@ fn calls_in_text_are_parsed_in_every_form() {
         format!("arrivals{json}</function>"),
         format!("\\u003cfunction=arrivals {json}\\u003e\\u003c/function\\u003e"),
         format!("\\u003cfunction=arrivals{escaped}\\u003c/function\\u003e"),
-        // Other forms that were observed.
+        // Other forms that models have written.
         format!("<function=arrivals={json}</function>"),
         format!("<function=arrivals({json})</function>"),
         format!("<function=arrivals,{json}</function>"),
@@ -83,7 +83,7 @@ fn calls_in_text_are_parsed_in_every_form() {
 }
 
 #[test]
-fn calls_may_have_no_arguments_and_follow_text() {
+fn calls_without_arguments_and_after_text_are_parsed() {
     let none = Ok(vec!["written_7_1 arrivals {}".to_owned()]);
     for text in [
         "<function=arrivals></function>",
@@ -203,7 +203,7 @@ fn calls_of_the_provider_are_repaired() {
         assert_eq!(repair("c", "arrivals", arguments), Err(UnreadableCall { text }), "{arguments}");
     }
     let deep = format!("{}{}", "{\"a\":".repeat(200), "}".repeat(200));
-    assert!(repair("c", "arrivals", &deep).is_err(), "exceeds the maximum nesting");
+    assert!(repair("c", "arrivals", &deep).is_err(), "exceeds the maximum nesting depth");
     assert_eq!(repair("c", "functions.arrivals", "{}").unwrap(), "c arrivals {}");
     assert_eq!(repair("c", "arrivals={\"a\": 1}", "").unwrap(), r#"c arrivals {"a":1}"#);
     assert_eq!(repair("c", "launch", "{}").unwrap(), "c launch {}", "the agent reports it to the model");
@@ -215,7 +215,7 @@ fn calls_of_the_provider_are_repaired() {
 
 #[test]
 fn the_failed_generation_is_found_in_every_error() {
-    // S2.44, the part of the model.
+    // S2.44, as far as the model is concerned.
     let expected = [r#"written_7_1 arrivals {"station":"Dyre Av","it's":"on \"5\""}"#];
     let generation = r#"<function=arrivals{"station": "Dyre Av", "it's": "on \"5\""}</function>"#;
     let inner =
@@ -250,7 +250,7 @@ fn a_failure_without_a_call_returns_the_models_text() {
     assert!(!is_failed_call(r#"{"error": {"code": "rate_limit"}}"#));
 }
 
-/// Streams a text in pieces of so many bytes; returns the text emitted on the way and the rest.
+/// Streams a text in pieces of `step` bytes. Returns the text emitted during the stream, and the text emitted at its end.
 fn streamed(text: &str, step: usize) -> (String, String) {
     let request = request();
     let mut filter = StreamFilter::new(&request);
@@ -268,7 +268,7 @@ fn streamed(text: &str, step: usize) -> (String, String) {
         Ok(parts) => parts.iter().filter_map(Part::text).collect::<String>(),
         Err(_) => String::new(),
     };
-    let left = filter.rest(&all).to_owned();
+    let left = filter.unsent(&all).to_owned();
     (emitted, left)
 }
 

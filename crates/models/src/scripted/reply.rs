@@ -9,7 +9,7 @@ use crate::calls::call_part;
 /// A reply of a scripted model.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The text, in the pieces in which it is streamed.
+    /// The text, in the pieces that are streamed.
     pub(super) pieces: Vec<String>,
     calls: Vec<(String, Value)>,
     usage: Option<Usage>,
@@ -39,7 +39,7 @@ pub enum Failure {
     Refused,
     /// The request exceeds the model's context length.
     ContextTooLong,
-    /// The model wrote this unreadable tool call.
+    /// The model wrote this tool call, which cannot be parsed.
     MalformedCall(String),
     /// The answer is invalid.
     InvalidAnswer,
@@ -52,26 +52,26 @@ impl Reply {
         Self::streamed([text.into()])
     }
 
-    /// Replies with a text that is streamed in pieces.
+    /// Replies with a text, streamed in pieces.
     #[must_use]
     pub fn streamed<T: Into<String>>(pieces: impl IntoIterator<Item = T>) -> Self {
         let pieces = pieces.into_iter().map(Into::into).collect();
         Self { pieces, calls: Vec::new(), usage: None, ending: Ending::Finish(None) }
     }
 
-    /// Calls a tool.
+    /// Replies with a tool call.
     #[must_use]
     pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::streamed::<String>([]).and_call(tool, arguments)
     }
 
-    /// Fails.
+    /// Fails without a text.
     #[must_use]
     pub fn failing(failure: Failure) -> Self {
         Self::streamed::<String>([]).then_fails(failure)
     }
 
-    /// Never completes: the caller has to drop the call.
+    /// Never replies: the caller has to drop the call.
     #[must_use]
     pub fn hanging() -> Self {
         Self::streamed::<String>([]).then_hangs()
@@ -84,28 +84,28 @@ impl Reply {
         self
     }
 
-    /// Sets the usage, with the cost in US dollars if the price is known.
+    /// Sets the usage. `cost_usd` is `None` if the price is unknown.
     #[must_use]
-    pub fn taking(mut self, input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) -> Self {
+    pub fn with_usage(mut self, input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) -> Self {
         self.usage = Some(Usage { input_tokens, output_tokens, cost_usd, ..Usage::default() });
         self
     }
 
-    /// Sets the finish reason. Default: `ToolCalls` with calls, else `Stop`.
+    /// Sets the finish reason. Default: `ToolCalls` if there are calls, otherwise `Stop`.
     #[must_use]
     pub fn then_stops(mut self, finish: Finish) -> Self {
         self.ending = Ending::Finish(Some(finish));
         self
     }
 
-    /// Fails after streaming the text.
+    /// Makes the reply fail after streaming the text.
     #[must_use]
     pub fn then_fails(mut self, failure: Failure) -> Self {
         self.ending = Ending::Fail(failure);
         self
     }
 
-    /// Never completes after streaming the text.
+    /// Makes the reply hang after streaming the text.
     #[must_use]
     pub fn then_hangs(mut self) -> Self {
         self.ending = Ending::Hang;

@@ -15,7 +15,7 @@ fn selected(name: Option<&str>, words: &str) -> Result<String, SelectionError> {
 }
 
 #[test]
-fn the_first_configured_model_is_selected_else_the_offline_model() {
+fn the_first_configured_model_is_selected_or_else_the_offline_model() {
     for (words, expected) in [
         ("", "offline"),
         ("GROQ_API_KEY= OPENAI_MODEL=x", "offline"),
@@ -118,7 +118,7 @@ fn a_proxy_is_used_for_remote_providers_only() {
 }
 
 #[test]
-fn an_embedder_must_be_named() {
+fn embedders_require_explicit_configuration() {
     let embedder = |name, words| {
         let config = select_embedder(name, &environment(words))?;
         Ok(config.map(|config| format!("{} at {}, {}", config.model, config.base_url, config.key.is_some())))

@@ -132,11 +132,11 @@ async fn conversations_become_alternating_turns() {
     let body = &server.requests()[0].body;
     assert_eq!(body["system"], "Be brief.\n\nLike maps.");
     assert_eq!(body["max_tokens"], 16384);
-    assert_eq!(body.get("temperature"), None, "the API has none");
+    assert_eq!(body.get("temperature"), None, "the API has no temperature");
     assert_eq!(
         body["messages"],
         json!([
-            {"role": "user", "content": "(The conversation goes on.)"},
+            {"role": "user", "content": "(The conversation continues.)"},
             {"role": "assistant", "content": "Welcome."},
             {"role": "user", "content": "ana: Two trains?"},
             {"role": "assistant", "content": [

@@ -1,7 +1,8 @@
 """Runs the official clients of OpenAI and Anthropic.
 
-`clients.py replies` prints replies that are built with the clients' types. `clients.py send` reads
-`{case: base URL}` from its input, sends each case's conversation with the clients, and prints the parsed replies.
+`clients.py replies` builds replies with the clients' types and prints them. `clients.py send` reads a JSON object
+`{case: base URL}` from standard input, sends the conversation of each case with the official client, and prints the
+replies as the client parsed them.
 """
 
 import json
@@ -69,11 +70,11 @@ def openai_client(url):
 
 
 def anthropic_client(url):
-    # This client adds the version to the path.
+    # Unlike the OpenAI client, this one adds the API version to the path.
     return anthropic.Anthropic(api_key=KEY, base_url=url, max_retries=0)
 
 
-def of_completion(completion):
+def parse_completion(completion):
     choice = completion.choices[0]
     return {
         "text": choice.message.content or "",
@@ -83,7 +84,7 @@ def of_completion(completion):
     }
 
 
-def of_message(message):
+def parse_message(message):
     return {
         "text": "".join(block.text for block in message.content if block.type == "text"),
         "calls": [[b.id, b.name, json.dumps(b.input)] for b in message.content if b.type == "tool_use"],
@@ -94,7 +95,7 @@ def of_message(message):
 
 
 def openai_whole(url):
-    return of_completion(
+    return parse_completion(
         openai_client(url).chat.completions.create(
             model="gpt-4o-mini",
             messages=OPENAI_MESSAGES,
@@ -114,10 +115,10 @@ def openai_stream(url):
         tool_choice={"type": "function", "function": {"name": "arrivals"}},
         stream_options={"include_usage": True},
     ) as stream:
-        return of_completion(stream.get_final_completion())
+        return parse_completion(stream.get_final_completion())
 
 
-PLACE = {
+PLACE_SCHEMA = {
     "type": "object",
     "properties": {"at": {"type": "string"}},
     "required": ["at"],
@@ -125,13 +126,13 @@ PLACE = {
 }
 
 
-def openai_formed(url):
-    return of_completion(
+def openai_json_schema(url):
+    return parse_completion(
         openai_client(url).chat.completions.create(
             model="gpt-4o-mini",
             messages=OPENAI_MESSAGES,
             tools=OPENAI_TOOLS,
-            response_format={"type": "json_schema", "json_schema": {"name": "place", "schema": PLACE, "strict": True}},
+            response_format={"type": "json_schema", "json_schema": {"name": "place", "schema": PLACE_SCHEMA, "strict": True}},
             parallel_tool_calls=False,
             reasoning_effort="low",
             top_p=0.5,
@@ -163,7 +164,7 @@ def groq_stream(url):
 
 
 def anthropic_whole(url):
-    return of_message(
+    return parse_message(
         anthropic_client(url).messages.create(
             model="claude-sonnet-5-5",
             max_tokens=500,
@@ -175,8 +176,8 @@ def anthropic_whole(url):
     )
 
 
-def anthropic_formed(url):
-    return of_message(
+def anthropic_json_schema(url):
+    return parse_message(
         anthropic_client(url).messages.create(
             model="claude-sonnet-5-5",
             max_tokens=16384,
@@ -184,14 +185,14 @@ def anthropic_formed(url):
             messages=ANTHROPIC_MESSAGES,
             tools=ANTHROPIC_TOOLS,
             tool_choice={"type": "auto", "disable_parallel_tool_use": True},
-            output_config={"format": {"type": "json_schema", "schema": PLACE}, "effort": "low"},
+            output_config={"format": {"type": "json_schema", "schema": PLACE_SCHEMA}, "effort": "low"},
             stop_sequences=["END"],
         )
     )
 
 
 def anthropic_stream(url):
-    # The stream manager sends the same request and assembles the message.
+    # `stream` sends the same request as `create(stream=True)` and also assembles the message.
     with anthropic_client(url).messages.stream(
         model="claude-sonnet-5-5",
         max_tokens=16384,
@@ -200,7 +201,7 @@ def anthropic_stream(url):
         tools=ANTHROPIC_TOOLS,
         tool_choice={"type": "tool", "name": "arrivals"},
     ) as stream:
-        return of_message(stream.get_final_message())
+        return parse_message(stream.get_final_message())
 
 
 def embeddings(url):
@@ -213,21 +214,21 @@ def embeddings(url):
 CASES = {
     "openai_whole": openai_whole,
     "openai_stream": openai_stream,
-    "openai_formed": openai_formed,
+    "openai_json_schema": openai_json_schema,
     "groq_stream": groq_stream,
     "anthropic_whole": anthropic_whole,
-    "anthropic_formed": anthropic_formed,
+    "anthropic_json_schema": anthropic_json_schema,
     "anthropic_stream": anthropic_stream,
     "embeddings": embeddings,
 }
 
 
-def data(model):
+def sse_event(model):
     return "data: " + model.model_dump_json(exclude_unset=True) + "\n\n"
 
 
-def named(model):
-    return "event: " + model.type + "\n" + data(model)
+def named_sse_event(model):
+    return "event: " + model.type + "\n" + sse_event(model)
 
 
 def openai_replies():
@@ -258,36 +259,36 @@ def openai_replies():
     def piece(**function):
         return {"tool_calls": [{"index": 0, "function": function}]}
 
-    begin = {"index": 0, "id": "call_2", "type": "function", "function": {"name": "arrivals", "arguments": ""}}
-    words = [
+    first_piece = {"index": 0, "id": "call_2", "type": "function", "function": {"name": "arrivals", "arguments": ""}}
+    text_chunks = [
         chunk({"role": "assistant", "content": ""}),
         chunk({"content": "Once "}),
         chunk({"content": "more."}),
     ]
-    calls = [chunk({"tool_calls": [begin]}), chunk(piece(arguments=ARGUMENTS[:9])), chunk(piece(arguments=ARGUMENTS[9:]))]
-    last = chunk({}, choices=[], usage=usage)
+    call_chunks = [chunk({"tool_calls": [first_piece]}), chunk(piece(arguments=ARGUMENTS[:9])), chunk(piece(arguments=ARGUMENTS[9:]))]
+    usage_chunk = chunk({}, choices=[], usage=usage)
     done = "data: [DONE]\n\n"
     return {
         "openai_whole": whole.model_dump_json(exclude_unset=True),
-        "openai_formed": whole.model_dump_json(exclude_unset=True),
-        "openai_stream": "".join(map(data, [*words, *calls, chunk({}, "tool_calls"), last])) + done,
-        "groq_stream": "".join(map(data, [*words, chunk({}, "stop"), last])) + done,
+        "openai_json_schema": whole.model_dump_json(exclude_unset=True),
+        "openai_stream": "".join(map(sse_event, [*text_chunks, *call_chunks, chunk({}, "tool_calls"), usage_chunk])) + done,
+        "groq_stream": "".join(map(sse_event, [*text_chunks, chunk({}, "stop"), usage_chunk])) + done,
     }
 
 
 def anthropic_replies():
     block = at.ToolUseBlock(type="tool_use", id="toolu_2", name="arrivals", input={"station": "Times Sq"})
 
-    def message(content, reason, output):
+    def message(content, stop_reason, output_tokens):
         return at.Message(
             id="msg_1",
             type="message",
             role="assistant",
             model="claude-sonnet-5-5",
             content=content,
-            stop_reason=reason,
+            stop_reason=stop_reason,
             stop_sequence=None,
-            usage=at.Usage(input_tokens=100, output_tokens=output),
+            usage=at.Usage(input_tokens=100, output_tokens=output_tokens),
         )
 
     def start(index, block):
@@ -302,9 +303,9 @@ def anthropic_replies():
     def piece(text):
         return at.InputJSONDelta(type="input_json_delta", partial_json=text)
 
-    thought = at.ThinkingBlock(type="thinking", thinking="Hm.", signature="c2ln")
-    words = at.TextBlock(type="text", text="Once more.")
-    end = {"stop_reason": "tool_use", "stop_sequence": None}
+    thinking = at.ThinkingBlock(type="thinking", thinking="Hm.", signature="c2ln")
+    text = at.TextBlock(type="text", text="Once more.")
+    finish = {"stop_reason": "tool_use", "stop_sequence": None}
     events = [
         at.RawMessageStartEvent(type="message_start", message=message([], None, 1)),
         start(0, at.ThinkingBlock(type="thinking", thinking="", signature="")),
@@ -319,14 +320,14 @@ def anthropic_replies():
         delta(2, piece(ARGUMENTS[:9])),
         delta(2, piece(ARGUMENTS[9:])),
         stop(2),
-        at.RawMessageDeltaEvent(type="message_delta", delta=end, usage=at.MessageDeltaUsage(output_tokens=20)),
+        at.RawMessageDeltaEvent(type="message_delta", delta=finish, usage=at.MessageDeltaUsage(output_tokens=20)),
         at.RawMessageStopEvent(type="message_stop"),
     ]
-    whole = message([thought, words, block], "tool_use", 20).model_dump_json(exclude_unset=True)
+    whole = message([thinking, text, block], "tool_use", 20).model_dump_json(exclude_unset=True)
     return {
         "anthropic_whole": whole,
-        "anthropic_formed": whole,
-        "anthropic_stream": "".join(map(named, events)),
+        "anthropic_json_schema": whole,
+        "anthropic_stream": "".join(map(named_sse_event, events)),
     }
 
 

@@ -1,5 +1,5 @@
-//! Compares our clients with the official Python clients of OpenAI and Anthropic: for the same conversations, requests must
-//! be equal, and replies, which are built with the official types, must be parsed alike.
+//! Compares our clients with the official Python clients of OpenAI and Anthropic. For the same conversations, the requests
+//! must be equal, and replies, which are built with the official types, must be parsed to the same result.
 //!
 //! `cargo xtask test` installs the clients into the folder `python` of the target folder.
 
@@ -74,7 +74,7 @@ fn conversation(provider: Provider) -> ChatRequest {
 fn request(case: &str) -> (Provider, ChatRequest, bool) {
     let with_limits = |provider| ChatRequest {
         tool_choice: ToolChoice::Required,
-        // Not supported by Anthropic's current API.
+        // Anthropic's current API does not support a temperature.
         temperature: (provider != Provider::Anthropic).then_some(0.25),
         max_tokens: Some(500),
         ..conversation(provider)
@@ -93,7 +93,7 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
         parallel_tool_calls: Some(false),
         reasoning_effort: Some("low".to_owned()),
         sampling: match provider {
-            // Anthropic's current API supports only stop sequences.
+            // Of these parameters, Anthropic's current API supports only stop sequences.
             Provider::Anthropic => Sampling { stop: vec!["END".to_owned()], ..Sampling::default() },
             _ => Sampling {
                 top_p: Some(0.5),
@@ -112,8 +112,8 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
         "openai_stream" => (Provider::OpenAi, named(Provider::OpenAi), true),
         "anthropic_whole" => (Provider::Anthropic, with_limits(Provider::Anthropic), false),
         "anthropic_stream" => (Provider::Anthropic, named(Provider::Anthropic), true),
-        "openai_formed" => (Provider::OpenAi, with_format(Provider::OpenAi), false),
-        "anthropic_formed" => (Provider::Anthropic, with_format(Provider::Anthropic), false),
+        "openai_json_schema" => (Provider::OpenAi, with_format(Provider::OpenAi), false),
+        "anthropic_json_schema" => (Provider::Anthropic, with_format(Provider::Anthropic), false),
         "groq_stream" => {
             let messages = vec![ChatMessage::text(Role::User, "Hi")];
             (Provider::Groq, ChatRequest { messages, max_tokens: Some(500), ..ChatRequest::default() }, true)
@@ -125,11 +125,11 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
 const CASES: [&str; 7] = [
     "openai_whole",
     "openai_stream",
-    "openai_formed",
+    "openai_json_schema",
     "groq_stream",
     "anthropic_whole",
     "anthropic_stream",
-    "anthropic_formed",
+    "anthropic_json_schema",
 ];
 
 /// Returns the parsed answer in the form of the script's output.
@@ -153,7 +153,7 @@ fn parsed_answer(answer: &ChatAnswer, case: &str) -> Value {
     parsed_answer
 }
 
-/// Parses the arguments of calls, because whitespace in Anthropic's is not significant.
+/// Parses the arguments of calls, because the whitespace in Anthropic's arguments is not significant.
 fn with_parsed_arguments(mut parsed_answer: Value) -> Value {
     for call in parsed_answer["calls"].as_array_mut().into_iter().flatten() {
         let arguments = call[2].as_str().unwrap_or_default();

@@ -21,7 +21,7 @@ fn waits(pacing: &RecordingPacing) -> Vec<u64> {
     waits.iter().map(|wait| u64::try_from(wait.as_millis()).expect("the wait fits")).collect()
 }
 
-/// Returns the error that results from replies, and the waits before it.
+/// Returns the error of a call that gets these replies, and the waits before the error.
 async fn failing(provider: Provider, replies: Vec<Reply>) -> (ModelError, Vec<u64>) {
     let server = Server::start(replies).await;
     let (model, pacing) = model(config(provider, &server, "m"));
@@ -162,7 +162,11 @@ async fn rejected_optional_parameters_are_omitted() {
     assert_eq!(error.code(), "model_refused", "`stop` is not optional");
     let requests = server.requests();
     let is_sent = |name: &str| requests.iter().map(|request| request.body.get(name).is_some()).collect::<Vec<_>>();
-    assert_eq!(is_sent("temperature"), [true, false, false, false, false], "the rejection is remembered");
+    assert_eq!(
+        is_sent("temperature"),
+        [true, false, false, false, false],
+        "later requests omit the rejected parameter"
+    );
     assert_eq!(is_sent("reasoning_effort"), [true, true, false, false, false]);
     assert_eq!(is_sent("stop"), [true; 5]);
     assert!(waits(&pacing).is_empty());
@@ -188,7 +192,7 @@ async fn errors_within_a_stream_are_errors() {
 }
 
 #[tokio::test]
-async fn text_before_a_lost_connection_is_void() {
+async fn text_before_a_lost_connection_is_discarded() {
     let cut = Reply::stream([event(
         &json!({"choices": [{"index": 0, "delta": {"content": "It is n"}, "finish_reason": null}]}),
     )]);
@@ -298,8 +302,8 @@ async fn a_ping_reports_the_state_of_the_provider() {
             Reply::json(200, &models),
             Ping::UnknownModel { known: vec!["llama3.2:latest".to_owned(), "m".to_owned()] },
         ),
-        ("m", Reply::json(404, &Value::Null), Ping::Answers),
-        ("m", Reply::json(200, &Value::Null), Ping::Answers),
+        ("m", Reply::json(404, &Value::Null), Ping::NoModelList),
+        ("m", Reply::json(200, &Value::Null), Ping::NoModelList),
         (
             "m",
             Reply::json(401, &error("x", None, "bad key sk-test-0123456789")),

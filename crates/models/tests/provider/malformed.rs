@@ -32,7 +32,7 @@ async fn answer_to(replies: Vec<Reply>) -> (Result<(Vec<String>, Finish), ModelE
 
 #[tokio::test]
 async fn a_call_in_text_is_parsed_and_never_displayed() {
-    // S2.42, the part of the model: the agent runs the tool.
+    // S2.42, as far as the model is concerned: the agent runs the tool.
     let (answer, streamed, _) =
         answer_to(vec![text_reply(&["I look. <func", "tion=arrivals {\"station\": ", "\"Times Sq\"}></function>"])])
             .await;
@@ -43,7 +43,7 @@ async fn a_call_in_text_is_parsed_and_never_displayed() {
 
 #[tokio::test]
 async fn a_failed_generation_becomes_a_call() {
-    // S2.44, the part of the model.
+    // S2.44, as far as the model is concerned.
     let expected = (vec![r#"written_5_1 arrivals {"station":"Times Sq"}"#.to_owned()], Finish::ToolCalls);
     for reply in [
         Reply::json(400, &json!({"error": failed(CALL)})),
@@ -71,7 +71,7 @@ async fn an_unreadable_call_is_retried_once() {
         let (answer, _, request_count) = answer_to(vec![bad.clone(), text_reply(&["In 3 minutes."])]).await;
         assert_eq!(answer.unwrap(), (vec!["In 3 minutes.".to_owned()], Finish::Stop));
         assert_eq!(request_count, 2);
-        // S2.45: the agent then apologises; the markup is only in the error.
+        // S2.45: the agent apologises to the user; only the error contains the markup.
         let (answer, streamed, _) = answer_to(vec![bad.clone(), bad]).await;
         assert_eq!(answer.unwrap_err().code(), "malformed_tool_call");
         assert!(!streamed.contains("<function"), "{streamed}");

@@ -48,7 +48,7 @@ async fn text_and_split_calls_are_assembled() {
         DONE.to_owned(),
     ]
     .concat();
-    // Split within lines and within a character.
+    // The chunks split a line and a character.
     let pieces: Vec<Vec<u8>> = stream.as_bytes().chunks(37).map(<[u8]>::to_vec).collect();
     let server = Server::start([Reply::stream(pieces)]).await;
     let (model, _) = model(config(Provider::OpenAi, &server, "gpt-4o-mini"));
@@ -82,7 +82,7 @@ async fn nul_characters_are_replaced() {
 }
 
 #[tokio::test]
-async fn an_unknown_price_gives_no_cost() {
+async fn a_model_without_a_price_has_no_cost() {
     let stream = [
         chunk(&json!({"content": "Hi"}), Some("stop")),
         usage(&json!({"prompt_tokens": 3, "completion_tokens": 1})),
@@ -183,7 +183,7 @@ async fn reasoning_refusals_and_finish_reasons_are_parsed() {
     ] {
         let mut stream: Vec<String> = deltas.iter().map(|delta| chunk(delta, None)).collect();
         stream.push(chunk(&json!({}), Some(reason)));
-        // Without the final `[DONE]` of OpenAI: the finish reason is sufficient.
+        // The finish reason ends the answer, even without OpenAI's final `[DONE]`.
         let server = Server::start([Reply::stream(stream)]).await;
         let (model, _) = model(config(Provider::Compatible, &server, "m"));
         let (answer, streamed) = ask(&model, &request_with("When?")).await;

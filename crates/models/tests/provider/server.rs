@@ -60,7 +60,7 @@ pub(crate) struct Server {
     pub(crate) url: String,
     replies: Arc<Mutex<VecDeque<Reply>>>,
     requests: Arc<Mutex<Vec<RecordedRequest>>>,
-    /// Receives an item whenever the client closes the connection of a hanging reply.
+    /// Receives an item when the client closes the connection of a hanging reply.
     pub(crate) closed: mpsc::UnboundedReceiver<()>,
 }
 
@@ -99,7 +99,7 @@ async fn serve(
     requests.lock().expect("the lock is not poisoned").push(request);
     let reply = replies.lock().expect("the lock is not poisoned").pop_front();
     let reply = reply.unwrap_or_else(|| Reply::json(599, &Value::String("no replies left".to_owned())));
-    // Write errors are ignored: the client may have closed the connection.
+    // Write errors are ignored, because the client may have closed the connection.
     let _gone = stream.write_all(format!("{}\r\n", reply.head).as_bytes()).await;
     for piece in reply.pieces {
         let _gone = stream.write_all(&piece).await;
@@ -142,7 +142,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<RecordedRequest> {
     Some(RecordedRequest { line: line.to_owned(), headers, body })
 }
 
-/// Pacing without randomness or waiting; records the requested waits.
+/// Pacing without randomness and pauses. Records the requested waits.
 #[derive(Debug, Default)]
 pub(crate) struct RecordingPacing(pub(crate) Mutex<Vec<Duration>>);
 
@@ -167,14 +167,14 @@ pub(crate) fn config(provider: Provider, server: &Server, model: &str) -> Provid
     }
 }
 
-/// Makes a model and the record of its waits.
+/// Makes a model, and the pacing that records its waits.
 pub(crate) fn model(config: ProviderConfig) -> (ProviderModel, Arc<RecordingPacing>) {
     let pacing = Arc::new(RecordingPacing::default());
     let model = ProviderModel::with_pacing(config, pacing.clone()).expect("the address is valid");
     (model, pacing)
 }
 
-/// Sends a request; returns the answer and the streamed deltas.
+/// Sends a request. Returns the answer and the streamed deltas.
 pub(crate) async fn ask(model: &ProviderModel, request: &ChatRequest) -> (Result<ChatAnswer, ModelError>, Vec<String>) {
     let mut streamed = Vec::new();
     let mut sink = |delta| {
@@ -203,7 +203,7 @@ pub(crate) fn request_with(text: &str) -> ChatRequest {
     ChatRequest { messages: vec![message], tools: vec![tool("arrivals")], ..ChatRequest::default() }
 }
 
-/// Summarizes the parts of an answer.
+/// Describes the parts of an answer.
 pub(crate) fn short(answer: &ChatAnswer) -> Vec<String> {
     let short = |part: &Part| match part {
         Part::Text(text) => text.clone(),
@@ -220,7 +220,7 @@ pub(crate) fn event(data: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
-/// Formats an event with its type, as Anthropic sends it.
+/// Formats an event with its type, as Anthropic sends events.
 pub(crate) fn named(data: &Value) -> String {
     format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Writes portable backups: a whole store as JSON Lines, which any store can be restored from.
+//! Writes portable backups: a whole store as JSON Lines, from which any store can be restored.
 
 use std::path::Path;
 
@@ -12,15 +12,15 @@ use crate::commands::App;
 use crate::commands::export::Writer;
 use crate::progress;
 
-/// File name extensions of portable backups.
+/// The file name extensions of portable backups.
 const EXTENSIONS: [&str; 3] = ["jsonl", "ndjson", "gz"];
 
-/// Whether a file's name is that of a portable backup.
+/// Whether the name of a file is that of a portable backup.
 pub(super) fn is_portable(file: &Path) -> bool {
     EXTENSIONS.iter().any(|known| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(known)))
 }
 
-/// Writes a backup. The file gets its name when it is complete, and never replaces another file.
+/// Writes a backup. The file gets its final name when it is complete, and never replaces another file.
 pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<BackupReport> {
     let cannot_write = || format!("cannot write {}", file.display());
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -46,7 +46,7 @@ pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<Bac
     Ok(BackupReport { file: file.to_owned(), bytes, written: Some(written), as_of, log_growth_bytes, findings })
 }
 
-/// An error that stopped the backup, of the store or of the disk.
+/// An error of the store or the disk that stopped the backup.
 struct Stopped(anyhow::Error);
 
 impl From<MemoryError> for Stopped {

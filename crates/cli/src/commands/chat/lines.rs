@@ -9,7 +9,7 @@ use rustyline::{Config, DefaultEditor};
 use crate::failure::Failure;
 
 const PROMPT: &str = "> ";
-/// Maximum length of a line.
+/// The maximum length of a line.
 const LINE_BYTES: u64 = 1024 * 1024;
 
 /// A line of input.
@@ -22,7 +22,7 @@ pub(super) enum Line {
     End,
 }
 
-/// Reads lines: with editing and history on a terminal, plainly from other input.
+/// Reads lines, with editing and history on a terminal.
 pub(super) enum Reader {
     Terminal(Box<DefaultEditor>),
     Stream,
@@ -50,10 +50,10 @@ impl Reader {
     }
 }
 
-/// Reads the next line; `None` at the end. Invalid UTF-8 and NUL become U+FFFD.
+/// Reads the next line, or `None` at the end. Invalid UTF-8 and NUL become U+FFFD.
 ///
 /// # Errors
-/// Fails on a line of more than [`LINE_BYTES`]: splitting it would make two questions of one.
+/// The line is longer than [`LINE_BYTES`]. It is not split, because that would make two questions of it.
 pub(super) fn read_line(input: &mut impl BufRead) -> Result<Option<String>> {
     let mut bytes = Vec::new();
     if input.take(LINE_BYTES + 1).read_until(b'\n', &mut bytes)? == 0 {

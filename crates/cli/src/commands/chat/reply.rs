@@ -1,4 +1,4 @@
-//! Prints an assistant's reply while it is generated.
+//! Prints a reply of an assistant while it is generated.
 
 use std::io::Write;
 
@@ -9,13 +9,13 @@ use crate::output::{DIM, Output, printable, printable_line};
 use crate::table::cut;
 use crate::word_wrap::WordWrap;
 
-/// Columns after which a tool's arguments are cut.
+/// The number of columns after which the arguments of a tool are truncated.
 const ARGUMENTS: usize = 60;
 
 /// Prints the events of a turn as they arrive.
 pub(super) struct ReplyPrinter<'a> {
     output: &'a Output,
-    /// The part of the reply that was printed.
+    /// The text of the reply that was printed so far.
     printed: String,
     wrap: WordWrap,
 }
@@ -40,7 +40,7 @@ impl<'a> ReplyPrinter<'a> {
         }
     }
 
-    /// Prints a note on its own line and starts the reply again below it: earlier text is not part of the reply.
+    /// Prints a note on a separate line. The reply starts again below it, because the text above is not part of the reply.
     fn start_over(&mut self, note: &str) {
         write(self.wrap.finish());
         if !self.printed.is_empty() {
@@ -52,16 +52,16 @@ impl<'a> ReplyPrinter<'a> {
 
     /// Prints the rest of the reply.
     pub(super) fn finish(mut self, turn: &Turn) -> Result<()> {
-        let rest = match turn.reply.strip_prefix(self.printed.as_str()) {
-            Some(rest) => self.wrap.push(&printable(rest)),
+        let unprinted = match turn.reply.strip_prefix(self.printed.as_str()) {
+            Some(unprinted) => self.wrap.push(&printable(unprinted)),
             None => format!("{}\n{}", self.wrap.finish(), self.wrap.push(&printable(&turn.reply))),
         };
-        self.output.line(format_args!("{rest}{}", self.wrap.finish()))
+        self.output.line(format_args!("{unprinted}{}", self.wrap.finish()))
     }
 }
 
 fn write(text: impl std::fmt::Display) {
     let mut out = std::io::stdout().lock();
-    // A closed output is reported by the next full line.
+    // Errors are ignored here: the next complete line reports a closed output.
     drop(write!(out, "{text}").and_then(|()| out.flush()));
 }

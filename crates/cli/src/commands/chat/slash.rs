@@ -1,4 +1,4 @@
-//! Slash commands of a chat.
+//! Runs the slash commands of a chat.
 
 use anyhow::Result;
 use threadkeep::Verdict;
@@ -18,7 +18,7 @@ const HELP: &str = "/context          show the context that the model received i
 /approve          allow the call that waits for approval
 /deny [REASON]    refuse it
 /quit             quit, as does Ctrl-D";
-/// Maximum number of listed threads.
+/// The maximum number of listed threads.
 const THREADS: usize = 10;
 const TITLE: usize = 60;
 

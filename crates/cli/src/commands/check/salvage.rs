@@ -1,4 +1,4 @@
-//! Recovers what is readable in a damaged file.
+//! Salvages the readable data of a damaged file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::progress;
 use crate::store::Purpose;
 use crate::table::{counted, number};
 
-/// Maximum number of losses in the text output; the JSON output contains more.
+/// The maximum number of losses in the text output. The JSON output contains more.
 const PRINTED_LOSSES: usize = 20;
 
 #[derive(Debug, Default, Serialize)]
@@ -43,7 +43,8 @@ pub(super) async fn run(app: &App, to: PathBuf) -> Result<Status> {
         let failure = Failure::user_error(format!("{} already exists", to.display()));
         return Err(failure.hint("choose another name; no file is overwritten").into());
     }
-    // Opening updates an older file, as with any command. A file that is too damaged to be opened is read as it is.
+    // Like all commands, opening updates a file of an earlier version. A file that is too damaged to be opened is read
+    // without that.
     drop(app.open(Purpose::Read).await);
     let unfinished = Unfinished::next_to(app, &to)?;
     let options = SqliteOptions { background: false, ..SqliteOptions::default() };
@@ -63,7 +64,7 @@ pub(super) async fn run(app: &App, to: PathBuf) -> Result<Status> {
     Ok(if report.lost_count == 0 { Status::Done } else { Status::Incomplete })
 }
 
-/// Copies everything readable in a damaged file to a store, thread by thread.
+/// Copies all readable data of a damaged file to a store, thread by thread.
 async fn recover(from: &Path, to: &SqliteStore) -> Result<Report> {
     let cannot_read = || format!("cannot read {}", from.display());
     let mut salvage = Salvage::open(from).with_context(cannot_read)?;

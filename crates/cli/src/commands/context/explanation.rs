@@ -16,18 +16,18 @@ use crate::table::{Align, Cell, Table, counted, cut, number, percent};
 use crate::thread_name;
 use crate::transcript::{one_line, speaker, wrapped};
 
-/// Number of the newest history messages that have their own line; older messages are grouped by fate.
+/// The number of newest history messages with a line each. Older messages are grouped by fate.
 const LINES: usize = 8;
-/// Number of recalled messages that have their own line.
+/// The number of recalled messages with a line each.
 const FOUND: usize = 10;
-/// Columns of the longest token bar.
+/// The maximum length of a token bar, in columns.
 const TOKEN_BAR_COLUMNS: usize = 60;
-/// Columns of the longest score bar.
+/// The maximum length of a score bar, in columns.
 const SCORE_BAR_COLUMNS: usize = 10;
-/// The text column is omitted if it would be narrower than this.
+/// The minimum width of the text column. If less space is available, the column is omitted.
 const MIN_TEXT_COLUMNS: usize = 16;
 
-/// A report, and the messages that it lists individually.
+/// A report, with the messages that it lists individually.
 #[derive(Debug)]
 pub(crate) struct Explanation<'a> {
     thread: &'a Thread,
@@ -48,7 +48,7 @@ struct Row {
 }
 
 impl<'a> Explanation<'a> {
-    /// Reads the messages that have their own line.
+    /// Reads the messages that have a line of their own.
     pub(crate) async fn read(memory: &Memory, scope: &Scope, thread: &'a Thread, report: &'a Report) -> Result<Self> {
         let rows = rows(&report.messages);
         let mut positions: BTreeMap<ThreadId, BTreeSet<u64>> = BTreeMap::new();
@@ -60,7 +60,7 @@ impl<'a> Explanation<'a> {
         let mut messages = BTreeMap::new();
         for (thread, seqs) in positions {
             let names: Vec<_> = seqs.into_iter().take(limits::PAGE).map(MessageRef::Seq).collect();
-            // Messages that were erased since or are unreadable are printed with their position only.
+            // Messages that are unreadable, or were erased in the meantime, are printed without their text.
             let read = memory.find_messages(scope, thread, &names).await.unwrap_or_default();
             messages.extend(read.into_iter().map(|message| ((thread, message.seq), message)));
         }
@@ -86,28 +86,29 @@ impl<'a> Explanation<'a> {
     /// Returns the table of tokens by part. Each bar starts where the previous one ends.
     fn tokens(&self, output: &Output) -> Option<String> {
         let Report { tokens, budget, .. } = self.report;
-        let whole = budget.unwrap_or(tokens.total).0;
-        let of = budget.map_or_else(|| "share".to_owned(), |budget| format!("of {}", number(budget.0)));
-        // 34 columns are taken by names, numbers and gaps.
+        let total = budget.unwrap_or(tokens.total).0;
+        let share_header = budget.map_or_else(|| "share".to_owned(), |budget| format!("of {}", number(budget.0)));
+        // Names, numbers and gaps take 34 columns.
         let columns = output.explained_columns().saturating_sub(34).clamp(10, TOKEN_BAR_COLUMNS);
-        let scale = Scale { columns, whole: whole as f64 };
-        let headers = [("part", Align::Left), ("tokens", Align::Right), (&of, Align::Right), ("", Align::Left)];
+        let scale = Scale { columns, whole: total as f64 };
+        let headers =
+            [("part", Align::Left), ("tokens", Align::Right), (&share_header, Align::Right), ("", Align::Left)];
         let mut table = Table::new(headers);
         let mut end = 0_u64;
         for (name, style, taken) in parts(tokens).into_iter().filter(|(_, _, taken)| *taken != 0) {
             let start = end;
             end = end.saturating_add_signed(taken);
             let (before, blocks) = scale.range(start as f64, end as f64);
-            let share = if taken < 0 { String::new() } else { percent(taken.unsigned_abs(), whole) };
+            let share = if taken < 0 { String::new() } else { percent(taken.unsigned_abs(), total) };
             let figure = if taken < 0 { taken.to_string() } else { number(taken.unsigned_abs()) };
             let bar = Cell::from(" ".repeat(before)).then(output, style, &blocks);
             table.add_row([name.into(), figure.into(), share.into(), bar]);
         }
         let (_, blocks) = scale.range(0.0, tokens.total.0 as f64);
-        let rest = "░".repeat(columns.saturating_sub(blocks.chars().count()));
-        let bar = Cell::from(blocks).then(output, DIM, &rest);
+        let unused = "░".repeat(columns.saturating_sub(blocks.chars().count()));
+        let bar = Cell::from(blocks).then(output, DIM, &unused);
         let bold = |text: &str| Cell::styled(output, BOLD, text);
-        table.add_row([bold("total"), bold(&number(tokens.total.0)), bold(&percent(tokens.total.0, whole)), bar]);
+        table.add_row([bold("total"), bold(&number(tokens.total.0)), bold(&percent(tokens.total.0, total)), bar]);
         Some(table.text())
     }
 
@@ -116,7 +117,7 @@ impl<'a> Explanation<'a> {
         let names = ["messages", "fate", "tokens", "why", "text"];
         let mut rows = Vec::new();
         for row in &self.rows {
-            let place = if row.first_seq == row.last_seq {
+            let positions = if row.first_seq == row.last_seq {
                 format!("#{}", row.first_seq)
             } else {
                 format!("#{}–#{}", row.first_seq, row.last_seq)
@@ -127,7 +128,7 @@ impl<'a> Explanation<'a> {
                 count => messages(count),
             };
             let fate = Cell::styled(output, style(row.fate), &mark(row.fate));
-            rows.push((vec![place.into(), fate, figure(row.tokens), why.into()], text));
+            rows.push((vec![positions.into(), fate, figure(row.tokens), why.into()], text));
         }
         table(output, &names, rows)
     }
@@ -143,15 +144,15 @@ impl<'a> Explanation<'a> {
             let (_, blocks) = scale.range(0.0, found.score);
             let score = Cell::from(format!("{:>6.2} ", found.score)).then(output, colour(AnsiColor::Cyan), &blocks);
             let fate = Cell::styled(output, style(found.fate), &mark(found.fate));
-            let place = format!("#{}{other}", found.seq).into();
-            rows.push((vec![place, fate, figure(found.tokens), score], self.text(thread, found.seq)));
+            let position = format!("#{}{other}", found.seq).into();
+            rows.push((vec![position, fate, figure(found.tokens), score], self.text(thread, found.seq)));
         }
-        let more = rest(&self.report.recalled);
+        let more = remaining_counts(&self.report.recalled);
         let table = table(output, &["found", "fate", "tokens", "score", "text"], rows)?;
         Some(if more.is_empty() { table } else { format!("{table}\n{}", output.paint(DIM, more)) })
     }
 
-    /// Returns author and text of a message; empty if it could not be read.
+    /// Returns the author and text of a message, or an empty string if it could not be read.
     fn text(&self, thread: ThreadId, seq: u64) -> String {
         self.messages.get(&(thread, seq)).map_or_else(String::new, |message| {
             let name = speaker(message.content.author.as_deref(), message.content.role);
@@ -161,13 +162,14 @@ impl<'a> Explanation<'a> {
 }
 
 impl Output {
-    /// Returns the width of an explanation, 100 columns if the width of the output is unknown.
+    /// Returns the width of an explanation: the width of the output, or 100 columns if that is unknown.
     fn explained_columns(&self) -> usize {
         self.columns().unwrap_or(100)
     }
 }
 
-/// Returns a table whose last column is cut to the available width, or omitted if that is too small. `None` without rows.
+/// Returns a table whose last column is truncated to the available width, or omitted if the width is too small. Returns
+/// `None` without rows.
 fn table(output: &Output, names: &[&str; 5], rows: Vec<(Vec<Cell>, String)>) -> Option<String> {
     if rows.is_empty() {
         return None;
@@ -247,7 +249,7 @@ fn style(fate: Fate) -> Style {
     }
 }
 
-/// Returns a value's JSON name, with spaces instead of underscores.
+/// Returns the JSON name of a value, with spaces instead of underscores.
 fn word<T: Serialize>(name: &T) -> String {
     let json = serde_json::to_value(name).ok();
     json.as_ref().and_then(|json| json.as_str()).unwrap_or_default().replace('_', " ")
@@ -265,8 +267,8 @@ fn positions(report: &Report) -> u64 {
     report.messages.iter().map(FateSpan::count).sum()
 }
 
-/// Summarises the found messages that do not have their own line.
-fn rest(found: &[RecalledFate]) -> String {
+/// Summarises the recalled messages that have no line of their own.
+fn remaining_counts(found: &[RecalledFate]) -> String {
     let Some(rest) = found.get(FOUND..).filter(|rest| !rest.is_empty()) else { return String::new() };
     let mut counts: BTreeMap<Fate, u64> = BTreeMap::new();
     rest.iter().for_each(|found| *counts.entry(found.fate).or_default() += 1);
@@ -286,8 +288,8 @@ mod tests {
 
     #[test]
     fn rows_group_older_messages_by_fate() {
-        let gone = |first, last| span(first, last, Fate::Summarised, Some(FateReason::OutsideWindow));
-        let mut spans = vec![gone(1, 4), span(5, 5, Fate::Recalled, Some(FateReason::Found)), gone(6, 9)];
+        let summarised = |first, last| span(first, last, Fate::Summarised, Some(FateReason::OutsideWindow));
+        let mut spans = vec![summarised(1, 4), span(5, 5, Fate::Recalled, Some(FateReason::Found)), summarised(6, 9)];
         spans.extend((10..=20).map(|seq| span(seq, seq, Fate::Kept, None)));
         let rows = rows(&spans);
         let found: Vec<_> = rows.iter().map(|row| (row.first_seq, row.last_seq, row.count, row.tokens.0)).collect();
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn text_column_is_cut_to_the_terminal_or_omitted() {
+    fn text_column_is_truncated_to_the_terminal_or_omitted() {
         let names = ["messages", "fate", "tokens", "why", "text"];
         let cells = || ["#1", "kept", "7", "found"].map(Cell::from).to_vec();
         let rows = |text: &str| vec![(cells(), text.to_owned()), (cells(), String::new())];
@@ -320,11 +322,11 @@ mod tests {
     }
 
     #[test]
-    fn rest_counts_messages_without_their_own_line() {
+    fn messages_without_their_own_line_are_counted_by_fate() {
         let found = |fate| RecalledFate { thread: None, seq: 1, score: 1.0, fate, tokens: TokenCount::ZERO };
         let mut all = vec![found(Fate::Recalled); FOUND];
-        assert_eq!(rest(&all), "");
+        assert_eq!(remaining_counts(&all), "");
         all.extend([found(Fate::Dropped), found(Fate::Recalled), found(Fate::Dropped)]);
-        assert_eq!(rest(&all), "and 3 more: 1 recalled, 2 dropped");
+        assert_eq!(remaining_counts(&all), "and 3 more: 1 recalled, 2 dropped");
     }
 }

@@ -1,4 +1,4 @@
-//! Stored explanations, one per turn.
+//! Stores and shows explanations, one per turn.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output::printable_line;
 use crate::table::cut;
 
-/// Maximum length of a name.
+/// The maximum length of an explanation's name.
 const NAME_BYTES: usize = 400;
 
 #[derive(Serialize)]
@@ -19,7 +19,7 @@ struct TurnJson<'a> {
     report: &'a Report,
 }
 
-/// Checks the name of an explanation. Users type it again, so control characters are refused.
+/// Checks the name of an explanation. Control characters are invalid, because users have to type the name.
 pub(super) fn check(name: &str) -> Result<()> {
     if (1..=NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control) {
         return Ok(());
@@ -58,7 +58,7 @@ pub(super) async fn show(
     Ok(Status::Done)
 }
 
-/// Searches all threads for an explanation, most recently changed first.
+/// Searches all threads for an explanation, starting with the thread that changed last.
 async fn find(memory: &Memory, scope: &Scope, turn: &str) -> Result<Option<(Thread, Report)>> {
     let mut query = ThreadQuery::new(ThreadOrder::Recent, threadkeep::core::limits::PAGE);
     loop {

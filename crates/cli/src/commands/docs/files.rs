@@ -10,22 +10,22 @@ use threadkeep_formats::DocumentFormat;
 
 use crate::failure::Failure;
 
-/// Maximum depth of nested folders.
+/// The maximum depth of nested folders.
 const DEPTH: usize = 32;
-/// Maximum number of files per command.
+/// The maximum number of files per command.
 const FILES: usize = 100_000;
 
 /// A file to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// The file's absolute path, shortened if it is too long.
+    /// The absolute path of the file, shortened if it is too long.
     pub(super) id: String,
-    /// The file's name, or its path relative to the parent of the given folder.
+    /// The name of the file, or its path relative to the parent of the given folder.
     pub(super) title: String,
 }
 
-/// Returns the given files and the documents in the given folders, which are walked in the order of names.
+/// Returns the given files, and the documents in the given folders. Folders are walked in the order of names.
 pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<File>> {
     let mut files = Vec::new();
     for path in paths {
@@ -58,13 +58,13 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<File>> {
     Ok(files)
 }
 
-/// Returns the id of a file's document; `None` if the file does not exist.
+/// Returns the id of a file's document, or `None` if the file does not exist.
 pub(super) fn id(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?.to_string_lossy().into_owned();
     if path.len() <= DOCUMENT_ID_BYTES {
         return Some(path);
     }
-    // The end of a path is more specific than its start. The hash distinguishes paths with the same end.
+    // The end of a path is more specific than its beginning. The hash distinguishes paths with the same end.
     let hash: String = Sha256::digest(path.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let from = (path.len() + hash.len() + 1 - DOCUMENT_ID_BYTES..path.len()).find(|at| path.is_char_boundary(*at))?;
     Some(format!("{hash}:{}", &path[from..]))
@@ -83,7 +83,8 @@ fn walk((folder, root): (&Path, &Path), title: &str, depth: usize, files: &mut V
             continue;
         }
         let title = if title.is_empty() { name } else { format!("{title}/{name}") };
-        // A link may lead to a parent folder, or to files outside the given folder, which must not be added.
+        // Links are not followed. They may lead to a parent folder, or to files outside the given folder, which must not be
+        // added.
         let is_inside = || !path.is_symlink() || path.canonicalize().is_ok_and(|target| target.starts_with(root));
         if entry.file_type()?.is_dir() {
             if depth > 0 {

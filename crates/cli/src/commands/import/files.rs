@@ -31,9 +31,9 @@ enum Source {
 /// How a file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// It was given by the user. It is an error if it contains no conversations.
+    /// The user gave the file. Then it is an error if the file contains no conversations.
     Named,
-    /// It is in a folder that was given by the user.
+    /// The file is in a folder that the user gave.
     Folder,
 }
 
@@ -72,8 +72,8 @@ impl fmt::Display for File {
     }
 }
 
-/// Returns the given files and the files in the given folders, which are walked in the order of names. The second value lists
-/// notes about skipped files.
+/// Returns the given files, and the files in the given folders. Folders are walked in the order of names. The second value
+/// contains a note for each skipped file.
 pub(super) fn find(paths: &[PathBuf]) -> Result<(Vec<File>, Vec<String>)> {
     let (mut files, mut skipped) = (Vec::new(), Vec::new());
     for path in paths {
@@ -112,7 +112,7 @@ fn walk(folder: &Path, files: &mut Vec<File>, skipped: &mut Vec<String>) -> io::
         if name.starts_with('.') {
             continue;
         }
-        // A link may lead to a parent folder, so only links to files are followed.
+        // Links to folders are not followed, because they may lead to a parent folder.
         if entry.file_type()?.is_dir() {
             walk(&path, files, skipped)?;
         } else if !path.is_file() {

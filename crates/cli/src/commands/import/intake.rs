@@ -1,4 +1,4 @@
-//! Import of one file: its items, where in the file they are, and the problems found.
+//! Imports one file: tracks its items, their positions in the file, and the problems.
 
 use std::cell::RefCell;
 
@@ -14,10 +14,10 @@ use crate::failure::{join, sentence};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, printable_line};
 
-/// Reason why a thread cannot be created under its own id.
+/// The reason why a thread cannot be created with its id.
 const UNREACHABLE: &str = "a thread with this id was erased within the last seven days, or belongs to another user";
 
-/// State of the import of one file.
+/// The state of the import of one file.
 pub(super) struct Intake<'a> {
     name: String,
     bar: &'a ProgressBar,
@@ -30,22 +30,22 @@ struct State<'a> {
     report: &'a mut Report,
     file: Option<FileReport>,
     items: u64,
-    /// The first item of each record and conversation, with its position in the file.
+    /// The first item of each record and conversation, with the item's position in the file.
     origins: Vec<(u64, Origin)>,
     problems_reported: usize,
 }
 
-/// Position of an item in a file.
+/// The position of an item in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) line: u64,
-    /// The record's index in the file, from 0.
+    /// The index of the record in the file, from 0.
     record: u64,
     pub(super) conversation: ConversationName,
 }
 
 impl Origin {
-    /// Returns the line as `LINE:`; empty if the file is one long line, where only the conversation helps.
+    /// Returns the line as `LINE:`. Returns an empty string if the file is one long line, where a line number does not help.
     fn line_prefix(&self) -> String {
         if self.is_in_long_line() { String::new() } else { format!("{}:", self.line) }
     }
@@ -54,7 +54,7 @@ impl Origin {
         self.line == 1 && self.record > 0
     }
 
-    /// Returns the conversation's title and id as `conversation "TITLE" (ID): `, or its number, or nothing.
+    /// Returns the title and id of the conversation as `conversation "TITLE" (ID): `, or its number, or an empty string.
     fn conversation_prefix(&self) -> String {
         let ConversationName { title, id } = &self.conversation;
         match (title.as_deref().map(printable_line), id.as_deref().map(printable_line)) {
@@ -79,20 +79,20 @@ impl<'a> Intake<'a> {
         self.state.get_mut().file = Some(FileReport::new(self.name.clone(), format));
     }
 
-    /// Reports a record that is skipped.
+    /// Reports a skipped record.
     pub(super) fn problem(&self, origin: &Origin, reason: &str) {
         self.state.borrow_mut().report.add_problem(ProblemJson::new(&self.name, origin, reason));
         let (line, conversation) = (origin.line_prefix(), origin.conversation_prefix());
         self.bar.suspend(|| self.output.note(format_args!("{}:{line} {conversation}{reason}", self.name)));
     }
 
-    /// Reports a file that cannot be read at all and is skipped.
+    /// Reports an unreadable file, which is skipped.
     pub(super) fn report_unreadable_file(&self, reason: &str) {
         self.state.borrow_mut().report.add_problem(ProblemJson::of_file(&self.name, reason));
         self.bar.suspend(|| self.output.note(format_args!("{}: {reason}", self.name)));
     }
 
-    /// Updates the counts, and reports new problems.
+    /// Updates the counts and reports new problems.
     pub(super) fn on_progress(&self, done: &ImportReport) {
         let mut state = self.state.borrow_mut();
         let counts = Counts::from(done);
@@ -113,7 +113,8 @@ impl<'a> Intake<'a> {
         let mut state = self.state.borrow_mut();
         state.items += 1;
         let number = state.items;
-        // A record may be one item with a whole conversation, and a file one line: only the bytes show the progress.
+        // Progress is measured in bytes, because a record may be one item with a whole conversation, and a file may be a
+        // single line.
         self.bar.set_position(self.bytes_before + reader.bytes_read());
         let last = state.origins.last().map(|(_, origin)| origin);
         let (line, record) = (reader.line(), reader.record());
@@ -126,7 +127,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// Returns the conversation that an item starts; `None` if it starts none.
+/// Returns the conversation that starts with an item, or `None` if none does.
 fn conversation_of(item: &ImportItem) -> Option<ConversationName> {
     let thread = match item {
         ImportItem::Thread(thread) => thread,
@@ -134,7 +135,7 @@ fn conversation_of(item: &ImportItem) -> Option<ConversationName> {
         ImportItem::Message(_) | ImportItem::Record { .. } => return None,
     };
     let key = thread.key.as_ref().and_then(|key| key.as_str().strip_prefix("import:")?.split_once(':'));
-    // The key of a conversation without its own id contains its index and a hash, which mean nothing to the user.
+    // The key of a conversation without an id contains its index and a hash, which are meaningless to the user.
     let is_generated =
         |id: &str| id.split_once(':').is_some_and(|(place, _)| place.bytes().all(|byte| byte.is_ascii_digit()));
     let source_id = key.map(|(_, id)| id.to_owned()).filter(|id| !is_generated(id));
@@ -143,7 +144,7 @@ fn conversation_of(item: &ImportItem) -> Option<ConversationName> {
 }
 
 impl Drop for Intake<'_> {
-    /// Adds the file to the report, even after an error: what was imported before it stays imported.
+    /// Adds the file to the report, even after an error: items that were imported before the error stay imported.
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if let Some(file) = state.file.take() {
@@ -173,16 +174,16 @@ fn reason(problem: &Problem) -> String {
     }
 }
 
-/// Maximum number of items that are still read after Ctrl-C to complete a conversation. A longer one is completed by importing
-/// the file again.
+/// The maximum number of items that are read after Ctrl-C to complete a conversation. A longer conversation is completed
+/// when the file is imported again.
 const AFTER_INTERRUPT: usize = 500;
 
-/// Iterates over the valid items of a file and reports invalid records. After Ctrl-C it ends with the current conversation.
+/// Iterates over the valid items of a file and reports invalid records. After Ctrl-C, ends with the current conversation.
 pub(super) struct Items<'a, 'b> {
     reader: Reader,
     intake: &'a Intake<'b>,
     interrupt: &'a Interrupt,
-    /// Number of items read after Ctrl-C.
+    /// The number of items read after Ctrl-C.
     late: usize,
 }
 
@@ -228,7 +229,7 @@ mod tests {
         Box::leak(line.repeat(2).into_boxed_str())
     }
 
-    /// Returns the number of items read after Ctrl-C, which is pressed after `before` items.
+    /// Presses Ctrl-C after `before` items. Returns the number of items read after that.
     fn after_interrupt(text: &'static str, before: usize) -> usize {
         let (bar, output, interrupt) = (ProgressBar::hidden(), Output::of_columns(80), Interrupt::default());
         let (file, mut report) = (File::built_in(text), Report::default());
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_bar_advances_within_a_single_line() {
+    fn progress_bar_advances_in_a_file_of_one_line() {
         let text = "word ".repeat(2_000);
         let conversation = |number: usize| {
             format!(r#"{{"uuid":"c{number}","chat_messages":[{{"uuid":"m","sender":"human","text":"{text}"}}]}}"#)

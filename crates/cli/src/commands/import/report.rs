@@ -1,4 +1,4 @@
-//! Report of an import, as text and as JSON.
+//! Reports the result of an import as text and as JSON.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -11,10 +11,10 @@ use crate::commands::Status;
 use crate::output::Output;
 use crate::table::{counted, number};
 
-/// Maximum number of problems in the JSON report. All problems are counted and printed to standard error.
+/// The maximum number of problems in the JSON report. All problems are counted, and printed to standard error.
 const PROBLEMS_LISTED: usize = 1_000;
 
-/// Result of an import.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(super) files: Vec<FileReport>,
@@ -22,13 +22,13 @@ pub(crate) struct Report {
     problem_count: u64,
     files_skipped: u64,
     pub(super) indexed: u64,
-    /// Whether Ctrl-C stopped the import before everything was imported.
+    /// Whether Ctrl-C stopped the import before it was complete.
     pub(super) interrupted: bool,
-    /// Whether everything was imported, but Ctrl-C stopped the update of the search index.
+    /// Whether Ctrl-C stopped the update of the search index after all items were imported.
     pub(super) indexing_interrupted: bool,
 }
 
-/// Result of one file.
+/// The result for one file.
 #[derive(Debug, Serialize)]
 pub(super) struct FileReport {
     file: String,
@@ -40,7 +40,7 @@ pub(super) struct FileReport {
 /// Counts of new and existing items.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Counts {
-    /// Includes forks.
+    /// Including forks.
     threads: NewAndKnown,
     forks: NewAndKnown,
     messages: NewAndKnown,
@@ -54,7 +54,7 @@ struct NewAndKnown {
     known: u64,
 }
 
-/// A record that was skipped.
+/// A skipped record.
 #[derive(Debug, Serialize)]
 pub(super) struct ProblemJson {
     file: String,
@@ -66,7 +66,7 @@ pub(super) struct ProblemJson {
     is_whole_file: bool,
 }
 
-/// The conversation that a problem is in.
+/// The conversation with a problem.
 #[derive(Debug, Serialize)]
 struct ConversationJson {
     title: Option<String>,
@@ -97,7 +97,7 @@ impl ProblemJson {
         Self { file, line: None, conversation: None, reason, is_whole_file: false }
     }
 
-    /// Returns the problem of a file that cannot be read at all.
+    /// Returns the problem of an unreadable file.
     pub(super) fn of_file(file: &str, reason: &str) -> Self {
         Self { is_whole_file: true, ..Self::of(file, reason) }
     }
@@ -172,7 +172,7 @@ impl Report {
         }
     }
 
-    /// Describes what was not done because of Ctrl-C.
+    /// Describes what Ctrl-C prevented.
     fn interruption(&self) -> Option<&'static str> {
         if self.interrupted {
             return Some("interrupted: imported conversations are complete; run the same import again for the rest");
@@ -211,8 +211,8 @@ impl Report {
             output.line(summary(&counts))?;
         }
         let skipped = [(problem_count - files_skipped, "record"), (*files_skipped, "file")];
-        for (count, what) in skipped.into_iter().filter(|(count, _)| *count > 0) {
-            output.note(format_args!("{} skipped, listed above", counted(count, what)));
+        for (count, noun) in skipped.into_iter().filter(|(count, _)| *count > 0) {
+            output.note(format_args!("{} skipped, listed above", counted(count, noun)));
         }
         if let Some(interruption) = self.interruption() {
             output.note(interruption);
@@ -248,14 +248,14 @@ mod tests {
 
     #[test]
     fn interruption_explains_what_is_missing() {
-        let of = |interrupted, indexing_interrupted| {
+        let interruption = |interrupted, indexing_interrupted| {
             let report = Report { interrupted, indexing_interrupted, ..Report::default() };
             (report.interruption().unwrap_or_default(), report.status() == Status::Interrupted)
         };
-        assert_eq!(of(false, false), ("", false));
-        let (importing, is_interrupted) = of(true, false);
+        assert_eq!(interruption(false, false), ("", false));
+        let (importing, is_interrupted) = interruption(true, false);
         assert!(importing.contains("for the rest") && is_interrupted);
-        let (indexing, is_interrupted) = of(false, true);
+        let (indexing, is_interrupted) = interruption(false, true);
         assert!(indexing.contains("everything is imported") && !indexing.contains("the rest") && is_interrupted);
     }
 }

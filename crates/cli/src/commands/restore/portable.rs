@@ -21,25 +21,25 @@ use crate::store::Purpose;
 
 const HEADER: &[u8] = br#"{"threadkeep_backup""#;
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// Maximum length of a line: a chunk with the largest records that a thread is likely to have.
+/// The maximum length of a line: a chunk with the largest records that a thread is likely to have.
 const LINE_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Whether a file starts like a portable backup.
 pub(super) fn is_portable_backup(file: &Path) -> Result<bool> {
     let mut start = Vec::new();
     let read = open(file).and_then(|lines| lines.take(HEADER.len() as u64).read_to_end(&mut start));
-    // A file that cannot be decompressed is not a portable backup. The import that reads it next reports the error.
+    // A file that cannot be decompressed is not a portable backup. The error is reported when the file is imported next.
     Ok(read.is_ok() && start == HEADER)
 }
 
-/// Reads the whole backup into a temporary store, then copies that to the target and compares both. A damaged or truncated
+/// Reads the whole backup into a temporary store, copies that store to the target and compares both. A damaged or truncated
 /// backup does not change the target.
 pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     let cannot_restore = || format!("cannot restore {}", file.display());
     let mut known = erasures::load(app, &app.location()?)?;
     let folder = private::temporary_folder("threadkeep-", None).with_context(cannot_restore)?;
     app.interrupt.remove_if_interrupted(folder.path());
-    // The temporary store need not survive a crash.
+    // The temporary store does not have to survive a crash.
     let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
     let read = SqliteStore::open(folder.path().join("backup.db"), options).with_context(cannot_restore)?.backend();
     let restored = Memory::with_clock(read.clone(), clock(app.global.now));
@@ -68,7 +68,7 @@ pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     Ok(status)
 }
 
-/// Returns when a backup was made, if `line` is its header.
+/// Returns the time at which a backup was made, if `line` is its header.
 fn instant_of(line: &str) -> Option<Timestamp> {
     let head = line.starts_with(std::str::from_utf8(HEADER).unwrap_or_default());
     match head.then(|| serde_json::from_str(line))?.ok()? {

@@ -15,7 +15,7 @@ pub(super) enum Access {
     Keys,
     /// With the server's token.
     Token(ServerToken),
-    /// Not at all, from this machine.
+    /// Without authentication, from this machine only.
     ThisMachine,
 }
 
@@ -33,7 +33,7 @@ impl Access {
 struct Started<'a> {
     listening: &'a str,
     openai_base_url: &'a str,
-    /// Only on a terminal: other readers may store it.
+    /// Only on a terminal, because other output may be stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     openai_api_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,8 +42,8 @@ struct Started<'a> {
 
 /// Prints the address to standard error, and lines to paste into a shell to standard output.
 ///
-/// The token is printed on a terminal only. Other output may be stored by a log collector, so the token's file is named
-/// instead.
+/// The token is printed only on a terminal. Other output may be stored by a log collector, so it contains the path of the
+/// token's file instead.
 pub(super) fn announce(app: &App, scheme: &str, mut address: SocketAddr, access: &Access) {
     app.output.note(format_args!("listening on {scheme}://{address}"));
     if matches!(access, Access::ThisMachine) {
@@ -57,12 +57,12 @@ pub(super) fn announce(app: &App, scheme: &str, mut address: SocketAddr, access:
     }
     let (listening, is_terminal) = (format!("{scheme}://{address}"), std::io::stdout().is_terminal());
     let base = format!("{listening}/v1");
-    let found = match access {
-        Access::Token(found) => Some(found),
+    let server_token = match access {
+        Access::Token(token) => Some(token),
         Access::Keys | Access::ThisMachine => None,
     };
-    let token = found.filter(|_| is_terminal).map(|found| found.text.as_str());
-    let file = found.and_then(|found| found.file.as_ref()).map(|file| file.display().to_string());
+    let token = server_token.filter(|_| is_terminal).map(|token| token.text.as_str());
+    let file = server_token.and_then(|token| token.file.as_ref()).map(|file| file.display().to_string());
     let printed = if app.output.is_json() {
         let started =
             Started { listening: &listening, openai_base_url: &base, openai_api_key: token, token_file: file };
@@ -77,6 +77,6 @@ pub(super) fn announce(app: &App, scheme: &str, mut address: SocketAddr, access:
         };
         app.output.line(format_args!("export OPENAI_BASE_URL={base}\n{key}"))
     };
-    // A closed standard output must not stop the server.
+    // Errors are ignored, because a closed standard output must not stop the server.
     drop(printed);
 }

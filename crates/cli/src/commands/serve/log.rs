@@ -10,7 +10,7 @@ use crate::log_lines;
 use crate::settings::Settings;
 use format::LogFormat;
 
-/// Starts the log, which goes to standard error. `RUST_LOG` sets its levels [default: info].
+/// Starts the log, which is written to standard error. `RUST_LOG` sets its levels [default: info].
 pub(super) fn init_log(settings: &Settings, as_json: bool) -> Result<()> {
     let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
@@ -19,16 +19,16 @@ pub(super) fn init_log(settings: &Settings, as_json: bool) -> Result<()> {
     let format = LogFormat::new(as_json, lines.error_counter());
     let log =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_ansi(false).event_format(format);
-    // Fails if the process has a log already, which then stays.
+    // Fails if the process already has a log. That log stays in use.
     drop(log.try_init());
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
 }
 
-/// Logs where a panic happened, without its message, which may quote user content.
+/// Logs the location of a panic. Omits the message, which may quote user content.
 fn log_panic(panic: &PanicHookInfo<'_>) {
-    let place = panic.location().map(ToString::to_string).unwrap_or_default();
-    tracing::error!(place, "a task panicked");
+    let location = panic.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(location, "a task panicked");
 }
 
 #[cfg(test)]

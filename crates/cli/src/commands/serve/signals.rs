@@ -1,6 +1,6 @@
 use crate::interrupt::Interrupt;
 
-/// Waits for Ctrl-C or SIGTERM. Afterwards, a second signal ends the program immediately.
+/// Waits for Ctrl-C or SIGTERM. After that, a second signal ends the program immediately.
 pub(super) async fn shutdown_requested(interrupt: Interrupt) {
     let mut signals = Signals::listen();
     signals.next().await;
@@ -10,7 +10,7 @@ pub(super) async fn shutdown_requested(interrupt: Interrupt) {
     });
 }
 
-/// The signals that end the program. They are registered once, so that none is lost between two waits.
+/// The signals that end the program. Registered once, so that no signal is lost between two waits.
 #[cfg(unix)]
 struct Signals(Vec<tokio::signal::unix::Signal>);
 
@@ -28,7 +28,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // Signal streams never end. If none was registered, the server runs until it is killed.
+        // Signal streams never end. If no signal was registered, the server runs until it is killed.
         std::future::poll_fn(|context| match self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready()) {
             true => std::task::Poll::Ready(()),
             false => std::task::Poll::Pending,

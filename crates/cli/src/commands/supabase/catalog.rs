@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Row};
 /// The parts of a database's system catalog that the checks need.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Catalog {
-    /// Supabase's roles, tables and functions that this database does not have.
+    /// Roles, tables and functions of Supabase that the database lacks.
     pub(super) missing_platform: Vec<String>,
     /// The relations named `conversations` and `messages` in the schema `public`.
     pub(super) tables: Vec<Table>,
@@ -18,10 +18,10 @@ pub(super) struct Table {
     pub(super) is_table: bool,
     pub(super) has_row_security: bool,
     pub(super) columns: Vec<Column>,
-    /// Foreign keys: column and referenced table.
+    /// The foreign keys: column and referenced table.
     pub(super) references: Vec<(String, String)>,
     pub(super) policies: Vec<Policy>,
-    /// Privileges: role and privilege.
+    /// The granted privileges: role and privilege.
     pub(super) privileges: Vec<(String, String)>,
 }
 

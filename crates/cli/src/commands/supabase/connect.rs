@@ -1,4 +1,4 @@
-//! Connects to the database that is checked.
+//! Connects to the database to check.
 
 use anyhow::{Context, Result};
 use threadkeep_store_postgres::PostgresOptions;
@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use super::environment::Environment;
 use crate::failure::Failure;
 
-/// Connects to the database that a URL names.
+/// Connects to the database at a URL.
 pub(super) async fn connect(url: &str, environment: &Environment) -> Result<Client> {
     if url.starts_with("http:") || url.starts_with("https:") {
         let failure = Failure::usage("this is the URL of Supabase's HTTP API; a database URL is required");

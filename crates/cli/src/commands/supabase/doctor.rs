@@ -54,16 +54,16 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         return Err(failure.hint(environment.database_hint()).into());
     };
     let mut client = connect::connect(&url, &environment).await?;
-    let mut found = findings::of(&Catalog::read(&client).await?);
-    if arguments.try_it && found.iter().all(|finding| finding.is_there) {
-        found.extend(trial::run(&mut client).await?);
+    let mut results = findings::of(&Catalog::read(&client).await?);
+    if arguments.try_it && results.iter().all(|finding| finding.is_there) {
+        results.extend(trial::run(&mut client).await?);
     }
-    let sql = findings::sql(&found);
+    let sql = findings::sql(&results);
     if arguments.sql {
         return app.output.line(sql).map(|()| Status::Done);
     }
     let mut all = environment.findings();
-    all.append(&mut found);
+    all.append(&mut results);
     if app.output.is_json() {
         app.output.json(&DoctorJson { findings: &all, sql })?;
     } else {

@@ -12,14 +12,14 @@ const URL: &str = "NEXT_PUBLIC_SUPABASE_URL";
 const SERVICE_KEY: &str = "SUPABASE_SERVICE_ROLE_KEY";
 const PASSWORD: &str = "LOCAL_POSTGRES_PASSWORD";
 
-/// Variables of a file, then those of the process. The first non-empty value of a name counts.
+/// The variables of the file, followed by those of the process. The first non-empty value of a name is used.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pairs: Vec<(String, String)>,
 }
 
 impl Environment {
-    /// Reads a file that may not exist.
+    /// Reads a file, which need not exist.
     pub(super) fn read(file: &Path) -> Self {
         let mut pairs = parse(&std::fs::read_to_string(file).unwrap_or_default());
         for name in NAMES {
@@ -38,12 +38,12 @@ impl Environment {
     /// Returns a finding for each variable.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let findings = NAMES.map(|name| match (name, self.find(name)) {
-            (_, None) => Finding::missing(name, "not set in .env.local"),
+            (_, None) => Finding::failed(name, "not set in .env.local"),
             (URL, Some(url)) if !url.starts_with("http") => {
-                Finding::missing(name, "not a URL; expected the HTTP API's, which starts with https://")
+                Finding::failed(name, "not a URL; expected the URL of the HTTP API, which starts with https://")
             }
             (SERVICE_KEY, Some(key)) => check_key(name, key),
-            _ => Finding::there(name, "set"),
+            _ => Finding::passed(name, "set"),
         });
         findings.into()
     }
@@ -81,13 +81,14 @@ fn unquoted(value: &str) -> &str {
 
 fn check_key(name: &'static str, key: &str) -> Finding {
     match role(key).as_deref() {
-        Some("service_role") => Finding::there(name, "set, a service_role key"),
-        Some(role) => Finding::missing(name, format!("a key of the role {role}, expected a service_role key")),
-        None => Finding::there(name, "set"),
+        Some("service_role") => Finding::passed(name, "set, a service_role key"),
+        Some(role) => Finding::failed(name, format!("a key of the role {role}, expected a service_role key")),
+        None => Finding::passed(name, "set"),
     }
 }
 
-/// Returns the role of a key, if the key states it: older keys are tokens with a `role` claim, newer ones have a prefix.
+/// Returns the role of a key if it can be read from the key: older keys are tokens with a `role` claim, newer keys have a
+/// prefix.
 fn role(key: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Claims {

@@ -9,18 +9,18 @@ use super::catalog::{Catalog, Column, Policy, Table};
 const PLATFORM: &str = include_str!("sql/platform.sql");
 const PRIVILEGES: &str = include_str!("sql/privileges.sql");
 
-/// The commands that row security applies to.
+/// The commands to which row security applies.
 const COMMANDS: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "DELETE"];
 /// Privileges that bypass row security.
 const BYPASSING_PRIVILEGES: [&str; 3] = ["TRUNCATE", "REFERENCES", "TRIGGER"];
 
-/// Result of one check.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) what: String,
     pub(super) is_there: bool,
     pub(super) detail: String,
-    /// The SQL that fixes the problem, if any.
+    /// The SQL that fixes the problem, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sql: Option<String>,
 }
@@ -28,9 +28,9 @@ pub(super) struct Finding {
 /// A table that the application needs.
 struct RequiredTable {
     name: &'static str,
-    /// Names and types.
+    /// The names and types of the columns.
     columns: &'static [(&'static str, &'static str)],
-    /// A foreign key: column and referenced table.
+    /// The foreign key: column and referenced table.
     reference: (&'static str, &'static str),
     create: &'static str,
     policies: &'static str,
@@ -69,12 +69,12 @@ const TABLES: [RequiredTable; 2] = [
 ];
 
 impl Finding {
-    pub(super) fn there(what: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { what: what.into(), is_there: true, detail: detail.into(), sql: None }
+    pub(super) fn passed(subject: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { what: subject.into(), is_there: true, detail: detail.into(), sql: None }
     }
 
-    pub(super) fn missing(what: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { is_there: false, ..Self::there(what, detail) }
+    pub(super) fn failed(subject: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { is_there: false, ..Self::passed(subject, detail) }
     }
 
     fn fixed_by(self, sql: impl Into<String>) -> Self {
@@ -88,7 +88,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Returns the SQL that fixes all problems: each statement once, in an order in which it runs.
+/// Returns the SQL that fixes all problems. Contains each statement once, in an order in which the statements can run.
 pub(super) fn sql(findings: &[Finding]) -> String {
     let mut pieces: Vec<&str> = Vec::new();
     for piece in findings.iter().filter_map(|finding| finding.sql.as_deref()) {
@@ -105,8 +105,8 @@ pub(super) fn of(catalog: &Catalog) -> Vec<Finding> {
     for required in &TABLES {
         match catalog.tables.iter().find(|table| table.name == required.name) {
             None => {
-                let what = format!("table {}", required.name);
-                findings.push(Finding::missing(what, "missing in schema public").fixed_by(required.create));
+                let subject = format!("table {}", required.name);
+                findings.push(Finding::failed(subject, "missing in schema public").fixed_by(required.create));
                 findings.push(no_policies(required, "the table is missing"));
             }
             Some(table) => of_table(required, table, &mut findings),
@@ -118,26 +118,26 @@ pub(super) fn of(catalog: &Catalog) -> Vec<Finding> {
 
 fn platform(catalog: &Catalog) -> Finding {
     if catalog.missing_platform.is_empty() {
-        return Finding::there(
+        return Finding::passed(
             "Supabase's roles",
             "anon, authenticated, service_role, auth.users and auth.uid() exist",
         );
     }
     let missing = catalog.missing_platform.join(", ");
     let detail = format!("missing {missing}: this is not a Supabase database; the SQL creates replacements");
-    Finding::missing("Supabase's roles", detail).fixed_by(PLATFORM)
+    Finding::failed("Supabase's roles", detail).fixed_by(PLATFORM)
 }
 
 fn of_table(required: &RequiredTable, table: &Table, findings: &mut Vec<Finding>) {
     let name = required.name;
-    let what = format!("table {name}");
+    let subject = format!("table {name}");
     if !table.is_table {
-        findings.push(Finding::missing(what, "not a table; a view applies the row security of its owner"));
+        findings.push(Finding::failed(subject, "not a table; a view applies the row security of its owner"));
         return;
     }
     let lacking: Vec<_> = required.columns.iter().filter(|column| !has(table, column)).collect();
     if lacking.is_empty() {
-        findings.push(Finding::there(what, "has the required columns"));
+        findings.push(Finding::passed(subject, "has the required columns"));
     }
     for (column, kind) in lacking {
         findings.push(of_column(table, column, kind));
@@ -151,49 +151,49 @@ fn has(table: &Table, (name, kind): &(&str, &str)) -> bool {
     table.columns.iter().any(|column| column.name == *name && fits(column, kind))
 }
 
-/// Whether a column's type is as required. `varchar` is accepted as text.
+/// Whether the type of a column is the required one. `varchar` is accepted as `text`.
 fn fits(column: &Column, kind: &str) -> bool {
     column.kind == kind || kind == "text" && column.kind.starts_with("character varying")
 }
 
 fn of_column(table: &Table, column: &str, kind: &str) -> Finding {
-    let what = format!("column {}.{column}", table.name);
+    let subject = format!("column {}.{column}", table.name);
     match table.columns.iter().find(|found| found.name == column) {
-        // Changing a column's type converts existing data, so there is no SQL for it.
-        Some(found) => Finding::missing(what, format!("has type {}, expected {kind}", found.kind)),
+        // No SQL is suggested, because changing the type of a column converts existing data.
+        Some(found) => Finding::failed(subject, format!("has type {}, expected {kind}", found.kind)),
         None => {
             let sql = format!("ALTER TABLE public.{} ADD COLUMN {column} {kind};", table.name);
-            Finding::missing(what, format!("missing, expected type {kind}")).fixed_by(sql)
+            Finding::failed(subject, format!("missing, expected type {kind}")).fixed_by(sql)
         }
     }
 }
 
 fn reference(required: &RequiredTable, table: &Table) -> Finding {
     let (column, target) = required.reference;
-    let what = format!("foreign key {}.{column}", required.name);
+    let subject = format!("foreign key {}.{column}", required.name);
     if table.references.iter().any(|(from, to)| from == column && to == target) {
-        return Finding::there(what, format!("references {target}"));
+        return Finding::passed(subject, format!("references {target}"));
     }
     let target = if target == "users" { "auth.users" } else { "public.conversations" };
     let sql = format!(
         "ALTER TABLE public.{} ADD FOREIGN KEY ({column}) REFERENCES {target} (id) ON DELETE CASCADE;",
         required.name
     );
-    Finding::missing(what, format!("does not reference {target}, so orphaned rows remain")).fixed_by(sql)
+    Finding::failed(subject, format!("does not reference {target}, so orphaned rows remain")).fixed_by(sql)
 }
 
 fn row_security(required: &RequiredTable, table: &Table) -> Finding {
-    let what = format!("row security of {}", required.name);
+    let subject = format!("row security of {}", required.name);
     if table.has_row_security {
-        Finding::there(what, "enabled")
+        Finding::passed(subject, "enabled")
     } else {
-        Finding::missing(what, "disabled: any role that can read the table reads the rows of all users")
+        Finding::failed(subject, "disabled: any role that can read the table reads the rows of all users")
             .fixed_by(required.policies)
     }
 }
 
 fn no_policies(required: &RequiredTable, why: &str) -> Finding {
-    Finding::missing(format!("policies of {}", required.name), why).fixed_by(required.policies)
+    Finding::failed(format!("policies of {}", required.name), why).fixed_by(required.policies)
 }
 
 fn policies(required: &RequiredTable, table: &Table) -> Vec<Finding> {
@@ -204,16 +204,16 @@ fn policies(required: &RequiredTable, table: &Table) -> Vec<Finding> {
         findings.push(no_policies(required, &why));
     }
     for policy in table.policies.iter().filter(|policy| is_open(policy)) {
-        let what = format!("policy {} of {}", policy.name, required.name);
+        let subject = format!("policy {} of {}", policy.name, required.name);
         let sql = format!("DROP POLICY {} ON public.{};", quoted(&policy.name), required.name);
-        let finding = Finding::missing(what, "does not check the row's owner, so it exposes the rows of all users");
+        let finding = Finding::failed(subject, "does not check the row's owner, so it exposes the rows of all users");
         findings.push(finding.fixed_by(sql));
         if !findings.iter().any(|finding| finding.sql.as_deref() == Some(required.policies)) {
             findings.push(no_policies(required, "recreated after the open policy is dropped"));
         }
     }
     if findings.is_empty() {
-        findings.push(Finding::there(format!("policies of {}", required.name), "check the row's owner"));
+        findings.push(Finding::passed(format!("policies of {}", required.name), "check the row's owner"));
     }
     findings
 }
@@ -222,7 +222,7 @@ fn is_allowed(table: &Table, command: &str) -> bool {
     table.policies.iter().any(|policy| policy.is_permissive && policy.is_for(command) && policy.is_of("authenticated"))
 }
 
-/// Whether a policy grants users of the application access without checking the row's owner.
+/// Whether a policy gives users of the application access without checking the owner of the row.
 fn is_open(policy: &Policy) -> bool {
     let applies_to_users =
         ["anon", "authenticated", "public"].iter().any(|role| policy.roles.iter().any(|found| found == role));
@@ -236,10 +236,10 @@ fn is_open(policy: &Policy) -> bool {
 }
 
 fn privileges(catalog: &Catalog) -> Finding {
-    let what = "privileges";
+    let subject = "privileges";
     let both_there = TABLES.iter().all(|required| catalog.tables.iter().any(|table| table.name == required.name));
     if !both_there || !catalog.missing_platform.is_empty() {
-        return Finding::missing(what, "the role authenticated needs them on both tables").fixed_by(PRIVILEGES);
+        return Finding::failed(subject, "the role authenticated needs them on both tables").fixed_by(PRIVILEGES);
     }
     let has = |role: &str, privilege: &str, table: &Table| {
         table.privileges.iter().any(|found| found == &(role.to_owned(), privilege.to_owned()))
@@ -247,16 +247,16 @@ fn privileges(catalog: &Catalog) -> Finding {
     for table in &catalog.tables {
         let name = &table.name;
         if let Some(privilege) = COMMANDS.into_iter().find(|privilege| !has("authenticated", privilege, table)) {
-            return Finding::missing(what, format!("authenticated lacks {privilege} on {name}")).fixed_by(PRIVILEGES);
+            return Finding::failed(subject, format!("authenticated lacks {privilege} on {name}")).fixed_by(PRIVILEGES);
         }
         for role in ["anon", "authenticated"] {
             if let Some(privilege) = BYPASSING_PRIVILEGES.into_iter().find(|privilege| has(role, privilege, table)) {
                 let detail = format!("{role} has {privilege} on {name}, which bypasses row security");
-                return Finding::missing(what, detail).fixed_by(PRIVILEGES);
+                return Finding::failed(subject, detail).fixed_by(PRIVILEGES);
             }
         }
     }
-    Finding::there(what, "authenticated can read and write rows, and no user role bypasses row security")
+    Finding::passed(subject, "authenticated can read and write rows, and no user role bypasses row security")
 }
 
 fn quoted(name: &str) -> String {

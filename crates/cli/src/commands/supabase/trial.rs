@@ -1,4 +1,4 @@
-//! Tests row security: inserts rows of two users, attempts allowed and forbidden accesses, and rolls everything back.
+//! Tests row security: inserts rows of two users, attempts allowed and forbidden accesses, and rolls back all changes.
 
 use anyhow::{Context, Result, bail};
 use tokio_postgres::{Client, Transaction};
@@ -10,18 +10,18 @@ const BEN: &str = "00000000-0000-4000-8000-00000000000b";
 const OF_ANA: &str = "00000000-0000-4000-8000-0000000000a1";
 const OF_BEN: &str = "00000000-0000-4000-8000-0000000000b1";
 
-/// A statement that is attempted, and its expected outcome.
+/// A statement to attempt, and its expected outcome.
 struct Attempt {
-    what: &'static str,
+    description: &'static str,
     sql: &'static str,
     expected: Expected,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// It succeeds and affects this number of rows.
+    /// The statement succeeds and affects this number of rows.
     Affects(u64),
-    /// It fails, or affects no row.
+    /// The statement fails or affects no row.
     NoEffect,
 }
 
@@ -29,91 +29,103 @@ use Expected::{Affects, NoEffect};
 
 // The placeholders OF_ANA, OF_BEN, ANA and BEN are replaced by ids before a statement runs.
 const AS_A_USER: &[Attempt] = &[
-    Attempt { what: "read own conversations", sql: "SELECT FROM public.conversations", expected: Affects(1) },
-    Attempt { what: "read own messages", sql: "SELECT FROM public.messages", expected: Affects(1) },
+    Attempt { description: "read own conversations", sql: "SELECT FROM public.conversations", expected: Affects(1) },
+    Attempt { description: "read own messages", sql: "SELECT FROM public.messages", expected: Affects(1) },
     Attempt {
-        what: "write a message in their own conversation",
+        description: "write a message in their own conversation",
         sql: "INSERT INTO public.messages (conversation_id, role, content) VALUES ('OF_ANA', 'user', 'x')",
         expected: Affects(1),
     },
     Attempt {
-        what: "read another user's conversation",
+        description: "read another user's conversation",
         sql: "SELECT FROM public.conversations WHERE id = 'OF_BEN'",
         expected: NoEffect,
     },
     Attempt {
-        what: "read another user's messages",
+        description: "read another user's messages",
         sql: "SELECT FROM public.messages WHERE conversation_id = 'OF_BEN'",
         expected: NoEffect,
     },
     Attempt {
-        what: "change another user's conversation",
+        description: "change another user's conversation",
         sql: "UPDATE public.conversations SET title = 'x' WHERE id = 'OF_BEN'",
         expected: NoEffect,
     },
     Attempt {
-        what: "change another user's messages",
+        description: "change another user's messages",
         sql: "UPDATE public.messages SET content = 'x' WHERE conversation_id = 'OF_BEN'",
         expected: NoEffect,
     },
     Attempt {
-        what: "delete another user's conversation",
+        description: "delete another user's conversation",
         sql: "DELETE FROM public.conversations WHERE id = 'OF_BEN'",
         expected: NoEffect,
     },
     Attempt {
-        what: "delete another user's messages",
+        description: "delete another user's messages",
         sql: "DELETE FROM public.messages WHERE conversation_id = 'OF_BEN'",
         expected: NoEffect,
     },
     Attempt {
-        what: "create a conversation for another user",
+        description: "create a conversation for another user",
         sql: "INSERT INTO public.conversations (user_id, title) VALUES ('BEN', 'x')",
         expected: NoEffect,
     },
     Attempt {
-        what: "write into another user's conversation",
+        description: "write into another user's conversation",
         sql: "INSERT INTO public.messages (conversation_id, role, content) VALUES ('OF_BEN', 'user', 'x')",
         expected: NoEffect,
     },
     Attempt {
-        what: "give a conversation to another user",
+        description: "give a conversation to another user",
         sql: "UPDATE public.conversations SET user_id = 'BEN' WHERE id = 'OF_ANA'",
         expected: NoEffect,
     },
     Attempt {
-        what: "move a message into another user's conversation",
+        description: "move a message into another user's conversation",
         sql: "UPDATE public.messages SET conversation_id = 'OF_BEN' WHERE conversation_id = 'OF_ANA'",
         expected: NoEffect,
     },
-    Attempt { what: "empty a table", sql: "TRUNCATE public.messages", expected: NoEffect },
-    // Without a condition no SELECT policy applies, so these detect errors in the other policies alone.
+    Attempt { description: "empty a table", sql: "TRUNCATE public.messages", expected: NoEffect },
+    // These statements have no condition, so no SELECT policy applies. They detect errors in the other policies.
     Attempt {
-        what: "change own conversations only",
+        description: "change own conversations only",
         sql: "UPDATE public.conversations SET title = 'x'",
         expected: Affects(1),
     },
-    Attempt { what: "change own messages only", sql: "UPDATE public.messages SET content = 'x'", expected: Affects(1) },
-    Attempt { what: "delete own messages only", sql: "DELETE FROM public.messages", expected: Affects(1) },
-    Attempt { what: "delete own conversations only", sql: "DELETE FROM public.conversations", expected: Affects(1) },
+    Attempt {
+        description: "change own messages only",
+        sql: "UPDATE public.messages SET content = 'x'",
+        expected: Affects(1),
+    },
+    Attempt { description: "delete own messages only", sql: "DELETE FROM public.messages", expected: Affects(1) },
+    Attempt {
+        description: "delete own conversations only",
+        sql: "DELETE FROM public.conversations",
+        expected: Affects(1),
+    },
 ];
 
 const WITHOUT_USER: &[Attempt] = &[
-    Attempt { what: "read conversations", sql: "SELECT FROM public.conversations", expected: NoEffect },
-    Attempt { what: "read messages", sql: "SELECT FROM public.messages", expected: NoEffect },
+    Attempt { description: "read conversations", sql: "SELECT FROM public.conversations", expected: NoEffect },
+    Attempt { description: "read messages", sql: "SELECT FROM public.messages", expected: NoEffect },
     Attempt {
-        what: "write a message",
+        description: "write a message",
         sql: "INSERT INTO public.messages (conversation_id, role, content) VALUES ('OF_ANA', 'user', 'x')",
         expected: NoEffect,
     },
     Attempt {
-        what: "create a conversation",
+        description: "create a conversation",
         sql: "INSERT INTO public.conversations (user_id, title) VALUES ('ANA', 'x')",
         expected: NoEffect,
     },
-    Attempt { what: "change conversations", sql: "UPDATE public.conversations SET title = 'x'", expected: NoEffect },
-    Attempt { what: "delete messages", sql: "DELETE FROM public.messages", expected: NoEffect },
-    Attempt { what: "empty a table", sql: "TRUNCATE public.messages", expected: NoEffect },
+    Attempt {
+        description: "change conversations",
+        sql: "UPDATE public.conversations SET title = 'x'",
+        expected: NoEffect,
+    },
+    Attempt { description: "delete messages", sql: "DELETE FROM public.messages", expected: NoEffect },
+    Attempt { description: "empty a table", sql: "TRUNCATE public.messages", expected: NoEffect },
 ];
 
 /// Runs all attempts in one transaction that is rolled back.
@@ -131,7 +143,7 @@ pub(super) async fn run(client: &mut Client) -> Result<Vec<Finding>> {
             findings.extend(attempt.run(&mut transaction, who, role, user).await?);
         }
         if findings.len() == before {
-            findings.push(Finding::there(
+            findings.push(Finding::passed(
                 format!("trial as {who}"),
                 format!("{} attempts had the expected outcome", attempts.len()),
             ));
@@ -156,7 +168,7 @@ async fn insert_rows(transaction: &Transaction<'_>) -> Result<(), tokio_postgres
 }
 
 impl Attempt {
-    /// Runs the attempt and rolls it back. Returns `None` if the outcome is as expected.
+    /// Runs the attempt and rolls it back. Returns `None` if it had the expected outcome.
     async fn run(
         &self,
         transaction: &mut Transaction<'_>,
@@ -181,13 +193,13 @@ impl Attempt {
         let detail = match (self.expected, affected) {
             (Affects(expected), Ok(affected)) if affected == expected => return Ok(None),
             (NoEffect, Ok(0) | Err(_)) => return Ok(None),
-            (NoEffect, Ok(_)) => format!("{who} can {}", self.what),
+            (NoEffect, Ok(_)) => format!("{who} can {}", self.description),
             (Affects(expected), Ok(affected)) => {
-                format!("{who} cannot {}: {affected} rows affected, expected {expected}", self.what)
+                format!("{who} cannot {}: {affected} rows affected, expected {expected}", self.description)
             }
-            (Affects(_), Err(error)) => format!("{who} cannot {}: {}", self.what, reason(&error)),
+            (Affects(_), Err(error)) => format!("{who} cannot {}: {}", self.description, reason(&error)),
         };
-        Ok(Some(Finding::missing(format!("trial as {who}"), detail)))
+        Ok(Some(Finding::failed(format!("trial as {who}"), detail)))
     }
 }
 

@@ -8,10 +8,10 @@ fn now() -> Timestamp {
     "2026-11-21T08:00:00Z".parse().unwrap()
 }
 
-/// A dialogue with one minute between turns.
-fn dialogue(turns: &[(&str, &str)]) -> Vec<Message> {
-    let turns = turns.iter().zip(1_u32..);
-    let messages = turns.map(|((author, text), number)| {
+/// Makes a dialogue with one minute between messages.
+fn dialogue(lines: &[(&str, &str)]) -> Vec<Message> {
+    let lines = lines.iter().zip(1_u32..);
+    let messages = lines.map(|((author, text), number)| {
         let content = Content { author: Some((*author).to_owned()), ..Content::text(Role::User, *text) };
         let id = MessageId(Uuid::from_u128(number.into()));
         let created_at = "2026-05-01T08:00:00Z".parse::<Timestamp>().unwrap().plus_ms(i64::from(number) * 60_000);
@@ -24,14 +24,15 @@ fn thread(number: u128) -> ThreadId {
     ThreadId(Uuid::from_u128(number))
 }
 
-fn parts_with(question: &str, messages: &[Message], weights: &Weights) -> Vec<(u64, Parts)> {
+fn parts_with(question: &str, messages: &[Message], weights: &Weights) -> Vec<(u64, ScoreParts)> {
     let question = Question::new(question, now());
     let counts: Vec<TermCounts> = messages.iter().map(|message| question.count(&message.plain_text())).collect();
-    let turns = messages.iter().zip(&counts);
-    let turns: Vec<_> = turns.map(|(message, counts)| Turn { thread: thread(1), message, counts }).collect();
+    let candidates = messages.iter().zip(&counts);
+    let candidates: Vec<_> =
+        candidates.map(|(message, counts)| RankCandidate { thread: thread(1), message, counts }).collect();
     let statistics = Statistics { documents: 100, frequencies: Vec::new() };
-    let ranked = rank(&question, &turns, &statistics, weights);
-    ranked.into_iter().map(|ranked| (ranked.turn.message.seq, ranked.parts)).collect()
+    let ranked = rank(&question, &candidates, &statistics, weights);
+    ranked.into_iter().map(|ranked| (ranked.candidate.message.seq, ranked.parts)).collect()
 }
 
 fn ranked_with(question: &str, messages: &[Message], weights: &Weights) -> Vec<u64> {
@@ -51,8 +52,8 @@ fn an_answer_without_common_words_ranks_by_its_question() {
         ("Ben", "Lovely."),
     ]);
     assert_eq!(ranked("What was painted by Ana?", &messages)[..2], [3, 2]);
-    let alone = ranked_with("What was painted by Ana?", &messages, &Weights::WORDS_ALONE);
-    assert_eq!(alone, [2], "words alone do not find the answer");
+    let by_words_alone = ranked_with("What was painted by Ana?", &messages, &Weights::WORDS_ALONE);
+    assert_eq!(by_words_alone, [2], "words alone do not find the answer");
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn words_spread_over_a_passage_add_up() {
     }
     let parts = parts_with("walrus zebra", &messages, &only_passage);
     let passage = |seq: u64| parts.iter().find(|(at, _)| *at == seq).map(|(_, parts)| parts.passage);
-    assert_eq!(passage(1), passage(10), "turns of the next day do not affect earlier ones");
+    assert_eq!(passage(1), passage(10), "messages of the next day do not affect earlier ones");
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn a_named_speaker_ranks_first_and_the_name_itself_weighs_little() {
 }
 
 #[test]
-fn dates_and_times_raise_matching_turns() {
+fn dates_and_times_raise_matching_messages() {
     let mut messages = dialogue(&[("Ana", "a concert"), ("Ben", "hm"), ("Ana", "a concert")]);
     messages[0].created_at = "2025-07-09T10:00:00Z".parse().unwrap();
     assert_eq!(ranked("Which concert in July 2025?", &messages)[0], 1);
@@ -105,15 +106,15 @@ fn dates_and_times_raise_matching_turns() {
 }
 
 #[test]
-fn turns_of_other_threads_are_not_neighbours() {
+fn messages_of_other_threads_are_not_neighbours() {
     let messages = dialogue(&[("Ana", "the walrus"), ("Ana", "yes")]);
     let question = Question::new("walrus", now());
     let counts: Vec<_> = messages.iter().map(|message| question.count(&message.plain_text())).collect();
-    let turns = [
-        Turn { thread: thread(1), message: &messages[0], counts: &counts[0] },
-        Turn { thread: thread(2), message: &messages[1], counts: &counts[1] },
+    let candidates = [
+        RankCandidate { thread: thread(1), message: &messages[0], counts: &counts[0] },
+        RankCandidate { thread: thread(2), message: &messages[1], counts: &counts[1] },
     ];
-    assert_eq!(rank(&question, &turns, &Statistics::default(), &Weights::default()).len(), 1);
+    assert_eq!(rank(&question, &candidates, &Statistics::default(), &Weights::default()).len(), 1);
     assert!(rank(&question, &[], &Statistics::default(), &Weights::default()).is_empty());
 }
 
@@ -121,12 +122,12 @@ proptest! {
     #[test]
     fn the_order_of_the_input_does_not_matter(
         texts in prop::collection::vec("(walrus|zebra|heron|why\\?|yes|no| ){1,6}", 1..20),
-        turn in 0_usize..20,
+        offset in 0_usize..20,
     ) {
         let spoken: Vec<(&str, &str)> = texts.iter().map(|text| ("Ana", text.as_str())).collect();
         let messages = dialogue(&spoken);
         let mut moved = messages.clone();
-        moved.rotate_left(turn % messages.len());
+        moved.rotate_left(offset % messages.len());
         moved.push(messages[0].clone());
         let question = "Why did Ana see the walrus and the heron last week?";
         let expected = parts_with(question, &messages, &Weights::default());

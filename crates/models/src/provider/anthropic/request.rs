@@ -1,4 +1,4 @@
-//! Requests of Anthropic's messages API.
+//! Builds requests to Anthropic's messages API.
 
 use serde_json::{Map, Value, json};
 use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, Part, Role, ToolChoice};
@@ -8,14 +8,15 @@ use crate::provider::anthropic::BLOCK;
 use crate::provider::openai::is_address;
 use crate::provider::order::in_order;
 
-/// The default of `max_tokens`, which the API requires: all models support it, and it leaves room for reasoning.
+/// The value of `max_tokens`, which the API requires, if the request sets no limit. All models support it, and it leaves
+/// tokens for reasoning.
 const MAX_TOKENS: u64 = 16_384;
 
 /// The supported levels of reasoning effort.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
-/// The first message of a conversation that starts with the assistant: the API requires a user message.
-const CONTINUED: &str = "(The conversation goes on.)";
+/// Inserted before a conversation that starts with the assistant, because the API requires a user message first.
+const CONTINUED: &str = "(The conversation continues.)";
 
 pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) -> Value {
     let mut body = Map::new();
@@ -27,8 +28,8 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
     if !system.is_empty() {
         body.insert("system".to_owned(), json!(system.join("\n\n")));
     }
-    let rest = ordered.iter().skip_while(|message| message.role == Role::System);
-    body.insert("messages".to_owned(), messages(rest.map(AsRef::as_ref)));
+    let remaining = ordered.iter().skip_while(|message| message.role == Role::System);
+    body.insert("messages".to_owned(), messages(remaining.map(AsRef::as_ref)));
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             let schema: Value = tool.parameters.read().unwrap_or(Value::Null);
@@ -66,7 +67,7 @@ fn tool_choice(choice: &ToolChoice, parallel: Option<bool>) -> Option<Value> {
     Some(tool_choice)
 }
 
-/// Makes the output configuration. The API does not support JSON output without a schema.
+/// Makes the output configuration. Ignores JSON output without a schema, which the API does not support.
 fn output_config(request: &ChatRequest) -> Option<Value> {
     let mut config = Map::new();
     if let Some(AnswerFormat::Schema { schema, .. }) = &request.format {
@@ -78,8 +79,8 @@ fn output_config(request: &ChatRequest) -> Option<Value> {
     (!config.is_empty()).then_some(Value::Object(config))
 }
 
-/// Groups the messages into alternating turns of user and assistant, as the API requires. Tool results and system messages
-/// after the start belong to user turns.
+/// Groups the messages into alternating turns of user and assistant, as the API requires. Tool results, and system messages
+/// after the start, become part of user turns.
 fn messages<'a>(messages: impl Iterator<Item = &'a ChatMessage>) -> Value {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in messages {
@@ -97,13 +98,13 @@ fn messages<'a>(messages: impl Iterator<Item = &'a ChatMessage>) -> Value {
         }
     }
     for (_, blocks) in &mut turns {
-        // The API requires results first.
+        // The API requires tool results first.
         blocks.sort_by_key(|block| block["type"] != "tool_result");
     }
     turns.into_iter().map(|(role, blocks)| json!({"role": role, "content": content(blocks)})).collect()
 }
 
-/// Renders a single text block as a plain string.
+/// Renders the content of a turn; a single text block becomes a plain string.
 fn content(blocks: Vec<Value>) -> Value {
     match &blocks[..] {
         [block] if block["type"] == "text" => block["text"].clone(),
@@ -125,7 +126,7 @@ fn block(message: &ChatMessage, part: &Part) -> Option<Value> {
             }
             Some(block)
         }
-        // Reasoning blocks are signed and sent back unchanged. No other kind of block is accepted from stored data.
+        // Only reasoning blocks are restored from stored data; they are signed and must be sent unchanged.
         Part::Raw { format, json } if format == BLOCK && message.role == Role::Assistant => {
             let block: Value = json.read().ok()?;
             matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking")).then_some(block)
@@ -135,7 +136,7 @@ fn block(message: &ChatMessage, part: &Part) -> Option<Value> {
             let text = part.text().filter(|text| !text.trim().is_empty())?;
             Some(text_block(&match (message.role, &message.author) {
                 (Role::System, _) => format!("<system>\n{text}\n</system>"),
-                // The API has no author names.
+                // The API has no field for author names.
                 (Role::User, Some(author)) => format!("{author}: {text}"),
                 _ => text.to_owned(),
             }))
@@ -156,7 +157,7 @@ fn image_block(url: &str) -> Value {
     json!({"type": "image", "source": source})
 }
 
-/// Replaces characters of other providers' ids that the API rejects.
+/// Replaces characters that other providers use in ids and that this API rejects.
 fn sanitized_id(id: &str) -> String {
     id.chars()
         .map(|character| if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' })

@@ -1,4 +1,4 @@
-//! Requests of the chat completions API.
+//! Builds requests to the chat completions API.
 
 use serde_json::{Map, Value, json};
 use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, JsonText, Part, Role, Sampling, ToolCall, ToolChoice};
@@ -36,7 +36,7 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
         body.insert("temperature".to_owned(), json!(temperature));
     }
     if let Some(max_tokens) = request.max_tokens {
-        // OpenAI's newer models reject the old name, and other servers do not support the new one.
+        // OpenAI's newer models reject `max_tokens`, and other servers do not support `max_completion_tokens`.
         let name = if config.provider == Provider::OpenAi { "max_completion_tokens" } else { "max_tokens" };
         body.insert(name.to_owned(), json!(max_tokens));
     }
@@ -89,7 +89,7 @@ fn json_of(text: &JsonText) -> Value {
 
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     match choice {
-        // The default of all providers.
+        // All providers use this choice by default, so the parameter is omitted.
         ToolChoice::Auto => None,
         ToolChoice::None => Some(json!("none")),
         ToolChoice::Required => Some(json!("required")),
@@ -97,7 +97,7 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     }
 }
 
-/// Converts a message: each tool result becomes its own message, and an empty message none.
+/// Converts a message. Each tool result becomes a separate message. An empty message is omitted.
 fn messages(provider: Provider, message: &ChatMessage) -> Vec<Value> {
     let mut messages = Vec::new();
     let content = content(provider, message);
@@ -108,7 +108,7 @@ fn messages(provider: Provider, message: &ChatMessage) -> Vec<Value> {
         messages.push(with_name(message, json!({"role": message.role.as_str(), "content": content})));
     }
     messages.extend(message.tool_results().map(|result| {
-        // The API has no error flag.
+        // The API cannot mark a result as an error, so the text does.
         let output = if result.is_error { format!("Error: {}", result.output) } else { result.output.clone() };
         json!({"role": "tool", "tool_call_id": result.call_id, "content": output})
     }));
@@ -120,7 +120,7 @@ fn call(call: &ToolCall) -> Value {
     json!({"id": call.id, "type": "function", "function": function})
 }
 
-/// Renders the content: a string, a list of parts if there are images or attachments, null if empty.
+/// Renders the content: a string, a list of parts if there are images or attachments, or null if there is none.
 fn content(provider: Provider, message: &ChatMessage) -> Value {
     let non_text_part = |part: &Part| match part {
         Part::Image(image) if is_address(&image.url) => {
@@ -140,7 +140,7 @@ fn content(provider: Provider, message: &ChatMessage) -> Value {
     if text.is_empty() { Value::Null } else { json!(text) }
 }
 
-/// Renders a file or audio input, stored in the format of chat completions or of OpenAI's responses.
+/// Renders a file or audio input that was stored in the format of chat completions or of OpenAI's responses.
 fn attachment(format: &str, json: &JsonText) -> Option<Value> {
     if !matches!(format, "openai.chat" | "openai.content") {
         return None;
@@ -160,7 +160,7 @@ fn attachment(format: &str, json: &JsonText) -> Option<Value> {
     }
 }
 
-/// Whether a provider can load an image from this URL.
+/// Whether an image URL has a scheme that providers can load.
 pub(in crate::provider) fn is_address(url: &str) -> bool {
     ["https://", "http://", "data:image/"].iter().any(|scheme| url.starts_with(scheme))
 }

@@ -109,7 +109,7 @@ async fn write_notes(model: &dyn ChatModel, messages: &[Message]) -> Result<(Opt
     let (mut notes, mut usage) = (None::<String>, Usage::default());
     for piece in pieces {
         let characters = SummaryPolicy::default().characters;
-        let task = SummaryTask { previous: notes.as_deref(), fallen: piece, characters };
+        let task = SummaryTask { previous: notes.as_deref(), new_messages: piece, characters };
         let request = ChatRequest { messages: task.prompt(), ..ChatRequest::default() };
         let answer = model.answer(&request, &mut |_| {}).await?;
         let text = answer.text().trim().to_owned();

@@ -10,14 +10,15 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The field whose value is the line's text.
+/// The field that contains the text of the line.
 const MESSAGE: &str = "message";
-/// The field that names a request.
+/// The field that contains the id of a request.
 const REQUEST_ID: &str = "request_id";
-/// The field with the total number of lost lines, in the first line after a loss.
+/// The field that contains the total number of lost lines. Part of the first line after a loss.
 const LOST: &str = "lost_lines";
 
-/// Formats log lines: time, level, target, message and fields, and the request's id, which costs less than a span per request.
+/// Formats log lines: time, level, target, message and fields. The id of a request is a field, which costs less than a span
+/// per request.
 #[derive(Debug)]
 pub(super) struct LogFormat {
     /// Whether a line is a JSON object.
@@ -31,8 +32,8 @@ impl LogFormat {
         Self { as_json, lost, reported_losses: AtomicUsize::new(0) }
     }
 
-    /// Returns the total number of lost lines if it changed since the last call. If the line that reports it is lost too, the
-    /// total changes again, and the next line reports it.
+    /// Returns the total number of lost lines if it changed since the last call. If the line with this number is lost as
+    /// well, the total changes again and the next line contains it.
     fn newly_lost(&self) -> Option<usize> {
         let lost = self.lost.dropped_lines();
         (self.reported_losses.swap(lost, Ordering::Relaxed) != lost).then_some(lost)
@@ -99,7 +100,7 @@ impl Visit for TextFields<'_> {
         if field.name() == MESSAGE || !value.bytes().all(is_plain) {
             return self.record_debug(field, &value);
         }
-        // The same output as `Debug`, without its escaping of each character.
+        // The same output as `Debug`, without the cost of escaping each character.
         let writer = &mut self.writer;
         self.written = self.written.and_then(|()| {
             [" ", field.name(), "=\"", value, "\""].into_iter().try_for_each(|piece| writer.write_str(piece))
@@ -115,7 +116,7 @@ impl Visit for TextFields<'_> {
     }
 }
 
-/// Escapes control characters, so that a value stays on one line and cannot send sequences to a terminal.
+/// Escapes control characters, so that a value stays on one line and contains no terminal control sequences.
 struct ControlEscaper<'w>(Writer<'w>);
 
 impl fmt::Write for ControlEscaper<'_> {

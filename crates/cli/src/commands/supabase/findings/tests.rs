@@ -13,24 +13,24 @@ fn policy(name: &str, command: &str, using: Option<&str>, check: Option<&str>) -
 
 type Change = Box<dyn FnOnce(&mut Table)>;
 
-/// A table without problems.
-fn sound(required: &RequiredTable) -> Table {
+/// Returns a table without problems.
+fn valid_table(required: &RequiredTable) -> Table {
     let columns = required.columns.iter();
     let privileges = COMMANDS.map(|privilege| ("authenticated".to_owned(), privilege.to_owned()));
-    let own = Some("(user_id = auth.uid())");
+    let owner_check = Some("(user_id = auth.uid())");
     Table {
         name: required.name.to_owned(),
         is_table: true,
         has_row_security: true,
         columns: columns.map(|(name, kind)| Column { name: (*name).to_owned(), kind: (*kind).to_owned() }).collect(),
         references: vec![(required.reference.0.to_owned(), required.reference.1.to_owned())],
-        policies: vec![policy("own", "ALL", own, own)],
+        policies: vec![policy("own", "ALL", owner_check, owner_check)],
         privileges: privileges.into(),
     }
 }
 
 fn catalog(change: impl FnOnce(&mut Table)) -> Catalog {
-    let mut catalog = Catalog { missing_platform: Vec::new(), tables: TABLES.iter().map(sound).collect() };
+    let mut catalog = Catalog { missing_platform: Vec::new(), tables: TABLES.iter().map(valid_table).collect() };
     change(&mut catalog.tables[0]);
     catalog
 }
@@ -40,17 +40,17 @@ fn missing(catalog: &Catalog) -> Vec<String> {
 }
 
 #[test]
-fn sound_database_has_no_problems() {
+fn valid_database_has_no_problems() {
     assert_eq!(missing(&catalog(|_| {})), [] as [&str; 0]);
     assert_eq!(sql(&of(&catalog(|_| {}))), "");
     // A policy per command and a varchar column are accepted as well.
-    let own = Some("(user_id = ( SELECT auth.uid() AS uid))");
+    let owner_check = Some("(user_id = ( SELECT auth.uid() AS uid))");
     let each = catalog(|table| {
         table.policies = vec![
-            policy("read", "SELECT", own, None),
-            policy("add", "INSERT", None, own),
-            policy("change", "UPDATE", own, None),
-            policy("delete", "DELETE", own, None),
+            policy("read", "SELECT", owner_check, None),
+            policy("add", "INSERT", None, owner_check),
+            policy("change", "UPDATE", owner_check, None),
+            policy("delete", "DELETE", owner_check, None),
         ];
         table.columns[2].kind = "character varying(100)".to_owned();
     });
@@ -58,10 +58,10 @@ fn sound_database_has_no_problems() {
 }
 
 #[test]
-fn sql_for_an_empty_database_is_in_a_runnable_order() {
+fn sql_for_an_empty_database_can_run_in_its_order() {
     let empty = Catalog { missing_platform: vec!["role anon".to_owned()], tables: Vec::new() };
     let sql = sql(&of(&empty));
-    let places: Vec<_> = [
+    let offsets: Vec<_> = [
         "CREATE ROLE anon",
         "TABLE IF NOT EXISTS public.conversations",
         "POLICY conversations_of_their_user",
@@ -71,7 +71,7 @@ fn sql_for_an_empty_database_is_in_a_runnable_order() {
     ]
     .map(|piece| sql.find(piece).unwrap_or_else(|| panic!("{piece} is not in {sql}")))
     .into();
-    assert!(places.is_sorted(), "{places:?}");
+    assert!(offsets.is_sorted(), "{offsets:?}");
 }
 
 #[test]

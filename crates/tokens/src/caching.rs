@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use threadkeep_core::{TokenCount, TokenCounter};
 
-/// Texts per generation; there are two generations.
+/// The number of texts per generation. There are two generations.
 const GENERATION_TEXTS: usize = 65_536;
-/// Shorter texts are counted faster than they are looked up.
+/// Counting texts shorter than this is faster than looking them up.
 const MIN_CACHED_BYTES: usize = 16;
 
-/// A counter that caches the counts of another one, so that a text counted before costs a lookup.
+/// A token counter that caches the counts of another counter, so that counting a text again costs only a lookup.
 ///
-/// Stores hashes (128 bits, with random keys per process) instead of texts: up to 131,072 of the most recently used.
+/// Stores hashes (128 bits, with random keys per process) instead of texts, for up to 131,072 recently used texts.
 #[derive(Debug)]
 pub struct CachingCounter {
     counter: Arc<dyn TokenCounter>,
@@ -28,7 +28,7 @@ struct Generations {
 }
 
 impl CachingCounter {
-    /// Wraps `counter`.
+    /// Makes a counter that caches the counts of `counter`.
     #[must_use]
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self { counter, keys: [RandomState::new(), RandomState::new()], generations: Mutex::default() }
@@ -48,7 +48,7 @@ impl TokenCounter for CachingCounter {
         if let Some(count) = self.lock().find(key) {
             return count;
         }
-        // Counted outside the lock: concurrent calls may count the same text twice, with the same result.
+        // The text is counted without the lock. Concurrent calls may count the same text twice, with the same result.
         let count = self.counter.count(text);
         self.lock().insert(key, count);
         count
@@ -118,7 +118,7 @@ mod tests {
     fn recently_used_texts_stay_cached_and_memory_is_bounded() {
         let byte_counter = Arc::new(ByteCounter::default());
         let counter = CachingCounter::new(byte_counter.clone());
-        let used = "this one is used again and again";
+        let used = "this text is used again and again";
         for number in 0..3 * GENERATION_TEXTS {
             counter.count(&format!("a message with the number {number}"));
             if number % 1_000 == 0 {

@@ -64,7 +64,8 @@ pub struct Difference {
     /// The tenant to which the item belongs.
     pub tenant: TenantId,
     /// The item.
-    pub of: Item,
+    #[serde(rename = "of")]
+    pub item: Item,
     /// A description of the difference, without content of messages or records.
     pub detail: String,
 }
@@ -121,18 +122,18 @@ impl Differences {
         self.count == 0
     }
 
-    fn add(&mut self, tenant: &TenantId, of: Item, detail: impl Into<String>) {
+    fn add(&mut self, tenant: &TenantId, item: Item, detail: impl Into<String>) {
         self.count += 1;
         if self.listed.len() < MAX_LISTED {
-            self.listed.push(Difference { tenant: tenant.clone(), of, detail: detail.into() });
+            self.listed.push(Difference { tenant: tenant.clone(), item, detail: detail.into() });
         }
     }
 }
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { tenant, of, detail } = self;
-        match of {
+        let Self { tenant, item, detail } = self;
+        match item {
             Item::Thread(thread) => write!(f, "tenant {tenant}, thread {thread}: {detail}"),
             Item::Record { owner: RecordOwner::User(user), namespace, key } => {
                 write!(f, "tenant {tenant}, record {namespace}/{key} of {user}: {detail}")

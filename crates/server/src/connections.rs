@@ -61,7 +61,7 @@ pub(crate) async fn serve(
     app.stop();
     // Each connection holds a permit while any part of it runs, including upgraded connections.
     let permit_count = u32::try_from(app.options().connections).unwrap_or(u32::MAX);
-    let all_finished = futures::future::join(permits.acquire_many(permit_count), app.drained());
+    let all_finished = futures::future::join(permits.acquire_many(permit_count), app.wait_until_drained());
     match tokio::time::timeout(app.options().grace, all_finished).await {
         Ok(_) => Ok(()),
         Err(_) => Err(ServeError::ShutdownTimedOut(app.options().connections - permits.available_permits())),

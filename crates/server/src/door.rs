@@ -32,12 +32,12 @@ pub(crate) enum RequiredAccess {
     /// A caller with a role, or with the shared key of the compatibility endpoints.
     Shared(KeyRole),
     /// A sender with a role, authenticated by the door.
-    Recognised(KeyRole, Arc<dyn Recognise>),
+    Recognised(KeyRole, Arc<dyn SenderAuthenticator>),
 }
 
 /// Authenticates the senders of requests without a key, for example by a signature over the body.
 #[async_trait]
-pub trait Recognise: fmt::Debug + Send + Sync {
+pub trait SenderAuthenticator: fmt::Debug + Send + Sync {
     /// Returns the sender of a request. `head` is everything except the body; `body` contains the same bytes that the action will
     /// read.
     ///
@@ -85,7 +85,7 @@ impl Rule {
 
     /// Admits senders that the door itself authenticates and that have a role. Keys and tokens of the server are not accepted.
     #[must_use]
-    pub fn recognised(role: KeyRole, recogniser: Arc<dyn Recognise>) -> Self {
+    pub fn recognised(role: KeyRole, recogniser: Arc<dyn SenderAuthenticator>) -> Self {
         Self::of(RequiredAccess::Recognised(role, recogniser))
     }
 

@@ -35,7 +35,7 @@ mod turns;
 
 pub use app::{App, ServerOptions};
 pub use compat::access::SharedKey;
-pub use door::{Door, ErrorFormat, OwnedIds, Probe, Recognise, RouteInfo, Rule, TenantCase};
+pub use door::{Door, ErrorFormat, OwnedIds, Probe, RouteInfo, Rule, SenderAuthenticator, TenantCase};
 pub use error::ApiError;
 pub use input::{FormBody, JsonBody, RawBody, read_attempt};
 pub use middleware::request_id;

@@ -23,13 +23,13 @@ pub enum Credential {
     /// A token of a [`TokenIssuer`](crate::TokenIssuer).
     Token {
         /// When the token expires, in seconds since 1970.
-        until_seconds: i64,
+        expires_at_seconds: i64,
     },
     /// The local token of this machine's user, which is valid as long as there is no API key.
     Local {
         /// When the session that was started with the token expires, in seconds since 1970; `None` if the caller sent the token
         /// itself.
-        until_seconds: Option<i64>,
+        expires_at_seconds: Option<i64>,
     },
     /// The caller was authenticated by a door. Contains [`Sender::name`].
     Door(String),
@@ -96,8 +96,9 @@ impl Caller {
     pub async fn is_still_valid(&self, service: &Service) -> bool {
         let now_seconds = service.memory().now().as_millis().div_euclid(1000);
         match &self.credential {
-            Credential::Token { until_seconds } | Credential::Local { until_seconds: Some(until_seconds) }
-                if *until_seconds <= now_seconds =>
+            Credential::Token { expires_at_seconds }
+            | Credential::Local { expires_at_seconds: Some(expires_at_seconds) }
+                if *expires_at_seconds <= now_seconds =>
             {
                 false
             }

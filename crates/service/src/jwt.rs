@@ -149,7 +149,7 @@ impl TokenIssuer {
             scope,
             is_user_named: false,
             roles: self.roles.clone(),
-            credential: Credential::Token { until_seconds: claims.exp.0 },
+            credential: Credential::Token { expires_at_seconds: claims.exp.0 },
         })
     }
 

@@ -39,5 +39,5 @@ pub use outgoing::OutgoingProxy;
 pub use quota::Quota;
 pub use rate::RateLimit;
 pub use repeats::{Attempt, RETRY_WINDOW_MS, appended_messages};
-pub use service::{Service, ServiceOptions, ShutdownGuard, too_many};
+pub use service::{Service, ServiceOptions, ShutdownGuard, too_many_error};
 pub use telemetry::{Span, Telemetry, TelemetryOptions, in_current_span};

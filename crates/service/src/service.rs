@@ -229,12 +229,14 @@ impl Service {
         if let Some(limit) = rate.or(options.rate_limit)
             && let Err(wait) = self.inner.rate_limits.count(caller, limit, Instant::now())
         {
-            return Err(too_many("rate_limited", "too many requests", wait));
+            return Err(too_many_error("rate_limited", "too many requests", wait));
         }
         let Some(quota) = quota.or(options.quota) else { return Ok(()) };
         match Box::pin(self.inner.quotas.count(memory, caller, quota)).await {
             Ok(()) => Ok(()),
-            Err(Uncounted::Exceeded(wait)) => Err(too_many("quota_exceeded", "daily request quota exceeded", wait)),
+            Err(Uncounted::Exceeded(wait)) => {
+                Err(too_many_error("quota_exceeded", "daily request quota exceeded", wait))
+            }
             Err(Uncounted::Store(error)) => Err(error.into()),
         }
     }
@@ -277,7 +279,7 @@ impl Service {
     }
 
     /// Waits until all guards are dropped and all resumed turns have ended.
-    pub async fn drained(&self) {
+    pub async fn wait_until_drained(&self) {
         // Cannot fail: the service owns the sender.
         drop(self.inner.guards.subscribe().wait_for(|count| *count == 0).await);
         self.resumptions().finished().await;
@@ -340,6 +342,6 @@ fn other_user_error() -> Error {
 }
 
 /// Creates an error for an exceeded limit. `wait` is the time until the caller may retry.
-pub fn too_many(code: &'static str, message: &str, wait: Duration) -> Error {
+pub fn too_many_error(code: &'static str, message: &str, wait: Duration) -> Error {
     Error::new(ErrorKind::TooMany, code, message).retry_after(wait)
 }

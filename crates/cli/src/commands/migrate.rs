@@ -100,13 +100,13 @@ async fn survey(app: &App, migration: &Migration) -> Result<Progress> {
     let survey = migration.survey(|seen| spinner.set_message(counted(seen.threads, "thread"))).await;
     spinner.finish_and_clear();
     let survey = survey.context("cannot compare the stores")?;
-    if survey.in_the_way.is_empty() {
+    if survey.conflicts.is_empty() {
         return Ok(survey.total);
     }
     if app.output.is_json() {
-        app.output.json(&RefusedJson { in_the_way: &survey.in_the_way })?;
+        app.output.json(&RefusedJson { in_the_way: &survey.conflicts })?;
     } else {
-        print_differences(app, &survey.in_the_way)?;
+        print_differences(app, &survey.conflicts)?;
     }
     let failure = Failure::user_error("the target contains other data under the same ids; nothing was copied");
     Err(failure.hint("use an empty target, or delete the conflicting data in the target").into())

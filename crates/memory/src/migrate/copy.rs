@@ -18,7 +18,8 @@ pub struct CopySummary {
     /// The data that existed in the target.
     pub already_there: Progress,
     /// The data that was not copied, because the target has other data under the same ids or keys.
-    pub left_out: Differences,
+    #[serde(rename = "left_out")]
+    pub conflicts: Differences,
 }
 
 /// The outcome of copying one thread.
@@ -122,7 +123,7 @@ impl Migration {
             Some(target) if target == record => copied.already_there.records += 1,
             Some(target) => {
                 let detail = survey::describe_record_difference(&record, &target);
-                copied.left_out.add(tenant, walk::record_item(owner, &record), detail);
+                copied.conflicts.add(tenant, walk::record_item(owner, &record), detail);
             }
             None => {
                 let restore = || self.to.maintenance.restore_record(tenant, owner, record.clone());
@@ -140,7 +141,7 @@ impl CopySummary {
             Outcome::Copied => &mut self.copied,
             Outcome::Exists => &mut self.already_there,
             Outcome::Conflict(detail) => {
-                return self.left_out.add(&listed.tenant, Item::Thread(listed.thread.id), detail);
+                return self.conflicts.add(&listed.tenant, Item::Thread(listed.thread.id), detail);
             }
         };
         progress.threads += 1;

@@ -12,7 +12,8 @@ pub struct Survey {
     /// The data that seems to exist in the target. [`Migration::copy`] skips it, and [`Migration::verify`] compares it.
     pub already_there: Progress,
     /// Conflicts: other data in the target under the same ids or keys.
-    pub in_the_way: Differences,
+    #[serde(rename = "in_the_way")]
+    pub conflicts: Differences,
 }
 
 impl Migration {
@@ -48,12 +49,12 @@ impl Migration {
                 survey.already_there.threads += 1;
                 survey.already_there.messages += thread.message_count;
             }
-            Some(target) => survey.in_the_way.add(tenant, item, describe_thread_difference(thread, &target)),
+            Some(target) => survey.conflicts.add(tenant, item, describe_thread_difference(thread, &target)),
             None => {
                 let Some(key) = &thread.key else { return Ok(()) };
                 let by_key = ThreadRef::Key(thread.owner.clone(), key.clone());
                 if let Some(claimant) = walk::find_thread(self.runtime(), &self.to, tenant, &by_key, self.now).await? {
-                    survey.in_the_way.add(
+                    survey.conflicts.add(
                         tenant,
                         item,
                         format!("its key belongs to thread {} in the target", claimant.id),
@@ -76,7 +77,7 @@ impl Migration {
             Some(target) if target == *record => survey.already_there.records += 1,
             Some(target) => {
                 let detail = describe_record_difference(record, &target);
-                survey.in_the_way.add(tenant, walk::record_item(owner, record), detail);
+                survey.conflicts.add(tenant, walk::record_item(owner, record), detail);
             }
             None => {}
         }

@@ -155,7 +155,7 @@ async fn read_derived_record(env: &TestEnv, thread: ThreadId) -> Record {
 /// Copies a store by migration, and verifies the copy.
 async fn migrate(from: &TestEnv, to: &TestEnv) {
     let migration = Migration::begin(&from.backend, to.backend.clone(), from.memory.platform()).await.unwrap();
-    assert_eq!(migration.copy(|_| {}).await.unwrap().left_out.count, 0);
+    assert_eq!(migration.copy(|_| {}).await.unwrap().conflicts.count, 0);
     let verified = migration.verify(|_| {}).await.unwrap();
     assert!(verified.differences.is_empty(), "{:?}", verified.differences);
     let repeated = migration.copy(|_| {}).await.unwrap();

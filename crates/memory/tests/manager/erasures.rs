@@ -264,7 +264,7 @@ async fn an_erasure_that_cannot_be_logged_is_not_executed() {
 async fn copy_store(memory: &Memory) -> Backend {
     let copy = MemoryStore::open();
     let migration = Migration::begin(memory.backend(), copy.clone(), memory.platform()).await.unwrap();
-    assert!(migration.copy(|_| {}).await.unwrap().left_out.is_empty());
+    assert!(migration.copy(|_| {}).await.unwrap().conflicts.is_empty());
     copy
 }
 

@@ -103,13 +103,13 @@ async fn every_store_can_be_migrated_to_every_other() {
             let migration = begin_migration(&from, &to).await;
             let survey = migration.survey(|_| {}).await.unwrap();
             assert_eq!(
-                (survey.total, survey.already_there, survey.in_the_way.count),
+                (survey.total, survey.already_there, survey.conflicts.count),
                 (FILLED_TOTALS, Progress::default(), 0)
             );
             let mut last = Progress::default();
             let copied = migration.copy(|progress| last = progress).await.unwrap();
             assert_eq!((copied.copied, last), (FILLED_TOTALS, FILLED_TOTALS));
-            assert!(copied.left_out.is_empty());
+            assert!(copied.conflicts.is_empty());
             assert_no_differences(&verify(&migration).await);
             assert_eq!(to.backend.maintenance.verify().await.unwrap().findings, []);
             assert_eq!(list_thread_ids(&to).await, list_thread_ids(&from).await);
@@ -159,8 +159,8 @@ async fn conflicting_target_data_is_not_overwritten() {
         to.memory.set_preference(&ben(), "line", "Central").await.unwrap();
 
         let survey = migration.survey(|_| {}).await.unwrap();
-        let reported: Vec<String> = survey.in_the_way.listed.iter().map(ToString::to_string).collect();
-        assert_eq!(survey.in_the_way.count, 3, "{reported:?}");
+        let reported: Vec<String> = survey.conflicts.listed.iter().map(ToString::to_string).collect();
+        assert_eq!(survey.conflicts.count, 3, "{reported:?}");
         assert!(
             reported[0]
                 .starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1; in the target at")),
@@ -174,7 +174,7 @@ async fn conflicting_target_data_is_not_overwritten() {
 
         // A copy nevertheless copies the rest and does not change existing data.
         let copied = migration.copy(|_| {}).await.unwrap();
-        assert_eq!((copied.copied.threads, copied.left_out.count), (FILLED_TOTALS.threads - 2, 3));
+        assert_eq!((copied.copied.threads, copied.conflicts.count), (FILLED_TOTALS.threads - 2, 3));
         assert_eq!(to.memory.newest(&scope, id, 9).await.unwrap().len(), 1);
         assert_eq!(to.memory.preference::<String>(&ben(), "line").await.unwrap().as_deref(), Some("Central"));
         let verification = migration.verify(|_| {}).await.unwrap();
@@ -199,14 +199,14 @@ async fn verification_reports_differences() {
     // The migration compares a snapshot of the source without later writes. A new migration includes the later writes.
     let differences = migration.verify(|_| {}).await.unwrap().differences;
     let reported: Vec<_> =
-        differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
+        differences.listed.iter().map(|difference| (&difference.item, difference.detail.as_str())).collect();
     let thread_difference =
         (&Item::Thread(thread), "it is at message 60, change 65; in the target at message 60, change 66");
     assert_eq!(reported, [thread_difference]);
     let new_migration = begin_migration(&from, &to).await;
     let differences = new_migration.verify(|_| {}).await.unwrap().differences;
     let reported: Vec<_> =
-        differences.listed.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
+        differences.listed.iter().map(|difference| (&difference.item, difference.detail.as_str())).collect();
     assert_eq!(reported.len(), 3, "{reported:?}");
     assert!(
         reported.contains(&(
@@ -241,7 +241,7 @@ async fn an_interrupted_migration_is_completed_by_the_next() {
             let lossy_target = FaultyMaintenance::wrap(&to.backend, lost_responses.into_iter().cycle().take(64));
             let completing = Migration::begin(&from.backend, lossy_target, from.memory.platform()).await.unwrap();
             let copied = completing.copy(|_| {}).await.unwrap();
-            assert_eq!(copied.left_out.count, 0, "{copied:?}");
+            assert_eq!(copied.conflicts.count, 0, "{copied:?}");
             assert_no_differences(&verify(&begin_migration(&from, &to).await).await);
         }
     }

@@ -9,12 +9,12 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, UserId};
-use threadkeep_service::{AuditAction, Caller, Credential, Error, KeyRole, too_many};
+use threadkeep_service::{AuditAction, Caller, Credential, Error, KeyRole, too_many_error};
 
 use super::local;
 use crate::app::App;
 use crate::connections::ConnectionGuard;
-use crate::door::Recognise;
+use crate::door::SenderAuthenticator;
 use crate::error::ApiError;
 use crate::input::read_body;
 use crate::middleware::LoggedResponse;
@@ -36,7 +36,7 @@ pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, nex
 pub(crate) async fn recognise(
     app: &App,
     role: KeyRole,
-    by: &dyn Recognise,
+    by: &dyn SenderAuthenticator,
     request: Request,
     next: Next<'_>,
 ) -> LoggedResponse {
@@ -91,7 +91,7 @@ async fn find_caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     if app.needs_key().await? {
         return Err(invalid_key());
     }
-    let credential = Credential::Local { until_seconds: local::check_request(app, request, credentials)? };
+    let credential = Credential::Local { expires_at_seconds: local::check_request(app, request, credentials)? };
     // All local callers share one rate limit, because the user that a local caller names is not authenticated.
     app.count("local", None, None).await?;
     let local = &app.options().local_scope;
@@ -113,7 +113,7 @@ pub(crate) fn invalid_key() -> ApiError {
 }
 
 pub(crate) fn too_many_guesses(wait: Duration) -> ApiError {
-    too_many("rate_limited", "too many attempts with invalid keys", wait).into()
+    too_many_error("rate_limited", "too many attempts with invalid keys", wait).into()
 }
 
 /// Returns the key or token in `Authorization: Bearer …` or `x-api-key`; `None` if neither header is present.

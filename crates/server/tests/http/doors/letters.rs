@@ -12,7 +12,8 @@ use ring::hmac;
 use serde_json::json;
 use threadkeep::{MessageQuery, Scope, ThreadId, TurnRequest};
 use threadkeep_server::{
-    ApiError, Door, ErrorFormat, FormBody, KeyRole, OwnedIds, Probe, Recognise, Rule, TenantCase, json as json_response,
+    ApiError, Door, ErrorFormat, FormBody, KeyRole, OwnedIds, Probe, Rule, SenderAuthenticator, TenantCase,
+    json as json_response,
 };
 use threadkeep_service::turns::{self, AskRequest, TurnTask};
 use threadkeep_service::{Attempt, Caller, Sender, Service, hex};
@@ -25,7 +26,7 @@ const SECRET: &[u8] = b"the secret that the chat service and this door share";
 const SIGNATURE: &str = "x-letters-signature";
 
 pub(super) fn letters_door() -> Door {
-    let recogniser: Arc<dyn Recognise> = Arc::new(SignatureCheck(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
+    let recogniser: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
     let signed = |role| Rule::recognised(role, Arc::clone(&recogniser));
     Door::new("letters")
         .error_format(
@@ -53,7 +54,7 @@ fn list_tenant_cases(owned: &OwnedIds) -> Vec<TenantCase> {
 struct SignatureCheck(hmac::Key);
 
 #[async_trait]
-impl Recognise for SignatureCheck {
+impl SenderAuthenticator for SignatureCheck {
     async fn sender(&self, _: &Service, head: &Parts, body: &Bytes) -> Result<Sender, ApiError> {
         let signature = head.headers.get(SIGNATURE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if hex(hmac::sign(&self.0, body).as_ref()) != signature {

@@ -206,7 +206,7 @@ impl IntentResolver {
             let choices = &found.mention.choices;
             let slots = self.intents[frame.intent].slots.iter().filter(|slot| slot.kind == found.kind);
             let mut chosen = slots.filter_map(|slot| frame.slots.get(&slot.name));
-            // The most likely meaning is known as the words of the message, so its other meanings are told apart by value.
+            // The most likely meaning is known as the words of the message, so its other meanings are distinguished by value.
             let is_meaning = |choice: &&Choice| {
                 let others = choices.iter().flat_map(|known| &known.others);
                 choices.len() > 1 && choices.iter().chain(others).any(|known| known.value == choice.value)

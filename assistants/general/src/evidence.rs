@@ -54,6 +54,11 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     let mut scored: Vec<(f64, usize)> = Vec::new();
     for (index, terms) in usable.iter().zip(&terms) {
         let matched = required.iter().filter(|stems| contains(terms, stems)).count();
+        // What is so for flat 3A is not so for flat 4C.
+        let is_identifier = |stems: &&Stems| stems.iter().any(|stem| stem.contains(|c: char| c.is_ascii_digit()));
+        if question.topic.iter().filter(is_identifier).any(|stems| !contains(terms, stems)) {
+            continue;
+        }
         if matched > 0 && matched * 2 >= required.len() {
             let score = weigh(&question.topic, terms)
                 + EARLIER_WORD * weigh(&question.earlier_topic, terms)
@@ -123,9 +128,27 @@ fn terms_of(candidate: &Candidate<'_>) -> HashSet<String> {
 
 /// Returns a message without its questions and its requests to forget something.
 pub(crate) fn statements(text: &str) -> String {
-    let is_statement = |sentence: &&str| !is_question(sentence) && !asks_to_forget(sentence);
+    let is_statement =
+        |sentence: &&str| !is_question(sentence) && !asks_to_forget(sentence) && !names_question(sentence);
     let statements: Vec<&str> = sentences(text).filter(is_statement).collect();
     statements.join(" ")
+}
+
+/// Whether a few words ask without a verb: "staging db port", "4.12 freeze date".
+fn names_question(sentence: &str) -> bool {
+    const MAX_WORDS: usize = 6;
+    let utterance = Utterance::new(sentence);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let last = words.iter().rfind(|word| !matches!(**word, "please" | "pls" | "again" | "now"));
+    words.len() <= MAX_WORDS
+        && !sentence.contains([':', '='])
+        && last.is_some_and(|last| {
+            matches!(
+                *last,
+                "date" | "time" | "port" | "code" | "number" | "address" | "price" | "room" | "name" | "when" | "where"
+            )
+        })
+        && !words.iter().any(|word| matches!(*word, "is" | "are" | "was" | "has" | "es" | "la" | "my" | "new"))
 }
 
 fn asks_to_forget(sentence: &str) -> bool {

@@ -75,7 +75,7 @@ const NAME_CUES: [&str; 9] = [
     "mi nombre es",
 ];
 /// The words that precede the name of a preference to remove.
-const FORGET_CUES: [&str; 20] = [
+const FORGET_CUES: [&str; 22] = [
     "forget my preference",
     "forget my",
     "forget the preference",
@@ -92,6 +92,8 @@ const FORGET_CUES: [&str; 20] = [
     "drop my",
     "unset my",
     "olvida mi",
+    "olvidate de mi",
+    "olvidate mi",
     "borra mi",
     "elimina mi",
     "quita mi",
@@ -99,7 +101,7 @@ const FORGET_CUES: [&str; 20] = [
 ];
 
 /// The words that precede the topic of messages to forget.
-const ABOUT_CUES: [&str; 22] = [
+const ABOUT_CUES: [&str; 25] = [
     "about",
     "regarding",
     "concerning",
@@ -114,6 +116,9 @@ const ABOUT_CUES: [&str; 22] = [
     "delete",
     "remove the",
     "remove",
+    "olvidate de lo que dije de",
+    "olvidate de lo que dije sobre",
+    "olvidate de",
     "sobre",
     "acerca de",
     "dije de",
@@ -202,9 +207,12 @@ fn ends_as_request(text: &str) -> bool {
 fn is_command(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
-    let asks_politely = words
-        .windows(2)
-        .any(|pair| matches!(pair, ["can" | "could" | "would" | "will", "you"] | ["puedes" | "podrias" | "me", _]));
+    let asks_politely = words.windows(2).any(|pair| {
+        matches!(
+            pair,
+            ["can" | "could" | "would" | "will", "you"] | ["puedes" | "podrias", _] | ["me", "puedes" | "podrias"]
+        )
+    });
     let is_noun_phrase = words.iter().any(|word| matches!(*word, "of" | "for" | "de"))
         && words.first().is_some_and(|first| NOUNS_OF_QUESTIONS.contains(first));
     asks_politely || !(text.trim_end().ends_with('?') || is_noun_phrase || is_question(text))
@@ -225,7 +233,7 @@ fn starts_as_command(text: &str) -> bool {
 }
 
 /// The beginnings of commands. "Buy milk" and "call Ana" are none: they are notes.
-const COMMANDS: [&str; 72] = [
+const COMMANDS: [&str; 77] = [
     "write me",
     "write a",
     "write an",
@@ -257,6 +265,11 @@ const COMMANDS: [&str; 72] = [
     "play some",
     "google",
     "search the web",
+    "search online",
+    "weather in",
+    "weather for",
+    "whats the weather",
+    "what is the weather",
     "look up online",
     "traduce",
     "traduceme",

@@ -320,7 +320,7 @@ impl Statement {
 }
 
 /// Words that say that something changed.
-const CHANGES: [&str; 48] = [
+const CHANGES: [&str; 66] = [
     "now",
     "actually",
     "instead",
@@ -369,6 +369,24 @@ const CHANGES: [&str; 48] = [
     "quedo en",
     "adelanto",
     "pasaron a",
+    "slips",
+    "slipped",
+    "pushed",
+    "delayed",
+    "bumped",
+    "put back",
+    "brought forward",
+    "shifted",
+    "extended",
+    "gone up",
+    "went up",
+    "raised",
+    "sube",
+    "subio",
+    "subieron",
+    "ya son",
+    "se retrasa",
+    "se adelanta",
 ];
 /// Words that say that something passed from one to another.
 const HANDOVERS: [&str; 12] = [

@@ -144,7 +144,7 @@ const REQUEST_WORDS: [&str; 10] =
     ["tell", "remind", "say", "said", "know", "remember", "dime", "dije", "recuerdame", "recuerdas"];
 
 /// First words of questions, normalized.
-const QUESTION_WORDS: [&str; 61] = [
+const QUESTION_WORDS: [&str; 62] = [
     "what",
     "whats",
     "when",
@@ -196,6 +196,7 @@ const QUESTION_WORDS: [&str; 61] = [
     "wats",
     "wot",
     "wots",
+    "hows",
     "wen",
     "wens",
     "wher",
@@ -247,6 +248,9 @@ const INTERROGATIVES: [&str; 16] = [
     "what", "when", "where", "which", "who", "whom", "whose", "how", "que", "cuando", "donde", "quien", "quienes",
     "cual", "cuanto", "cuantos",
 ];
+/// Words before a question that do not change it.
+const OPENINGS: [&str; 15] =
+    ["please", "so", "ok", "okay", "well", "hey", "hi", "hello", "oh", "um", "sorry", "oye", "bueno", "pues", "hola"];
 /// The maximum number of words of a question in which a clause after the first one asks.
 const MAX_WORDS_WITH_CLAUSE: usize = 9;
 /// The maximum number of words of a question that starts with "and".
@@ -271,7 +275,8 @@ pub fn is_question(text: &str) -> bool {
     {
         return true;
     }
-    let start = words.iter().take_while(|word| *word == "please").count();
+    let is_opening = |word: &&String| OPENINGS.contains(&word.as_str());
+    let start = words.iter().take_while(is_opening).count();
     let word = |at: usize| words.get(start + at).map_or("", String::as_str);
     let asks = |word: &str| QUESTION_WORDS.contains(&word) && !AUXILIARIES.contains(&word);
     match word(0) {

@@ -12,7 +12,7 @@ use crate::dialogue_state::DialogueState;
 use crate::extract::{Choice, Extractor, Mention};
 use crate::frame::{Frame, OpenSlot, SlotFiller, content_words, select_choice};
 use crate::history::History;
-use crate::intent::{Intent, Slots};
+use crate::intent::{Intent, Slot, Slots};
 use crate::outcome::Outcome;
 use crate::phrases::Phrases;
 use crate::turn::{Exchange, exchanges};
@@ -352,7 +352,7 @@ impl IntentResolver {
             let frames = match &self.classes[*class] {
                 Class::Intent(intent) => {
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
-                    if self.lacks_mention(&frame) {
+                    if self.lacks_mention(&frame) || self.leaves_words(&frame) {
                         continue;
                     }
                     // A question that lacks a slot is more likely to be about the last answer: "how many stops is
@@ -409,6 +409,19 @@ impl IntentResolver {
             _ if !has_mentions && self.is_unfamiliar(annotated, clause) => Resolution::OffTopic,
             _ => Resolution::NotUnderstood,
         }
+    }
+
+    /// Whether an intent without slots leaves words of the message unexplained: "what time do you open on Saturdays?" is not
+    /// "what time is it?".
+    fn leaves_words(&self, frame: &Frame) -> bool {
+        self.intents[frame.intent].slots.is_empty() && !(frame.unused.is_empty() && frame.unexplained.is_empty())
+    }
+
+    /// Whether a clause mentions an entity that only this intent takes from it: a calculation.
+    fn has_own_mention(&self, intent: usize, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let is_own = |slot: &&Slot| slot.is_required && !slot.is_carried && slot.questions.is_empty() && !slot.is_text;
+        let mut own = self.intents[intent].slots.iter().filter(is_own);
+        own.any(|slot| annotated.within(clause).any(|found| found.kind == slot.kind))
     }
 
     /// Whether a slot is empty that only the message can fill: it is neither carried nor asked about.
@@ -492,7 +505,8 @@ impl IntentResolver {
             .collect();
         for (class, score) in &mut ranked {
             if let Class::Intent(intent) = &self.classes[*class]
-                && self.starts_with_text_cue(*intent, annotated, clause)
+                && (self.starts_with_text_cue(*intent, annotated, clause)
+                    || self.has_own_mention(*intent, annotated, clause))
             {
                 *score += TEXT_CUE_SCORE;
             }

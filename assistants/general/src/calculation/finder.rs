@@ -286,7 +286,7 @@ fn number(text: &str) -> String {
     let repeats = text.matches(separator).count() > 1;
     let has_three = text.len() - last - 1 == 3;
     let only_digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    if has_three && (separator == "," || repeats) || repeats {
+    if repeats || has_three && separator == "," {
         return only_digits(text);
     }
     format!("{}.{}", only_digits(&text[..last]), &text[last + 1..])

@@ -104,7 +104,7 @@ pub(crate) fn split_questions(message: &str) -> Vec<String> {
 /// Whether a message asks what the user is called. The words of a name are otherwise no topic.
 fn asks_for_name(utterance: &Utterance) -> bool {
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
-    let pairs = [["my", "name"], ["me", "llamo"], ["mi", "nombre"], ["i", "called"], ["name", "do"]];
+    let pairs = [["my", "name"], ["me", "llamo"], ["mi", "nombre"], ["i", "called"], ["be", "called"], ["name", "do"]];
     words.windows(2).any(|pair| pairs.iter().any(|known| pair == known))
 }
 

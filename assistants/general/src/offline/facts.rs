@@ -42,8 +42,8 @@ pub(super) fn calculate() -> Intent {
             format!("{} = {}", text(&done["expression"]), text(&done["result"]))
         })
         .says_of_failure(|outcome| {
-            let error = outcome.exchanges().iter().filter_map(|exchange| exchange.result).map(|result| &result.output);
-            let error = error.last().map_or("", String::as_str);
+            let results = outcome.exchanges().iter().filter_map(|exchange| exchange.result);
+            let error = results.map(|result| result.output.as_str()).next_back().unwrap_or_default();
             match outcome.language() {
                 Language::English => format!("I cannot calculate {}: {error}", outcome.slots().label("expression")),
                 Language::Spanish => format!("No puedo calcular {}: {error}", outcome.slots().label("expression")),

@@ -101,6 +101,8 @@ pub(crate) fn openapi_document(doors: &[Door]) -> utoipa::openapi::OpenApi {
         let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
         for operation in operations.into_iter().flatten() {
             operation.deprecated = Some(Deprecated::True);
+            // The names of operations are unique in a document.
+            operation.operation_id = operation.operation_id.take().map(|name| format!("{name}_at_former_path"));
         }
         document.paths.paths.insert(alias.path.to_owned(), item);
     }

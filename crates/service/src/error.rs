@@ -164,6 +164,7 @@ impl From<ModelError> for Error {
         let (code, message) = (error.code(), error.to_string());
         let kind = match &error {
             ModelError::Unavailable { .. } => ErrorKind::Unavailable,
+            ModelError::RateLimited { .. } | ModelError::Refused { status: 429, .. } => ErrorKind::TooMany,
             ModelError::TimedOut { .. } => ErrorKind::ProviderTimedOut,
             ModelError::Refused { .. } | ModelError::ContextTooLong { .. } => ErrorKind::Invalid,
             _ => ErrorKind::Provider,
@@ -179,7 +180,11 @@ impl From<ModelError> for Error {
             ModelError::Unauthorized { .. } | ModelError::TimedOut { .. } => error.to_string(),
             _ => "the response to the client contains the provider's message".to_owned(),
         };
-        Self { internal: Some(internal.into()), ..Self::new(kind, code, message) }
+        let retry_after = match error {
+            ModelError::Unavailable { retry_after, .. } | ModelError::RateLimited { retry_after, .. } => retry_after,
+            _ => None,
+        };
+        Self { internal: Some(internal.into()), retry_after, ..Self::new(kind, code, message) }
     }
 }
 

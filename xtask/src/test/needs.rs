@@ -1,5 +1,6 @@
 //! Programs other than Rust that some tests need, and how to install them.
 
+mod node;
 mod python;
 
 use std::env;
@@ -106,6 +107,7 @@ impl fmt::Display for MissingProgram {
 pub(super) fn install(workspace: &Workspace) -> Result<Vec<MissingProgram>> {
     let mut missing: Vec<_> = NEEDS.iter().filter(|need| !is_fit(need)).filter_map(install_one).collect();
     missing.extend(python::install(workspace)?);
+    missing.extend(node::install(workspace)?);
     for program in &missing {
         println!("{program}");
     }

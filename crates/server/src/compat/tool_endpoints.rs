@@ -29,6 +29,7 @@ pub(crate) struct ToolOutputJson {
 #[utoipa::path(
     get,
     path = "/route",
+    operation_id = "find_route",
     tag = "compat",
     params(
         ("from" = Option<String>, Query),
@@ -51,6 +52,7 @@ pub(crate) async fn route(
 #[utoipa::path(
     get,
     path = "/{assistant}/route",
+    operation_id = "find_route_with_assistant",
     tag = "compat",
     params(
         ("assistant" = String, Path),
@@ -74,6 +76,7 @@ pub(crate) async fn route_with(
 #[utoipa::path(
     get,
     path = "/arrivals",
+    operation_id = "get_arrivals",
     tag = "compat",
     params(
         ("station" = Option<String>, Query),
@@ -96,6 +99,7 @@ pub(crate) async fn arrivals(
 #[utoipa::path(
     get,
     path = "/{assistant}/arrivals",
+    operation_id = "get_arrivals_with_assistant",
     tag = "compat",
     params(
         ("assistant" = String, Path),
@@ -119,6 +123,7 @@ pub(crate) async fn arrivals_with(
 #[utoipa::path(
     get,
     path = "/stations",
+    operation_id = "list_stations",
     tag = "compat",
     params(
         ("line" = Option<String>, Query),
@@ -141,6 +146,7 @@ pub(crate) async fn stations(
 #[utoipa::path(
     get,
     path = "/{assistant}/stations",
+    operation_id = "list_stations_with_assistant",
     tag = "compat",
     params(
         ("assistant" = String, Path),

@@ -29,6 +29,7 @@ const BUFFERED_EVENTS: usize = 16;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/events",
+    operation_id = "stream_thread_events",
     tag = "live",
     params(
         ("id" = String, Path),

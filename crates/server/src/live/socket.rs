@@ -41,6 +41,7 @@ const BUFFERED_MESSAGES: usize = 16;
 #[utoipa::path(
     get,
     path = "/v1/live",
+    operation_id = "open_live_socket",
     tag = "live",
     responses((status = 101, description = "A WebSocket."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::turn::no_model_error;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::JsonBody;
+use crate::input::{JsonBody, optional_whole_number};
 use crate::output::json;
 
 /// The maximum number of texts in one request.
@@ -25,7 +25,7 @@ pub(crate) struct EmbeddingsJson {
     #[serde(default)]
     encoding_format: Option<String>,
     /// Must be the number of dimensions of the embedding model.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     dimensions: Option<usize>,
 }
 
@@ -33,6 +33,7 @@ pub(crate) struct EmbeddingsJson {
 #[utoipa::path(
     post,
     path = "/v1/embeddings",
+    operation_id = "create_embeddings",
     tag = "openai",
     request_body = EmbeddingsJson,
     responses((status = 200, description = "One embedding per text.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -11,6 +11,7 @@ use crate::output::json;
 #[utoipa::path(
     get,
     path = "/v1/models",
+    operation_id = "list_models",
     tag = "openai",
     responses((status = 200, description = "The models.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
@@ -23,6 +24,7 @@ pub(crate) async fn list(State(app): State<App>) -> Result {
 #[utoipa::path(
     get,
     path = "/v1/models/{model}",
+    operation_id = "retrieve_model",
     tag = "openai",
     params(("model" = String, Path)),
     responses((status = 200, description = "The model.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -36,6 +38,7 @@ pub(crate) async fn retrieve(State(app): State<App>, path_params: PathParams) ->
 #[utoipa::path(
     get,
     path = "/v1/models/threadkeep/{name}",
+    operation_id = "retrieve_assistant_model",
     tag = "openai",
     params(("name" = String, Path)),
     responses((status = 200, description = "The model.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

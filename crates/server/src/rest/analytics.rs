@@ -102,6 +102,7 @@ impl From<Analytics> for AnalyticsJson {
 #[utoipa::path(
     get,
     path = "/v1/analytics",
+    operation_id = "get_analytics",
     tag = "analytics",
     params(("thread" = Option<String>, Query, description = "Only this thread")),
     responses((status = 200, body = AnalyticsJson), (status = "4XX", body = ErrorEnvelope<'_>)),

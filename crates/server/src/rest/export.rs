@@ -20,6 +20,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/export",
+    operation_id = "export_threads",
     tag = "exchange",
     params(("thread" = Option<String>, Query, description = "Only this thread")),
     responses(

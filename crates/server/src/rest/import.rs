@@ -51,6 +51,7 @@ pub(crate) struct CountsJson {
 #[utoipa::path(
     post,
     path = "/v1/import",
+    operation_id = "import_threads",
     tag = "exchange",
     params(("format" = Option<String>, Query, description = "The format, if it cannot be detected from the content")),
     request_body(content = String, content_type = "application/octet-stream"),

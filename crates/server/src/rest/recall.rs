@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::JsonBody;
+use crate::input::{JsonBody, optional_whole_number};
 use crate::output::json;
 use crate::rest::json::message::MessageJson;
 use crate::security::Caller;
@@ -21,10 +21,10 @@ pub(crate) struct RecallJson {
     #[schema(value_type = Option<String>, format = Uuid)]
     thread: Option<ThreadId>,
     /// If set, only messages before this position in the thread are recalled. Requires `thread`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     before: Option<u64>,
     /// The maximum number of messages, from 1 to 1,000. Default: 10.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
@@ -56,6 +56,7 @@ pub(crate) struct RecalledTurnJson<'a> {
 #[utoipa::path(
     post,
     path = "/v1/recall",
+    operation_id = "recall_messages",
     tag = "search",
     request_body = RecallJson,
     responses((status = 200, body = RecalledJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),

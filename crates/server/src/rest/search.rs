@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::JsonBody;
+use crate::input::{JsonBody, optional_whole_number};
 use crate::output::json;
 use crate::rest::json::message::{MessageJson, RoleJson};
 use crate::security::Caller;
@@ -21,7 +21,7 @@ pub(crate) struct SearchJson {
     #[schema(value_type = Option<String>, format = Uuid)]
     thread: Option<ThreadId>,
     /// The maximum number of hits, from 1 to 1,000. Default: 20.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// If not empty, only messages with these roles match.
@@ -80,6 +80,7 @@ pub(crate) struct MatchJson {
 #[utoipa::path(
     post,
     path = "/v1/search",
+    operation_id = "search_messages",
     tag = "search",
     request_body = SearchJson,
     responses((status = 200, body = HitsJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -14,6 +14,7 @@ mod log;
 mod middleware;
 mod nginx;
 mod observed;
+mod openapi;
 mod operations;
 mod outgoing;
 mod pausable_store;

@@ -14,7 +14,7 @@ use super::{assistant, messages, resent, stored, stream};
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody};
+use crate::input::{self, JsonBody, optional_whole_number};
 use crate::openai::conversations::check_metadata;
 use crate::openai::requests::{self, ToolJson};
 use crate::openai::turn::{self, ActiveTurn, StartedTurn, TurnRecord, TurnStart};
@@ -44,9 +44,9 @@ pub(crate) struct CompleteJson {
     pub(super) stream: Option<bool>,
     #[serde(default)]
     pub(super) stream_options: Option<StreamOptionsJson>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     max_completion_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     max_tokens: Option<u64>,
     #[serde(default)]
     temperature: Option<f64>,
@@ -56,8 +56,15 @@ pub(crate) struct CompleteJson {
     frequency_penalty: Option<f64>,
     #[serde(default)]
     presence_penalty: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     seed: Option<i64>,
+    /// Changes to the likelihood of tokens, which are passed to the model.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    logit_bias: Option<Map<String, Value>>,
+    /// How detailed the answer should be, which is passed to the model.
+    #[serde(default)]
+    verbosity: Option<String>,
     /// A string, or an array of at most four strings.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
@@ -72,13 +79,49 @@ pub(crate) struct CompleteJson {
     /// Whether to store the completion, so that it can be retrieved later.
     #[serde(default)]
     store: Option<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 1)]
     n: Option<u64>,
+    /// Options of OpenAI's API that this server does not support. They are rejected by their names.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    unsupported: UnsupportedOptions,
     /// `thread` is the id of the thread that the chat continues.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) metadata: Option<Map<String, Value>>,
+}
+
+/// Options that change the answer, and that cannot be passed to the model.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct UnsupportedOptions {
+    logprobs: Value,
+    top_logprobs: Value,
+    prediction: Value,
+    functions: Value,
+    function_call: Value,
+    audio: Value,
+    web_search_options: Value,
+}
+
+impl UnsupportedOptions {
+    /// Rejects any option that is set to something else than its default.
+    fn reject(&self) -> Result<()> {
+        let options = [
+            ("logprobs", &self.logprobs),
+            ("top_logprobs", &self.top_logprobs),
+            ("prediction", &self.prediction),
+            ("functions", &self.functions),
+            ("function_call", &self.function_call),
+            ("audio", &self.audio),
+            ("web_search_options", &self.web_search_options),
+        ];
+        match options.into_iter().find(|(_, value)| requests::is_set(value)) {
+            Some((name, _)) => Err(requests::unsupported(name)),
+            None => Ok(()),
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -138,6 +181,7 @@ pub(super) struct Answer {
 #[utoipa::path(
     post,
     path = "/v1/chat/completions",
+    operation_id = "create_chat_completion",
     tag = "openai",
     params(("Threadkeep-Thread" = Option<String>, Header), ("Idempotency-Key" = Option<String>, Header)),
     request_body = CompleteJson,
@@ -154,6 +198,7 @@ pub(crate) async fn complete(
     if body.n.is_some_and(|n| n != 1) {
         return Err(ApiError::invalid("n", "Invalid 'n': only 1 is supported."));
     }
+    body.unsupported.reject()?;
     if let Some(agent) = assistants::find(&app, body.model.as_deref())? {
         return assistant::complete(app, caller, connection, &headers, (body, &digest), agent).await;
     }
@@ -222,6 +267,8 @@ fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
             presence_penalty: body.presence_penalty,
             seed: body.seed,
             stop: requests::read_stop_sequences(body.stop.as_ref())?,
+            logit_bias: body.logit_bias.take().unwrap_or_default(),
+            verbosity: body.verbosity.take(),
         },
     })
 }

@@ -32,6 +32,7 @@ pub(crate) struct CreateItemsJson {
 #[utoipa::path(
     post,
     path = "/v1/conversations/{id}/items",
+    operation_id = "create_conversation_items",
     tag = "openai",
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = CreateItemsJson,

@@ -12,6 +12,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/conversations/{id}",
+    operation_id = "delete_conversation",
     tag = "openai",
     params(("id" = String, Path)),
     responses((status = 200, description = "The conversation was deleted.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -12,6 +12,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/conversations/{id}",
+    operation_id = "retrieve_conversation",
     tag = "openai",
     params(("id" = String, Path)),
     responses((status = 200, body = ConversationJson), (status = "4XX", body = ErrorEnvelope<'_>)),

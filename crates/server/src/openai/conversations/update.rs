@@ -22,6 +22,7 @@ pub(crate) struct UpdateConversationJson {
 #[utoipa::path(
     post,
     path = "/v1/conversations/{id}",
+    operation_id = "update_conversation",
     tag = "openai",
     params(("id" = String, Path)),
     request_body = UpdateConversationJson,

@@ -3,7 +3,7 @@ use threadkeep::{Content, Draft, ImageReference, JsonText, Part, Role, ToolCall,
 
 use super::super::ids;
 use super::super::members::{Members, json_string};
-use super::{DATA, FORMAT, PART_FORMAT, ROLE, id_prefix, image_part_json, is_same_json, text_part_json};
+use super::{DATA, DEFAULT_DETAIL, FORMAT, PART_FORMAT, ROLE, id_prefix, image_part_json, is_same_json, text_part_json};
 use crate::error::ApiError;
 
 /// The maximum number of items in one request. OpenAI allows 20, but the Agents SDK for JavaScript sends all items of a run in one
@@ -137,7 +137,7 @@ fn read_message(mut members: Members, param: &str) -> Result<Content, ApiError> 
 fn plain_content_json(parts: &[Part], is_output: bool) -> Option<String> {
     let parts = parts.iter().map(|part| match part {
         Part::Text(text) => Some(text_part_json(is_output, text)),
-        Part::Image(image) if !is_output => Some(image_part_json(&image.url)),
+        Part::Image(image) if !is_output => Some(image_part_json(image)),
         _ => None,
     });
     Some(format!("[{}]", parts.collect::<Option<Vec<_>>>()?.join(",")))
@@ -149,7 +149,8 @@ fn read_content_part(json: &RawValue) -> Option<Part> {
         "input_text" | "output_text" | "text" => members.get_string("text").map(Part::Text),
         "refusal" => members.get_string("refusal").map(Part::Text),
         "input_image" => {
-            members.get_string("image_url").map(|url| Part::Image(ImageReference { url, description: None }))
+            let detail = members.get_string("detail").filter(|detail| detail != DEFAULT_DETAIL);
+            members.get_string("image_url").map(|url| Part::Image(ImageReference { url, description: None, detail }))
         }
         _ => None,
     };

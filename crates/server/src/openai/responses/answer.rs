@@ -395,6 +395,10 @@ fn chat_request(request: &CreateResponseJson) -> Result<ChatRequest> {
         format: requests::read_format(request.text.as_ref().and_then(|text| text.get("format")), "text.format")?,
         parallel_tool_calls: request.parallel_tool_calls,
         reasoning_effort: effort.map(str::to_owned),
-        sampling: Sampling { top_p: request.top_p, ..Sampling::default() },
+        sampling: Sampling {
+            top_p: request.top_p,
+            verbosity: request.text.as_ref().and_then(|text| text.get("verbosity")?.as_str()).map(str::to_owned),
+            ..Sampling::default()
+        },
     })
 }

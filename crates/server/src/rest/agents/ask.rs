@@ -52,6 +52,7 @@ pub(crate) struct AskJson {
 #[utoipa::path(
     post,
     path = "/v1/agents/{name}/turns",
+    operation_id = "ask_agent",
     tag = "agents",
     params(("name" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = AskJson,

@@ -50,6 +50,7 @@ pub(crate) enum DecisionJson {
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/approvals/{approval}",
+    operation_id = "decide_approval",
     tag = "approvals",
     params(("id" = String, Path), ("approval" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = DecideJson,

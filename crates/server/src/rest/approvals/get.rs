@@ -12,6 +12,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/approvals/{approval}",
+    operation_id = "get_approval",
     tag = "approvals",
     params(("id" = String, Path), ("approval" = String, Path)),
     responses((status = 200, body = ApprovalJson), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -38,6 +38,7 @@ pub(crate) struct ApprovalsJson {
 #[utoipa::path(
     get,
     path = "/v1/approvals",
+    operation_id = "list_approvals",
     tag = "approvals",
     params(
         ("thread" = Option<String>, Query, description = "Only this thread"),

@@ -75,6 +75,7 @@ impl<'a> ContextJson<'a> {
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/context",
+    operation_id = "assemble_context",
     tag = "context",
     params(("id" = String, Path)),
     request_body = AssembleJson,

@@ -10,6 +10,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/context/{turn}",
+    operation_id = "get_context_report",
     tag = "context",
     params(("id" = String, Path), ("turn" = String, Path)),
     responses((status = 200, description = "The report.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, PathParams, expected_change};
+use crate::input::{self, JsonBody, PathParams, expected_change, optional_whole_number};
 use crate::output::{json_with, with_etag, with_replay};
 use crate::rest::json::message::DraftJson;
 use crate::security::Caller;
@@ -17,7 +17,7 @@ use crate::security::Caller;
 pub(crate) struct AppendJson {
     messages: Vec<DraftJson>,
     /// The position that the thread's last message must have.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     expected_seq: Option<u64>,
 }
 
@@ -50,6 +50,7 @@ pub(crate) struct PlacedJson {
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/messages",
+    operation_id = "append_messages",
     tag = "messages",
     params(
         ("id" = String, Path),

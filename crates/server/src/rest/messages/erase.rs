@@ -14,6 +14,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/threads/{id}/messages/{message}",
+    operation_id = "erase_message",
     tag = "messages",
     params(("id" = String, Path), ("message" = String, Path, description = "A position or an id")),
     responses((status = 204, description = "The message was erased."), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -11,6 +11,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/messages/{message}",
+    operation_id = "get_message",
     tag = "messages",
     params(("id" = String, Path), ("message" = String, Path, description = "A position or an id")),
     responses((status = 200, body = MessageJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -32,6 +32,7 @@ pub(crate) struct MessagesJson<'a> {
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/messages",
+    operation_id = "list_messages",
     tag = "messages",
     params(
         ("id" = String, Path),

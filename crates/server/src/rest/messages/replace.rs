@@ -15,6 +15,7 @@ use crate::security::Caller;
 #[utoipa::path(
     put,
     path = "/v1/threads/{id}/messages/{message}",
+    operation_id = "replace_message",
     tag = "messages",
     params(
         ("id" = String, Path),

@@ -13,6 +13,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/records/{namespace}/{key}",
+    operation_id = "delete_record",
     tag = "records",
     params(
         ("namespace" = String, Path),

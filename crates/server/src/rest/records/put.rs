@@ -36,6 +36,7 @@ pub(crate) struct WrittenJson {
 #[utoipa::path(
     put,
     path = "/v1/records/{namespace}/{key}",
+    operation_id = "put_record",
     tag = "records",
     params(
         ("namespace" = String, Path),

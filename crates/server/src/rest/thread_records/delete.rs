@@ -14,6 +14,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/threads/{id}/records/{namespace}/{key}",
+    operation_id = "delete_thread_record",
     tag = "records",
     params(
         ("id" = String, Path),

@@ -11,6 +11,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/records/{namespace}/{key}",
+    operation_id = "get_thread_record",
     tag = "records",
     params(("id" = String, Path), ("namespace" = String, Path), ("key" = String, Path)),
     responses((status = 200, body = RecordJson), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -11,6 +11,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/records/{namespace}",
+    operation_id = "list_thread_records",
     tag = "records",
     params(
         ("id" = String, Path),

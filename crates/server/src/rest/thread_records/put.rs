@@ -15,6 +15,7 @@ use crate::security::Caller;
 #[utoipa::path(
     put,
     path = "/v1/threads/{id}/records/{namespace}/{key}",
+    operation_id = "put_thread_record",
     tag = "records",
     params(
         ("id" = String, Path),

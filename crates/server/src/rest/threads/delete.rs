@@ -11,6 +11,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/threads/{id}",
+    operation_id = "delete_thread",
     tag = "threads",
     params(("id" = String, Path)),
     responses((status = 204, description = "The thread was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, PathParams};
+use crate::input::{self, JsonBody, PathParams, optional_whole_number};
 use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
@@ -25,6 +25,7 @@ const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ForkJson {
     /// The position of the last message to copy. Default: all messages are copied.
+    #[serde(deserialize_with = "optional_whole_number")]
     through_seq: Option<u64>,
     /// The new thread's title. Default: the title of the original thread.
     title: Option<String>,
@@ -49,6 +50,7 @@ struct Progress {
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/fork",
+    operation_id = "fork_thread",
     tag = "threads",
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = ForkJson,

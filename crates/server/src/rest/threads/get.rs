@@ -13,6 +13,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}",
+    operation_id = "get_thread",
     tag = "threads",
     params(("id" = String, Path), ("If-None-Match" = Option<String>, Header)),
     responses(

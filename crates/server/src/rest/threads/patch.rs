@@ -38,6 +38,7 @@ fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> 
 #[utoipa::path(
     patch,
     path = "/v1/threads/{id}",
+    operation_id = "patch_thread",
     tag = "threads",
     params(("id" = String, Path), ("If-Match" = Option<String>, Header)),
     request_body = PatchJson,

@@ -26,6 +26,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/turns/{turn}/cancel",
+    operation_id = "cancel_turn",
     tag = "agents",
     params(("id" = String, Path), ("turn" = String, Path)),
     responses((status = 200, body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),

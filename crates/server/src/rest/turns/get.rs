@@ -34,6 +34,7 @@ pub(crate) struct RunningJson {
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/turns/{turn}",
+    operation_id = "get_turn",
     tag = "agents",
     params(("id" = String, Path), ("turn" = String, Path)),
     responses(

@@ -107,6 +107,16 @@ impl ApiError {
         self
     }
 
+    /// Logs the error of a stream, which has no response to which the middleware could add it. `failure` says what failed.
+    pub(crate) fn log(&self, failure: &str) {
+        let internal = self.internal.as_deref().unwrap_or_default();
+        if self.status.is_server_error() {
+            tracing::error!(code = self.code, internal, "{failure}");
+        } else {
+            tracing::debug!(code = self.code, internal, "{failure}");
+        }
+    }
+
     /// Returns the error type of the OpenAI API.
     pub(crate) fn openai_type(&self) -> &'static str {
         match self.status.as_u16() {

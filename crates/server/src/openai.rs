@@ -16,9 +16,12 @@ mod members;
 pub(crate) mod models;
 mod references;
 mod requests;
+mod resent;
 mod response_store;
 pub(crate) mod responses;
 mod sse;
+mod stream_head;
+mod tool_results;
 mod turn;
 
 use axum::http::StatusCode;

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use serde::Serialize;
 use threadkeep::agent::plugin::Lookup;
-use threadkeep::{JsonText, Map, Tool, ToolContext, ToolEffect, ToolError};
+use threadkeep::{JsonText, Map, Scope, Tool, ToolContext, ToolEffect, ToolError};
 use utoipa::ToSchema;
 
 use super::assistant;
@@ -13,7 +13,7 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
 use crate::limits::unknown_route;
 use crate::output::json;
-use crate::security::Caller;
+use crate::security::{Caller, KeyRole};
 
 /// The output of a tool.
 #[derive(Debug, Serialize, ToSchema)]
@@ -192,6 +192,12 @@ async fn call_tool(
         return Err(unknown_route(&method, &uri));
     }
     let memory = app.memory();
+    // A lookup may remember the request for its user, for example count a trip. Callers that may not write get a scope without users
+    // and data, in which nothing is remembered.
+    let scope = match caller.has(KeyRole::Write) {
+        true => scope,
+        false => Scope::tenant(format!("read-only-{}", memory.generate_thread_id()))?,
+    };
     let context = ToolContext {
         scope,
         thread: memory.generate_thread_id(),

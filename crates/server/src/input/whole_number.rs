@@ -9,7 +9,8 @@ const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 /// Reads a whole number, possibly written with a fraction of zero. For `deserialize_with`.
 pub(crate) fn whole_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let number = Number::deserialize(deserializer)?;
-    read(&number).ok_or_else(|| D::Error::custom(format!("invalid value: `{number}`, expected a whole number in range")))
+    read(&number)
+        .ok_or_else(|| D::Error::custom(format!("invalid value: `{number}`, expected a whole number in range")))
 }
 
 /// Like [`whole_number`], but also accepts null.

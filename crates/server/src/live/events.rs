@@ -55,7 +55,7 @@ pub(crate) async fn events(
     let roles = params.take_roles()?;
     params.finish()?;
     let options = SubscribeOptions { start, roles };
-    let thread = path_params.thread()?;
+    let thread = path_params.thread(&app, &caller.scope).await?;
     let updates = app.memory().subscribe(&caller.scope, thread, options).await?;
     let (outgoing, receiver) = mpsc::channel(BUFFERED_EVENTS);
     let write = |update: &EncodedUpdate, _| update.event();

@@ -20,7 +20,9 @@ use tokio::time::MissedTickBehavior;
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::plain_words;
 use crate::security::Caller;
+use crate::thread_names;
 use json::{ClientMessage, error_message};
 
 /// The maximum size of a message from a client, in bytes.
@@ -162,7 +164,7 @@ impl Client {
     async fn execute(&mut self, text: &str) {
         let request = match serde_json::from_str(text) {
             Ok(request) => request,
-            Err(error) => return self.send_error(None, &invalid_message(&error.to_string())).await,
+            Err(error) => return self.send_error(None, &invalid_message(&plain_words(&error.to_string()))).await,
         };
         match request {
             ClientMessage::Subscribe { thread, after, last, roles } => {
@@ -171,7 +173,8 @@ impl Client {
                 }
             }
             ClientMessage::Unsubscribe { thread } => {
-                let subscription = thread.parse().ok().and_then(|thread| self.threads.remove(&thread));
+                let named = thread_names::resolve(&self.app, &self.caller.scope, &thread).await;
+                let subscription = named.ok().and_then(|thread| self.threads.remove(&thread));
                 match subscription {
                     Some(subscription) => subscription.abort(),
                     None => self.send_error(Some(&thread), &ApiError::not_found("subscription")).await,

@@ -7,6 +7,7 @@ use serde_json::{Value, json as value};
 use threadkeep::core::{EmbedderError, Embedding};
 use utoipa::ToSchema;
 
+use super::models;
 use super::turn::no_model_error;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
@@ -22,6 +23,9 @@ pub(crate) struct EmbeddingsJson {
     /// A string or an array of strings.
     #[schema(value_type = Value)]
     input: Value,
+    /// The model. Unless the server is strict, its embedder answers for any name.
+    #[serde(default)]
+    model: Option<String>,
     #[serde(default)]
     encoding_format: Option<String>,
     /// Must be the number of dimensions of the embedding model.
@@ -70,6 +74,7 @@ pub(crate) async fn embeddings(
         }
     };
     let embedder = app.embedder().ok_or_else(no_model_error)?;
+    models::check_name(&app, body.model.as_deref(), embedder.model())?;
     let embeddings = embedder.embed(&texts).await?;
     if let Some((requested, available)) =
         body.dimensions.zip(embeddings.first().map(|embedding| embedding.vector.len()))

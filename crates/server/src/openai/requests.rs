@@ -54,7 +54,8 @@ pub(super) fn is_set(value: &Value) -> bool {
 /// Creates the error for an option that this server does not support. Such an option is not ignored, because the client would get
 /// another answer than it asked for.
 pub(super) fn unsupported(name: &str) -> ApiError {
-    ApiError::invalid(name, format!("Invalid '{name}': this server does not support this option.")).code("unsupported_option")
+    ApiError::invalid(name, format!("Invalid '{name}': this server does not support this option."))
+        .code("unsupported_option")
 }
 
 /// Reads the tools that a model may call.

@@ -21,6 +21,7 @@ mod resolved_input;
 pub(crate) mod retrieve;
 mod stored_response;
 mod stream;
+mod strict_tools;
 mod text_deltas;
 
 use axum::http::StatusCode;

@@ -47,7 +47,9 @@ fn add_common_details(document: &mut Value) {
                 json!({ "content": { "application/json": { "schema": schema } } })
             });
             for (status, response) in responses.iter_mut() {
-                if let Some(stream) = response.get_mut("content").and_then(|content| content.get_mut("text/event-stream")) {
+                if let Some(stream) =
+                    response.get_mut("content").and_then(|content| content.get_mut("text/event-stream"))
+                {
                     // This version of OpenAPI cannot describe the events of a stream.
                     *stream = json!({});
                 }
@@ -90,6 +92,7 @@ fn add_constraints(path: &str, method: &str, parameter: &mut Value) {
         }
         "owner" => schema["enum"] = json!(["user", "tenant"]),
         "order" if path == "/v1/threads" => schema["enum"] = json!(["recent", "created"]),
+        "sort" => schema["enum"] = json!(["position", "time"]),
         "order" => schema["enum"] = json!(["asc", "desc"]),
         "Idempotency-Key" => schema["pattern"] = "^[!-~]{1,255}$".into(),
         "If-Match" => schema["pattern"] = r#"^(\*|"[0-9]{1,19}")$"#.into(),

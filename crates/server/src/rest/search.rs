@@ -9,6 +9,7 @@ use crate::input::{JsonBody, optional_whole_number};
 use crate::output::json;
 use crate::rest::json::message::{MessageJson, RoleJson};
 use crate::security::Caller;
+use crate::thread_names;
 
 /// A search query.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -16,10 +17,9 @@ use crate::security::Caller;
 pub(crate) struct SearchJson {
     /// The words to search for, in any inflected form. A message matches if it contains any of them.
     query: String,
-    /// If set, only this thread is searched.
+    /// If set, only this thread is searched. A thread is named by its id, conversation id or key.
     #[serde(default)]
-    #[schema(value_type = Option<String>, format = Uuid)]
-    thread: Option<ThreadId>,
+    thread: Option<String>,
     /// The maximum number of hits, from 1 to 1,000. Default: 20.
     #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 1000)]
@@ -92,9 +92,7 @@ pub(crate) async fn search(
     JsonBody { value: body, .. }: JsonBody<SearchJson>,
 ) -> Result {
     let SearchJson { query, thread, limit, roles, since, until } = body;
-    if let Some(thread) = thread {
-        app.memory().get_thread(&caller.scope, thread).await?;
-    }
+    let thread = thread_names::resolve_existing(&app, &caller.scope, thread.as_deref()).await?;
     let roles: Vec<Role> = roles.into_iter().map(Into::into).collect();
     let options = SearchOptions { thread, limit: limit.unwrap_or(20), roles, since, until };
     let found = app.memory().search(&caller.scope, &query, &options).await?;

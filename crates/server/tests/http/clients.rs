@@ -24,7 +24,8 @@ pub(crate) fn program(name: &str) -> std::path::PathBuf {
 /// Returns the path of a program in the folder that contains the installed packages of Node.js; `None` if tests with Node.js are
 /// skipped because it is not available. The test summary reports that.
 pub(crate) fn node_program(name: &str) -> Option<std::path::PathBuf> {
-    let is_skipped = std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "node"));
+    let is_skipped =
+        std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "node"));
     (!is_skipped).then(|| installed("node/node_modules/.bin", name))
 }
 

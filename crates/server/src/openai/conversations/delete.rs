@@ -20,7 +20,8 @@ use crate::security::Caller;
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let id = path_params.get("id");
-    let deleted = app.memory().delete_thread(&caller.scope, ids::parse_conversation_id(id)?).await;
+    let thread = ids::find_conversation(&app, &caller.scope, id).await?;
+    let deleted = app.memory().delete_thread(&caller.scope, thread).await;
     deleted.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
-    Ok(json(&value!({ "id": id, "object": "conversation.deleted", "deleted": true })))
+    Ok(json(&value!({ "id": ids::conversation_id(thread), "object": "conversation.deleted", "deleted": true })))
 }

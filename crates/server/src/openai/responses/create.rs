@@ -8,7 +8,7 @@ use threadkeep::{Map, Value};
 use utoipa::ToSchema;
 
 use super::answer::{Mode, PendingResponse};
-use super::{background, stream};
+use super::{background, stream, strict_tools};
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
@@ -126,12 +126,12 @@ pub(crate) async fn create(
     }
     reject_unsupported(&body)?;
     let attempt = input::read_attempt(&headers, "responses", &digest)?;
-    body.raw_tools = body.tools.clone().unwrap_or_default();
+    body.raw_tools = body.tools.iter().flatten().map(strict_tools::with_strictness).collect();
     let mode = read_mode(&body)?;
     let mut pending = PendingResponse::prepare(app, caller.scope, connection.clone(), body, attempt).await?;
     pending.is_streamed = matches!(mode, Mode::Streamed | Mode::BackgroundStreamed);
     match mode {
-        Mode::Streamed => Ok(stream::respond(pending)),
+        Mode::Streamed => stream::respond(pending).await,
         Mode::Whole => pending.respond().await,
         Mode::Background | Mode::BackgroundStreamed => background::start(pending, connection).await,
     }

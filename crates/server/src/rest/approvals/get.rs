@@ -19,7 +19,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let (memory, thread) = (app.memory(), path_params.thread()?);
+    let (memory, thread) = (app.memory(), path_params.thread(&app, &caller.scope).await?);
     let found = find_approval(memory, &caller.scope, thread, path_params.get("approval")).await?;
     let found = found.ok_or_else(|| ApiError::not_found("approval"))?;
     Ok(json(&ApprovalJson::of(thread, found, memory.now())))

@@ -17,7 +17,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn report(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let thread = path_params.thread()?;
+    let thread = path_params.thread(&app, &caller.scope).await?;
     let found = app.memory().context_report(&caller.scope, thread, path_params.get("turn")).await?;
     Ok(json(&found.ok_or_else(|| ApiError::not_found("report"))?))
 }

@@ -29,7 +29,7 @@ pub(crate) async fn erase(
     if headers.contains_key(header::IF_MATCH) {
         return Err(ApiError::invalid("If-Match", "conditional erasure of a message is not supported"));
     }
-    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread()?);
+    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread(&app, &caller.scope).await?);
     let found = memory.find_messages(scope, thread, &[path_params.message()?]).await?;
     let message = found.first().ok_or_else(|| ApiError::not_found("message"))?;
     let change = memory.erase_messages(scope, thread, &[message.id]).await?;

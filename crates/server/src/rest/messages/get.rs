@@ -18,7 +18,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let (thread, message) = (path_params.thread()?, path_params.message()?);
+    let (thread, message) = (path_params.thread(&app, &caller.scope).await?, path_params.message()?);
     let found = app.memory().find_messages(&caller.scope, thread, &[message]).await?;
     let message = found.into_iter().next().ok_or_else(|| ApiError::not_found("message"))?;
     Ok(json(&MessageJson::from(&message)))

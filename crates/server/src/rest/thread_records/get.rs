@@ -18,6 +18,6 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let owner = RecordOwner::Thread(path_params.thread()?);
+    let owner = RecordOwner::Thread(path_params.thread(&app, &caller.scope).await?);
     respond_with_record(&app, &caller.scope, &owner, &read_namespace(&path_params)?, path_params.get("key")).await
 }

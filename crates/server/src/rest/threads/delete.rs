@@ -27,6 +27,6 @@ pub(crate) async fn delete(
         // Stores have no conditional deletion, and checking before deleting would not be atomic.
         return Err(ApiError::invalid("If-Match", "conditional deletion of a thread is not supported"));
     }
-    app.memory().delete_thread(&caller.scope, path_params.thread()?).await?;
+    app.memory().delete_thread(&caller.scope, path_params.thread(&app, &caller.scope).await?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

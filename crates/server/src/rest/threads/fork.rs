@@ -9,7 +9,7 @@ use threadkeep::{
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ErrorEnvelope, Result};
+use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody, PathParams, optional_whole_number};
 use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::ThreadJson;
@@ -69,10 +69,14 @@ pub(crate) async fn fork(
     JsonBody { value: body, digest }: JsonBody<ForkJson>,
 ) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
-    let from = memory.get_thread(scope, path_params.thread()?).await?;
+    let from = memory.get_thread(scope, path_params.thread(&app, &caller.scope).await?).await?;
     let attempt = input::read_attempt(&headers, "fork", &format!("{}:{digest}", from.id))?;
     let id = attempt.thread_id(&app, scope);
     let through = body.through_seq.unwrap_or(from.positions.seq);
+    if through > from.positions.seq {
+        let message = format!("the last message of the thread has the position {}", from.positions.seq);
+        return Err(ApiError::invalid("through_seq", message));
+    }
     let title = body.title.or(from.title.clone());
     let metadata = body.metadata.unwrap_or_else(|| {
         let mut metadata = from.metadata.clone();

@@ -56,7 +56,7 @@ pub(crate) async fn patch(
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<PatchJson>,
 ) -> Result {
-    let (scope, id) = (&caller.scope, path_params.thread()?);
+    let (scope, id) = (&caller.scope, path_params.thread(&app, &caller.scope).await?);
     let PatchJson { title, metadata, state, expires_at } = body;
     let patch = ThreadPatch { title, metadata, state, expires_at };
     app.memory().patch_thread(scope, id, patch, expected_change(&headers)?).await?;

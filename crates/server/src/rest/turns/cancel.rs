@@ -38,7 +38,8 @@ pub(crate) async fn cancel(
     Extension(connection): Extension<ConnectionGuard>,
     path_params: PathParams,
 ) -> Result {
-    let (memory, scope, thread, turn) = (app.memory(), &caller.scope, path_params.thread()?, path_params.get("turn"));
+    let (memory, scope, thread, turn) =
+        (app.memory(), &caller.scope, path_params.thread(&app, &caller.scope).await?, path_params.get("turn"));
     let stopped = tokio::time::timeout(STOP_TIMEOUT, async {
         let mut requested: Option<RunningTurn> = None;
         let mut waiter = TurnWaiter::begin(memory, scope, thread).await;

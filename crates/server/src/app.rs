@@ -37,6 +37,9 @@ pub struct ServerOptions {
     /// Whether the OpenAI API rejects model names that it does not list. Otherwise the server's model answers for any name.
     /// Default: false.
     pub strict_models: bool,
+    /// The origins of pages that may call from a browser, such as `https://app.example`. Their pages can sign in with short-lived
+    /// tokens. Default: none.
+    pub browser_origins: Vec<String>,
     /// How long a subscriber may lag behind before its stream is ended. Default: 10 s.
     pub slow_reader: Duration,
     /// Shutdown grace period: how long accepted requests may take to finish. Default: 30 s.
@@ -79,6 +82,7 @@ impl Default for ServerOptions {
             heartbeat: Duration::from_secs(15),
             stream_head: Duration::from_secs(10),
             strict_models: false,
+            browser_origins: Vec::new(),
             slow_reader: Duration::from_secs(10),
             grace: Duration::from_secs(30),
             connections: 10_000,

@@ -103,6 +103,20 @@ const BEFORE: [Setting; 32] = [
     setting("THREADKEEP_RATE", "server.rate", Count, "maximum requests per key and minute", "no limit"),
     setting("THREADKEEP_QUOTA", "server.quota", Count, "maximum requests per key and day (UTC)", "no limit"),
     setting(
+        "THREADKEEP_STRICT_MODELS",
+        "server.strict_models",
+        Flag,
+        "whether the OpenAI API rejects model names that it does not list",
+        "false",
+    ),
+    setting(
+        "THREADKEEP_BROWSER_ORIGINS",
+        "server.browser_origins",
+        Text,
+        "the origins of pages that may call from a browser, separated by commas",
+        "none",
+    ),
+    setting(
         "THREADKEEP_RESUME_TURNS",
         "server.resume_turns",
         Flag,

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
 use crate::security::Caller;
+use crate::security::authenticate::TOKEN_PARAM;
 
 /// The maximum number of events that are buffered for a client.
 const BUFFERED_EVENTS: usize = 16;
@@ -36,6 +37,7 @@ const BUFFERED_EVENTS: usize = 16;
         ("after" = Option<String>, Query, description = "The id of an event, or the number of a change"),
         ("last" = Option<u32>, Query, description = "Start with this many of the latest messages"),
         ("role" = Option<Vec<String>>, Query, description = "Only messages of these roles"),
+        ("token" = Option<String>, Query, description = "A token from `POST /v1/tokens`, instead of a header"),
         ("Last-Event-ID" = Option<String>, Header)
     ),
     responses(
@@ -51,6 +53,8 @@ pub(crate) async fn events(
     headers: HeaderMap,
     mut params: QueryParams,
 ) -> Result<Response> {
+    // The token was checked when the caller was authenticated.
+    params.take_all(TOKEN_PARAM);
     let start = read_start(&headers, &mut params)?;
     let roles = params.take_roles()?;
     params.finish()?;

@@ -45,6 +45,7 @@ const BUFFERED_MESSAGES: usize = 16;
     path = "/v1/live",
     operation_id = "open_live_socket",
     tag = "live",
+    params(("token" = Option<String>, Query, description = "A token from `POST /v1/tokens`, instead of a header")),
     responses((status = 101, description = "A WebSocket."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
@@ -211,8 +212,12 @@ impl Client {
 /// Returns the close frame for an error of the stream. The error is either an invalid frame, or a failed connection, on which
 /// sending the close frame has no effect.
 fn protocol_error(error: &str) -> CloseFrame {
-    // The library reports only in the text of the error that a message is too large.
-    let code = if error.starts_with("Space limit exceeded") { close_code::SIZE } else { close_code::PROTOCOL };
+    // The library reports only in the text of the error that a message is too large or not UTF-8.
+    let code = match error {
+        error if error.starts_with("Space limit exceeded") => close_code::SIZE,
+        error if error.starts_with("UTF-8") => close_code::INVALID,
+        _ => close_code::PROTOCOL,
+    };
     let reason: String = error.chars().filter(char::is_ascii).take(MAX_REASON_BYTES).collect();
     CloseFrame { code, reason: reason.into() }
 }

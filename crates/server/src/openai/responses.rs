@@ -17,6 +17,7 @@ pub(crate) mod delete;
 mod event_writer;
 pub(crate) mod input_items;
 pub(crate) mod input_tokens;
+pub(crate) mod list;
 mod resolved_input;
 pub(crate) mod retrieve;
 mod stored_response;

@@ -3,6 +3,7 @@
 
 mod assistants;
 mod audit;
+mod browsers;
 mod clients;
 mod compat;
 mod conversations;

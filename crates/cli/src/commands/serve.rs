@@ -189,7 +189,8 @@ fn browser_origins(settings: &Settings) -> Result<Vec<String>> {
         if host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' '])) {
             return Ok(origin.to_ascii_lowercase());
         }
-        let failure = Failure::usage(format!("THREADKEEP_BROWSER_ORIGINS: {} is not an origin", redact_address(origin)));
+        let failure =
+            Failure::usage(format!("THREADKEEP_BROWSER_ORIGINS: {} is not an origin", redact_address(origin)));
         Err(failure.hint("list origins without paths, such as https://app.example,http://localhost:5173").into())
     };
     origins.map(check).collect()

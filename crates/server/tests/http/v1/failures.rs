@@ -112,6 +112,8 @@ async fn options_are_passed_on_or_rejected_by_name() {
     let response = client.post("/v1/responses", body).await.expect(200);
     assert_eq!((&response["top_logprobs"], &response["reasoning"]["summary"]), (&json!(0), &Value::Null));
     assert!(response["reasoning"].as_object().unwrap().contains_key("summary"));
+    let fraction = client.post("/v1/responses", json!({ "input": "x", "max_output_tokens": 1.5 })).await;
+    assert_eq!(fraction.error(400)["param"], "max_output_tokens");
     let requests = model.requests.lock().unwrap();
     for request in requests.iter() {
         assert_eq!((request.max_tokens, request.sampling.verbosity.as_deref()), (Some(497), Some("low")));
@@ -120,9 +122,6 @@ async fn options_are_passed_on_or_rejected_by_name() {
         assert!(request.messages[0].parts.contains(&Part::Image(image)));
     }
     assert_eq!((requests[0].sampling.logit_bias["50256"].as_i64(), requests[0].sampling.seed), (Some(-100), Some(7)));
-    drop(requests);
-    let fraction = client.post("/v1/responses", json!({ "input": "x", "max_output_tokens": 1.5 })).await;
-    assert_eq!(fraction.error(400)["param"], "max_output_tokens");
 }
 
 /// Any model name is answered by the server's model, whose name the answer has; a strict server rejects other names.

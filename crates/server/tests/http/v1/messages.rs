@@ -46,7 +46,7 @@ async fn messages_sorted_by_time_are_paged_without_gaps_where_times_tie() {
     let thread = client.new_thread().await;
     let path = format!("/v1/threads/{thread}/messages");
     // Two of three messages have the same time, and the times are not in the order of appending.
-    let second = |number: usize| if number % 3 == 0 { 59 - number } else { 30 };
+    let second = |number: usize| if number.is_multiple_of(3) { 59 - number } else { 30 };
     let messages: Vec<Value> = (0..30)
         .map(|number| {
             let created_at = format!("2026-01-01T00:00:{:02}Z", second(number));

@@ -239,7 +239,7 @@ fn of_store(error: &StoreError) -> Diagnosis {
 
 fn of_model(error: &ModelError) -> Diagnosis {
     match error {
-        ModelError::Unavailable { .. } | ModelError::TimedOut { .. } => {
+        ModelError::Unavailable { .. } | ModelError::RateLimited { .. } | ModelError::TimedOut { .. } => {
             Diagnosis::new(SYSTEM_ERROR, "`threadkeep models` checks whether it responds; try again later")
         }
         ModelError::Unauthorized { .. } => {

@@ -249,6 +249,9 @@ pub struct ImageReference {
     /// A description of the image, which counts as text of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The resolution at which a model reads the image, in the provider's terms, such as `low`. `None` is the provider's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 /// A source that an answer is based on.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{JsonText, Part, Portable, Role, TokenCount, TokenCounter, ToolCall, ToolResult, Usage};
+use crate::{JsonText, Map, Part, Portable, Role, TokenCount, TokenCounter, ToolCall, ToolResult, Usage};
 
 /// The overhead of a message in tokens, as OpenAI documents it for its chat models.
 const MESSAGE_TOKENS: TokenCount = TokenCount(4);
@@ -165,6 +165,12 @@ pub struct Sampling {
     /// Stop sequences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
+    /// Changes to the likelihood of tokens, by their numbers in the model's tokenizer, from -100 to 100.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub logit_bias: Map,
+    /// How detailed the answer should be, in the provider's terms, such as `low`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verbosity: Option<String>,
 }
 
 /// A request to a model.
@@ -301,6 +307,16 @@ pub enum ModelError {
         /// How long the provider asks callers to wait; `None` if it does not.
         retry_after: Option<Duration>,
     },
+    /// The provider limits the requests or tokens of the server's account, and the limit is exceeded. Retry later.
+    #[error("the provider of model {model} limits the requests of this server, and the limit is exceeded: {detail}")]
+    RateLimited {
+        /// The model.
+        model: String,
+        /// The provider's message.
+        detail: String,
+        /// How long the provider asks callers to wait; `None` if it does not.
+        retry_after: Option<Duration>,
+    },
     /// The model did not answer in time.
     #[error("model {model} gave no answer within {} ms", after.as_millis())]
     TimedOut {
@@ -355,7 +371,7 @@ impl ModelError {
     /// Whether the same call may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unavailable { .. } | Self::TimedOut { .. })
+        matches!(self, Self::Unavailable { .. } | Self::RateLimited { .. } | Self::TimedOut { .. })
     }
 
     /// Returns the error code, such as `model_unavailable`.
@@ -363,6 +379,7 @@ impl ModelError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Unavailable { .. } => "model_unavailable",
+            Self::RateLimited { .. } => "model_rate_limited",
             Self::TimedOut { .. } => "model_timed_out",
             Self::Unauthorized { .. } => "model_unauthorized",
             Self::Refused { .. } => "model_refused",
@@ -401,11 +418,12 @@ mod tests {
     }
 
     #[test]
-    fn only_unavailable_and_timed_out_are_retryable() {
+    fn only_unavailable_rate_limited_and_timed_out_are_retryable() {
         let model = || "m".to_owned();
         let unavailable =
             ModelError::Unavailable { model: model(), detail: "connection refused".to_owned(), retry_after: None };
         assert!(unavailable.is_retryable());
+        assert!(ModelError::RateLimited { model: model(), detail: String::new(), retry_after: None }.is_retryable());
         assert!(ModelError::TimedOut { model: model(), after: Duration::from_secs(1) }.is_retryable());
         for error in [
             ModelError::Refused { model: model(), status: 400, detail: String::new() },

@@ -32,6 +32,7 @@ fn full_content() -> Content {
             Part::Image(ImageReference {
                 url: "https://example.org/a.png".to_owned(),
                 description: Some("a cat".to_owned()),
+                detail: None,
             }),
             Part::Reasoning("hm".to_owned()),
             Part::Raw {

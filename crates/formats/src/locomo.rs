@@ -112,7 +112,7 @@ fn image(turn: &mut Fields<'_>) -> Result<Option<Part>, Rejection> {
     if url.is_none() && description.is_none() {
         return Ok(None);
     }
-    Ok(Some(Part::Image(ImageReference { url: url.unwrap_or_default(), description })))
+    Ok(Some(Part::Image(ImageReference { url: url.unwrap_or_default(), description, detail: None })))
 }
 
 fn data(session: u64, date: Option<&str>, remaining: Fields<'_>) -> Result<JsonText, Rejection> {

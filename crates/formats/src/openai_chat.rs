@@ -94,7 +94,7 @@ fn part(json: &RawValue) -> Result<Part, Rejection> {
 fn image(json: Option<&RawValue>) -> Result<Option<Part>, Rejection> {
     let Some(json) = json else { return Ok(None) };
     let url = Fields::read(json)?.take_text("url")?;
-    Ok(url.map(|url| Part::Image(ImageReference { url, description: None })))
+    Ok(url.map(|url| Part::Image(ImageReference { url, description: None, detail: None })))
 }
 
 fn tool_result(body: Option<&RawValue>, call_id: String) -> Result<Part, Rejection> {

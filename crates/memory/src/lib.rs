@@ -81,3 +81,4 @@ pub use subscribe::{
 };
 pub use thread_cache::{CachedMessages, ThreadCacheStats};
 pub use title::make_title;
+pub use upsert::{UpsertOutcome, Upserted, UpsertedMessage};

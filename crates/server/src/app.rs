@@ -31,6 +31,15 @@ pub struct ServerOptions {
     pub write_timeout: Duration,
     /// Time between heartbeats on an idle stream. Default: 15 s.
     pub heartbeat: Duration,
+    /// How long the head of a streamed answer is held until the model sends something, so that an earlier failure gets its own status.
+    /// Default: 10 s.
+    pub stream_head: Duration,
+    /// Whether the OpenAI API rejects model names that it does not list. Otherwise the server's model answers for any name.
+    /// Default: false.
+    pub strict_models: bool,
+    /// The origins of pages that may call from a browser, such as `https://app.example`. Their pages can sign in with short-lived
+    /// tokens. Default: none.
+    pub browser_origins: Vec<String>,
     /// How long a subscriber may lag behind before its stream is ended. Default: 10 s.
     pub slow_reader: Duration,
     /// Shutdown grace period: how long accepted requests may take to finish. Default: 30 s.
@@ -71,6 +80,9 @@ impl Default for ServerOptions {
             action_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
             heartbeat: Duration::from_secs(15),
+            stream_head: Duration::from_secs(10),
+            strict_models: false,
+            browser_origins: Vec::new(),
             slow_reader: Duration::from_secs(10),
             grace: Duration::from_secs(30),
             connections: 10_000,

@@ -61,6 +61,7 @@ pub struct Rule {
     pub(crate) required_access: RequiredAccess,
     pub(crate) time_limit: TimeLimit,
     pub(crate) is_audited: bool,
+    pub(crate) accepts_token_in_query: bool,
 }
 
 impl Rule {
@@ -90,13 +91,20 @@ impl Rule {
     }
 
     const fn of(required_access: RequiredAccess) -> Self {
-        Self { required_access, time_limit: TimeLimit::Action, is_audited: false }
+        Self { required_access, time_limit: TimeLimit::Action, is_audited: false, accepts_token_in_query: false }
     }
 
     /// Exempts the action from the time limit, because it streams or waits for a model.
     #[must_use]
     pub fn without_time_limit(self) -> Self {
         Self { time_limit: TimeLimit::None, ..self }
+    }
+
+    /// Also accepts a short-lived token in the query (`token`), because browsers cannot send headers with server-sent events and
+    /// WebSockets.
+    #[must_use]
+    pub(crate) fn with_token_in_query(self) -> Self {
+        Self { accepts_token_in_query: true, ..self }
     }
 
     /// Writes requests to the audit log regardless of the role that they require.

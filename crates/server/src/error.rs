@@ -7,10 +7,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use threadkeep::core::ModelError;
 use threadkeep::{AgentError, MemoryError, StoreError};
-use threadkeep_service::{Error, ErrorKind};
+use threadkeep_service::{Error, ErrorKind, RateStatus};
 use utoipa::ToSchema;
 
 use crate::output::format_etag;
+use crate::security::authenticate::rate_headers;
 
 /// The result of an action.
 pub(crate) type Result<T = Response, E = ApiError> = std::result::Result<T, E>;
@@ -107,6 +108,16 @@ impl ApiError {
         self
     }
 
+    /// Logs the error of a stream, which has no response to which the middleware could add it. `failure` says what failed.
+    pub(crate) fn log(&self, failure: &str) {
+        let internal = self.internal.as_deref().unwrap_or_default();
+        if self.status.is_server_error() {
+            tracing::error!(code = self.code, internal, "{failure}");
+        } else {
+            tracing::debug!(code = self.code, internal, "{failure}");
+        }
+    }
+
     /// Returns the error type of the OpenAI API.
     pub(crate) fn openai_type(&self) -> &'static str {
         match self.status.as_u16() {
@@ -153,13 +164,19 @@ impl From<ModelError> for ApiError {
 }
 
 impl From<Error> for ApiError {
-    fn from(Error { kind, code, message, param, retry_after, version, internal }: Error) -> Self {
+    fn from(error: Error) -> Self {
+        let Error { kind, code, message, param, retry_after, rate_limit, version, internal } = error;
         let internal = internal.map(String::from);
         let error = Self { param, internal, ..Self::new(status(kind), code, message) };
         let error = match retry_after {
             Some(wait) => error.header(header::RETRY_AFTER, format_retry_after(wait)),
             None => error,
         };
+        let mut error = error;
+        if let Some(limit) = rate_limit {
+            let reset = Duration::from_secs(60);
+            error.headers.extend(rate_headers(RateStatus { limit: limit.get(), remaining: 0, reset }));
+        }
         match version {
             Some(version) => error.header(header::ETAG, format_etag(version)),
             None => error,

@@ -30,6 +30,7 @@ mod route_layer;
 mod routes;
 mod security;
 mod server;
+mod thread_names;
 mod tls;
 mod turns;
 

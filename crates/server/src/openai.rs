@@ -16,9 +16,12 @@ mod members;
 pub(crate) mod models;
 mod references;
 mod requests;
+mod resent;
 mod response_store;
 pub(crate) mod responses;
 mod sse;
+mod stream_head;
+mod tool_results;
 mod turn;
 
 use axum::http::StatusCode;
@@ -38,6 +41,7 @@ pub(crate) fn door() -> Door {
     Door::new("openai")
         .error_format(ErrorFormat::default().translating(translate_error))
         .route(WRITE, routes!(conversations::create::create))
+        .route(READ, routes!(conversations::list::list))
         .route(READ, routes!(conversations::retrieve::retrieve))
         .route(WRITE, routes!(conversations::update::update))
         .route(WRITE, routes!(conversations::delete::delete))
@@ -48,6 +52,7 @@ pub(crate) fn door() -> Door {
         .route(WRITE.without_time_limit(), routes!(responses::create::create))
         .route(READ, routes!(responses::input_tokens::count))
         .route(WRITE.without_time_limit(), routes!(responses::compact::compact))
+        .route(READ, routes!(responses::list::list))
         .route(READ, routes!(responses::retrieve::retrieve))
         .route(WRITE, routes!(responses::delete::delete))
         .route(WRITE, routes!(responses::cancel::cancel))

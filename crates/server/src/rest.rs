@@ -5,12 +5,15 @@
 pub(crate) mod agents;
 pub(crate) mod analytics;
 pub(crate) mod approvals;
+pub(crate) mod audit;
+pub(crate) mod bulk;
 mod cases;
 pub(crate) mod context;
 pub(crate) mod erase;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod json;
+pub(crate) mod keys;
 pub(crate) mod messages;
 pub(crate) mod preferences;
 pub(crate) mod recall;
@@ -18,6 +21,7 @@ pub(crate) mod records;
 pub(crate) mod search;
 pub(crate) mod thread_records;
 pub(crate) mod threads;
+pub(crate) mod tokens;
 pub(crate) mod turns;
 
 use utoipa_axum::routes;
@@ -62,9 +66,18 @@ pub(crate) fn door() -> Door {
         .route(WRITE, routes!(thread_records::delete::delete))
         .route(READ, routes!(analytics::analytics))
         .route(READ.without_time_limit(), routes!(export::export))
-        .route(ADMIN.without_time_limit(), routes!(import::import))
-        // Users may erase their own data. For any other data, the action checks the role.
+        // Users may import and erase their own data. For any other data, the actions check the role.
+        .route(WRITE.without_time_limit().audited(), routes!(import::import))
         .route(WRITE.without_time_limit().audited(), routes!(erase::erase))
+        .route(WRITE.without_time_limit(), routes!(bulk::delete_threads::delete_threads))
+        .route(WRITE.without_time_limit(), routes!(bulk::patch_threads::patch_threads))
+        .route(WRITE.without_time_limit(), routes!(bulk::put_records::put_records))
+        .route(ADMIN, routes!(keys::list::list))
+        .route(ADMIN, routes!(keys::create::create))
+        .route(ADMIN, routes!(keys::revoke::revoke))
+        .route(ADMIN, routes!(keys::rotate::rotate))
+        .route(ADMIN, routes!(audit::list))
+        .route(READ, routes!(tokens::create))
         .route(READ, routes!(agents::list::list))
         .route(WRITE.without_time_limit(), routes!(agents::ask::ask))
         .route(READ, routes!(turns::get::get))

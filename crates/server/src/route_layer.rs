@@ -108,6 +108,11 @@ impl Next<'_> {
         }
     }
 
+    /// Whether the route accepts a token in the query.
+    pub(crate) fn accepts_token_in_query(&self) -> bool {
+        self.inner.rule.accepts_token_in_query
+    }
+
     /// Returns the description of a request for the audit log; `None` if the request is not audited.
     pub(crate) fn audit_action(&self, role: KeyRole, request: &Request) -> Option<AuditAction> {
         let is_audited = self.inner.rule.is_audited || matches!(role, KeyRole::Admin | KeyRole::Approve);

@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use axum::Router;
+use axum::http::{HeaderName, HeaderValue, Method};
 use threadkeep_service::AssistantNameError;
+use tower_http::cors::{AllowHeaders, CorsLayer};
 use utoipa::OpenApi;
 use utoipa::openapi::Deprecated;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -44,10 +47,41 @@ pub(crate) fn router(app: &App) -> Router {
         }
     }
     let (router, _) = router.split_for_parts();
-    router
+    let router = router
         .fallback(middleware::respond_unknown_route)
         .method_not_allowed_fallback(middleware::respond_wrong_method)
-        .with_state(app.clone())
+        .with_state(app.clone());
+    match browsers(&app.options().browser_origins) {
+        Some(browsers) => router.layer(browsers),
+        None => router,
+    }
+}
+
+/// Returns the layer that lets pages of other origins call the server (CORS); `None` if there are no such origins. Cookies are not
+/// accepted from other origins.
+fn browsers(origins: &[String]) -> Option<CorsLayer> {
+    let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
+    if origins.is_empty() {
+        return None;
+    }
+    let exposed = [
+        "etag",
+        "idempotency-replayed",
+        "retry-after",
+        "threadkeep-thread",
+        "x-ratelimit-limit-requests",
+        "x-ratelimit-remaining-requests",
+        "x-ratelimit-reset-requests",
+        "x-request-id",
+    ];
+    let methods = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    let layer = CorsLayer::new()
+        .allow_origin(origins)
+        .allow_methods(methods)
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(exposed.map(HeaderName::from_static))
+        .max_age(Duration::from_secs(600));
+    Some(layer)
 }
 
 /// Checks whether a name is valid for an assistant.
@@ -101,6 +135,8 @@ pub(crate) fn openapi_document(doors: &[Door]) -> utoipa::openapi::OpenApi {
         let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete];
         for operation in operations.into_iter().flatten() {
             operation.deprecated = Some(Deprecated::True);
+            // The names of operations are unique in a document.
+            operation.operation_id = operation.operation_id.take().map(|name| format!("{name}_at_former_path"));
         }
         document.paths.paths.insert(alias.path.to_owned(), item);
     }

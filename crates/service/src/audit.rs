@@ -71,11 +71,17 @@ impl AuditRecord {
     pub(crate) fn started(caller: &Caller, action: AuditAction, at: Timestamp) -> Self {
         let (tenant, user) = tenant_and_user(&caller.scope);
         let AuditAction { act, target, request_id } = action;
-        let by = match &caller.credential {
+        // A token for a browser acts for the caller that created it.
+        let credential = match &caller.credential {
+            Credential::Browser { issuer } => &**issuer,
+            credential => credential,
+        };
+        let by = match credential {
             Credential::Key(id) => format!("key {id}"),
             Credential::Token { .. } => "token".to_owned(),
             Credential::Local { .. } => "this machine".to_owned(),
             Credential::Door(name) => name.clone(),
+            Credential::Browser { .. } => "token".to_owned(),
         };
         let (target, outcome) = (target.as_deref().map(truncate_target), "begun".to_owned());
         Self { at, by, tenant, user, act, target, outcome, request_id, previous: None }

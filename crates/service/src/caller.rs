@@ -4,6 +4,7 @@ use threadkeep::{Scope, UserId};
 
 use crate::error::{Error, Result};
 use crate::keys::KeyRole;
+use crate::rate::RateStatus;
 use crate::service::Service;
 
 /// Whether reading a turn or a response may resume its turn if the turn was interrupted, and store the outcome.
@@ -31,6 +32,11 @@ pub enum Credential {
         /// itself.
         expires_at_seconds: Option<i64>,
     },
+    /// A short-lived token that a caller created for a page in a browser.
+    Browser {
+        /// The credential of that caller.
+        issuer: Box<Credential>,
+    },
     /// The caller was authenticated by a door. Contains [`Sender::name`].
     Door(String),
 }
@@ -46,6 +52,8 @@ pub struct Caller {
     pub roles: Vec<KeyRole>,
     /// The credential.
     pub credential: Credential,
+    /// The caller's rate limit after this request; `None` if there is none.
+    pub rate: Option<RateStatus>,
 }
 
 /// A caller that a door authenticates itself, for example by a signature or by its connection.
@@ -61,7 +69,7 @@ pub struct Sender {
 
 impl From<Sender> for Caller {
     fn from(Sender { name, scope, roles }: Sender) -> Self {
-        Self { scope, is_user_named: true, roles, credential: Credential::Door(name) }
+        Self { scope, is_user_named: true, roles, credential: Credential::Door(name), rate: None }
     }
 }
 
@@ -77,7 +85,14 @@ impl Caller {
     /// Returns the id of the API key, if the caller used one.
     #[must_use]
     pub fn key_id(&self) -> Option<&str> {
-        if let Credential::Key(id) = &self.credential { Some(id) } else { None }
+        match &self.credential {
+            Credential::Key(id) => Some(id),
+            Credential::Browser { issuer } => match &**issuer {
+                Credential::Key(id) => Some(id),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Returns whether a turn may be resumed when this caller reads it.
@@ -95,7 +110,12 @@ impl Caller {
     /// Whether the credential is still valid. Long-lived connections check this periodically.
     pub async fn is_still_valid(&self, service: &Service) -> bool {
         let now_seconds = service.memory().now().as_millis().div_euclid(1000);
-        match &self.credential {
+        // A token for a browser opens a stream; the credential of its issuer keeps the stream open.
+        let credential = match &self.credential {
+            Credential::Browser { issuer } => &**issuer,
+            credential => credential,
+        };
+        match credential {
             Credential::Token { expires_at_seconds }
             | Credential::Local { expires_at_seconds: Some(expires_at_seconds) }
                 if *expires_at_seconds <= now_seconds =>
@@ -107,6 +127,7 @@ impl Caller {
             // An unavailable store does not end connections.
             Credential::Key(id) => service.keys().is_valid(id).await.unwrap_or(true),
             Credential::Token { .. } | Credential::Door(_) => true,
+            Credential::Browser { .. } => false,
         }
     }
 

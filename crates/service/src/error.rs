@@ -1,11 +1,13 @@
 //! Errors, which doors encode in their protocols.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use threadkeep::core::{Kind, ModelError, TaggedNumber};
 use threadkeep::{AgentError, Conflict, MemoryError, StoreError};
 
 use crate::keys::KeyError;
+use crate::rate::RateLimit;
 
 /// The result of a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -54,6 +56,8 @@ pub struct Error {
     pub param: Option<String>,
     /// How long to wait before a retry.
     pub retry_after: Option<Duration>,
+    /// The rate limit that the caller has exceeded, in requests per minute.
+    pub rate_limit: Option<NonZeroU32>,
     /// The current version of the resource, if the request required a different version.
     pub version: Option<TaggedNumber>,
     /// Details for the server's log, not for the caller.
@@ -64,7 +68,7 @@ impl Error {
     /// Creates an error.
     pub fn new(kind: ErrorKind, code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { kind, code, message, param: None, retry_after: None, version: None, internal: None }
+        Self { kind, code, message, param: None, retry_after: None, rate_limit: None, version: None, internal: None }
     }
 
     /// Creates an error for an invalid parameter.
@@ -105,6 +109,12 @@ impl Error {
     #[must_use]
     pub fn retry_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
+    }
+
+    /// Sets the rate limit that the caller has exceeded.
+    #[must_use]
+    pub(crate) fn rate_limit(self, limit: RateLimit) -> Self {
+        Self { rate_limit: NonZeroU32::new(limit.per_minute), ..self }
     }
 
     fn version(self, version: TaggedNumber) -> Self {
@@ -164,6 +174,7 @@ impl From<ModelError> for Error {
         let (code, message) = (error.code(), error.to_string());
         let kind = match &error {
             ModelError::Unavailable { .. } => ErrorKind::Unavailable,
+            ModelError::RateLimited { .. } | ModelError::Refused { status: 429, .. } => ErrorKind::TooMany,
             ModelError::TimedOut { .. } => ErrorKind::ProviderTimedOut,
             ModelError::Refused { .. } | ModelError::ContextTooLong { .. } => ErrorKind::Invalid,
             _ => ErrorKind::Provider,
@@ -179,7 +190,11 @@ impl From<ModelError> for Error {
             ModelError::Unauthorized { .. } | ModelError::TimedOut { .. } => error.to_string(),
             _ => "the response to the client contains the provider's message".to_owned(),
         };
-        Self { internal: Some(internal.into()), ..Self::new(kind, code, message) }
+        let retry_after = match error {
+            ModelError::Unavailable { retry_after, .. } | ModelError::RateLimited { retry_after, .. } => retry_after,
+            _ => None,
+        };
+        Self { internal: Some(internal.into()), retry_after, ..Self::new(kind, code, message) }
     }
 }
 

@@ -150,6 +150,7 @@ impl TokenIssuer {
             is_user_named: false,
             roles: self.roles.clone(),
             credential: Credential::Token { expires_at_seconds: claims.exp.0 },
+            rate: None,
         })
     }
 

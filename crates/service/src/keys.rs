@@ -354,6 +354,11 @@ impl Keys {
         Ok(found.is_some_and(|(record, _)| record.is_valid(self.memory.now())))
     }
 
+    /// Finds a valid key by its id.
+    pub(crate) async fn find_valid(&self, id: &str) -> Result<Option<Arc<KeyRecord>>, KeyError> {
+        Ok(self.find_current(id).await?.filter(|record| record.is_valid(self.memory.now())))
+    }
+
     async fn get(&self, tenant: &TenantId, id: &str) -> Result<(KeyRecord, u64), KeyError> {
         let found = self.find_record(id).await?;
         found.filter(|(record, _)| record.tenant == *tenant).ok_or_else(|| KeyError::Unknown(id.to_owned()))

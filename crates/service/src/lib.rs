@@ -9,6 +9,7 @@
 
 mod assistants;
 mod audit;
+pub mod browser_tokens;
 mod caller;
 mod error;
 mod guesses;
@@ -37,7 +38,7 @@ pub use keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
 pub use metrics::{CountGuard, Metrics};
 pub use outgoing::OutgoingProxy;
 pub use quota::Quota;
-pub use rate::RateLimit;
+pub use rate::{RateLimit, RateStatus};
 pub use repeats::{Attempt, RETRY_WINDOW_MS, appended_messages};
 pub use service::{Service, ServiceOptions, ShutdownGuard, too_many_error};
 pub use telemetry::{Span, Telemetry, TelemetryOptions, in_current_span};

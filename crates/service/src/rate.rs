@@ -32,6 +32,17 @@ impl FromStr for RateLimit {
     }
 }
 
+/// A rate limit after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateStatus {
+    /// The maximum number of requests per minute.
+    pub limit: u32,
+    /// The number of requests that the caller can make now.
+    pub remaining: u32,
+    /// The time until the caller can make as many requests as the limit allows.
+    pub reset: Duration,
+}
+
 /// The buckets of all callers.
 #[derive(Default)]
 pub(crate) struct RateLimits {
@@ -65,6 +76,17 @@ impl Bucket {
         Duration::from_secs_f64(missing * 60.0 / capacity(limit))
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "tokens are between 0 and the capacity"
+    )]
+    fn status(&self, limit: RateLimit, now: Instant) -> RateStatus {
+        let tokens = self.tokens(limit, now).max(0.0);
+        let reset = Duration::from_secs_f64((capacity(limit) - tokens).max(0.0) * 60.0 / capacity(limit));
+        RateStatus { limit: limit.per_minute, remaining: tokens as u32, reset }
+    }
+
     pub(crate) fn is_full(&self, limit: RateLimit, now: Instant) -> bool {
         self.tokens(limit, now) >= capacity(limit)
     }
@@ -96,12 +118,13 @@ impl RateLimits {
     ///
     /// # Errors
     /// Returns the time to wait if the limit is exceeded.
-    pub(crate) fn count(&self, key: &str, limit: RateLimit, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn count(&self, key: &str, limit: RateLimit, now: Instant) -> Result<RateStatus, Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {
             buckets.retain(|_, bucket| !bucket.is_refilled(now));
         }
-        buckets.entry(key.to_owned()).or_default().take(limit, now)
+        let bucket = buckets.entry(key.to_owned()).or_default();
+        bucket.take(limit, now).map(|()| bucket.status(limit, now))
     }
 }
 
@@ -112,8 +135,9 @@ mod tests {
     #[test]
     fn bucket_refills_evenly() {
         let (limits, limit, start) = (RateLimits::default(), RateLimit { per_minute: 2 }, Instant::now());
-        assert!(limits.count("a", limit, start).is_ok());
-        assert!(limits.count("a", limit, start).is_ok());
+        let status = |remaining, seconds| RateStatus { limit: 2, remaining, reset: Duration::from_secs(seconds) };
+        assert_eq!(limits.count("a", limit, start), Ok(status(1, 30)));
+        assert_eq!(limits.count("a", limit, start), Ok(status(0, 60)));
         assert_eq!(limits.count("a", limit, start), Err(Duration::from_secs(30)));
         assert!(limits.count("b", limit, start).is_ok(), "each key has its own bucket");
         assert!(limits.count("a", limit, start + Duration::from_secs(29)).is_err());

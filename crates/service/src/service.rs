@@ -2,18 +2,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use threadkeep::core::{ChatModel, Embedder};
-use threadkeep::{Memory, Scope, UserId};
+use threadkeep::{Memory, Scope, Timestamp, UserId};
 use tokio::sync::watch;
 
 use crate::assistants::Assistants;
 use crate::audit::{AuditAction, AuditLog, AuditRecord};
+use crate::browser_tokens::BrowserTokens;
 use crate::caller::{Caller, Credential, Sender};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jwt::TokenIssuer;
-use crate::keys::{KeyRecord, Keys};
+use crate::keys::{KeyRecord, KeyRole, Keys};
 use crate::metrics::Metrics;
 use crate::quota::{Quota, Quotas, Uncounted};
-use crate::rate::{RateLimit, RateLimits};
+use crate::rate::{RateLimit, RateLimits, RateStatus};
 use crate::telemetry::{Instrumentation, Telemetry, TelemetryOptions};
 use crate::turns::resuming::{self, Resumptions};
 
@@ -46,6 +47,7 @@ struct Inner {
     rate_limits: RateLimits,
     quotas: Quotas,
     audit: AuditLog,
+    browser_tokens: BrowserTokens,
     instrumentation: Instrumentation,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
@@ -78,6 +80,7 @@ impl Service {
         assistants: Assistants,
     ) -> Self {
         let (keys, audit) = (Keys::new(&memory), AuditLog::new(&memory));
+        let browser_tokens = BrowserTokens::new(&memory);
         let instrumentation = assistants.instrumentation().clone();
         instrumentation.telemetry.start(options.telemetry.as_ref());
         let inner = Inner {
@@ -87,6 +90,7 @@ impl Service {
             rate_limits: RateLimits::default(),
             quotas: Quotas::default(),
             audit,
+            browser_tokens,
             model: model.map(|model| instrumentation.wrap_model(model)),
             embedder: embedder.map(|embedder| instrumentation.wrap_embedder(embedder)),
             instrumentation,
@@ -171,8 +175,11 @@ impl Service {
         user: impl FnOnce() -> Result<Option<UserId>>,
     ) -> Result<Option<Caller>> {
         if let Some(key) = self.keys().find(credential).await? {
-            self.count(&key.id, key.rate_limit, key.quota).await?;
-            return key_caller(&key, user()?).map(Some);
+            let rate = self.count(&key.id, key.rate_limit, key.quota).await?;
+            return key_caller(&key, user()?, rate).map(Some);
+        }
+        if BrowserTokens::is_token(credential) {
+            return Box::pin(self.browser_caller(credential, user()?)).await;
         }
         let now_seconds = self.memory().now().as_millis().div_euclid(1000);
         for issuer in &self.inner.options.token_issuers {
@@ -189,8 +196,54 @@ impl Service {
     /// # Errors
     /// `TooMany` if a limit is exceeded; errors of the store.
     pub async fn admit(&self, sender: Sender) -> Result<Caller> {
-        self.count(&sender.name, None, None).await?;
-        Ok(sender.into())
+        let rate = self.count(&sender.name, None, None).await?;
+        Ok(Caller { rate, ..sender.into() })
+    }
+
+    /// Creates a short-lived token with which a page in a browser acts for a caller, with some of the caller's roles. The lifetime is
+    /// at most [`MAX_SECONDS`](crate::browser_tokens::MAX_SECONDS). Returns its text and when it expires.
+    ///
+    /// # Errors
+    /// `Forbidden` if the caller lacks a role, or is itself authenticated by such a token; errors of the store.
+    pub async fn create_browser_token(
+        &self,
+        caller: &Caller,
+        roles: Vec<KeyRole>,
+        seconds: i64,
+    ) -> Result<(String, Timestamp)> {
+        self.inner.browser_tokens.create(caller, roles, seconds).await
+    }
+
+    /// Authenticates a caller by a browser token only. `user` returns the user that the request names.
+    ///
+    /// # Errors
+    /// The same as for [`Service::authenticate`].
+    pub async fn authenticate_browser_token(
+        &self,
+        token: &str,
+        user: impl FnOnce() -> Result<Option<UserId>>,
+    ) -> Result<Option<Caller>> {
+        Box::pin(self.browser_caller(token, user()?)).await
+    }
+
+    /// Authenticates a caller by a browser token, and counts the request like those of the caller that created the token.
+    async fn browser_caller(&self, token: &str, named_user: Option<UserId>) -> Result<Option<Caller>> {
+        let Some(caller) = self.inner.browser_tokens.verify(token).await? else { return Ok(None) };
+        let is_own = |user: &UserId| matches!(&caller.scope, Scope::User(_, own_user) if own_user == user);
+        if named_user.is_some_and(|user| !is_own(&user)) {
+            return Err(other_user_error());
+        }
+        if !caller.is_still_valid(self).await {
+            return Ok(None);
+        }
+        let rate = match caller.key_id() {
+            Some(id) => match self.keys().find_valid(id).await? {
+                Some(key) => self.count(&key.id, key.rate_limit, key.quota).await?,
+                None => return Ok(None),
+            },
+            None => self.count(&format!("browser {}", caller.scope.tenant_id()), None, None).await?,
+        };
+        Ok(Some(Caller { rate, ..caller }))
     }
 
     /// Whether all callers need a key or a token of an issuer. This is the case if an issuer is configured, or if a key was ever
@@ -215,25 +268,35 @@ impl Service {
             Scope::Tenant(tenant) => format!("token {tenant}"),
             Scope::User(tenant, user) => format!("token {tenant}\n{user}"),
         };
-        self.count(&name, None, None).await?;
-        Ok(Caller { scope, is_user_named, ..caller })
+        let rate = self.count(&name, None, None).await?;
+        Ok(Caller { scope, is_user_named, rate, ..caller })
     }
 
     /// Counts a request of the caller with this name against the caller's limits, or against the default limits if the caller has
-    /// none.
+    /// none. Returns the caller's rate limit after the request; `None` if there is none.
     ///
     /// # Errors
     /// `TooMany` with the time to wait; errors of the store.
-    pub async fn count(&self, caller: &str, rate: Option<RateLimit>, quota: Option<Quota>) -> Result<()> {
+    pub async fn count(
+        &self,
+        caller: &str,
+        rate: Option<RateLimit>,
+        quota: Option<Quota>,
+    ) -> Result<Option<RateStatus>> {
         let Inner { options, memory, .. } = &*self.inner;
-        if let Some(limit) = rate.or(options.rate_limit)
-            && let Err(wait) = self.inner.rate_limits.count(caller, limit, Instant::now())
-        {
-            return Err(too_many_error("rate_limited", "too many requests", wait));
-        }
-        let Some(quota) = quota.or(options.quota) else { return Ok(()) };
+        let status = match rate.or(options.rate_limit) {
+            Some(limit) => {
+                let counted = self.inner.rate_limits.count(caller, limit, Instant::now());
+                Some(
+                    counted
+                        .map_err(|wait| too_many_error("rate_limited", "too many requests", wait).rate_limit(limit))?,
+                )
+            }
+            None => None,
+        };
+        let Some(quota) = quota.or(options.quota) else { return Ok(status) };
         match Box::pin(self.inner.quotas.count(memory, caller, quota)).await {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(status),
             Err(Uncounted::Exceeded(wait)) => {
                 Err(too_many_error("quota_exceeded", "daily request quota exceeded", wait))
             }
@@ -325,7 +388,7 @@ impl Service {
     }
 }
 
-fn key_caller(key: &KeyRecord, named_user: Option<UserId>) -> Result<Caller> {
+fn key_caller(key: &KeyRecord, named_user: Option<UserId>, rate: Option<RateStatus>) -> Result<Caller> {
     let KeyRecord { id, tenant, user, roles, .. } = key;
     let scope = match (user, named_user) {
         (Some(key_user), Some(named)) if *key_user != named => return Err(other_user_error()),
@@ -334,7 +397,7 @@ fn key_caller(key: &KeyRecord, named_user: Option<UserId>) -> Result<Caller> {
         (None, None) => Scope::Tenant(tenant.clone()),
     };
     let credential = Credential::Key(id.clone());
-    Ok(Caller { scope, is_user_named: user.is_none(), roles: roles.clone(), credential })
+    Ok(Caller { scope, is_user_named: user.is_none(), roles: roles.clone(), credential, rate })
 }
 
 fn other_user_error() -> Error {

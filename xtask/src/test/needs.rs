@@ -1,5 +1,6 @@
 //! Programs that some tests need in addition to Rust, and how to install them.
 
+mod node;
 mod python;
 
 use std::env;
@@ -107,6 +108,7 @@ impl fmt::Display for MissingProgram {
 pub(super) fn install(workspace: &Workspace) -> Result<Vec<MissingProgram>> {
     let mut missing: Vec<_> = NEEDS.iter().filter(|need| !is_usable(need)).filter_map(install_program).collect();
     missing.extend(python::install(workspace)?);
+    missing.extend(node::install(workspace)?);
     for program in &missing {
         println!("{program}");
     }

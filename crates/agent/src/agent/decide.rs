@@ -1,6 +1,6 @@
 //! Decisions about approvals.
 
-use threadkeep_core::{JsonText, RecordState, Scope, TaggedNumber, ThreadId, Value};
+use threadkeep_core::{JsonText, RecordState, Scope, TaggedNumber, ThreadId, ToolEffect, Value};
 use threadkeep_memory::turns::{Driver, ThreadAccess, Versioned, close, lease_until, lock};
 
 use super::Agent;
@@ -82,7 +82,7 @@ impl Agent {
                 return Err(AgentError::ApprovalClosed { id: approval.to_owned(), state });
             };
             let driver = Driver::begin(self.memory());
-            let decided = apply_decision(&found.value, &verdict, by, self.memory().now());
+            let decided = self.apply_decision(&found.value, &verdict, by);
             match self.claim_decision(&access, waiting, (&decided, found.version), &driver, &mut legacy).await {
                 Ok(run) => break (run, decided, driver),
                 Err(AgentError::Superseded { .. }) if attempts > 0 => attempts -= 1,
@@ -126,6 +126,18 @@ impl Agent {
                 Err(AgentError::NotAllowed { by: by.to_owned() })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Returns the approval with this decision. If the decision changes the arguments, the description of the call follows them.
+    fn apply_decision(&self, approval: &Approval, verdict: &Verdict, by: &str) -> Approval {
+        let decided = apply_decision(approval, verdict, by, self.memory().now());
+        let Verdict::ApproveChanged(arguments) = verdict else { return decided };
+        let mut tools = self.assistant().definition().tools.iter();
+        let tool = tools.find(|tool| !approval.is_question && tool.spec().name() == approval.tool);
+        match tool.map(|tool| tool.effect(arguments)) {
+            Some(ToolEffect::HasSideEffects { preview }) => Approval { preview, ..decided },
+            _ => decided,
         }
     }
 

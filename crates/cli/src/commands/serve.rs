@@ -173,12 +173,30 @@ fn options(app: &App, token_issuers: Vec<TokenIssuer>, arguments: &Arguments) ->
         connections: settings.read("THREADKEEP_CONNECTIONS")?.unwrap_or(built_in.connections),
         action_timeout: seconds("THREADKEEP_ACTION_SECONDS")?.unwrap_or(built_in.action_timeout),
         grace: seconds("THREADKEEP_GRACE_SECONDS")?.unwrap_or(built_in.grace),
+        strict_models: settings.read("THREADKEEP_STRICT_MODELS")?.unwrap_or(built_in.strict_models),
+        browser_origins: browser_origins(settings)?,
         resume_turns: settings.read("THREADKEEP_RESUME_TURNS")?.unwrap_or(built_in.resume_turns),
         ..built_in
     })
 }
 
-/// Returns the shared client key of the assistants' endpoints: the first of the assistants' key settings that is set.
+/// Returns the origins of pages that may call from a browser.
+fn browser_origins(settings: &Settings) -> Result<Vec<String>> {
+    let listed = settings.get("THREADKEEP_BROWSER_ORIGINS").unwrap_or_default();
+    let origins = listed.split(',').map(str::trim).filter(|origin| !origin.is_empty());
+    let check = |origin: &str| {
+        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        if host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' '])) {
+            return Ok(origin.to_ascii_lowercase());
+        }
+        let failure =
+            Failure::usage(format!("THREADKEEP_BROWSER_ORIGINS: {} is not an origin", redact_address(origin)));
+        Err(failure.hint("list origins without paths, such as https://app.example,http://localhost:5173").into())
+    };
+    origins.map(check).collect()
+}
+
+/// Returns the shared client key of the assistants' endpoints: the first of their key settings that is set.
 fn shared_key(settings: &Settings) -> Option<SharedKey> {
     let keys = BUILT_IN.iter().filter_map(|plugin| plugin.client_key);
     keys.filter_map(|key| settings.get(key.variable)).find_map(|key| SharedKey::new(&key))

@@ -75,8 +75,8 @@ pub(crate) fn with_settings_of(assistants: &[AssistantPlugin]) -> Vec<Setting> {
     BEFORE.into_iter().chain(assistant_settings).chain(AFTER).collect()
 }
 
-/// The settings that are listed before those of the assistants.
-const BEFORE: [Setting; 32] = [
+/// The settings listed before those of the assistants.
+const BEFORE: [Setting; 34] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting(
         "THREADKEEP_ERASURE_LEDGER",
@@ -102,6 +102,20 @@ const BEFORE: [Setting; 32] = [
     setting("THREADKEEP_TOKEN", "server.token", Secret, "the token of clients while there is no API key", ""),
     setting("THREADKEEP_RATE", "server.rate", Count, "maximum requests per key and minute", "no limit"),
     setting("THREADKEEP_QUOTA", "server.quota", Count, "maximum requests per key and day (UTC)", "no limit"),
+    setting(
+        "THREADKEEP_STRICT_MODELS",
+        "server.strict_models",
+        Flag,
+        "whether the OpenAI API rejects model names that it does not list",
+        "false",
+    ),
+    setting(
+        "THREADKEEP_BROWSER_ORIGINS",
+        "server.browser_origins",
+        Text,
+        "the origins of pages that may call from a browser, separated by commas",
+        "none",
+    ),
     setting(
         "THREADKEEP_RESUME_TURNS",
         "server.resume_turns",

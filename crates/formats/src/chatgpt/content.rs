@@ -45,7 +45,7 @@ fn read_part(json: &RawValue) -> Result<Option<Part>, Rejection> {
     let known = match part.take_text("content_type")?.as_deref() {
         Some("image_asset_pointer") => {
             let description = description(&mut part);
-            part.take_text("asset_pointer")?.map(|url| Part::Image(ImageReference { url, description }))
+            part.take_text("asset_pointer")?.map(|url| Part::Image(ImageReference { url, description, detail: None }))
         }
         Some("audio_transcription") => part.take_text("text")?.map(Part::Text),
         _ => None,

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use threadkeep_core::{Conflict, Content, Expected, MessageId, OpenThread, Owner, Role, StoreError, ThreadId};
-use threadkeep_memory::{AppendOptions, Draft, MemoryError};
+use threadkeep_memory::{AppendOptions, Draft, MemoryError, UpsertOutcome};
 
 use super::probe::{Outcome, Probe};
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
@@ -235,6 +235,19 @@ async fn upsert_replaces_a_message_with_the_same_id() {
         let before = memory.get_thread(&scope, thread).await.unwrap().positions;
         memory.upsert(&scope, thread, vec![draft(1, "one, again"), draft(2, "two")]).await.unwrap();
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().positions, before);
+
+        let named = |id: &str, text: &str| Draft::user(text).with_external_id(id);
+        let drafts = vec![named("x", "three"), Draft::user("four")];
+        let options = AppendOptions { idempotency_key: Some("k".to_owned()), ..AppendOptions::default() };
+        for replayed in [false, true] {
+            let upserted = memory.upsert_with(&scope, thread, drafts.clone(), &options).await.unwrap();
+            assert_eq!(upserted.replayed, replayed);
+            assert_eq!(upserted.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [4, 5]);
+        }
+        let drafts = vec![named("y", "five"), named("x", "three, again")];
+        let upserted = memory.upsert_with(&scope, thread, drafts, &AppendOptions::default()).await.unwrap();
+        let outcomes: Vec<_> = upserted.messages.iter().map(|message| (message.seq, message.outcome)).collect();
+        assert_eq!(outcomes, [(6, UpsertOutcome::Added), (4, UpsertOutcome::Replaced)]);
 
         memory.upsert(&scope, thread, vec![draft(0, "title")]).await.unwrap();
         assert_eq!(memory.get_thread(&scope, thread).await.unwrap().title.as_deref(), Some("title"));

@@ -94,7 +94,8 @@ impl ProviderFailure {
                     401 | 403 => ModelError::Unauthorized { model, detail },
                     _ if exceeds_context(status, &body) => ModelError::ContextTooLong { model },
                     _ if is_quota_exhausted(&body) => ModelError::Refused { model, status, detail },
-                    408 | 409 | 429 | 500.. => ModelError::Unavailable { model, detail, retry_after },
+                    429 => ModelError::RateLimited { model, detail, retry_after },
+                    408 | 409 | 500.. => ModelError::Unavailable { model, detail, retry_after },
                     _ => ModelError::Refused { model, status, detail },
                 }
             }

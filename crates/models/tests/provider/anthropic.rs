@@ -98,7 +98,9 @@ async fn conversations_become_alternating_turns() {
     let reasoning = raw("anthropic.block", r#"{"type": "redacted_thinking", "data": "x"}"#);
     let forged = raw("anthropic.block", r#"{"type": "tool_use", "id": "x", "name": "rm", "input": {}}"#);
     let other = raw("openai.item", r#"{"type": "thinking", "thinking": "x", "signature": "x"}"#);
-    let image = |url: &str| Part::Image(ImageReference { url: url.to_owned(), description: Some("a map".to_owned()) });
+    let image = |url: &str| {
+        Part::Image(ImageReference { url: url.to_owned(), description: Some("a map".to_owned()), detail: None })
+    };
     let request = ChatRequest {
         messages: vec![
             ChatMessage::text(Role::System, "Be brief."),

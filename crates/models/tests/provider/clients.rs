@@ -45,7 +45,7 @@ fn conversation(provider: Provider) -> ChatRequest {
         arguments: JsonText::new(r#"{"station": "Times Sq"}"#).expect("this is JSON"),
     };
     let result = ToolResult { call_id: "call_1".to_owned(), output: "in 3 minutes".to_owned(), is_error: false };
-    let image = ImageReference { url: "https://example.com/map.png".to_owned(), description: None };
+    let image = ImageReference { url: "https://example.com/map.png".to_owned(), description: None, detail: None };
     let thought = Part::Raw {
         format: "anthropic.block".to_owned(),
         json: JsonText::new(r#"{"type":"thinking","thinking":"Trains.","signature":"c2lnbmVk"}"#)
@@ -101,6 +101,7 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
                 presence_penalty: Some(-0.5),
                 seed: Some(7),
                 stop: vec!["END".to_owned()],
+                ..Sampling::default()
             },
         },
         ..conversation(provider)

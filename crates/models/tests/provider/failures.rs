@@ -68,7 +68,7 @@ async fn retries_are_limited() {
     let (error, waits) = failing(Provider::OpenAi, vec![long_wait]).await;
     assert!(waits.is_empty());
     match error {
-        ModelError::Unavailable { retry_after, .. } => assert_eq!(retry_after, Some(Duration::from_secs(3600))),
+        ModelError::RateLimited { retry_after, .. } => assert_eq!(retry_after, Some(Duration::from_secs(3600))),
         other => panic!("{other}"),
     }
     let never = down().header("x-should-retry", "false");

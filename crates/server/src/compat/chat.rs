@@ -28,6 +28,7 @@ pub(crate) struct ChatJson {
 #[utoipa::path(
     post,
     path = "/chat",
+    operation_id = "chat",
     tag = "compat",
     params(("Idempotency-Key" = Option<String>, Header)),
     request_body = ChatJson,
@@ -65,6 +66,7 @@ pub(crate) async fn chat(
 #[utoipa::path(
     post,
     path = "/{assistant}/chat",
+    operation_id = "chat_with_assistant",
     tag = "compat",
     params(("assistant" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = ChatJson,

@@ -29,6 +29,7 @@ pub(crate) struct ClearedJson {
 #[utoipa::path(
     post,
     path = "/clear",
+    operation_id = "clear_history",
     tag = "compat",
     request_body = ClearJson,
     responses((status = 200, body = ClearedJson), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -59,6 +60,7 @@ pub(crate) async fn clear(
 #[utoipa::path(
     post,
     path = "/{assistant}/clear",
+    operation_id = "clear_history_with_assistant",
     tag = "compat",
     params(("assistant" = String, Path)),
     request_body = ClearJson,

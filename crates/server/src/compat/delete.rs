@@ -25,6 +25,7 @@ pub(crate) struct DeletedJson {
 #[utoipa::path(
     delete,
     path = "/conversations/{threadId}",
+    operation_id = "delete_history",
     tag = "compat",
     params(("threadId" = String, Path)),
     responses(
@@ -57,6 +58,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: 
 #[utoipa::path(
     delete,
     path = "/{assistant}/conversations/{threadId}",
+    operation_id = "delete_history_with_assistant",
     tag = "compat",
     params(("assistant" = String, Path), ("threadId" = String, Path)),
     responses(

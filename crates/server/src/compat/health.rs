@@ -11,6 +11,7 @@ use crate::output::json;
 #[utoipa::path(
     get,
     path = "/{assistant}/health",
+    operation_id = "check_assistant",
     tag = "compat",
     params(("assistant" = String, Path)),
     responses((status = 200, description = "The assistant is available."), (status = "4XX", body = ErrorEnvelope<'_>))

@@ -43,6 +43,7 @@ pub(crate) struct HistoryMessageJson {
 #[utoipa::path(
     get,
     path = "/conversations/{threadId}",
+    operation_id = "get_history",
     tag = "compat",
     params(("threadId" = String, Path)),
     responses((status = 200, body = HistoryJson), (status = 500, body = FailureJson)),
@@ -63,6 +64,7 @@ pub(crate) async fn history(State(app): State<App>, caller: Caller, path_params:
 #[utoipa::path(
     get,
     path = "/{assistant}/conversations/{threadId}",
+    operation_id = "get_history_with_assistant",
     tag = "compat",
     params(("assistant" = String, Path), ("threadId" = String, Path)),
     responses(

@@ -19,6 +19,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 #[utoipa::path(
     get,
     path = "/",
+    operation_id = "get_chat_page",
     tag = "compat",
     responses((status = 200, description = "The page."), (status = 307, description = "There is not exactly one assistant."))
 )]
@@ -33,6 +34,7 @@ pub(crate) async fn start(State(app): State<App>) -> Response {
 #[utoipa::path(
     get,
     path = "/{assistant}/",
+    operation_id = "get_chat_page_of_assistant",
     tag = "compat",
     params(("assistant" = String, Path)),
     responses((status = 200, description = "The page."), (status = 404, description = "There is no such assistant."))

@@ -26,6 +26,7 @@ pub(crate) struct UserPreferencesJson {
 #[utoipa::path(
     get,
     path = "/preferences/{user}",
+    operation_id = "get_user_preferences",
     tag = "compat",
     params(("user" = String, Path)),
     responses((status = 200, body = UserPreferencesJson), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -48,6 +49,7 @@ pub(crate) async fn preferences(
 #[utoipa::path(
     get,
     path = "/{assistant}/preferences/{user}",
+    operation_id = "get_user_preferences_with_assistant",
     tag = "compat",
     params(("assistant" = String, Path), ("user" = String, Path)),
     responses((status = 200, body = UserPreferencesJson), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use serde::Serialize;
 use threadkeep::agent::plugin::Lookup;
-use threadkeep::{JsonText, Map, Tool, ToolContext, ToolEffect, ToolError};
+use threadkeep::{JsonText, Map, Scope, Tool, ToolContext, ToolEffect, ToolError};
 use utoipa::ToSchema;
 
 use super::assistant;
@@ -13,7 +13,7 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
 use crate::limits::unknown_route;
 use crate::output::json;
-use crate::security::Caller;
+use crate::security::{Caller, KeyRole};
 
 /// The output of a tool.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,6 +29,7 @@ pub(crate) struct ToolOutputJson {
 #[utoipa::path(
     get,
     path = "/route",
+    operation_id = "find_route",
     tag = "compat",
     params(
         ("from" = Option<String>, Query),
@@ -51,6 +52,7 @@ pub(crate) async fn route(
 #[utoipa::path(
     get,
     path = "/{assistant}/route",
+    operation_id = "find_route_with_assistant",
     tag = "compat",
     params(
         ("assistant" = String, Path),
@@ -74,6 +76,7 @@ pub(crate) async fn route_with(
 #[utoipa::path(
     get,
     path = "/arrivals",
+    operation_id = "get_arrivals",
     tag = "compat",
     params(
         ("station" = Option<String>, Query),
@@ -96,6 +99,7 @@ pub(crate) async fn arrivals(
 #[utoipa::path(
     get,
     path = "/{assistant}/arrivals",
+    operation_id = "get_arrivals_with_assistant",
     tag = "compat",
     params(
         ("assistant" = String, Path),
@@ -119,6 +123,7 @@ pub(crate) async fn arrivals_with(
 #[utoipa::path(
     get,
     path = "/stations",
+    operation_id = "list_stations",
     tag = "compat",
     params(
         ("line" = Option<String>, Query),
@@ -141,6 +146,7 @@ pub(crate) async fn stations(
 #[utoipa::path(
     get,
     path = "/{assistant}/stations",
+    operation_id = "list_stations_with_assistant",
     tag = "compat",
     params(
         ("assistant" = String, Path),
@@ -186,6 +192,12 @@ async fn call_tool(
         return Err(unknown_route(&method, &uri));
     }
     let memory = app.memory();
+    // A lookup may remember the request for its user, for example count a trip. Callers that may not write get a scope without users
+    // and data, in which nothing is remembered.
+    let scope = match caller.has(KeyRole::Write) {
+        true => scope,
+        false => Scope::tenant(format!("read-only-{}", memory.generate_thread_id()))?,
+    };
     let context = ToolContext {
         scope,
         thread: memory.generate_thread_id(),

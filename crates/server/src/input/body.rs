@@ -124,12 +124,50 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
 fn locate_error<T: DeserializeOwned>(text: &str) -> ApiError {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-        Ok(_) => invalid_json(&deserializer.end().err().map_or_else(String::new, |error| error.to_string())),
+        Ok(_) => invalid_json(&deserializer.end().err().map_or_else(String::new, |error| syntax_error(&error))),
         Err(error) if error.inner().is_data() => {
-            let cause = error.inner();
-            ApiError::invalid(invalid_member(error.path(), &cause.to_string()), format!("invalid body: {cause}"))
+            let cause = error.inner().to_string();
+            let member = invalid_member(error.path(), &cause);
+            ApiError::invalid(member, format!("invalid body: {}", plain_words(&cause)))
         }
-        Err(error) => invalid_json(&error.inner().to_string()),
+        Err(error) => invalid_json(&syntax_error(error.inner())),
+    }
+}
+
+/// Describes a syntax error by its position, which a person can look up.
+fn syntax_error(error: &serde_json::Error) -> String {
+    let reason = plain_words(&error.to_string());
+    format!("{reason} (line {}, column {})", error.line(), error.column())
+}
+
+/// Returns the message of an error of the JSON library without the position at its end, and in the terms of JSON.
+pub(crate) fn plain_words(message: &str) -> String {
+    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
+    let mut message = message.to_owned();
+    for (term, plain) in [
+        ("missing field", "missing member"),
+        ("unknown field", "unknown member"),
+        ("duplicate field", "duplicate member"),
+        ("unknown variant", "unknown value"),
+        ("floating point", "number"),
+        ("a sequence", "an array"),
+        ("invalid type: sequence", "invalid type: array"),
+        ("invalid type: map", "invalid type: object"),
+        ("expected a map", "expected an object"),
+        ("a JSON number", "a number"),
+        ("expected u64", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        ("expected usize", "expected a whole number"),
+        ("expected i64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+        ("EOF while parsing", "the text ends within"),
+    ] {
+        message = message.replace(term, plain);
+    }
+    // The library names the Rust type of an object.
+    match message.split_once("expected struct ") {
+        Some((before, _)) => format!("{before}expected an object"),
+        None => message,
     }
 }
 

@@ -1,9 +1,10 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use threadkeep::{MessageRef, ThreadId};
+use threadkeep::{MessageRef, Scope, ThreadId};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::thread_names;
 
 /// The parameters of a request's path.
 #[derive(Debug)]
@@ -24,9 +25,10 @@ impl PathParams {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    /// Returns the thread id in `{id}`. An invalid id results in the same error as a thread that does not exist.
-    pub(crate) fn thread(&self) -> Result<ThreadId, ApiError> {
-        self.get("id").parse().map_err(|_| ApiError::not_found("thread"))
+    /// Returns the id of the thread that `{id}` names by its id, conversation id or key. An unknown key results in the same error as
+    /// a thread that does not exist.
+    pub(crate) async fn thread(&self, app: &App, scope: &Scope) -> Result<ThreadId, ApiError> {
+        thread_names::resolve(app, scope, self.get("id")).await
     }
 
     /// Returns the position or the id of the message in `{message}`.

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
 use crate::security::Caller;
+use crate::security::authenticate::TOKEN_PARAM;
 
 /// The maximum number of events that are buffered for a client.
 const BUFFERED_EVENTS: usize = 16;
@@ -29,12 +30,14 @@ const BUFFERED_EVENTS: usize = 16;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/events",
+    operation_id = "stream_thread_events",
     tag = "live",
     params(
         ("id" = String, Path),
         ("after" = Option<String>, Query, description = "The id of an event, or the number of a change"),
         ("last" = Option<u32>, Query, description = "Start with this many of the latest messages"),
         ("role" = Option<Vec<String>>, Query, description = "Only messages of these roles"),
+        ("token" = Option<String>, Query, description = "A token from `POST /v1/tokens`, instead of a header"),
         ("Last-Event-ID" = Option<String>, Header)
     ),
     responses(
@@ -50,11 +53,13 @@ pub(crate) async fn events(
     headers: HeaderMap,
     mut params: QueryParams,
 ) -> Result<Response> {
+    // The token was checked when the caller was authenticated.
+    params.take_all(TOKEN_PARAM);
     let start = read_start(&headers, &mut params)?;
     let roles = params.take_roles()?;
     params.finish()?;
     let options = SubscribeOptions { start, roles };
-    let thread = path_params.thread()?;
+    let thread = path_params.thread(&app, &caller.scope).await?;
     let updates = app.memory().subscribe(&caller.scope, thread, options).await?;
     let (outgoing, receiver) = mpsc::channel(BUFFERED_EVENTS);
     let write = |update: &EncodedUpdate, _| update.event();

@@ -20,7 +20,9 @@ use tokio::time::MissedTickBehavior;
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::plain_words;
 use crate::security::Caller;
+use crate::thread_names;
 use json::{ClientMessage, error_message};
 
 /// The maximum size of a message from a client, in bytes.
@@ -41,7 +43,9 @@ const BUFFERED_MESSAGES: usize = 16;
 #[utoipa::path(
     get,
     path = "/v1/live",
+    operation_id = "open_live_socket",
     tag = "live",
+    params(("token" = Option<String>, Query, description = "A token from `POST /v1/tokens`, instead of a header")),
     responses((status = 101, description = "A WebSocket."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
@@ -161,7 +165,7 @@ impl Client {
     async fn execute(&mut self, text: &str) {
         let request = match serde_json::from_str(text) {
             Ok(request) => request,
-            Err(error) => return self.send_error(None, &invalid_message(&error.to_string())).await,
+            Err(error) => return self.send_error(None, &invalid_message(&plain_words(&error.to_string()))).await,
         };
         match request {
             ClientMessage::Subscribe { thread, after, last, roles } => {
@@ -170,7 +174,8 @@ impl Client {
                 }
             }
             ClientMessage::Unsubscribe { thread } => {
-                let subscription = thread.parse().ok().and_then(|thread| self.threads.remove(&thread));
+                let named = thread_names::resolve(&self.app, &self.caller.scope, &thread).await;
+                let subscription = named.ok().and_then(|thread| self.threads.remove(&thread));
                 match subscription {
                     Some(subscription) => subscription.abort(),
                     None => self.send_error(Some(&thread), &ApiError::not_found("subscription")).await,
@@ -207,8 +212,12 @@ impl Client {
 /// Returns the close frame for an error of the stream. The error is either an invalid frame, or a failed connection, on which
 /// sending the close frame has no effect.
 fn protocol_error(error: &str) -> CloseFrame {
-    // The library reports only in the text of the error that a message is too large.
-    let code = if error.starts_with("Space limit exceeded") { close_code::SIZE } else { close_code::PROTOCOL };
+    // The library reports only in the text of the error that a message is too large or not UTF-8.
+    let code = match error {
+        error if error.starts_with("Space limit exceeded") => close_code::SIZE,
+        error if error.starts_with("UTF-8") => close_code::INVALID,
+        _ => close_code::PROTOCOL,
+    };
     let reason: String = error.chars().filter(char::is_ascii).take(MAX_REASON_BYTES).collect();
     CloseFrame { code, reason: reason.into() }
 }

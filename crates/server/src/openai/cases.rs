@@ -45,11 +45,13 @@ fn conversations(ids: &OwnedIds) -> Vec<TenantCase> {
         let items = json!({ "items": [{ "role": "user", "content": "x", "id": item_id(ids) }] });
         Probe::with("/v1/conversations", items)
     };
+    let list_after = |ids: &OwnedIds| Probe::at(format!("/v1/conversations?after={}", conversation_id(ids)));
     let item = format!("/items/{}", item_id(ids));
     let after = format!("/items?after={}", item.trim_start_matches("/items/"));
     let items = json!({ "items": [{ "role": "user", "content": "x" }] });
     vec![
         TenantCase::new("POST", "/v1/conversations", vec![(create(ids), create(&unknown))]),
+        TenantCase::new("GET", "/v1/conversations", vec![(list_after(ids), list_after(&unknown))]),
         TenantCase::new("GET", "/v1/conversations/{id}", probes("", None)),
         TenantCase::new("POST", "/v1/conversations/{id}", probes("", Some(json!({ "metadata": { "a": "b" } })))),
         TenantCase::new("DELETE", "/v1/conversations/{id}", probes("", None)),
@@ -83,10 +85,12 @@ fn responses(ids: &OwnedIds) -> Vec<TenantCase> {
         ids.responses.iter().map(|response| (probe(response), probe(unknown))).collect()
     };
     let create = |path: &str| referring_probes(ids, path);
+    let list_after = |response: &str| Probe::at(format!("/v1/responses?after={response}"));
     vec![
         TenantCase::new("POST", "/v1/responses", create("/v1/responses")),
         TenantCase::new("POST", "/v1/responses/input_tokens", create("/v1/responses/input_tokens")),
         TenantCase::new("POST", "/v1/responses/compact", create("/v1/responses/compact")[..3].to_vec()),
+        TenantCase::new("GET", "/v1/responses", vec![(list_after(&ids.responses[0]), list_after(unknown))]),
         TenantCase::new("GET", "/v1/responses/{id}", probes("", None)),
         TenantCase::new("DELETE", "/v1/responses/{id}", probes("", None)),
         TenantCase::new("POST", "/v1/responses/{id}/cancel", probes("/cancel", Some(json!({})))),

@@ -4,7 +4,6 @@
 mod assistant;
 mod complete;
 mod messages;
-mod resent;
 pub(crate) mod stored;
 mod stream;
 

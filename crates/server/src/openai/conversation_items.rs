@@ -43,7 +43,7 @@ async fn find(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> Result<
 
 /// Returns the thread of a conversation, which must exist.
 async fn find_thread(app: &App, scope: &Scope, conversation: &str) -> Result<ThreadId> {
-    let thread = ids::parse_conversation_id(conversation)?;
+    let thread = ids::find_conversation(app, scope, conversation).await?;
     let found = app.memory().get_thread(scope, thread).await;
     found.map_err(ApiError::from).map_err(ids::not_found_as(conversation))?;
     Ok(thread)

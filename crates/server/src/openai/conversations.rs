@@ -2,6 +2,7 @@
 
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod list;
 pub(crate) mod retrieve;
 pub(crate) mod update;
 

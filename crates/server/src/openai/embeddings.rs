@@ -7,10 +7,11 @@ use serde_json::{Value, json as value};
 use threadkeep::core::{EmbedderError, Embedding};
 use utoipa::ToSchema;
 
+use super::models;
 use super::turn::no_model_error;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::JsonBody;
+use crate::input::{JsonBody, optional_whole_number};
 use crate::output::json;
 
 /// The maximum number of texts in one request.
@@ -22,10 +23,13 @@ pub(crate) struct EmbeddingsJson {
     /// A string or an array of strings.
     #[schema(value_type = Value)]
     input: Value,
+    /// The model. Unless the server is strict, its embedder answers for any name.
+    #[serde(default)]
+    model: Option<String>,
     #[serde(default)]
     encoding_format: Option<String>,
     /// Must be the number of dimensions of the embedding model.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     dimensions: Option<usize>,
 }
 
@@ -33,6 +37,7 @@ pub(crate) struct EmbeddingsJson {
 #[utoipa::path(
     post,
     path = "/v1/embeddings",
+    operation_id = "create_embeddings",
     tag = "openai",
     request_body = EmbeddingsJson,
     responses((status = 200, description = "One embedding per text.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -69,6 +74,7 @@ pub(crate) async fn embeddings(
         }
     };
     let embedder = app.embedder().ok_or_else(no_model_error)?;
+    models::check_name(&app, body.model.as_deref(), embedder.model())?;
     let embeddings = embedder.embed(&texts).await?;
     if let Some((requested, available)) =
         body.dimensions.zip(embeddings.first().map(|embedding| embedding.vector.len()))

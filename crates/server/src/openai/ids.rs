@@ -1,9 +1,11 @@
 //! Ids of conversations and items. An id consists of a prefix and the hexadecimal digits of the id of the thread or message. If a
 //! client chose the id of an item, the item keeps that id.
 
-use threadkeep::{MessageId, MessageRef, ThreadId};
+use threadkeep::{MessageId, MessageRef, Scope, ThreadId};
 
+use crate::app::App;
 use crate::error::ApiError;
+use crate::thread_names::{self, CONVERSATION_PREFIX};
 use axum::http::StatusCode;
 
 const DIGITS: usize = 32;
@@ -11,14 +13,13 @@ const DIGITS: usize = 32;
 const PREFIXES: [&str; 6] = ["msg", "fc", "fco", "rs", "cmp", "item"];
 
 pub(super) fn conversation_id(id: ThreadId) -> String {
-    format!("conv_{}", id.0.simple())
+    format!("{CONVERSATION_PREFIX}{}", id.0.simple())
 }
 
-/// Returns the id of the thread of a conversation. An invalid id is reported as not found.
-pub(super) fn parse_conversation_id(conversation: &str) -> Result<ThreadId, ApiError> {
-    let digits = conversation.strip_prefix("conv_").filter(|digits| digits.len() == DIGITS);
-    let id = digits.and_then(|digits| digits.parse().ok());
-    id.ok_or_else(|| conversation_not_found(conversation))
+/// Returns the id of the thread of a conversation, which is named by its id, the id of its thread, or the key of its thread. An
+/// unknown name is reported as not found.
+pub(super) async fn find_conversation(app: &App, scope: &Scope, conversation: &str) -> Result<ThreadId, ApiError> {
+    thread_names::resolve(app, scope, conversation).await.map_err(not_found_as(conversation))
 }
 
 pub(super) fn conversation_not_found(id: &str) -> ApiError {

@@ -13,6 +13,7 @@ pub(super) use read::{InputItem, arguments_json, read_all, read_each, read_item}
 pub(super) use write::{Item, items_of};
 
 use serde_json::Value;
+use threadkeep::ImageReference;
 
 use super::members::json_string;
 
@@ -24,6 +25,8 @@ const PART_FORMAT: &str = "openai.content";
 const DATA: &str = "openai_item";
 /// The member of a message's metadata that contains a role that [`threadkeep::Role`] does not have.
 const ROLE: &str = "openai_role";
+/// The detail of an image without one.
+const DEFAULT_DETAIL: &str = "auto";
 
 /// Returns the prefix of the ids of items with this type.
 fn id_prefix(kind: &str) -> &'static str {
@@ -48,8 +51,9 @@ fn text_part_json(is_output: bool, text: &str) -> String {
 }
 
 /// Returns the JSON of an image part.
-fn image_part_json(url: &str) -> String {
-    format!(r#"{{"type":"input_image","detail":"auto","image_url":{}}}"#, json_string(url))
+fn image_part_json(image: &ImageReference) -> String {
+    let detail = json_string(image.detail.as_deref().unwrap_or(DEFAULT_DETAIL));
+    format!(r#"{{"type":"input_image","detail":{detail},"image_url":{}}}"#, json_string(&image.url))
 }
 
 /// Whether two JSON texts have the same value.

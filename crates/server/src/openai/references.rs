@@ -1,7 +1,7 @@
-//! Resolves references to items, and leaves out items that the conversation already contains.
+//! Resolves references to items, and recognises items that the conversation already contains.
 
 use axum::http::StatusCode;
-use threadkeep::{Draft, Message, MessageRef, Scope, ThreadId};
+use threadkeep::{Content, Draft, Message, MessageRef, Scope, ThreadId};
 
 use super::items::InputItem;
 use super::{ids, requests, responses};
@@ -11,6 +11,28 @@ use crate::error::ApiError;
 /// The maximum number of references in one request. Each reference costs a look-up.
 const MAX_REFERENCES: usize = 500;
 
+/// An item of an input without references.
+#[derive(Debug)]
+pub(super) enum ResolvedItem {
+    /// The item is not in the conversation, as far as its id shows.
+    New(Draft),
+    /// The conversation contains this message with the id of the item.
+    Stored(Message),
+}
+
+impl ResolvedItem {
+    pub(super) fn content(&self) -> &Content {
+        match self {
+            Self::New(draft) => &draft.content,
+            Self::Stored(message) => &message.content,
+        }
+    }
+
+    pub(super) fn into_new(self) -> Option<Draft> {
+        if let Self::New(draft) = self { Some(draft) } else { None }
+    }
+}
+
 /// Returns the new items of an input and resolves references. Items that the conversation already contains are left out.
 pub(super) async fn resolve_new(
     app: &App,
@@ -18,6 +40,17 @@ pub(super) async fn resolve_new(
     thread: Option<ThreadId>,
     input: Vec<InputItem>,
 ) -> Result<Vec<Draft>, ApiError> {
+    let resolved = resolve(app, scope, thread, input).await?;
+    Ok(resolved.into_iter().filter_map(ResolvedItem::into_new).collect())
+}
+
+/// Resolves the references of an input, and finds the items whose ids the conversation already contains.
+pub(super) async fn resolve(
+    app: &App,
+    scope: &Scope,
+    thread: Option<ThreadId>,
+    input: Vec<InputItem>,
+) -> Result<Vec<ResolvedItem>, ApiError> {
     if thread.is_some() {
         requests::check_new_items(input.len(), "input")?;
     }
@@ -29,21 +62,23 @@ pub(super) async fn resolve_new(
         ));
     }
     let existing = existing_messages(app, scope, thread, &input).await?;
-    let mut new = Vec::with_capacity(input.len());
+    let mut resolved = Vec::with_capacity(input.len());
     for item in input {
         let found = find_existing(&existing, &item);
-        match (item, found) {
-            (InputItem::Reference(_), Some(_)) => {}
-            (InputItem::Reference(id), None) => new.push(find_stored_item(app, scope, &id).await?),
-            (InputItem::Item(draft), Some(message)) if message.content == draft.content => {}
+        resolved.push(match (item, found) {
+            (InputItem::Reference(_), Some(message)) => ResolvedItem::Stored(message.clone()),
+            (InputItem::Reference(id), None) => ResolvedItem::New(find_stored_item(app, scope, &id).await?),
+            (InputItem::Item(draft), Some(message)) if message.content == draft.content => {
+                ResolvedItem::Stored(message.clone())
+            }
             (InputItem::Item(_), Some(_)) => {
                 let message = "An item with this id but different content is already in the conversation.";
                 return Err(ApiError::invalid("input", message).code("message_id_taken"));
             }
-            (InputItem::Item(draft), None) => new.push(*draft),
-        }
+            (InputItem::Item(draft), None) => ResolvedItem::New(*draft),
+        });
     }
-    Ok(new)
+    Ok(resolved)
 }
 
 /// Resolves the references among items. Items that the conversation already contains are returned too.

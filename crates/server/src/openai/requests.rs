@@ -40,6 +40,24 @@ struct FunctionJson {
     strict: Option<bool>,
 }
 
+/// Whether an option is set to something else than its default, which is `null`, `false`, 0, or empty.
+pub(super) fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Bool(true) | Value::String(_) => true,
+    }
+}
+
+/// Creates the error for an option that this server does not support. Such an option is not ignored, because the client would get
+/// another answer than it asked for.
+pub(super) fn unsupported(name: &str) -> ApiError {
+    ApiError::invalid(name, format!("Invalid '{name}': this server does not support this option."))
+        .code("unsupported_option")
+}
+
 /// Reads the tools that a model may call.
 pub(super) fn read_tools(value: Option<Vec<ToolJson>>) -> Result<Vec<ToolDescription>, ApiError> {
     let value = value.unwrap_or_default();

@@ -17,10 +17,12 @@ pub(crate) mod delete;
 mod event_writer;
 pub(crate) mod input_items;
 pub(crate) mod input_tokens;
+pub(crate) mod list;
 mod resolved_input;
 pub(crate) mod retrieve;
 mod stored_response;
 mod stream;
+mod strict_tools;
 mod text_deltas;
 
 use axum::http::StatusCode;

@@ -135,9 +135,10 @@ impl ActiveTurn {
         &self,
         app: &App,
         request: &ChatRequest,
+        param: &'static str,
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
     ) -> Result<ChatAnswer, ApiError> {
-        match self.0.run(call_model(app, request, deltas)).await {
+        match self.0.run(call_model(app, request, param, deltas)).await {
             Ok(result) => result,
             Err(Interrupted::Stopped) => Err(ApiError::new(StatusCode::CONFLICT, "stopped", "the turn was stopped")),
             Err(Interrupted::LockLost) => Err(locked_error()),
@@ -295,17 +296,18 @@ fn result_call_id(part: &Part) -> Option<&str> {
     }
 }
 
-/// Calls the model without locking a thread.
+/// Calls the model without locking a thread. `param` is the parameter that contains the messages.
 pub(super) async fn call_model(
     app: &App,
     request: &ChatRequest,
+    param: &'static str,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<ChatAnswer, ApiError> {
     let model = app.model().ok_or_else(no_model_error)?;
     let has_content = |part: &Part| !matches!(part, Part::Text(text) if text.is_empty());
     if !request.messages.iter().flat_map(|message| &message.parts).any(has_content) {
         // Empty messages are not sent to a model, so the model request would have no messages and fail.
-        return Err(ApiError::invalid("input", "Invalid 'input': all messages are empty."));
+        return Err(ApiError::invalid(param, format!("Invalid '{param}': all messages are empty.")));
     }
     model.answer(request, deltas).await.map_err(|error| {
         let is_too_long = matches!(error, ModelError::ContextTooLong { .. });

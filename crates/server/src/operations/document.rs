@@ -13,7 +13,7 @@ use crate::openai::conversation_items::list;
 use crate::routes;
 
 /// Returns the OpenAPI document
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "operations", responses((status = 200, description = "The OpenAPI document.")))]
+#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_openapi_document", tag = "operations", responses((status = 200, description = "The OpenAPI document.")))]
 pub(crate) async fn document(State(app): State<App>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], app.openapi_json().to_owned()).into_response()
 }
@@ -41,19 +41,38 @@ fn add_common_details(document: &mut Value) {
                 body["required"] = schema.is_none_or(|schema| schema.get("required").is_some()).into();
             }
             let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { continue };
-            for content in responses.values_mut().filter_map(|response| response.get_mut("content")) {
-                if let Some(stream) = content.get_mut("text/event-stream") {
-                    // This version of OpenAPI cannot describe the events of a stream.
-                    *stream = json!({});
-                }
-            }
             // Every route can fail because of its host, credentials, rate limits or body size.
             responses.entry("4XX").or_insert_with(|| {
                 let schema = json!({ "$ref": "#/components/schemas/ErrorEnvelope" });
-                json!({ "description": "", "content": { "application/json": { "schema": schema } } })
+                json!({ "content": { "application/json": { "schema": schema } } })
             });
+            for (status, response) in responses.iter_mut() {
+                if let Some(stream) =
+                    response.get_mut("content").and_then(|content| content.get_mut("text/event-stream"))
+                {
+                    // This version of OpenAPI cannot describe the events of a stream.
+                    *stream = json!({});
+                }
+                add_description(status, response, &schemas);
+            }
         }
     }
+}
+
+/// Adds the description that OpenAPI requires of every response: the description of the body, unless the route has its own.
+fn add_description(status: &str, response: &mut Value, schemas: &Value) {
+    if response["description"].as_str().is_some_and(|description| !description.is_empty()) {
+        return;
+    }
+    let is_error = status.starts_with(['4', '5']);
+    let body = response["content"]["application/json"]["schema"]["$ref"].as_str().filter(|_| !is_error);
+    let body = body.and_then(|body| schemas[body.rsplit('/').next()?]["description"].as_str());
+    let description = match body {
+        Some(description) => description,
+        None if is_error => "The request was rejected. `error.code` identifies the reason.",
+        None => "The request succeeded.",
+    };
+    response["description"] = description.into();
 }
 
 /// Adds the constraints on the values of a parameter.
@@ -73,6 +92,7 @@ fn add_constraints(path: &str, method: &str, parameter: &mut Value) {
         }
         "owner" => schema["enum"] = json!(["user", "tenant"]),
         "order" if path == "/v1/threads" => schema["enum"] = json!(["recent", "created"]),
+        "sort" => schema["enum"] = json!(["position", "time"]),
         "order" => schema["enum"] = json!(["asc", "desc"]),
         "Idempotency-Key" => schema["pattern"] = "^[!-~]{1,255}$".into(),
         "If-Match" => schema["pattern"] = r#"^(\*|"[0-9]{1,19}")$"#.into(),

@@ -14,6 +14,7 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 #[utoipa::path(
     get,
     path = "/metrics",
+    operation_id = "get_metrics",
     tag = "operations",
     responses((status = 200, description = "The metrics in the OpenMetrics text format.", body = String, content_type = "application/openmetrics-text")),
     security(("key" = []))

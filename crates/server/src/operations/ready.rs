@@ -10,6 +10,7 @@ use crate::output::json;
 #[utoipa::path(
     get,
     path = "/ready",
+    operation_id = "check_readiness",
     tag = "operations",
     responses((status = 200, description = "The server is ready."), (status = 503, description = "The store cannot be reached, or the server is stopping."))
 )]

@@ -29,7 +29,7 @@ pub(crate) struct Exchange {
 }
 
 /// Serves the page that `threadkeep open` opens: it exchanges the token in the fragment of its URL for a cookie
-#[utoipa::path(get, path = "/v1/session", tag = "operations", responses((status = 200, description = "The page.")))]
+#[utoipa::path(get, path = "/v1/session", operation_id = "get_session_page", tag = "operations", responses((status = 200, description = "The page.")))]
 pub(crate) async fn page() -> Response {
     let mut response = Html(PAGE).into_response();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -43,6 +43,7 @@ pub(crate) async fn page() -> Response {
 #[utoipa::path(
     post,
     path = "/v1/session",
+    operation_id = "create_session",
     tag = "operations",
     request_body = Exchange,
     responses((status = 204, description = "The cookie is set."), (status = "4XX", body = ErrorEnvelope<'_>))

@@ -14,13 +14,13 @@ const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; scri
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Redirects to the viewer of the OpenAPI document
-#[utoipa::path(get, path = "/docs", tag = "operations", responses((status = 308, description = "The viewer.")))]
+#[utoipa::path(get, path = "/docs", operation_id = "redirect_to_viewer", tag = "operations", responses((status = 308, description = "The viewer.")))]
 pub(crate) async fn start() -> Response {
     Redirect::permanent("/docs/").into_response()
 }
 
 /// Serves the viewer of the OpenAPI document
-#[utoipa::path(get, path = "/docs/", tag = "operations", responses((status = 200, description = "The page.")))]
+#[utoipa::path(get, path = "/docs/", operation_id = "get_viewer", tag = "operations", responses((status = 200, description = "The page.")))]
 pub(crate) async fn page() -> Result {
     serve("index.html")
 }
@@ -29,6 +29,7 @@ pub(crate) async fn page() -> Result {
 #[utoipa::path(
     get,
     path = "/docs/{file}",
+    operation_id = "get_viewer_file",
     tag = "operations",
     params(("file" = String, Path)),
     responses((status = 200, description = "The file."), (status = 404, description = "The viewer has no such file."))

@@ -2,14 +2,15 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use serde::Serialize;
-use threadkeep::{Analytics, ThreadSelection, Timestamp};
+use threadkeep::{Analytics, Scope, ThreadSelection, Timestamp};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::error::{ErrorEnvelope, Result};
 use crate::input::QueryParams;
 use crate::output::json;
 use crate::security::Caller;
+use crate::thread_names;
 
 /// Statistics about a thread, or about all threads to which the caller has full access.
 #[derive(Debug, Serialize, ToSchema)]
@@ -102,22 +103,27 @@ impl From<Analytics> for AnalyticsJson {
 #[utoipa::path(
     get,
     path = "/v1/analytics",
+    operation_id = "get_analytics",
     tag = "analytics",
     params(("thread" = Option<String>, Query, description = "Only this thread")),
     responses((status = 200, body = AnalyticsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn analytics(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
-    let selection = take_thread_selection(&mut params)?;
+    let selection = take_thread_selection(&app, &caller.scope, &mut params).await?;
     params.finish()?;
     let figures = app.memory().analytics(&caller.scope, selection).await?;
     Ok(json(&AnalyticsJson::from(figures)))
 }
 
-/// Takes the parameter `thread`. An invalid id is reported as not found.
-pub(crate) fn take_thread_selection(params: &mut QueryParams) -> Result<ThreadSelection> {
+/// Takes the parameter `thread`, which names a thread by its id, conversation id or key.
+pub(crate) async fn take_thread_selection(
+    app: &App,
+    scope: &Scope,
+    params: &mut QueryParams,
+) -> Result<ThreadSelection> {
     match params.take("thread")? {
         None => Ok(ThreadSelection::All),
-        Some(id) => id.parse().map(ThreadSelection::Thread).map_err(|_| ApiError::not_found("thread")),
+        Some(name) => Ok(ThreadSelection::Thread(thread_names::resolve(app, scope, &name).await?)),
     }
 }

@@ -131,11 +131,26 @@ fn whole_scope(ids: &OwnedIds) -> Vec<TenantCase> {
     let unknown = OwnedIds::nonexistent();
     let analytics = |ids: &OwnedIds| Probe::at(format!("/v1/analytics?thread={}", ids.thread));
     let export = |ids: &OwnedIds| Probe::at(format!("/v1/export?thread={}", ids.thread));
+    let delete_many = |ids: &OwnedIds| Probe::with("/v1/bulk/threads/delete", json!({ "threads": [ids.thread] }));
+    let patch_many =
+        |ids: &OwnedIds| Probe::with("/v1/bulk/threads/patch", json!({ "threads": [ids.thread], "title": "mine" }));
+    let put_many =
+        || Probe::with("/v1/bulk/records", json!({ "records": [{ "namespace": "mine", "key": "a", "value": 1 }] }));
     let erase = |ids: &OwnedIds| Probe::with("/v1/erase", json!({ "user": ids.user }));
     vec![
         TenantCase::new("GET", "/v1/analytics", vec![(analytics(ids), analytics(&unknown))]),
         TenantCase::new("GET", "/v1/export", vec![(export(ids), export(&unknown))]),
         TenantCase::without_ids("POST", "/v1/import"),
+        TenantCase::without_ids("POST", "/v1/tokens"),
+        TenantCase::new("POST", "/v1/bulk/threads/delete", vec![(delete_many(ids), delete_many(&unknown))]),
+        TenantCase::new("POST", "/v1/bulk/threads/patch", vec![(patch_many(ids), patch_many(&unknown))]),
+        TenantCase::new("POST", "/v1/bulk/records", vec![(put_many(), put_many())]),
+        // Keys belong to a tenant, and their ids are random. `keys.rs` of the tests uses keys of another tenant.
+        TenantCase::without_ids("GET", "/v1/audit"),
+        TenantCase::without_ids("GET", "/v1/keys"),
+        TenantCase::without_ids("POST", "/v1/keys"),
+        TenantCase::without_ids("DELETE", "/v1/keys/{key}"),
+        TenantCase::without_ids("POST", "/v1/keys/{key}/rotate"),
         TenantCase::new("POST", "/v1/erase", vec![(erase(ids), erase(&unknown))]),
     ]
 }

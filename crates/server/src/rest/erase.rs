@@ -42,6 +42,7 @@ pub(crate) struct ErasedJson {
 #[utoipa::path(
     post,
     path = "/v1/erase",
+    operation_id = "erase_user",
     tag = "exchange",
     request_body = EraseJson,
     responses((status = 200, body = ErasedJson), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -20,6 +20,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/export",
+    operation_id = "export_threads",
     tag = "exchange",
     params(("thread" = Option<String>, Query, description = "Only this thread")),
     responses(
@@ -29,7 +30,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn export(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result<Response> {
-    let selection = take_thread_selection(&mut params)?;
+    let selection = take_thread_selection(&app, &caller.scope, &mut params).await?;
     params.finish()?;
     if let ThreadSelection::Thread(thread) = selection {
         // An unknown thread must be reported before the response starts.

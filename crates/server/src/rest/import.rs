@@ -3,7 +3,7 @@ use std::io::Cursor;
 use axum::body::Body;
 use axum::extract::State;
 use serde::Serialize;
-use threadkeep::ImportOptions;
+use threadkeep::{ImportOptions, Scope};
 use threadkeep_formats::{Format, FormatError, Reader, RecordError};
 use tokio::runtime::Handle;
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{QueryParams, read_body};
 use crate::output::json;
-use crate::security::Caller;
+use crate::security::{Caller, KeyRole};
 
 /// The maximum number of items in one import. A small compressed body can contain very many items.
 const MAX_ITEMS: usize = 1_000_000;
@@ -47,10 +47,12 @@ pub(crate) struct CountsJson {
 
 /// Imports conversations from a file of any supported format, optionally compressed with gzip
 ///
-/// Importing the same file again changes nothing. Use the command line for a file that exceeds the size limit of a body.
+/// With a key or token of a user, the user can import their own conversations. Everything else requires the role `admin`, including
+/// requests on behalf of a user (`Threadkeep-User`). Importing the same file again changes nothing. Use the command line for a file that exceeds the size limit of a body.
 #[utoipa::path(
     post,
     path = "/v1/import",
+    operation_id = "import_threads",
     tag = "exchange",
     params(("format" = Option<String>, Query, description = "The format, if it cannot be detected from the content")),
     request_body(content = String, content_type = "application/octet-stream"),
@@ -58,6 +60,9 @@ pub(crate) struct CountsJson {
     security(("key" = []))
 )]
 pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: QueryParams, body: Body) -> Result {
+    if matches!(caller.scope, Scope::Tenant(_)) || caller.is_user_named {
+        caller.require(KeyRole::Admin)?;
+    }
     let format = params.parse::<Format>("format", "a supported format")?;
     params.finish()?;
     let bytes = read_body(body, app.options().body_bytes, &app).await?;

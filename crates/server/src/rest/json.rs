@@ -6,4 +6,5 @@ pub(crate) mod message;
 pub(crate) mod part;
 pub(crate) mod thread;
 pub(crate) mod turn;
+mod wire;
 pub(crate) mod writer;

@@ -5,3 +5,4 @@ pub(crate) mod erase;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod replace;
+mod time_order;

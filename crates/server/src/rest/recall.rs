@@ -6,25 +6,25 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::JsonBody;
+use crate::input::{JsonBody, optional_whole_number};
 use crate::output::json;
 use crate::rest::json::message::MessageJson;
 use crate::security::Caller;
+use crate::thread_names;
 
 /// A question for which to recall messages.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallJson {
     question: String,
-    /// If set, only messages from this thread are recalled.
+    /// If set, only messages from this thread are recalled. A thread is named by its id, conversation id or key.
     #[serde(default)]
-    #[schema(value_type = Option<String>, format = Uuid)]
-    thread: Option<ThreadId>,
+    thread: Option<String>,
     /// If set, only messages before this position in the thread are recalled. Requires `thread`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     before: Option<u64>,
     /// The maximum number of messages, from 1 to 1,000. Default: 10.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
@@ -56,6 +56,7 @@ pub(crate) struct RecalledTurnJson<'a> {
 #[utoipa::path(
     post,
     path = "/v1/recall",
+    operation_id = "recall_messages",
     tag = "search",
     request_body = RecallJson,
     responses((status = 200, body = RecalledJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -68,9 +69,7 @@ pub(crate) async fn recall(
 ) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
     let RecallJson { question, thread, before, limit } = body;
-    if let Some(thread) = thread {
-        memory.get_thread(scope, thread).await?;
-    }
+    let thread = thread_names::resolve_existing(&app, scope, thread.as_deref()).await?;
     let default = RecallOptions::default();
     let except = match (thread, before) {
         (Some(thread), Some(from_seq)) => Some(ThreadTail { thread, from_seq }),

@@ -47,7 +47,7 @@ pub(crate) fn read_namespace(path_params: &PathParams) -> Result<Namespace> {
 }
 
 /// Takes the parameter `owner`: `user` or `tenant`. The default is the user or tenant of the scope.
-fn take_owner(scope: &Scope, params: &mut QueryParams) -> Result<RecordOwner> {
+pub(crate) fn take_owner(scope: &Scope, params: &mut QueryParams) -> Result<RecordOwner> {
     match (params.take("owner")?.as_deref(), scope) {
         (None | Some("tenant"), Scope::Tenant(_)) | (Some("tenant"), Scope::User(..)) => Ok(RecordOwner::Tenant),
         (None | Some("user"), Scope::User(_, user)) => Ok(RecordOwner::User(user.clone())),

@@ -1,14 +1,20 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use threadkeep::core::limits::{self, PAGE};
 use threadkeep::{Role, SearchOptions, ThreadId, Timestamp};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ErrorEnvelope, Result};
-use crate::input::JsonBody;
+use crate::cursor;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{JsonBody, optional_whole_number};
 use crate::output::json;
 use crate::rest::json::message::{MessageJson, RoleJson};
 use crate::security::Caller;
+use crate::thread_names;
+
+/// The number of hits on a page, unless the request sets it.
+const DEFAULT_LIMIT: usize = 20;
 
 /// A search query.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -16,14 +22,16 @@ use crate::security::Caller;
 pub(crate) struct SearchJson {
     /// The words to search for, in any inflected form. A message matches if it contains any of them.
     query: String,
-    /// If set, only this thread is searched.
+    /// If set, only this thread is searched. A thread is named by its id, conversation id or key.
     #[serde(default)]
-    #[schema(value_type = Option<String>, format = Uuid)]
-    thread: Option<ThreadId>,
-    /// The maximum number of hits, from 1 to 1,000. Default: 20.
-    #[serde(default)]
+    thread: Option<String>,
+    /// The maximum number of hits on a page, from 1 to 1,000. Default: 20.
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
+    /// The `next` of the previous page.
+    #[serde(default)]
+    after: Option<String>,
     /// If not empty, only messages with these roles match.
     #[serde(default)]
     roles: Vec<RoleJson>,
@@ -43,6 +51,8 @@ pub(crate) struct HitsJson<'a> {
     hits: Vec<HitJson<'a>>,
     /// Whether more messages matched than can be ranked.
     truncated: bool,
+    /// The value of `after` for the next page; null on the last page. A search returns at most 1,000 hits on all its pages.
+    next: Option<String>,
     /// Threads whose newest messages are not indexed yet.
     #[schema(value_type = Vec<String>)]
     incomplete: Vec<ThreadId>,
@@ -80,6 +90,7 @@ pub(crate) struct MatchJson {
 #[utoipa::path(
     post,
     path = "/v1/search",
+    operation_id = "search_messages",
     tag = "search",
     request_body = SearchJson,
     responses((status = 200, body = HitsJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -90,14 +101,23 @@ pub(crate) async fn search(
     caller: Caller,
     JsonBody { value: body, .. }: JsonBody<SearchJson>,
 ) -> Result {
-    let SearchJson { query, thread, limit, roles, since, until } = body;
-    if let Some(thread) = thread {
-        app.memory().get_thread(&caller.scope, thread).await?;
-    }
+    let SearchJson { query, thread, limit, after, roles, since, until } = body;
+    let thread = thread_names::resolve_existing(&app, &caller.scope, thread.as_deref()).await?;
     let roles: Vec<Role> = roles.into_iter().map(Into::into).collect();
-    let options = SearchOptions { thread, limit: limit.unwrap_or(20), roles, since, until };
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    limits::check_page(limit).map_err(|error| ApiError::from(error).param("limit"))?;
+    let list = format!("search {query:?} {thread:?} {roles:?} {since:?} {until:?}");
+    let start: usize = match &after {
+        // The cursor contains a number that this server wrote.
+        Some(after) => cursor::decode(&caller.scope, &list, "after", after)?.parse().unwrap_or(PAGE),
+        None => 0,
+    };
+    // Hits are ranked together, so a page contains the hits after those of the earlier pages.
+    let end = start.saturating_add(limit).min(PAGE);
+    let options = SearchOptions { thread, limit: (end + 1).min(PAGE), roles, since, until };
     let found = app.memory().search(&caller.scope, &query, &options).await?;
-    let hits = found.hits.iter().map(|hit| {
+    let next = (found.hits.len() > end).then(|| cursor::encode(&caller.scope, &list, &end.to_string()));
+    let hits = found.hits.iter().take(end).skip(start).map(|hit| {
         let matches = hit.snippet.matches.iter().map(|range| MatchJson { start: range.start, end: range.end });
         let snippet = SnippetJson {
             matches: matches.collect(),
@@ -108,5 +128,5 @@ pub(crate) async fn search(
         HitJson { thread: hit.thread, score: hit.score, snippet, message: (&hit.message).into() }
     });
     let incomplete = found.unsearched.iter().map(|unsearched| unsearched.thread).collect();
-    Ok(json(&HitsJson { hits: hits.collect(), truncated: found.truncated, incomplete }))
+    Ok(json(&HitsJson { hits: hits.collect(), truncated: found.truncated, next, incomplete }))
 }

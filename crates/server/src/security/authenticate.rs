@@ -6,27 +6,30 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, UserId};
-use threadkeep_service::{AuditAction, Caller, Credential, Error, KeyRole, too_many_error};
+use threadkeep_service::{AuditAction, Caller, Credential, Error, KeyRole, RateStatus, too_many_error};
 
 use super::local;
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::door::SenderAuthenticator;
 use crate::error::ApiError;
-use crate::input::read_body;
+use crate::input::{QueryParams, read_body};
 use crate::middleware::LoggedResponse;
 use crate::route_layer::Next;
 
 /// The header that names the user on whose behalf the key of a tenant is used.
 pub(crate) const USER_HEADER: &str = "threadkeep-user";
 
+/// The parameter of the query with a short-lived token.
+pub(crate) const TOKEN_PARAM: &str = "token";
+
 /// Runs the action if the caller is authenticated and has a role.
 pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> LoggedResponse {
     let (parts, body) = request.into_parts();
-    match find_caller(app, &parts).await {
+    match find_caller(app, &parts, next.accepts_token_in_query()).await {
         Ok(caller) => run_action(app, role, caller, Request::from_parts(parts, body), next).await,
         Err(error) => error.into(),
     }
@@ -54,8 +57,8 @@ pub(crate) async fn recognise(
 
 /// Runs the action if the authenticated caller has the role, and writes to the audit log if the route requires it.
 async fn run_action(app: &App, role: KeyRole, caller: Caller, mut request: Request, next: Next<'_>) -> LoggedResponse {
-    let key = caller.key_id().map(str::to_owned);
-    let response = match caller.require(role) {
+    let (key, rate) = (caller.key_id().map(str::to_owned), caller.rate);
+    let mut response = match caller.require(role) {
         Ok(()) => {
             request.extensions_mut().insert(caller.clone());
             match next.audit_action(role, &request) {
@@ -66,7 +69,30 @@ async fn run_action(app: &App, role: KeyRole, caller: Caller, mut request: Reque
         }
         Err(error) => ApiError::from(error).into_response(),
     };
+    if let Some(rate) = rate {
+        add_rate_headers(&mut response, rate);
+    }
     LoggedResponse { response, key }
+}
+
+/// Adds the caller's rate limit to a response, in the headers of OpenAI's API.
+fn add_rate_headers(response: &mut Response, rate: RateStatus) {
+    let headers = rate_headers(rate);
+    // The middleware renders errors with their own headers.
+    match response.extensions_mut().get_mut::<ApiError>() {
+        Some(error) => error.headers.extend(headers),
+        None => response.headers_mut().extend(headers),
+    }
+}
+
+/// Returns the headers that describe a rate limit.
+pub(crate) fn rate_headers(rate: RateStatus) -> [(HeaderName, HeaderValue); 3] {
+    let reset = HeaderValue::try_from(format!("{:.3}s", rate.reset.as_secs_f64()));
+    [
+        (HeaderName::from_static("x-ratelimit-limit-requests"), rate.limit.into()),
+        (HeaderName::from_static("x-ratelimit-remaining-requests"), rate.remaining.into()),
+        (HeaderName::from_static("x-ratelimit-reset-requests"), reset.unwrap_or(HeaderValue::from_static("60s"))),
+    ]
 }
 
 async fn run_audited(
@@ -80,9 +106,17 @@ async fn run_audited(
 }
 
 /// Authenticates the caller by a key or token, or admits it as a local caller.
-async fn find_caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
+async fn find_caller(app: &App, request: &Parts, accepts_token_in_query: bool) -> Result<Caller, ApiError> {
     let headers = &request.headers;
     let credentials = credentials(headers)?;
+    if accepts_token_in_query
+        && credentials.is_none()
+        && let Some(token) = QueryParams::read(request.uri.query().unwrap_or_default()).take(TOKEN_PARAM)?
+    {
+        // Keys are not accepted in a query, because a query is often logged.
+        let caller = app.authenticate_browser_token(&token, || named_user(headers)).await?;
+        return caller.ok_or_else(invalid_key);
+    }
     if let Some(text) = credentials
         && let Some(caller) = app.authenticate(text, || named_user(headers)).await?
     {
@@ -93,13 +127,13 @@ async fn find_caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     }
     let credential = Credential::Local { expires_at_seconds: local::check_request(app, request, credentials)? };
     // All local callers share one rate limit, because the user that a local caller names is not authenticated.
-    app.count("local", None, None).await?;
+    let rate = app.count("local", None, None).await?;
     let local = &app.options().local_scope;
     let scope = match named_user(headers)? {
         Some(user) => Scope::User(local.tenant_id().clone(), user),
         None => local.clone(),
     };
-    Ok(Caller { scope, is_user_named: true, roles: vec![KeyRole::Admin], credential })
+    Ok(Caller { scope, is_user_named: true, roles: vec![KeyRole::Admin], credential, rate })
 }
 
 /// Returns the address of the client.

@@ -81,8 +81,8 @@ impl EventStream {
                 }
                 TurnUpdate::End(Ok(result)) => return Some((encode_end(*result), true)),
                 TurnUpdate::End(Err(error)) => {
-                    let internal = error.internal.as_deref().unwrap_or(&error.message);
-                    tracing::error!(code = error.code, internal, "a turn failed after its stream had started");
+                    let error = ApiError::from(error);
+                    error.log("a turn failed after its stream had started");
                     let error = ErrorJson { code: error.code, message: &error.message };
                     return Some((encode_event("error", &error), true));
                 }

@@ -173,7 +173,6 @@ async fn records_do_not_contain_message_content() {
     import.expect(200);
     let erased = admin.post("/v1/erase", json!({ "user": "ana" })).await;
     erased.expect(200);
-    assert_eq!(writer.post("/v1/import", json!({})).await.code(403), "role_missing");
     let written = list_records(&server, "acme").await;
     let outcomes: Vec<(&str, &str)> =
         written.iter().map(|record| (record.act.as_str(), record.outcome.as_str())).collect();

@@ -18,8 +18,21 @@ pub(crate) fn is_skipped() -> bool {
 
 /// Returns the path of a program in the folder that contains the installed clients.
 pub(crate) fn program(name: &str) -> std::path::PathBuf {
+    installed("python/bin", name)
+}
+
+/// Returns the path of a program in the folder that contains the installed packages of Node.js; `None` if tests with Node.js are
+/// skipped because it is not available. The test summary reports that.
+pub(crate) fn node_program(name: &str) -> Option<std::path::PathBuf> {
+    let is_skipped =
+        std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "node"));
+    (!is_skipped).then(|| installed("node/node_modules/.bin", name))
+}
+
+/// Returns the path of a program in a folder of the target folder.
+fn installed(folder: &str, name: &str) -> std::path::PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.ancestors().nth(3).unwrap().join("python/bin").join(name);
+    let program = test.ancestors().nth(3).unwrap().join(folder).join(name);
     assert!(program.exists(), "`cargo xtask test` installs what tests need into {}", program.display());
     program
 }

@@ -11,6 +11,28 @@ use crate::Client;
 use crate::assistants::{start_with_test_assistant, test_assistant};
 use crate::server::{TestConfig, TestServer, send};
 
+/// A lookup that remembers the request for its user does so only for callers that may write.
+#[tokio::test]
+async fn lookups_with_a_read_key_change_nothing() {
+    let (definition, _) = test_assistant("keeper");
+    let scopes = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&scopes);
+    let schema = JsonText::of(&json!({ "type": "object", "properties": {} })).unwrap();
+    let tool = FnTool::with_schema("get_route", "Finds a route", schema, move |context, _: Map| {
+        seen.lock().unwrap().push(context.scope);
+        async { Ok::<_, ToolError>(ToolOutput::text("Take the 1.")) }
+    });
+    let assistants = vec![definition.with_tool(tool)];
+    let server = TestServer::start_with(TestConfig { assistants, ..TestConfig::default() }).await;
+    for (role, is_user) in [(KeyRole::Write, true), (KeyRole::Read, false)] {
+        let client = server.client_with_new_key("acme", Some("ana"), &[role]).await;
+        client.get("/route?from=a&to=b").await.expect(200);
+        let scope = scopes.lock().unwrap().pop().unwrap();
+        assert_eq!(scope == threadkeep::Scope::user("acme", "ana").unwrap(), is_user, "{scope:?}");
+        assert_eq!(matches!(scope, threadkeep::Scope::User(..)), is_user);
+    }
+}
+
 /// Sends a message on behalf of a user, and returns the response body.
 async fn chat_as(client: &Client, user: &str, message: &str) -> Value {
     client.post("/chat", json!({ "message": message, "user_id": user })).await.expect(200)

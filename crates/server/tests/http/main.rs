@@ -3,6 +3,7 @@
 
 mod assistants;
 mod audit;
+mod browsers;
 mod clients;
 mod compat;
 mod conversations;
@@ -14,6 +15,7 @@ mod log;
 mod middleware;
 mod nginx;
 mod observed;
+mod openapi;
 mod operations;
 mod outgoing;
 mod pausable_store;

@@ -91,7 +91,9 @@ async fn roles_limit_what_a_key_may_do() {
     let context = format!("/v1/threads/{thread}/context");
     reader.post(&context, json!({})).await.expect(200);
     assert_eq!(reader.post(&context, json!({ "turn": "kept" })).await.code(403), "role_missing");
-    assert_eq!(writer.post("/v1/import", json!({})).await.code(403), "role_missing");
+    // Users may import their own conversations.
+    assert_eq!(reader.post("/v1/import", json!({})).await.code(403), "role_missing");
+    assert_eq!(writer.post("/v1/import", json!({})).await.code(400), "unreadable_file");
     let erase = json!({ "user": "ana" });
     assert_eq!(reader.post("/v1/erase", erase.clone()).await.code(403), "role_missing");
     assert_eq!(writer.post("/v1/erase", json!({ "user": "bob" })).await.code(403), "role_missing");
@@ -295,7 +297,8 @@ async fn clients_with_a_token_act_for_its_user() {
     assert_eq!(ana.get("/v1/threads").await.expect(200)["data"][0]["owner"], json!({ "user": "ana" }));
     ana.as_user("ana").get(&format!("/v1/threads/{thread}")).await.expect(200);
     assert_eq!(ana.as_user("bob").get("/v1/threads").await.code(403), "other_user");
-    assert_eq!(ana.post("/v1/import", json!({})).await.code(403), "role_missing");
+    assert_eq!(ana.post("/v1/import", json!({})).await.code(400), "unreadable_file");
+    assert_eq!(ana.get("/v1/keys").await.code(403), "role_missing");
     assert_eq!(ana.get("/metrics").await.code(403), "role_missing");
     assert_eq!(ana.post("/v1/erase", json!({ "user": "bob" })).await.code(403), "role_missing");
     assert_eq!(ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200)["threads"], 1);

@@ -40,7 +40,11 @@ pub(crate) fn full_content() -> Content {
     let call =
         ToolCall { id: "call_1".to_owned(), name: "get".to_owned(), arguments: json("{ \"b\":1,\n\t\"a\":1.0 }") };
     let result = ToolResult { call_id: "call_1".to_owned(), output: "{\"ok\": true}".to_owned(), is_error: true };
-    let image = ImageReference { url: "https://example.org/a.png".to_owned(), description: Some("a 🚇".to_owned()) };
+    let image = ImageReference {
+        url: "https://example.org/a.png".to_owned(),
+        description: Some("a 🚇".to_owned()),
+        detail: Some("low".to_owned()),
+    };
     Content {
         author: Some("Ana Gómez".to_owned()),
         parts: vec![
@@ -49,7 +53,7 @@ pub(crate) fn full_content() -> Content {
             Part::ToolCall(call),
             Part::ToolResult(result),
             Part::Image(image),
-            Part::Image(ImageReference { url: String::new(), description: None }),
+            Part::Image(ImageReference { url: String::new(), description: None, detail: None }),
             Part::Raw { format: "openai.responses".to_owned(), json: json(RAW) },
             Part::Text("last".to_owned()),
         ],

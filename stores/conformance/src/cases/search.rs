@@ -248,8 +248,11 @@ pub(super) async fn rarer_terms_rank_first(env: &TestEnv<'_>) {
 pub(super) async fn image_descriptions_are_indexed(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
-    let image =
-        ImageReference { url: "https://example.org/heron".to_owned(), description: Some("a walrus".to_owned()) };
+    let image = ImageReference {
+        url: "https://example.org/heron".to_owned(),
+        description: Some("a walrus".to_owned()),
+        detail: None,
+    };
     let parts = vec![Part::Text("see".to_owned()), Part::Image(image), Part::Reasoning("heron".to_owned())];
     conversation
         .commit(&appending(vec![message_with(1, Content { parts, ..Content::empty(Role::User) })]), at(1))

@@ -62,12 +62,18 @@ fn response_format(format: &AnswerFormat) -> Value {
 }
 
 fn sampling(body: &mut Map<String, Value>, sampling: &Sampling) {
-    let Sampling { top_p, frequency_penalty, presence_penalty, seed, stop } = sampling;
+    let Sampling { top_p, frequency_penalty, presence_penalty, seed, stop, logit_bias, verbosity } = sampling;
     let numbers = [("top_p", top_p), ("frequency_penalty", frequency_penalty), ("presence_penalty", presence_penalty)];
     body.extend(numbers.into_iter().filter_map(|(name, number)| Some((name.to_owned(), json!((*number)?)))));
     body.extend(seed.map(|seed| ("seed".to_owned(), json!(seed))));
     if !stop.is_empty() {
         body.insert("stop".to_owned(), json!(stop));
+    }
+    if !logit_bias.is_empty() {
+        body.insert("logit_bias".to_owned(), json!(logit_bias));
+    }
+    if let Some(verbosity) = verbosity {
+        body.insert("verbosity".to_owned(), json!(verbosity));
     }
 }
 
@@ -124,7 +130,11 @@ fn call(call: &ToolCall) -> Value {
 fn content(provider: Provider, message: &ChatMessage) -> Value {
     let non_text_part = |part: &Part| match part {
         Part::Image(image) if is_address(&image.url) => {
-            Some(json!({"type": "image_url", "image_url": {"url": image.url}}))
+            let mut address = json!({"url": image.url});
+            if let Some(detail) = &image.detail {
+                address["detail"] = json!(detail);
+            }
+            Some(json!({"type": "image_url", "image_url": address}))
         }
         Part::Raw { format, json } if matches!(provider, Provider::OpenAi | Provider::Compatible) => {
             attachment(format, json)

@@ -6,7 +6,7 @@ use axum::extract::ws::Message;
 use futures::StreamExt;
 use threadkeep::core::{TaggedNumber, UserCursor};
 use threadkeep::memory::{ThreadsUpdate, ThreadsUpdates};
-use threadkeep::{Role, Scope, Start, SubscribeOptions, ThreadId};
+use threadkeep::{Role, Scope, Start, SubscribeOptions};
 use tokio::sync::mpsc;
 
 use super::Client;
@@ -17,6 +17,7 @@ use crate::live::encoding::EncodedUpdate;
 use crate::live::followed_threads::FollowedThreads;
 use crate::live::subscription::Subscription;
 use crate::rest::json::message::RoleJson;
+use crate::thread_names;
 
 /// The maximum number of threads to which one socket can subscribe.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
@@ -31,7 +32,7 @@ impl Client {
         last: Option<usize>,
         roles: Vec<RoleJson>,
     ) -> Result<()> {
-        let thread: ThreadId = thread.parse().map_err(|_| ApiError::not_found("thread"))?;
+        let thread = thread_names::resolve(&self.app, &self.caller.scope, thread).await?;
         let start = match (after, last) {
             (Some(_), Some(_)) => return Err(ApiError::invalid("last", "`after` and `last` are mutually exclusive")),
             (Some(change), None) => Start::After(change),

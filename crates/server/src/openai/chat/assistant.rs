@@ -1,13 +1,13 @@
 //! Chat completions by assistants.
 
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use threadkeep::core::ChatDelta;
-use threadkeep::{Agent, Part, Turn, TurnEvent};
+use threadkeep::{Agent, Part, Turn, TurnEvent, TurnStatus};
 use tokio::sync::mpsc;
 
 use super::complete::{
-    Answer, CompleteJson, Envelope, PREFIX, THREAD_HEADER, completion_json, selected_thread, usage_json,
+    Answer, CompleteJson, Envelope, PREFIX, completion_json, selected_thread, usage_json, with_thread,
 };
 use super::messages;
 use super::stream::{ChunkWriter, response};
@@ -32,7 +32,7 @@ pub(super) async fn complete(
 ) -> Result<Response> {
     assistant::reject_tools(body.tools.as_ref().map_or(0, Vec::len))?;
     let (earlier, ask) = assistant::split_question(messages::read_messages(&body.messages)?, "messages")?;
-    let selected = selected_thread(headers, body.metadata.as_ref())?;
+    let selected = selected_thread(&app, &caller.scope, headers, body.metadata.as_ref()).await?;
     let thread_name = selected.map(|thread| thread.to_string()).unwrap_or_default();
     let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let (scope, memory) = (caller.scope, app.memory());
@@ -48,23 +48,22 @@ pub(super) async fn complete(
         include_usage: body.stream_options.unwrap_or_default().include_usage,
     };
     let is_ephemeral = selected.is_none();
+    // An ephemeral thread is deleted after the answer, unless its turn waits for an approval.
+    let named_thread = |turn: &Turn| (!is_ephemeral || turn.status == TurnStatus::WaitingForApproval).then_some(thread);
     let stream_app = app.clone();
     let updates = turns::start(
         connection,
         TurnTask::Ask(AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral }),
     );
-    let mut response = if body.stream == Some(true) {
-        respond_with_stream(stream_app, envelope, updates).await?
-    } else {
-        let turn = turns::wait_for_result(updates).await?.turn;
-        let mut body = completion_json(&envelope, &answer(&turn));
-        body["threadkeep"] = assistant::extension_json(&turn);
-        json(&body)
-    };
-    if let Ok(thread) = HeaderValue::from_str(&thread.to_string()) {
-        response.headers_mut().insert(THREAD_HEADER, thread);
+    if body.stream == Some(true) {
+        return Ok(with_thread(respond_with_stream(stream_app, envelope, updates).await?, selected));
     }
-    Ok(response)
+    let turn = turns::wait_for_result(updates).await?.turn;
+    let thread = named_thread(&turn);
+    let mut body = completion_json(&envelope, &answer(&turn));
+    body["threadkeep"] = assistant::extension_json(&turn);
+    body["threadkeep"]["thread"] = serde_json::json!(thread);
+    Ok(with_thread(json(&body), thread))
 }
 
 fn answer(turn: &Turn) -> Answer {

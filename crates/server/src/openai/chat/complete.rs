@@ -1,6 +1,6 @@
 use axum::Extension;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,17 +10,18 @@ use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, TokenDetails, Usa
 use threadkeep_service::{Attempt, in_current_span};
 use utoipa::ToSchema;
 
-use super::{assistant, messages, resent, stored, stream};
+use super::{assistant, messages, stored, stream};
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody};
+use crate::input::{self, JsonBody, optional_whole_number};
 use crate::openai::conversations::check_metadata;
 use crate::openai::requests::{self, ToolJson};
 use crate::openai::turn::{self, ActiveTurn, StartedTurn, TurnRecord, TurnStart};
-use crate::openai::{assistant as assistants, ids};
+use crate::openai::{assistant as assistants, models, resent, tool_results};
 use crate::output::json;
 use crate::security::Caller;
+use crate::thread_names;
 
 /// The prefix of the ids of completions.
 pub(super) const PREFIX: &str = "chatcmpl-";
@@ -44,9 +45,9 @@ pub(crate) struct CompleteJson {
     pub(super) stream: Option<bool>,
     #[serde(default)]
     pub(super) stream_options: Option<StreamOptionsJson>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     max_completion_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     max_tokens: Option<u64>,
     #[serde(default)]
     temperature: Option<f64>,
@@ -56,8 +57,15 @@ pub(crate) struct CompleteJson {
     frequency_penalty: Option<f64>,
     #[serde(default)]
     presence_penalty: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     seed: Option<i64>,
+    /// Changes to the likelihood of tokens, which are passed to the model.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    logit_bias: Option<Map<String, Value>>,
+    /// How detailed the answer should be, which is passed to the model.
+    #[serde(default)]
+    verbosity: Option<String>,
     /// A string, or an array of at most four strings.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
@@ -72,13 +80,49 @@ pub(crate) struct CompleteJson {
     /// Whether to store the completion, so that it can be retrieved later.
     #[serde(default)]
     store: Option<bool>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 1)]
     n: Option<u64>,
+    /// Options of OpenAI's API that this server does not support. They are rejected by their names.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    unsupported: UnsupportedOptions,
     /// `thread` is the id of the thread that the chat continues.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) metadata: Option<Map<String, Value>>,
+}
+
+/// Options that change the answer, and that cannot be passed to the model.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct UnsupportedOptions {
+    logprobs: Value,
+    top_logprobs: Value,
+    prediction: Value,
+    functions: Value,
+    function_call: Value,
+    audio: Value,
+    web_search_options: Value,
+}
+
+impl UnsupportedOptions {
+    /// Rejects any option that is set to something else than its default.
+    fn reject(&self) -> Result<()> {
+        let options = [
+            ("logprobs", &self.logprobs),
+            ("top_logprobs", &self.top_logprobs),
+            ("prediction", &self.prediction),
+            ("functions", &self.functions),
+            ("function_call", &self.function_call),
+            ("audio", &self.audio),
+            ("web_search_options", &self.web_search_options),
+        ];
+        match options.into_iter().find(|(_, value)| requests::is_set(value)) {
+            Some((name, _)) => Err(requests::unsupported(name)),
+            None => Ok(()),
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -93,6 +137,8 @@ pub(super) struct PendingCompletion {
     scope: Scope,
     attempt: Attempt,
     request: ChatRequest,
+    /// The thread that the request selects.
+    thread: Option<ThreadId>,
     turn: Option<ActiveTurn>,
     /// The messages of the request that are not in the thread yet.
     new: Vec<Draft>,
@@ -128,8 +174,8 @@ pub(super) struct Answer {
 
 /// Creates a chat completion, optionally in a thread
 ///
-/// The header `Threadkeep-Thread`, or `thread` in the metadata, selects a thread by its id or by a conversation id. The model
-/// receives the thread's context before the messages of the request. New messages are stored in the thread together with the
+/// The header `Threadkeep-Thread`, or `thread` in the metadata, selects a thread by its id, by a conversation id or by its key; a
+/// thread with a new key is created. The model receives the thread's context before the messages of the request. New messages are stored in the thread together with the
 /// answer. A client may send messages that the thread already contains again; those up to the last known answer are not stored
 /// twice. Without a thread nothing is stored, unless `store` is set.
 ///
@@ -138,6 +184,7 @@ pub(super) struct Answer {
 #[utoipa::path(
     post,
     path = "/v1/chat/completions",
+    operation_id = "create_chat_completion",
     tag = "openai",
     params(("Threadkeep-Thread" = Option<String>, Header), ("Idempotency-Key" = Option<String>, Header)),
     request_body = CompleteJson,
@@ -154,19 +201,29 @@ pub(crate) async fn complete(
     if body.n.is_some_and(|n| n != 1) {
         return Err(ApiError::invalid("n", "Invalid 'n': only 1 is supported."));
     }
+    body.unsupported.reject()?;
     if let Some(agent) = assistants::find(&app, body.model.as_deref())? {
         return assistant::complete(app, caller, connection, &headers, (body, &digest), agent).await;
     }
     let is_streamed = body.stream == Some(true);
     let completion = prepare(app, caller.scope, &headers, body, &digest).await?;
+    let thread = completion.thread;
     if is_streamed {
-        return Ok(stream::respond(completion));
+        return Ok(with_thread(stream::respond(completion).await?, thread));
     }
     let envelope = completion.envelope.clone();
     // The completion runs in its own task, so that it is finished even if the client disconnects.
     let answering = tokio::spawn(in_current_span(async move { completion.answer(&mut |_| {}).await }));
     let answer = answering.await.map_err(|_| ApiError::task_panicked())??;
-    Ok(json(&completion_json(&envelope, &answer)))
+    Ok(with_thread(json(&completion_json(&envelope, &answer)), thread))
+}
+
+/// Adds the header with the id of the thread that contains the answer, if there is one.
+pub(super) fn with_thread(mut response: Response, thread: Option<ThreadId>) -> Response {
+    if let Some(thread) = thread.and_then(|thread| HeaderValue::from_str(&thread.to_string()).ok()) {
+        response.headers_mut().insert(THREAD_HEADER, thread);
+    }
+    response
 }
 
 async fn prepare(
@@ -176,9 +233,11 @@ async fn prepare(
     mut body: CompleteJson,
     digest: &str,
 ) -> Result<PendingCompletion> {
-    let model = app.model().ok_or_else(turn::no_model_error)?.name().to_owned();
+    let model = models::answering_model(&app, body.model.as_deref())?.to_owned();
     let drafts = messages::read_messages(&body.messages)?;
-    let thread = selected_thread(headers, body.metadata.as_ref())?;
+    // Checked before a thread is created, because an invalid request must not leave an empty thread behind.
+    let mut request = chat_request(&mut body)?;
+    let thread = selected_thread(&app, &scope, headers, body.metadata.as_ref()).await?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
     let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let memory = app.memory();
@@ -186,10 +245,9 @@ async fn prepare(
     let envelope = Envelope {
         id: format!("{PREFIX}{}", id.0.simple()),
         created: memory.now().as_millis().div_euclid(1000),
-        model: body.model.take().unwrap_or(model),
+        model,
         include_usage: body.stream_options.take().unwrap_or_default().include_usage,
     };
-    let mut request = chat_request(&mut body)?;
     let store = match body.store {
         // In a thread, the messages are stored in any case, and are deleted with the thread.
         Some(true) if thread.is_none() => {
@@ -198,9 +256,10 @@ async fn prepare(
         _ => None,
     };
     let Some(thread) = thread else {
+        tool_results::check(&drafts, &[], "messages")?;
         request.messages = requests::to_chat_messages(&drafts);
         let (new, turn, answered) = (Vec::new(), None, None);
-        return Ok(PendingCompletion { app, scope, attempt, request, turn, new, envelope, answered, store });
+        return Ok(PendingCompletion { app, scope, attempt, request, thread, turn, new, envelope, answered, store });
     };
     prepare_in_thread(app, scope, thread, attempt, (request, envelope), drafts).await
 }
@@ -222,6 +281,8 @@ fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
             presence_penalty: body.presence_penalty,
             seed: body.seed,
             stop: requests::read_stop_sequences(body.stop.as_ref())?,
+            logit_bias: body.logit_bias.take().unwrap_or_default(),
+            verbosity: body.verbosity.take(),
         },
     })
 }
@@ -235,9 +296,13 @@ async fn prepare_in_thread(
     (mut request, envelope): (ChatRequest, Envelope),
     drafts: Vec<Draft>,
 ) -> Result<PendingCompletion> {
+    let thread_error = |error: ApiError| match error.code {
+        "conversation_locked" => error.param("Threadkeep-Thread"),
+        _ => error,
+    };
     let (system, new): (Vec<Draft>, Vec<Draft>) =
         drafts.into_iter().partition(|draft| draft.content.role == Role::System);
-    let started = match ActiveTurn::start(&app, &scope, thread, &envelope.id, &attempt).await? {
+    let started = match ActiveTurn::start(&app, &scope, thread, &envelope.id, &attempt).await.map_err(thread_error)? {
         TurnStart::Answered(record) => {
             let (envelope, answer) = read_answered(&app, &scope, thread, &record, envelope).await?;
             return Ok(PendingCompletion {
@@ -245,6 +310,7 @@ async fn prepare_in_thread(
                 scope,
                 attempt,
                 request,
+                thread: Some(thread),
                 turn: None,
                 new,
                 envelope,
@@ -266,6 +332,7 @@ async fn prepare_in_thread(
                 scope,
                 attempt,
                 request,
+                thread: Some(thread),
                 turn: Some(started.turn),
                 new,
                 envelope,
@@ -292,19 +359,20 @@ async fn read_thread(
     requests::check_new_items(new.len(), "messages")?;
     turn::check_input(app, &new)?;
     let context = started.assemble_context(app, scope, thread, &new).await?;
+    tool_results::check_in_thread(app, scope, thread, &new, &context, "messages").await?;
     Ok((new, context))
 }
 
 impl PendingCompletion {
     /// Calls the model, stores the turn if there is a thread, and stores the completion if the client wants that.
     pub(super) async fn answer(self, deltas: &mut (dyn FnMut(ChatDelta) + Send)) -> Result<Answer> {
-        let Self { app, scope, attempt, request, turn, new, envelope, answered, store } = self;
+        let Self { app, scope, attempt, request, turn, new, envelope, answered, store, .. } = self;
         if let Some(answer) = answered {
             return Ok(answer);
         }
         let result = match &turn {
-            Some(turn) => turn.call_model(&app, &request, deltas).await,
-            None => turn::call_model(&app, &request, deltas).await,
+            Some(turn) => turn.call_model(&app, &request, "messages", deltas).await,
+            None => turn::call_model(&app, &request, "messages", deltas).await,
         };
         let (answer, turn) = match (result, turn) {
             (Ok(answer), turn) => (answer, turn),
@@ -363,17 +431,20 @@ async fn read_answered(
     Ok((Envelope { id: record.id.clone(), created, model: text("model"), ..envelope }, answer))
 }
 
-/// Returns the thread that a request selects in the header or in its metadata; `None` if it selects no thread.
-pub(super) fn selected_thread(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<Option<ThreadId>> {
-    let header = headers.get(THREAD_HEADER).map(|value| value.to_str().unwrap_or_default());
+/// Returns the thread that a request selects in the header or in its metadata; `None` if it selects no thread. A thread is named by
+/// its id, conversation id or key; a thread with an unknown key is created.
+pub(super) async fn selected_thread(
+    app: &App,
+    scope: &Scope,
+    headers: &HeaderMap,
+    metadata: Option<&Map<String, Value>>,
+) -> Result<Option<ThreadId>> {
+    // Header values are bytes; keys with non-ASCII characters are sent as UTF-8.
+    let header = headers.get(THREAD_HEADER).map(|value| std::str::from_utf8(value.as_bytes()).unwrap_or_default());
     let name = header.or_else(|| metadata.and_then(|metadata| metadata.get("thread")).and_then(Value::as_str));
     let Some(name) = name else { return Ok(None) };
-    let id = if name.starts_with("conv_") {
-        ids::parse_conversation_id(name)?
-    } else {
-        name.parse().map_err(|_| ApiError::not_found("thread"))?
-    };
-    Ok(Some(id))
+    let found = thread_names::resolve_or_open(app, scope, name).await;
+    found.map(Some).map_err(|error| error.param("Threadkeep-Thread"))
 }
 
 /// Returns the JSON of a completion.

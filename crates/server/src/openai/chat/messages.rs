@@ -65,7 +65,8 @@ fn read_part(part: &Value) -> Option<Part> {
         "refusal" => part["refusal"].as_str().map(|text| Part::Text(text.to_owned())),
         "image_url" => {
             let url = part["image_url"]["url"].as_str()?.to_owned();
-            Some(Part::Image(ImageReference { url, description: None }))
+            let detail = part["image_url"]["detail"].as_str().map(str::to_owned);
+            Some(Part::Image(ImageReference { url, description: None, detail }))
         }
         _ => Some(Part::Raw { format: "openai.chat".to_owned(), json: JsonText::from(part) }),
     }

@@ -9,23 +9,39 @@ use tokio::sync::mpsc;
 
 use super::complete::{Answer, Envelope, PendingCompletion, tool_calls_json};
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::limits;
-use crate::openai::sse;
+use crate::openai::{sse, stream_head};
 
-/// Streams the answer while the model generates it.
-pub(super) fn respond(completion: PendingCompletion) -> Response {
+/// Streams the answer while the model generates it. A request that fails before the model sends anything gets an ordinary error
+/// response.
+pub(super) async fn respond(completion: PendingCompletion) -> Result<Response> {
     let (chunks, receiver) = mpsc::unbounded_channel::<Bytes>();
+    let (mut head, held) = stream_head::hold();
     let app = completion.app.clone();
     // The completion runs in its own task, so that it is finished even if the client disconnects.
     tokio::spawn(threadkeep_service::in_current_span(async move {
         let mut writer = ChunkWriter::new(chunks, completion.envelope.clone());
-        match completion.answer(&mut |delta| writer.write_delta(delta)).await {
-            Ok(answer) => writer.finish(&answer),
-            Err(error) => writer.fail(&error),
+        let mut on_delta = |delta: ChatDelta| {
+            if !matches!(delta, ChatDelta::Restarted) {
+                head.release();
+            }
+            writer.write_delta(delta);
+        };
+        match completion.answer(&mut on_delta).await {
+            Ok(answer) => {
+                head.release();
+                writer.finish(&answer);
+            }
+            Err(error) => {
+                if let Err(error) = head.fail(error) {
+                    writer.fail(&error);
+                }
+            }
         }
     }));
-    response(app, receiver)
+    held.released(&app).await?;
+    Ok(response(app, receiver))
 }
 
 /// Returns a response that streams chunks from a channel.
@@ -43,15 +59,24 @@ fn error_event(error: &ApiError) -> String {
 pub(super) struct ChunkWriter {
     chunks: mpsc::UnboundedSender<Bytes>,
     envelope: Envelope,
+    /// Whether the first chunk was written.
+    has_begun: bool,
     /// Whether text was streamed.
     has_text: bool,
 }
 
 impl ChunkWriter {
     pub(super) fn new(chunks: mpsc::UnboundedSender<Bytes>, envelope: Envelope) -> Self {
-        let writer = Self { chunks, envelope, has_text: false };
-        writer.write_choice(&json!({ "role": "assistant", "content": "" }), None);
-        writer
+        Self { chunks, envelope, has_begun: false, has_text: false }
+    }
+
+    /// Writes the first chunk, if it was not written yet. Its content is null if the answer has no text.
+    fn begin(&mut self, has_text: bool) {
+        if !self.has_begun {
+            self.has_begun = true;
+            let content = if has_text { json!("") } else { Value::Null };
+            self.write_choice(&json!({ "role": "assistant", "content": content }), None);
+        }
     }
 
     fn send(&self, data: &str) {
@@ -76,18 +101,21 @@ impl ChunkWriter {
 
     pub(super) fn write_delta(&mut self, delta: ChatDelta) {
         if let ChatDelta::Text(text) = delta {
+            self.begin(true);
             self.has_text = true;
             self.write_choice(&json!({ "content": text }), None);
         }
     }
 
-    pub(super) fn finish(&self, answer: &Answer) {
+    pub(super) fn finish(&mut self, answer: &Answer) {
+        let calls = tool_calls_json(answer);
+        self.begin(calls.is_empty() || answer.parts.iter().any(|part| part.text().is_some()));
         if !self.has_text {
             for text in answer.parts.iter().filter_map(Part::text) {
                 self.write_choice(&json!({ "content": text }), None);
             }
         }
-        for (index, call) in tool_calls_json(answer).into_iter().enumerate() {
+        for (index, call) in calls.into_iter().enumerate() {
             let (id, function) = (&call["id"], &call["function"]);
             let start = json!({ "index": index, "id": id, "type": "function", "function": { "name": function["name"], "arguments": "" } });
             self.write_choice(&json!({ "tool_calls": [start] }), None);
@@ -102,7 +130,7 @@ impl ChunkWriter {
     }
 
     pub(super) fn fail(&self, error: &ApiError) {
-        tracing::error!(code = error.code, internal = error.internal, "a completion failed");
+        error.log("a completion failed");
         // Sending fails after the client has disconnected.
         drop(self.chunks.send(error_event(error).into()));
     }

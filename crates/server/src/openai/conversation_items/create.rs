@@ -32,6 +32,7 @@ pub(crate) struct CreateItemsJson {
 #[utoipa::path(
     post,
     path = "/v1/conversations/{id}/items",
+    operation_id = "create_conversation_items",
     tag = "openai",
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = CreateItemsJson,
@@ -46,7 +47,7 @@ pub(crate) async fn create(
     JsonBody { value: body, digest }: JsonBody<CreateItemsJson>,
 ) -> Result {
     let (scope, id) = (&caller.scope, path_params.get("id"));
-    let thread = ids::parse_conversation_id(id)?;
+    let thread = ids::find_conversation(&app, scope, id).await?;
     let items = items::read_all(&body.items)?;
     let attempt = input::read_attempt(&headers, "items", &digest)?;
     let drafts = references::resolve_all(&app, scope, Some(thread), items).await?;

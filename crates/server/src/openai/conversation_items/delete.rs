@@ -13,6 +13,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/conversations/{id}/items/{item}",
+    operation_id = "delete_conversation_item",
     tag = "openai",
     params(("id" = String, Path), ("item" = String, Path)),
     responses((status = 200, body = ConversationJson), (status = "4XX", body = ErrorEnvelope<'_>)),

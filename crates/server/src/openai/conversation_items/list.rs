@@ -63,6 +63,7 @@ impl PageQuery {
 #[utoipa::path(
     get,
     path = "/v1/conversations/{id}/items",
+    operation_id = "list_conversation_items",
     tag = "openai",
     params(
         ("id" = String, Path),

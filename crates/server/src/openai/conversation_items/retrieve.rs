@@ -11,6 +11,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/conversations/{id}/items/{item}",
+    operation_id = "retrieve_conversation_item",
     tag = "openai",
     params(("id" = String, Path), ("item" = String, Path), ("include" = Option<Vec<String>>, Query)),
     responses((status = 200, description = "The item.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -32,6 +32,7 @@ pub(crate) struct CreateJson {
 #[utoipa::path(
     post,
     path = "/v1/conversations",
+    operation_id = "create_conversation",
     tag = "openai",
     params(("Idempotency-Key" = Option<String>, Header)),
     request_body = CreateJson,

@@ -12,6 +12,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/conversations/{id}",
+    operation_id = "delete_conversation",
     tag = "openai",
     params(("id" = String, Path)),
     responses((status = 200, description = "The conversation was deleted.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -19,7 +20,8 @@ use crate::security::Caller;
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let id = path_params.get("id");
-    let deleted = app.memory().delete_thread(&caller.scope, ids::parse_conversation_id(id)?).await;
+    let thread = ids::find_conversation(&app, &caller.scope, id).await?;
+    let deleted = app.memory().delete_thread(&caller.scope, thread).await;
     deleted.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
-    Ok(json(&value!({ "id": id, "object": "conversation.deleted", "deleted": true })))
+    Ok(json(&value!({ "id": ids::conversation_id(thread), "object": "conversation.deleted", "deleted": true })))
 }

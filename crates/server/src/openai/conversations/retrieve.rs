@@ -12,6 +12,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/conversations/{id}",
+    operation_id = "retrieve_conversation",
     tag = "openai",
     params(("id" = String, Path)),
     responses((status = 200, body = ConversationJson), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -19,7 +20,7 @@ use crate::security::Caller;
 )]
 pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let id = path_params.get("id");
-    let found = app.memory().get_thread(&caller.scope, ids::parse_conversation_id(id)?).await;
+    let found = app.memory().get_thread(&caller.scope, ids::find_conversation(&app, &caller.scope, id).await?).await;
     let thread = found.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
     Ok(json(&ConversationJson::from(thread)))
 }

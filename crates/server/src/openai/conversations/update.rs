@@ -22,6 +22,7 @@ pub(crate) struct UpdateConversationJson {
 #[utoipa::path(
     post,
     path = "/v1/conversations/{id}",
+    operation_id = "update_conversation",
     tag = "openai",
     params(("id" = String, Path)),
     request_body = UpdateConversationJson,
@@ -35,7 +36,7 @@ pub(crate) async fn update(
     JsonBody { value: body, .. }: JsonBody<UpdateConversationJson>,
 ) -> Result {
     let (id, scope) = (path_params.get("id"), &caller.scope);
-    let (thread, metadata) = (ids::parse_conversation_id(id)?, Some(check_metadata(body.metadata)?));
+    let (thread, metadata) = (ids::find_conversation(&app, scope, id).await?, Some(check_metadata(body.metadata)?));
     let patch = ThreadPatch { metadata, ..ThreadPatch::default() };
     let patched = app.memory().patch_thread(scope, thread, patch, None).await;
     patched.map_err(ApiError::from).map_err(ids::not_found_as(id))?;

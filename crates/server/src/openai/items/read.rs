@@ -3,7 +3,9 @@ use threadkeep::{Content, Draft, ImageReference, JsonText, Part, Role, ToolCall,
 
 use super::super::ids;
 use super::super::members::{Members, json_string};
-use super::{DATA, FORMAT, PART_FORMAT, ROLE, id_prefix, image_part_json, is_same_json, text_part_json};
+use super::{
+    DATA, DEFAULT_DETAIL, FORMAT, PART_FORMAT, ROLE, id_prefix, image_part_json, is_same_json, text_part_json,
+};
 use crate::error::ApiError;
 
 /// The maximum number of items in one request. OpenAI allows 20, but the Agents SDK for JavaScript sends all items of a run in one
@@ -112,7 +114,9 @@ fn read_message(mut members: Members, param: &str) -> Result<Content, ApiError> 
             let list: Vec<Box<RawValue>> = serde_json::from_str(value)
                 .map_err(|_| invalid("content", "expected a string or an array of parts"))?;
             let parts = list.iter().map(|part| read_content_part(part)).collect::<Option<Vec<Part>>>();
-            (parts.ok_or_else(|| invalid("content", "a part must be an object with a 'type'"))?, value.to_owned())
+            let list: Vec<String> = list.iter().map(|part| with_output_members(part)).collect();
+            let parts = parts.ok_or_else(|| invalid("content", "a part must be an object with a 'type'"))?;
+            (parts, format!("[{}]", list.join(",")))
         }
     };
     members.set("type", "\"message\"");
@@ -137,10 +141,22 @@ fn read_message(mut members: Members, param: &str) -> Result<Content, ApiError> 
 fn plain_content_json(parts: &[Part], is_output: bool) -> Option<String> {
     let parts = parts.iter().map(|part| match part {
         Part::Text(text) => Some(text_part_json(is_output, text)),
-        Part::Image(image) if !is_output => Some(image_part_json(&image.url)),
+        Part::Image(image) if !is_output => Some(image_part_json(image)),
         _ => None,
     });
     Some(format!("[{}]", parts.collect::<Option<Vec<_>>>()?.join(",")))
+}
+
+/// Returns a content part with the members that clients expect in an output text. All other parts are returned unchanged.
+fn with_output_members(part: &RawValue) -> String {
+    let Ok(mut members) = Members::read(part.get()) else { return part.get().to_owned() };
+    if members.get_string("type").as_deref() != Some("output_text") {
+        return part.get().to_owned();
+    }
+    let complete = members.clone();
+    members.set_if_absent("annotations", "[]");
+    members.set_if_absent("logprobs", "[]");
+    if members == complete { part.get().to_owned() } else { members.to_json() }
 }
 
 fn read_content_part(json: &RawValue) -> Option<Part> {
@@ -149,7 +165,8 @@ fn read_content_part(json: &RawValue) -> Option<Part> {
         "input_text" | "output_text" | "text" => members.get_string("text").map(Part::Text),
         "refusal" => members.get_string("refusal").map(Part::Text),
         "input_image" => {
-            members.get_string("image_url").map(|url| Part::Image(ImageReference { url, description: None }))
+            let detail = members.get_string("detail").filter(|detail| detail != DEFAULT_DETAIL);
+            members.get_string("image_url").map(|url| Part::Image(ImageReference { url, description: None, detail }))
         }
         _ => None,
     };

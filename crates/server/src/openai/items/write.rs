@@ -118,7 +118,7 @@ fn item_role(content: &Content) -> &str {
 fn content_part_json(is_output: bool, part: &Part) -> String {
     match part {
         Part::Text(text) => text_part_json(is_output, text),
-        Part::Image(image) if !is_output => image_part_json(&image.url),
+        Part::Image(image) if !is_output => image_part_json(image),
         Part::Image(image) => text_part_json(is_output, image.description.as_deref().unwrap_or(&image.url)),
         Part::Raw { json, .. } => text_part_json(is_output, json.as_str()),
         _ => text_part_json(is_output, ""),

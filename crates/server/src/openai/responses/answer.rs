@@ -11,14 +11,14 @@ use super::assistant::AssistantRun;
 use super::create::CreateResponseJson;
 use super::stored_response::{self, StoredResponse};
 use super::text_deltas::TextDeltas;
-use super::{body, chain, create_id, text_message_id};
+use super::{body, chain, create_id, text_message_id, thread_in_id};
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, Result};
 use crate::openai::conversations::check_metadata;
 use crate::openai::items::{InputItem, Item, items_of};
 use crate::openai::turn::{self, ActiveTurn, StartedTurn, TurnRecord, TurnStart};
-use crate::openai::{assistant, ids, references, requests};
+use crate::openai::{assistant, ids, models, references, requests, resent, tool_results};
 
 /// How the client wants to receive the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +80,12 @@ impl ModelCall {
         input: Vec<InputItem>,
     ) -> Result<Vec<ChatMessage>> {
         let context = async {
-            self.input = references::resolve_new(app, scope, Some(thread), input).await?;
+            let resolved = references::resolve(app, scope, Some(thread), input).await?;
+            self.input = resent::without_resent_items(app, scope, thread, resolved).await?;
             turn::check_input(app, &self.input)?;
-            started.assemble_context(app, scope, thread, &self.input).await
+            let context = started.assemble_context(app, scope, thread, &self.input).await?;
+            tool_results::check_in_thread(app, scope, thread, &self.input, &context, "input").await?;
+            Ok(context)
         };
         match context.await {
             Ok(context) => {
@@ -109,8 +112,16 @@ impl ModelCall {
         let is_in_chain = |draft: &Draft| draft.id.is_some() && chain.iter().any(|earlier| earlier.id == draft.id);
         self.input = references::resolve_new(app, scope, None, input).await?;
         self.input.retain(|draft| !is_in_chain(draft));
+        let context = requests::to_chat_messages(&chain);
+        match thread_in_id(&previous)? {
+            // The chain contains only the latest messages of a conversation.
+            Some(thread) => {
+                tool_results::check_in_thread(app, scope, thread, &self.input, &context, "input").await?;
+            }
+            None => tool_results::check(&self.input, &context, "input")?,
+        }
         self.previous = Some(previous);
-        Ok(requests::to_chat_messages(&chain))
+        Ok(context)
     }
 }
 
@@ -135,9 +146,7 @@ impl PendingResponse {
         if let Some(agent) = assistant::find(&app, request.model.as_deref())? {
             return super::assistant::prepare(app, scope, connection, agent, request, attempt).await;
         }
-        if app.model().is_none() {
-            return Err(turn::no_model_error());
-        }
+        let model = models::answering_model(&app, request.model.as_deref())?.to_owned();
         let conversation = read_conversation_id(&request)?;
         let mut chat = chat_request(&request)?;
         check_metadata(request.metadata.clone())?;
@@ -146,14 +155,15 @@ impl PendingResponse {
             let message = "Missing required parameter: 'input'.";
             return Err(ApiError::invalid("input", message).code("missing_required_parameter"));
         }
-        let thread = conversation.as_deref().map(ids::parse_conversation_id).transpose()?;
+        let thread = match &conversation {
+            Some(conversation) => Some(ids::find_conversation(&app, &scope, conversation).await?),
+            None => None,
+        };
         let id = create_id(app.memory(), attempt.named_id(&scope), thread);
         let created_at = app.memory().now().as_millis().div_euclid(1000);
-        let mut envelope = body::envelope(&id, created_at, &request, conversation.as_deref());
-        if request.model.is_none() {
-            let model = app.model().map_or("", |model| model.name());
-            envelope.insert("model".to_owned(), model.into());
-        }
+        let conversation_id = thread.map(ids::conversation_id);
+        let mut envelope = body::envelope(&id, created_at, &request, conversation_id.as_deref());
+        envelope.insert("model".to_owned(), model.into());
         let mut call = ModelCall {
             turn: None,
             input: Vec::new(),
@@ -175,6 +185,7 @@ impl PendingResponse {
             }
             _ => {
                 call.input = references::resolve_new(&app, &scope, None, input).await?;
+                tool_results::check(&call.input, &[], "input")?;
                 Vec::new()
             }
         };
@@ -219,8 +230,8 @@ impl PendingResponse {
             deltas(delta);
         };
         let result = match &call.turn {
-            Some(turn) => turn.call_model(&app, &call.request, &mut on_delta).await,
-            None => turn::call_model(&app, &call.request, &mut on_delta).await,
+            Some(turn) => turn.call_model(&app, &call.request, "input", &mut on_delta).await,
+            None => turn::call_model(&app, &call.request, "input", &mut on_delta).await,
         };
         let answer = match result {
             Ok(answer) => answer,
@@ -395,6 +406,10 @@ fn chat_request(request: &CreateResponseJson) -> Result<ChatRequest> {
         format: requests::read_format(request.text.as_ref().and_then(|text| text.get("format")), "text.format")?,
         parallel_tool_calls: request.parallel_tool_calls,
         reasoning_effort: effort.map(str::to_owned),
-        sampling: Sampling { top_p: request.top_p, ..Sampling::default() },
+        sampling: Sampling {
+            top_p: request.top_p,
+            verbosity: request.text.as_ref().and_then(|text| text.get("verbosity")?.as_str()).map(str::to_owned),
+            ..Sampling::default()
+        },
     })
 }

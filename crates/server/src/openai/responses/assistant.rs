@@ -83,7 +83,7 @@ pub(super) async fn prepare(
 /// Returns the thread of the conversation or the previous response in a request; `None` if the request has neither.
 async fn existing_thread(app: &App, scope: &Scope, request: &CreateResponseJson) -> Result<Option<ThreadId>> {
     if let Some(id) = read_conversation_id(request)? {
-        let thread = ids::parse_conversation_id(&id)?;
+        let thread = ids::find_conversation(app, scope, &id).await?;
         let found = app.memory().get_thread(scope, thread).await;
         return Ok(Some(found.map_err(|error| ids::not_found_as(&id)(error.into()))?.id));
     }

@@ -85,7 +85,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
         return respond_again(pending, state).await;
     }
     if matches!(pending.work, Work::Answered { .. }) {
-        return if pending.is_streamed { Ok(stream::respond(pending)) } else { pending.respond().await };
+        return if pending.is_streamed { stream::respond(pending).await } else { pending.respond().await };
     }
     pending.envelope.insert("background".to_owned(), true.into());
     let turn = match &mut pending.work {
@@ -293,7 +293,7 @@ fn deltas_to_store(deltas: &Mutex<TextDeltas>) -> Vec<String> {
 
 /// Stores the failure of a response, unless the response has been cancelled or deleted.
 async fn store_failure(app: &App, scope: &Scope, id: &str, error: &ApiError, response: &str) -> Result<()> {
-    tracing::error!(code = error.code, internal = error.internal, "a background response failed");
+    error.log("a background response failed");
     let Some((state, version)) = read_state(app, scope, id).await? else { return Ok(()) };
     if state.status != Status::InProgress {
         return Ok(());

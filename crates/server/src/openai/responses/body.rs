@@ -36,7 +36,7 @@ pub(super) fn envelope(
         "previous_response_id": request.previous_response_id,
         "prompt_cache_key": request.prompt_cache_key,
         "conversation": conversation.map(|id| json!({ "id": id })),
-        "reasoning": object_or(&request.reasoning, json!({ "effort": null, "summary": null })),
+        "reasoning": with_reasoning_defaults(request.reasoning.as_ref()),
         "safety_identifier": request.safety_identifier,
         "service_tier": request.service_tier,
         "store": request.store.unwrap_or(true),
@@ -44,7 +44,7 @@ pub(super) fn envelope(
         "text": object_or(&request.text, json!({ "format": { "type": "text" } })),
         "tool_choice": value_or(&request.tool_choice, json!("auto")),
         "tools": tools,
-        "top_logprobs": request.top_logprobs,
+        "top_logprobs": value_or(&request.top_logprobs, json!(0)),
         "top_p": request.top_p.unwrap_or(1.0),
         "truncation": request.truncation.as_deref().unwrap_or("disabled"),
         "usage": null,
@@ -56,11 +56,19 @@ pub(super) fn envelope(
     }
 }
 
-/// Adds default values to a tool, as OpenAI's API does. A tool is strict unless the request says otherwise.
+/// Adds the members that a client may expect to the reasoning options of a request.
+fn with_reasoning_defaults(reasoning: Option<&Map<String, Value>>) -> Value {
+    let mut reasoning = reasoning.cloned().unwrap_or_default();
+    for member in ["effort", "summary"] {
+        reasoning.entry(member).or_insert(Value::Null);
+    }
+    Value::Object(reasoning)
+}
+
+/// Adds default values to a tool, as OpenAI's API does.
 fn with_defaults(tool: &Value) -> Value {
     let mut tool = tool.clone();
     if let Some(members) = tool.as_object_mut() {
-        members.entry("strict").or_insert(Value::Bool(true));
         members.entry("description").or_insert(Value::Null);
         members.entry("parameters").or_insert(json!({ "type": "object", "properties": {} }));
     }

@@ -15,6 +15,7 @@ use crate::security::{Caller, MayResume};
 #[utoipa::path(
     post,
     path = "/v1/responses/{id}/cancel",
+    operation_id = "cancel_response",
     tag = "openai",
     params(("id" = String, Path)),
     responses((status = 200, description = "The response.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

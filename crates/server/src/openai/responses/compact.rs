@@ -32,6 +32,7 @@ const MAX_CALLS: usize = 50;
 #[utoipa::path(
     post,
     path = "/v1/responses/compact",
+    operation_id = "compact_input",
     tag = "openai",
     request_body = CreateResponseJson,
     responses((status = 200, description = "The items that replace the input.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -8,11 +8,12 @@ use threadkeep::{Map, Value};
 use utoipa::ToSchema;
 
 use super::answer::{Mode, PendingResponse};
-use super::{background, stream};
+use super::{background, stream, strict_tools};
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody};
+use crate::input::{self, JsonBody, optional_whole_number};
+use crate::openai::requests;
 use crate::security::Caller;
 
 /// The request. Members that this server does not support are accepted and returned in the response.
@@ -52,7 +53,7 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) metadata: Option<Map>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     pub(super) max_output_tokens: Option<u64>,
     #[serde(default)]
     pub(super) temperature: Option<f64>,
@@ -84,6 +85,9 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub(super) user: Option<Value>,
+    /// Additional members of the response. Everything that this server has is always included.
+    #[serde(default)]
+    pub(super) include: Option<Vec<String>>,
     /// Not supported: this server does not store prompts.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
@@ -103,6 +107,7 @@ pub(crate) struct CreateResponseJson {
 #[utoipa::path(
     post,
     path = "/v1/responses",
+    operation_id = "create_response",
     tag = "openai",
     params(("Idempotency-Key" = Option<String>, Header)),
     request_body = CreateResponseJson,
@@ -119,16 +124,28 @@ pub(crate) async fn create(
     if body.prompt.as_ref().is_some_and(|prompt| !prompt.is_null()) {
         return Err(ApiError::invalid("prompt", "Invalid 'prompt': stored prompts are not supported."));
     }
+    reject_unsupported(&body)?;
     let attempt = input::read_attempt(&headers, "responses", &digest)?;
-    body.raw_tools = body.tools.clone().unwrap_or_default();
+    body.raw_tools = body.tools.iter().flatten().map(strict_tools::with_strictness).collect();
     let mode = read_mode(&body)?;
     let mut pending = PendingResponse::prepare(app, caller.scope, connection.clone(), body, attempt).await?;
     pending.is_streamed = matches!(mode, Mode::Streamed | Mode::BackgroundStreamed);
     match mode {
-        Mode::Streamed => Ok(stream::respond(pending)),
+        Mode::Streamed => stream::respond(pending).await,
         Mode::Whole => pending.respond().await,
         Mode::Background | Mode::BackgroundStreamed => background::start(pending, connection).await,
     }
+}
+
+/// Rejects options that change the answer, and that cannot be passed to the model.
+fn reject_unsupported(body: &CreateResponseJson) -> Result<()> {
+    if body.top_logprobs.as_ref().is_some_and(requests::is_set) {
+        return Err(requests::unsupported("top_logprobs"));
+    }
+    if body.include.iter().flatten().any(|member| member == "message.output_text.logprobs") {
+        return Err(requests::unsupported("include"));
+    }
+    Ok(())
 }
 
 fn read_mode(body: &CreateResponseJson) -> Result<Mode> {

@@ -15,6 +15,7 @@ use crate::security::{Caller, MayResume};
 #[utoipa::path(
     delete,
     path = "/v1/responses/{id}",
+    operation_id = "delete_response",
     tag = "openai",
     params(("id" = String, Path)),
     responses((status = 200, description = "The response was deleted.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

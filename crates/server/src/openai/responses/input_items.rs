@@ -14,6 +14,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}/input_items",
+    operation_id = "list_response_input_items",
     tag = "openai",
     params(
         ("id" = String, Path),

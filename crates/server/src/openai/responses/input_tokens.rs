@@ -18,6 +18,7 @@ use crate::security::Caller;
 #[utoipa::path(
     post,
     path = "/v1/responses/input_tokens",
+    operation_id = "count_input_tokens",
     tag = "openai",
     request_body = CreateResponseJson,
     responses((status = 200, description = "The count.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -30,7 +30,7 @@ impl ResolvedInput {
             let input = references::resolve_new(app, scope, None, input).await?;
             return Ok(Self { context: requests::to_chat_messages(&chain), chain, input });
         };
-        let thread = ids::parse_conversation_id(&conversation)?;
+        let thread = ids::find_conversation(app, scope, &conversation).await?;
         let found = app.memory().get_thread(scope, thread).await;
         found.map_err(ApiError::from).map_err(ids::not_found_as(&conversation))?;
         let input = references::resolve_new(app, scope, Some(thread), input).await?;

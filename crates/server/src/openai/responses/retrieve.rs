@@ -47,6 +47,7 @@ impl ResponseState {
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}",
+    operation_id = "retrieve_response",
     tag = "openai",
     params(
         ("id" = String, Path),

@@ -28,7 +28,7 @@ pub(super) struct StoredResponse {
     pub(super) delta_lengths: Vec<u32>,
 }
 
-const STORE: ResponseStore = ResponseStore::new("openai.responses");
+pub(super) const STORE: ResponseStore = ResponseStore::new("openai.responses");
 
 /// Stores a response.
 pub(super) async fn write(app: &App, scope: &Scope, id: &str, response: &StoredResponse) -> Result<(), ApiError> {

@@ -22,23 +22,41 @@ use super::{background, body, not_found, thread_in_id};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::limits;
-use crate::openai::sse;
+use crate::openai::{sse, stream_head};
 use crate::security::MayResume;
 
 /// How long to wait after a change to a response that another task generates, so that several changes in quick succession cause
 /// only one read.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// Streams the answer while the model generates it.
-pub(super) fn respond(pending: PendingResponse) -> Response {
+/// Streams the answer while the model generates it. A request that fails before the model sends anything gets an ordinary error
+/// response.
+pub(super) async fn respond(pending: PendingResponse) -> Result<Response> {
+    let (mut head, held) = stream_head::hold();
     let app = pending.app.clone();
     let (mut live, events) = LiveResponse::start(&pending);
     // The answer is generated in its own task, so that it is finished even if the client disconnects.
     tokio::spawn(threadkeep_service::in_current_span(async move {
-        let result = pending.answer(&mut |delta| live.write_delta(&delta)).await;
-        live.end(&result);
+        let mut on_delta = |delta: ChatDelta| {
+            if !matches!(delta, ChatDelta::Restarted) {
+                head.release();
+            }
+            live.write_delta(&delta);
+        };
+        match pending.answer(&mut on_delta).await {
+            Ok(finished) => {
+                head.release();
+                live.end(&Ok(finished));
+            }
+            Err((error, response)) => {
+                if let Err(error) = head.fail(error) {
+                    live.end(&Err((error, response)));
+                }
+            }
+        }
     }));
-    response(app, events)
+    held.released(&app).await?;
+    Ok(response(app, events))
 }
 
 /// Returns a response that streams the events from a channel.
@@ -121,7 +139,7 @@ impl LiveResponse {
         match result {
             Ok(finished) => self.writer.write_finished(finished),
             Err((error, response)) => {
-                tracing::error!(code = error.code, internal = error.internal, "a response failed");
+                error.log("a response failed");
                 self.writer.write_end("failed", response);
             }
         }

@@ -15,6 +15,7 @@ use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
+use crate::thread_names;
 use crate::turns::{self, AskRequest, TurnTask};
 
 /// A question to an assistant.
@@ -24,7 +25,7 @@ pub(crate) struct AskJson {
     /// The user's message.
     #[schema(min_length = 1)]
     text: String,
-    /// The thread's id or key. If no thread has the key, a thread is created. Default: a new thread.
+    /// The thread's id, conversation id or key. If no thread has the key, a thread is created. Default: a new thread.
     #[serde(default)]
     thread: Option<String>,
     /// The author of the message. Only allowed with a key of a whole tenant.
@@ -52,6 +53,7 @@ pub(crate) struct AskJson {
 #[utoipa::path(
     post,
     path = "/v1/agents/{name}/turns",
+    operation_id = "ask_agent",
     tag = "agents",
     params(("name" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = AskJson,
@@ -118,8 +120,6 @@ pub(crate) async fn open_thread(
         attempt.record_creation(app, scope, id).await?;
         return Ok(id);
     };
-    match name.parse() {
-        Ok(id) => Ok(memory.get_thread(scope, id).await?.id),
-        Err(_) => Ok(memory.open_by_key(scope, name).await?.thread.id),
-    }
+    let id = thread_names::resolve_or_open(app, scope, name).await?;
+    Ok(memory.get_thread(scope, id).await?.id)
 }

@@ -38,6 +38,7 @@ pub(crate) struct AgentToolJson {
 #[utoipa::path(
     get,
     path = "/v1/agents",
+    operation_id = "list_agents",
     tag = "agents",
     responses((status = 200, body = AgentsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))

@@ -50,6 +50,7 @@ pub(crate) enum DecisionJson {
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/approvals/{approval}",
+    operation_id = "decide_approval",
     tag = "approvals",
     params(("id" = String, Path), ("approval" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = DecideJson,
@@ -64,7 +65,7 @@ pub(crate) async fn decide(
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<DecideJson>,
 ) -> Result<Response> {
-    let (thread, approval) = (path_params.thread()?, path_params.get("approval").to_owned());
+    let (thread, approval) = (path_params.thread(&app, &caller.scope).await?, path_params.get("approval").to_owned());
     let attempt = input::read_attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let verdict = read_verdict(body)?;

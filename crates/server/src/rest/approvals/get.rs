@@ -12,13 +12,14 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/approvals/{approval}",
+    operation_id = "get_approval",
     tag = "approvals",
     params(("id" = String, Path), ("approval" = String, Path)),
     responses((status = 200, body = ApprovalJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
-    let (memory, thread) = (app.memory(), path_params.thread()?);
+    let (memory, thread) = (app.memory(), path_params.thread(&app, &caller.scope).await?);
     let found = find_approval(memory, &caller.scope, thread, path_params.get("approval")).await?;
     let found = found.ok_or_else(|| ApiError::not_found("approval"))?;
     Ok(json(&ApprovalJson::of(thread, found, memory.now())))

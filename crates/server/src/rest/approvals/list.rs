@@ -8,11 +8,12 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::cursor;
-use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::error::{ErrorEnvelope, Result};
 use crate::input::QueryParams;
 use crate::output::json;
 use crate::rest::json::approval::ApprovalJson;
 use crate::security::Caller;
+use crate::thread_names;
 
 /// The name of this list in cursors.
 const LIST: &str = "approvals";
@@ -38,6 +39,7 @@ pub(crate) struct ApprovalsJson {
 #[utoipa::path(
     get,
     path = "/v1/approvals",
+    operation_id = "list_approvals",
     tag = "approvals",
     params(
         ("thread" = Option<String>, Query, description = "Only this thread"),
@@ -54,7 +56,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
     let (thread, after, limit) = (params.take("thread")?, params.take("after")?, params.take_limit(50)?);
     params.finish()?;
     if let Some(thread) = thread {
-        let thread: ThreadId = thread.parse().map_err(|_| ApiError::not_found("thread"))?;
+        let thread: ThreadId = thread_names::resolve(&app, scope, &thread).await?;
         let data = list_in_thread(&app, scope, thread, include_closed).await?;
         return Ok(json(&ApprovalsJson { data, next: None }));
     }

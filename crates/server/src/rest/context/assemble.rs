@@ -75,6 +75,7 @@ impl<'a> ContextJson<'a> {
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/context",
+    operation_id = "assemble_context",
     tag = "context",
     params(("id" = String, Path)),
     request_body = AssembleJson,
@@ -91,7 +92,7 @@ pub(crate) async fn assemble(
         // A report with a turn id is stored.
         caller.require(KeyRole::Write)?;
     }
-    let thread = path_params.thread()?;
+    let thread = path_params.thread(&app, &caller.scope).await?;
     let policy = ContextPolicy::from(body.policy);
     let counter = match &body.model {
         Some(model) => threadkeep::tokens::counter_for_model(model),

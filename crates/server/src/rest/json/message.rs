@@ -2,10 +2,11 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use threadkeep::core::{ChatMessage, CorruptRow};
-use threadkeep::{Content, Draft, JsonText, Map, Message, MessageId, Part, Role, Timestamp};
+use threadkeep::{Content, Draft, JsonText, Map, Message, MessageId, Part, Role, Timestamp, Value};
 use utoipa::ToSchema;
 
 use super::part::{PartJson, SourceJson, UsageJson, is_empty};
+use super::wire::{self, MessageTypeJson};
 use crate::error::ApiError;
 
 /// The role of a message's author.
@@ -78,6 +79,13 @@ pub(crate) struct ContextMessageJson<'a> {
 pub(crate) struct ContentJson {
     role: RoleJson,
     #[serde(default)]
+    #[expect(dead_code, reason = "only its value is checked")]
+    r#type: Option<MessageTypeJson>,
+    /// The content as in the OpenAI API, instead of `text` and `parts`: a text, or an array of parts that have a `type`.
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    content: Option<Value>,
+    #[serde(default)]
     text: Option<String>,
     #[serde(default)]
     parts: Option<Vec<PartJson<'static>>>,
@@ -102,6 +110,12 @@ pub(crate) struct ContentJson {
 #[serde(deny_unknown_fields)]
 pub(crate) struct DraftJson {
     role: RoleJson,
+    #[serde(default)]
+    r#type: Option<MessageTypeJson>,
+    /// The content as in the OpenAI API, instead of `text` and `parts`: a text, or an array of parts that have a `type`.
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    content: Option<Value>,
     /// The text, if there are no other parts.
     #[serde(default)]
     text: Option<String>,
@@ -204,11 +218,11 @@ impl TryFrom<ContentJson> for Content {
     type Error = ApiError;
 
     fn try_from(json: ContentJson) -> Result<Self, ApiError> {
-        let ContentJson { role, text, parts, author, agent, data, sources, usage, metadata } = json;
+        let ContentJson { role, content, text, parts, author, agent, data, sources, usage, metadata, .. } = json;
         Ok(Self {
             role: role.into(),
             author,
-            parts: content_parts(text, parts)?,
+            parts: content_parts(content, text, parts)?,
             agent,
             data,
             sources: sources.into_iter().map(Into::into).collect(),
@@ -222,17 +236,25 @@ impl TryFrom<DraftJson> for Draft {
     type Error = ApiError;
 
     fn try_from(json: DraftJson) -> Result<Self, ApiError> {
-        let DraftJson { role, text, parts, author, agent, data, sources, usage, metadata, .. } = json;
-        let content = ContentJson { role, text, parts, author, agent, data, sources, usage, metadata };
+        let DraftJson { role, r#type, content, text, parts, author, agent, data, sources, usage, metadata, .. } = json;
+        let content = ContentJson { role, r#type, content, text, parts, author, agent, data, sources, usage, metadata };
         let (id, external_id, created_at) = (json.id, json.external_id, json.created_at);
         Ok(Self { content: content.try_into()?, id, external_id, created_at })
     }
 }
 
-fn content_parts(text: Option<String>, parts: Option<Vec<PartJson<'_>>>) -> Result<Vec<Part>, ApiError> {
-    match (text, parts) {
-        (Some(_), Some(_)) => Err(ApiError::invalid("text", "`text` and `parts` are mutually exclusive")),
-        (Some(text), None) => Ok(vec![Part::Text(text)]),
-        (None, parts) => Ok(parts.unwrap_or_default().into_iter().map(Into::into).collect()),
+fn content_parts(
+    content: Option<Value>,
+    text: Option<String>,
+    parts: Option<Vec<PartJson<'_>>>,
+) -> Result<Vec<Part>, ApiError> {
+    match (content, text, parts) {
+        (Some(_), None, Some(_)) | (Some(_), Some(_), _) => {
+            Err(ApiError::invalid("content", "`content` replaces `text` and `parts`; send one of them"))
+        }
+        (Some(content), None, None) => wire::read_content(&content),
+        (None, Some(_), Some(_)) => Err(ApiError::invalid("text", "`text` and `parts` are mutually exclusive")),
+        (None, Some(text), None) => Ok(vec![Part::Text(text)]),
+        (None, None, parts) => Ok(parts.unwrap_or_default().into_iter().map(Into::into).collect()),
     }
 }

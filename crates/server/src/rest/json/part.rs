@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use threadkeep::{ImageReference, JsonText, Map, Part, Source, TokenDetails, ToolCall, ToolResult, Usage};
 use utoipa::ToSchema;
 
+use crate::input::{optional_whole_number, whole_number};
+
 /// A part of a message's content: an object with one member, whose name is the kind of the part.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -52,6 +54,9 @@ pub(crate) struct ImageJson<'a> {
     /// A description of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<Cow<'a, str>>,
+    /// The resolution at which a model reads the image, in the provider's terms, such as `low`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    detail: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -93,16 +98,16 @@ pub(crate) struct UsageJson<'a> {
     /// The model that generated the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Cow<'a, str>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole_number")]
     input_tokens: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole_number")]
     output_tokens: u64,
     /// Details of the token counts, if the provider reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     details: Option<TokenDetailsJson>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "optional_whole_number", skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
 }
 
@@ -151,8 +156,9 @@ impl<'a> From<&'a Part> for PartJson<'a> {
                 let (call_id, output, is_error) = (call_id.into(), output.into(), *is_error);
                 Self::ToolResult(ToolResultJson { call_id, output, is_error })
             }
-            Part::Image(ImageReference { url, description }) => {
-                Self::Image(ImageJson { url: url.into(), description: description.as_ref().map(Into::into) })
+            Part::Image(ImageReference { url, description, detail }) => {
+                let [description, detail] = [description, detail].map(|text| text.as_ref().map(Into::into));
+                Self::Image(ImageJson { url: url.into(), description, detail })
             }
             Part::Raw { format, json } => Self::Raw(RawJson { format: format.into(), json: Cow::Borrowed(json) }),
         }
@@ -172,8 +178,9 @@ impl From<PartJson<'_>> for Part {
             PartJson::ToolResult(ToolResultJson { call_id, output, is_error }) => {
                 Self::ToolResult(ToolResult { call_id: call_id.into_owned(), output: output.into_owned(), is_error })
             }
-            PartJson::Image(ImageJson { url, description }) => {
-                Self::Image(ImageReference { url: url.into_owned(), description: description.map(Cow::into_owned) })
+            PartJson::Image(ImageJson { url, description, detail }) => {
+                let [description, detail] = [description, detail].map(|text| text.map(Cow::into_owned));
+                Self::Image(ImageReference { url: url.into_owned(), description, detail })
             }
             PartJson::Raw(RawJson { format, json }) => {
                 Self::Raw { format: format.into_owned(), json: json.into_owned() }

@@ -1,12 +1,14 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
-use threadkeep::{Draft, Expected, MessageId};
+use threadkeep::memory::UpsertOutcome;
+use threadkeep::{AppendOptions, AppendedMessage, Draft, Expected, MemoryError, MessageId, StoreError, ThreadId};
+use threadkeep_service::Attempt;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, PathParams, expected_change};
+use crate::input::{self, JsonBody, PathParams, expected_change, optional_whole_number};
 use crate::output::{json_with, with_etag, with_replay};
 use crate::rest::json::message::DraftJson;
 use crate::security::Caller;
@@ -17,7 +19,7 @@ use crate::security::Caller;
 pub(crate) struct AppendJson {
     messages: Vec<DraftJson>,
     /// The position that the thread's last message must have.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     expected_seq: Option<u64>,
 }
 
@@ -26,8 +28,9 @@ pub(crate) struct AppendJson {
 pub(crate) struct AppendedJson {
     /// The number of the change.
     change: u64,
-    /// The position of the first message.
+    /// The lowest position of the messages.
     first_seq: u64,
+    /// The number of added messages.
     count: u64,
     messages: Vec<PlacedJson>,
     /// Whether an earlier request added the messages.
@@ -40,9 +43,65 @@ pub(crate) struct PlacedJson {
     seq: u64,
     #[schema(value_type = String, format = Uuid)]
     id: MessageId,
+    outcome: OutcomeJson,
+}
+
+/// What happened to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OutcomeJson {
+    Added,
+    /// The thread contains the message with the same content.
+    Unchanged,
+    /// The content of the message with the same external id was replaced.
+    Replaced,
+}
+
+/// Adds messages of which some have external ids that the thread contains. Those are replaced if their content differs.
+async fn upsert(
+    app: &App,
+    caller: &Caller,
+    thread: ThreadId,
+    drafts: Vec<Draft>,
+    (attempt, expected): (&Attempt, Option<Expected>),
+) -> Result {
+    let idempotency_key = attempt.key().map(|key| format!("key:{key}"));
+    let options = AppendOptions { idempotency_key, expected, ..AppendOptions::default() };
+    let upserted = app.memory().upsert_with(&caller.scope, thread, drafts, &options).await.map_err(|error| match error {
+        MemoryError::Store(StoreError::Denied(_)) => {
+            let message = "the thread has a message with this external id and other content, which this caller may not replace";
+            ApiError::new(StatusCode::CONFLICT, "external_id_taken", message).param("external_id")
+        }
+        error => error.into(),
+    })?;
+    let messages: Vec<PlacedJson> = upserted
+        .messages
+        .iter()
+        .map(|message| {
+            let outcome = match message.outcome {
+                UpsertOutcome::Added => OutcomeJson::Added,
+                UpsertOutcome::Unchanged => OutcomeJson::Unchanged,
+                UpsertOutcome::Replaced => OutcomeJson::Replaced,
+            };
+            PlacedJson { seq: message.seq, id: message.id, outcome }
+        })
+        .collect();
+    let is_unchanged = messages.iter().all(|message| message.outcome == OutcomeJson::Unchanged);
+    let (change, replayed) = (upserted.change, upserted.replayed || is_unchanged);
+    let body = AppendedJson {
+        change: change.number,
+        first_seq: messages.iter().map(|message| message.seq).min().unwrap_or_default(),
+        count: messages.iter().filter(|message| message.outcome == OutcomeJson::Added).count() as u64,
+        messages,
+        replayed,
+    };
+    Ok(with_replay(with_etag(json_with(StatusCode::CREATED, &body), change), replayed))
 }
 
 /// Adds messages to a thread
+///
+/// A message with an external id that the thread already contains is not added again: if its content differs, the content of the
+/// stored message is replaced.
 ///
 /// Within seven days, a repeated request with the same Idempotency-Key does not add the messages again. Neither does a repeated
 /// request without a key if the client marks it as a retry (`X-Stainless-Retry-Count`), the body is the same, less than 120 s have
@@ -50,6 +109,7 @@ pub(crate) struct PlacedJson {
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/messages",
+    operation_id = "append_messages",
     tag = "messages",
     params(
         ("id" = String, Path),
@@ -67,7 +127,7 @@ pub(crate) async fn append(
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<AppendJson>,
 ) -> Result {
-    let thread = path_params.thread()?;
+    let thread = path_params.thread(&app, &caller.scope).await?;
     let attempt = input::read_attempt(&headers, "messages", &digest)?;
     let drafts = body.messages.into_iter().map(Draft::try_from).collect::<Result<Vec<_>>>()?;
     let expected = match (expected_change(&headers)?, body.expected_seq) {
@@ -76,8 +136,24 @@ pub(crate) async fn append(
         }
         (change, seq) => change.or(seq.map(Expected::Seq)),
     };
-    let appended = attempt.append(&app, &caller.scope, thread, drafts, expected).await?;
-    let messages = appended.messages.iter().map(|message| PlacedJson { seq: message.seq, id: message.id }).collect();
+    let known_drafts = drafts.iter().any(|draft| draft.external_id.is_some()).then(|| drafts.clone());
+    let appended = match attempt.append(&app, &caller.scope, thread, drafts, expected).await {
+        Err(error) if error.code == "external_id_taken" => {
+            let drafts = known_drafts.unwrap_or_default();
+            return upsert(&app, &caller, thread, drafts, (&attempt, expected)).await;
+        }
+        // The request that is repeated added some of the messages and found the others.
+        Ok(appended)
+            if appended.replayed && known_drafts.as_ref().is_some_and(|all| all.len() > appended.messages.len()) =>
+        {
+            let drafts = known_drafts.unwrap_or_default();
+            return upsert(&app, &caller, thread, drafts, (&attempt, expected)).await;
+        }
+        result => result?,
+    };
+    let outcome = OutcomeJson::Added;
+    let placed = |message: &AppendedMessage| PlacedJson { seq: message.seq, id: message.id, outcome };
+    let messages = appended.messages.iter().map(placed).collect();
     let (change, replayed) = (appended.tagged(), appended.replayed);
     let body = AppendedJson {
         change: change.number,

@@ -14,6 +14,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/threads/{id}/messages/{message}",
+    operation_id = "erase_message",
     tag = "messages",
     params(("id" = String, Path), ("message" = String, Path, description = "A position or an id")),
     responses((status = 204, description = "The message was erased."), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -28,7 +29,7 @@ pub(crate) async fn erase(
     if headers.contains_key(header::IF_MATCH) {
         return Err(ApiError::invalid("If-Match", "conditional erasure of a message is not supported"));
     }
-    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread()?);
+    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread(&app, &caller.scope).await?);
     let found = memory.find_messages(scope, thread, &[path_params.message()?]).await?;
     let message = found.first().ok_or_else(|| ApiError::not_found("message"))?;
     let change = memory.erase_messages(scope, thread, &[message.id]).await?;

@@ -1,13 +1,14 @@
 use axum::extract::State;
 use serde::Serialize;
 use threadkeep::core::{CorruptRow, RangeEnd};
-use threadkeep::{Bound, Message, MessageQuery, OnCorrupt};
+use threadkeep::{Bound, Message, MessageQuery, OnCorrupt, Timestamp};
 use utoipa::ToSchema;
 
+use super::time_order::{self, TimeQuery};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
-use crate::output::{encode_json_with, json_text, with_etag};
+use crate::output::{encode_json_with, json, json_text, with_etag};
 use crate::rest::json::message::{MessageJson, UnreadableJson};
 use crate::rest::json::writer;
 use crate::security::Caller;
@@ -21,21 +22,33 @@ pub(crate) struct MessagesJson<'a> {
     unreadable: Vec<UnreadableJson<'a>>,
     /// Whether more messages match in this direction.
     has_more: bool,
-    /// The position to send for the next page: as `before` if the order is `desc`, as `after` if it is `asc`. Null on the last
-    /// page.
-    next: Option<u64>,
+    /// The position to send for the next page: as `before` if the order is `desc`, as `after` if it is `asc`. A text if the messages
+    /// are sorted by time. Null on the last page.
+    next: Option<NextJson>,
+}
+
+/// The position of the next page.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum NextJson {
+    Position(u64),
+    TimePosition(String),
 }
 
 /// Lists messages of a thread
 ///
-/// `before` and `after` are positions or instants (RFC 3339), which are themselves excluded. They are applied before the limit.
+/// `before` and `after` are positions or instants (RFC 3339), which are themselves excluded. They are applied before the limit. With
+/// `sort=time`, messages are ordered by `created_at`, and by position where that is equal; `before` and `after` are then instants, or
+/// the `next` of the previous page.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/messages",
+    operation_id = "list_messages",
     tag = "messages",
     params(
         ("id" = String, Path),
         ("order" = Option<String>, Query, description = "`desc` (default): newest first; `asc`: oldest first"),
+        ("sort" = Option<String>, Query, description = "`position` (default): the order of appending; `time`: the order of `created_at`"),
         ("before" = Option<String>, Query),
         ("after" = Option<String>, Query),
         ("limit" = Option<u32>, Query, description = "1 to 1,000; default 50"),
@@ -55,10 +68,15 @@ pub(crate) async fn list(
         Some("asc") => RangeEnd::Oldest,
         Some(_) => return Err(ApiError::invalid("order", "`order` must be `asc` or `desc`")),
     };
+    match params.take("sort")?.as_deref() {
+        None | Some("position") => {}
+        Some("time") => return list_by_time(&app, &caller, &path_params, params, range_end).await,
+        Some(_) => return Err(ApiError::invalid("sort", "`sort` must be `position` or `time`")),
+    }
     let (before, after) = (take_bound(&mut params, "before")?, take_bound(&mut params, "after")?);
     let (roles, limit) = (params.take_roles()?, params.take_limit(50)?);
     params.finish()?;
-    let thread = path_params.thread()?;
+    let thread = path_params.thread(&app, &caller.scope).await?;
     let is_newest = before.is_none() && after.is_none() && roles.is_empty() && range_end == RangeEnd::Newest;
     if is_newest && let Some(cached) = app.memory().cached_messages(&caller.scope, thread, limit) {
         let json = cached.derived(|cached| {
@@ -73,6 +91,53 @@ pub(crate) async fn list(
     let change = page.positions.tagged();
     let page = Page { messages: &page.messages, corrupt: &page.corrupt, has_more: page.more, range_end };
     Ok(with_etag(json_text(encode_json_with(|out| page.write(out))?), change))
+}
+
+/// Responds with a page of messages ordered by time.
+async fn list_by_time(
+    app: &App,
+    caller: &Caller,
+    path_params: &PathParams,
+    mut params: QueryParams,
+    range_end: RangeEnd,
+) -> Result {
+    let names = match range_end {
+        RangeEnd::Newest => ["before", "after"],
+        RangeEnd::Oldest => ["after", "before"],
+    };
+    // In the direction of the pages, a bound is an instant or the `next` of the previous page.
+    let mut start = None;
+    let near = match params.take(names[0])? {
+        Some(text) => match text.parse() {
+            Ok(position) => {
+                start = Some(position);
+                None
+            }
+            Err(()) => Some(parse_instant(names[0], &text)?),
+        },
+        None => None,
+    };
+    let far = params.take(names[1])?.map(|text| parse_instant(names[1], &text)).transpose()?;
+    let (before, after) = if range_end == RangeEnd::Newest { (near, far) } else { (far, near) };
+    let (roles, limit) = (params.take_roles()?, params.take_limit(50)?);
+    params.finish()?;
+    let thread = path_params.thread(app, &caller.scope).await?;
+    let query = TimeQuery { range_end, start, before, after, roles, limit };
+    let page = time_order::read(app.memory(), &caller.scope, thread, &query).await?;
+    let body = MessagesJson {
+        data: page.messages.iter().map(Into::into).collect(),
+        unreadable: page.corrupt.iter().map(Into::into).collect(),
+        has_more: page.next.is_some(),
+        next: page.next.map(|next| NextJson::TimePosition(next.to_string())),
+    };
+    Ok(with_etag(json(&body), page.change))
+}
+
+fn parse_instant(name: &str, text: &str) -> Result<Timestamp> {
+    text.parse().map_err(|_| {
+        let message = format!("`{name}` must be an RFC 3339 instant, or the `next` of a page sorted by time");
+        ApiError::invalid(name, message)
+    })
 }
 
 /// The contents of a page. The messages are ordered oldest first, whatever the requested order is.
@@ -118,7 +183,7 @@ impl<'a> From<&Page<'a>> for MessagesJson<'a> {
     fn from(page: &Page<'a>) -> Self {
         let (data, unreadable) =
             (page.in_requested_order().map(Into::into).collect(), page.corrupt.iter().map(Into::into).collect());
-        Self { data, unreadable, has_more: page.has_more, next: page.next() }
+        Self { data, unreadable, has_more: page.has_more, next: page.next().map(NextJson::Position) }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::security::Caller;
 #[utoipa::path(
     put,
     path = "/v1/threads/{id}/messages/{message}",
+    operation_id = "replace_message",
     tag = "messages",
     params(
         ("id" = String, Path),
@@ -32,7 +33,7 @@ pub(crate) async fn replace(
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<ContentJson>,
 ) -> Result {
-    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread()?);
+    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread(&app, &caller.scope).await?);
     let not_found = || ApiError::not_found("message");
     let found = memory.find_messages(scope, thread, &[path_params.message()?]).await?.pop().ok_or_else(not_found)?;
     let expected = expected_change(&headers)?;

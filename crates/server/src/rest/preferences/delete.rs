@@ -14,6 +14,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/preferences/{key}",
+    operation_id = "delete_preference",
     tag = "preferences",
     params(("key" = String, Path)),
     responses((status = 204, description = "The preference no longer exists."), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -12,6 +12,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/preferences/{key}",
+    operation_id = "get_preference",
     tag = "preferences",
     params(("key" = String, Path)),
     responses((status = 200, body = PreferenceJson), (status = "4XX", body = ErrorEnvelope<'_>)),

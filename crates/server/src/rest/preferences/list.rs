@@ -18,6 +18,7 @@ pub(crate) struct PreferencesJson {
 #[utoipa::path(
     get,
     path = "/v1/preferences",
+    operation_id = "list_preferences",
     tag = "preferences",
     responses((status = 200, body = PreferencesJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))

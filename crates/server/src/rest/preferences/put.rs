@@ -22,6 +22,7 @@ pub(crate) struct SetJson {
 #[utoipa::path(
     put,
     path = "/v1/preferences/{key}",
+    operation_id = "set_preference",
     tag = "preferences",
     params(("key" = String, Path)),
     request_body = SetJson,

@@ -3,6 +3,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use threadkeep::core::RecordWrite;
 
+use super::put::condition_error;
 use super::{read_namespace, take_owner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
@@ -13,6 +14,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/records/{namespace}/{key}",
+    operation_id = "delete_record",
     tag = "records",
     params(
         ("namespace" = String, Path),
@@ -41,6 +43,7 @@ pub(crate) async fn delete(
     }
     let expected = if_match(&headers)?.map(|expected| expected.number);
     let write = RecordWrite { owner, namespace, key, expected, value: None, expires_at: None };
-    store.write_record(scope, write, memory.now()).await?;
+    let deleted = store.write_record(scope, write, memory.now()).await;
+    deleted.map_err(|error| condition_error(error.into(), &headers))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

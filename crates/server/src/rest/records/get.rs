@@ -12,6 +12,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/records/{namespace}/{key}",
+    operation_id = "get_record",
     tag = "records",
     params(("namespace" = String, Path), ("key" = String, Path), ("owner" = Option<String>, Query)),
     responses((status = 200, body = RecordJson), (status = "4XX", body = ErrorEnvelope<'_>)),

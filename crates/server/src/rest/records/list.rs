@@ -14,6 +14,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/records/{namespace}",
+    operation_id = "list_records",
     tag = "records",
     params(
         ("namespace" = String, Path),

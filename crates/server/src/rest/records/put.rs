@@ -1,5 +1,5 @@
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use threadkeep::core::{RecordWrite, TaggedNumber};
 use threadkeep::{JsonText, Timestamp};
@@ -36,6 +36,7 @@ pub(crate) struct WrittenJson {
 #[utoipa::path(
     put,
     path = "/v1/records/{namespace}/{key}",
+    operation_id = "put_record",
     tag = "records",
     params(
         ("namespace" = String, Path),
@@ -63,8 +64,24 @@ pub(crate) async fn put(
     let (value, expires_at) = (Some(body.value), body.expires_at);
     let write = RecordWrite { owner, namespace, key, expected, value, expires_at };
     let memory = app.memory();
-    let written = memory.backend().store.write_record(&caller.scope, write, memory.now()).await?;
+    let written = memory.backend().store.write_record(&caller.scope, write, memory.now()).await;
+    let written = written.map_err(|error| condition_error(error.into(), &headers))?;
     Ok(with_etag(json(&WrittenJson { version: written.version }), written.tagged()))
+}
+
+/// Describes an unmet condition by the header that sets it. Other errors are returned unchanged.
+pub(crate) fn condition_error(error: ApiError, headers: &HeaderMap) -> ApiError {
+    if error.status != StatusCode::PRECONDITION_FAILED {
+        return error;
+    }
+    let (param, message) = if headers.contains_key(header::IF_NONE_MATCH) {
+        ("If-None-Match", "the record already exists")
+    } else if error.headers.iter().any(|(name, value)| name == header::ETAG && value != "\"0\"") {
+        ("If-Match", "the record has another version; the ETag of the response is its current one")
+    } else {
+        ("If-Match", "the record does not exist")
+    };
+    ApiError { message: message.to_owned(), ..error }.param(param)
 }
 
 /// Reads the version that a record must have from the headers. The version is 0 if the record must not exist. Returns `None`

@@ -14,6 +14,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/threads/{id}/records/{namespace}/{key}",
+    operation_id = "delete_thread_record",
     tag = "records",
     params(
         ("id" = String, Path),
@@ -30,7 +31,7 @@ pub(crate) async fn delete(
     path_params: PathParams,
     headers: HeaderMap,
 ) -> Result {
-    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread()?);
+    let (scope, memory, thread) = (&caller.scope, app.memory(), path_params.thread(&app, &caller.scope).await?);
     let (namespace, key) = (read_namespace(&path_params)?, path_params.get("key").to_owned());
     let owner = RecordOwner::Thread(thread);
     let found = memory.backend().store.find_record(scope, &owner, &namespace, &key, memory.now()).await?;

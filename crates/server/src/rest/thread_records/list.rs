@@ -11,6 +11,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/records/{namespace}",
+    operation_id = "list_thread_records",
     tag = "records",
     params(
         ("id" = String, Path),
@@ -28,7 +29,7 @@ pub(crate) async fn list(
     path_params: PathParams,
     params: QueryParams,
 ) -> Result {
-    let thread = path_params.thread()?;
+    let thread = path_params.thread(&app, &caller.scope).await?;
     app.memory().get_thread(&caller.scope, thread).await?;
     respond_with_page(&app, &caller.scope, RecordOwner::Thread(thread), read_namespace(&path_params)?, params).await
 }

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, PathParams};
 use crate::output::{json, with_etag};
-use crate::rest::records::put::{PutJson, WrittenJson, expected_version};
+use crate::rest::records::put::{PutJson, WrittenJson, condition_error, expected_version};
 use crate::rest::records::read_namespace;
 use crate::security::Caller;
 
@@ -15,6 +15,7 @@ use crate::security::Caller;
 #[utoipa::path(
     put,
     path = "/v1/threads/{id}/records/{namespace}/{key}",
+    operation_id = "put_thread_record",
     tag = "records",
     params(
         ("id" = String, Path),
@@ -34,7 +35,7 @@ pub(crate) async fn put(
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<PutJson>,
 ) -> Result {
-    let thread = path_params.thread()?;
+    let thread = path_params.thread(&app, &caller.scope).await?;
     let name = RecordName { namespace: read_namespace(&path_params)?, key: path_params.get("key").to_owned() };
     let mut batch = app.memory().batch();
     if let Some(version) = expected_version(&headers)? {
@@ -43,6 +44,7 @@ pub(crate) async fn put(
     }
     let put = PutRecord { name, value: body.value, expires_at: body.expires_at };
     // The version of a thread's record is the number of the change that wrote the record.
-    let written = batch.put(put).commit(&caller.scope, thread).await?.tagged();
+    let written = batch.put(put).commit(&caller.scope, thread).await;
+    let written = written.map_err(|error| condition_error(error.into(), &headers))?.tagged();
     Ok(with_etag(json(&WrittenJson { version: written.number }), written))
 }

@@ -11,6 +11,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/threads/{id}",
+    operation_id = "delete_thread",
     tag = "threads",
     params(("id" = String, Path)),
     responses((status = 204, description = "The thread was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -26,6 +27,6 @@ pub(crate) async fn delete(
         // Stores have no conditional deletion, and checking before deleting would not be atomic.
         return Err(ApiError::invalid("If-Match", "conditional deletion of a thread is not supported"));
     }
-    app.memory().delete_thread(&caller.scope, path_params.thread()?).await?;
+    app.memory().delete_thread(&caller.scope, path_params.thread(&app, &caller.scope).await?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -9,8 +9,8 @@ use threadkeep::{
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, PathParams};
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{self, JsonBody, PathParams, optional_whole_number};
 use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
@@ -25,6 +25,7 @@ const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ForkJson {
     /// The position of the last message to copy. Default: all messages are copied.
+    #[serde(deserialize_with = "optional_whole_number")]
     through_seq: Option<u64>,
     /// The new thread's title. Default: the title of the original thread.
     title: Option<String>,
@@ -49,6 +50,7 @@ struct Progress {
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/fork",
+    operation_id = "fork_thread",
     tag = "threads",
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = ForkJson,
@@ -67,10 +69,14 @@ pub(crate) async fn fork(
     JsonBody { value: body, digest }: JsonBody<ForkJson>,
 ) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
-    let from = memory.get_thread(scope, path_params.thread()?).await?;
+    let from = memory.get_thread(scope, path_params.thread(&app, &caller.scope).await?).await?;
     let attempt = input::read_attempt(&headers, "fork", &format!("{}:{digest}", from.id))?;
     let id = attempt.thread_id(&app, scope);
     let through = body.through_seq.unwrap_or(from.positions.seq);
+    if through > from.positions.seq {
+        let message = format!("the last message of the thread has the position {}", from.positions.seq);
+        return Err(ApiError::invalid("through_seq", message));
+    }
     let title = body.title.or(from.title.clone());
     let metadata = body.metadata.unwrap_or_else(|| {
         let mut metadata = from.metadata.clone();

@@ -13,6 +13,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}",
+    operation_id = "get_thread",
     tag = "threads",
     params(("id" = String, Path), ("If-None-Match" = Option<String>, Header)),
     responses(
@@ -23,7 +24,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams, headers: HeaderMap) -> Result {
-    let thread = app.memory().get_thread(&caller.scope, path_params.thread()?).await?;
+    let thread = app.memory().get_thread(&caller.scope, path_params.thread(&app, &caller.scope).await?).await?;
     let change = thread.positions.tagged();
     let known_etags = headers.get(header::IF_NONE_MATCH).and_then(|etags| etags.to_str().ok());
     let is_known = |etags: &str| etags.split(',').filter_map(parse_etag).any(|known| known.may_be_same(change));

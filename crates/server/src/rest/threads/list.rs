@@ -27,6 +27,7 @@ pub(crate) struct ThreadsJson {
 #[utoipa::path(
     get,
     path = "/v1/threads",
+    operation_id = "list_threads",
     tag = "threads",
     params(
         ("order" = Option<String>, Query, description = "`recent` (default) or `created`, which is stable"),

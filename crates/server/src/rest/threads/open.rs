@@ -39,6 +39,7 @@ pub(crate) struct OpenJson {
 #[utoipa::path(
     post,
     path = "/v1/threads",
+    operation_id = "open_thread",
     tag = "threads",
     request_body = OpenJson,
     params(("Idempotency-Key" = Option<String>, Header)),

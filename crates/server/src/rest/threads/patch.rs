@@ -1,7 +1,7 @@
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Deserializer, Serialize};
-use threadkeep::{Map, ThreadPatch, Timestamp};
+use threadkeep::{Conflict, Expected, Map, MemoryError, Scope, StoreError, ThreadId, ThreadPatch, Timestamp, Value};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -11,6 +11,9 @@ use crate::output::{json, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
+/// The maximum number of attempts to merge while others change the thread.
+const MAX_ATTEMPTS: usize = 8;
+
 /// The members to change. Omitted members keep their values; `null` removes a title or an expiry.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -18,10 +21,10 @@ pub(crate) struct PatchJson {
     #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<String>)]
     title: Option<Option<String>>,
-    /// Replaces the whole metadata.
+    /// Replaces the whole metadata, or is merged into it.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,
-    /// Replaces the whole state.
+    /// Replaces the whole state, or is merged into it.
     #[schema(value_type = Option<Object>)]
     state: Option<Map>,
     #[serde(deserialize_with = "nullable")]
@@ -30,17 +33,83 @@ pub(crate) struct PatchJson {
 }
 
 /// Distinguishes `null` from an omitted member.
-fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+pub(crate) fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
+/// Whether the body of a request is a merge patch (RFC 7396).
+fn is_merge_patch(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/merge-patch+json")
+}
+
+/// Merges the metadata and the state of a patch into those of a thread.
+pub(crate) async fn merge(
+    app: &App,
+    scope: &Scope,
+    id: ThreadId,
+    patch: &ThreadPatch,
+    expected: Option<Expected>,
+) -> Result<()> {
+    for _ in 0..MAX_ATTEMPTS {
+        let thread = app.memory().get_thread(scope, id).await?;
+        let merged = |current: Map, changes: &Option<Map>| {
+            changes.as_ref().map(|changes| {
+                let mut merged = current;
+                merge_members(&mut merged, changes);
+                merged
+            })
+        };
+        let merged = ThreadPatch {
+            metadata: merged(thread.metadata, &patch.metadata),
+            state: merged(thread.state, &patch.state),
+            ..patch.clone()
+        };
+        let read_at = Some(Expected::Change(thread.positions.tagged()));
+        match app.memory().patch_thread(scope, id, merged, expected.or(read_at)).await {
+            // The thread was changed after it was read.
+            Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. }))) if expected.is_none() => {}
+            result => return Ok(result.map(drop)?),
+        }
+    }
+    Err(MemoryError::Contended { what: "the thread", attempts: MAX_ATTEMPTS }.into())
+}
+
+/// Merges members (RFC 7396): null removes a member, an object is merged, and any other value replaces the member.
+fn merge_members(target: &mut Map, changes: &Map) {
+    for (name, change) in changes {
+        match change {
+            Value::Null => {
+                target.shift_remove(name);
+            }
+            Value::Object(changes) => {
+                let member = target.entry(name.clone()).or_insert_with(|| Map::new().into());
+                if !member.is_object() {
+                    *member = Map::new().into();
+                }
+                if let Value::Object(member) = member {
+                    merge_members(member, changes);
+                }
+            }
+            value => {
+                target.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
 /// Changes the title, metadata, state or expiry of a thread
+///
+/// With the content type `application/merge-patch+json`, `metadata` and `state` are merged into the stored ones (RFC 7396).
 #[utoipa::path(
     patch,
     path = "/v1/threads/{id}",
+    operation_id = "patch_thread",
     tag = "threads",
     params(("id" = String, Path), ("If-Match" = Option<String>, Header)),
-    request_body = PatchJson,
+    request_body(content((PatchJson = "application/json"), (PatchJson = "application/merge-patch+json"))),
     responses(
         (status = 200, body = ThreadJson),
         (status = 412, description = "The thread was changed since.", body = ErrorEnvelope<'_>),
@@ -55,10 +124,14 @@ pub(crate) async fn patch(
     headers: HeaderMap,
     JsonBody { value: body, .. }: JsonBody<PatchJson>,
 ) -> Result {
-    let (scope, id) = (&caller.scope, path_params.thread()?);
+    let (scope, id) = (&caller.scope, path_params.thread(&app, &caller.scope).await?);
     let PatchJson { title, metadata, state, expires_at } = body;
-    let patch = ThreadPatch { title, metadata, state, expires_at };
-    app.memory().patch_thread(scope, id, patch, expected_change(&headers)?).await?;
+    let (patch, expected) = (ThreadPatch { title, metadata, state, expires_at }, expected_change(&headers)?);
+    if is_merge_patch(&headers) {
+        merge(&app, scope, id, &patch, expected).await?;
+    } else {
+        app.memory().patch_thread(scope, id, patch, expected).await?;
+    }
     let thread = app.memory().get_thread(scope, id).await?;
     let change = thread.positions.tagged();
     Ok(with_etag(json(&ThreadJson::from(thread)), change))

@@ -26,6 +26,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/turns/{turn}/cancel",
+    operation_id = "cancel_turn",
     tag = "agents",
     params(("id" = String, Path), ("turn" = String, Path)),
     responses((status = 200, body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -37,7 +38,8 @@ pub(crate) async fn cancel(
     Extension(connection): Extension<ConnectionGuard>,
     path_params: PathParams,
 ) -> Result {
-    let (memory, scope, thread, turn) = (app.memory(), &caller.scope, path_params.thread()?, path_params.get("turn"));
+    let (memory, scope, thread, turn) =
+        (app.memory(), &caller.scope, path_params.thread(&app, &caller.scope).await?, path_params.get("turn"));
     let stopped = tokio::time::timeout(STOP_TIMEOUT, async {
         let mut requested: Option<RunningTurn> = None;
         let mut waiter = TurnWaiter::begin(memory, scope, thread).await;

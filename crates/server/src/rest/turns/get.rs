@@ -34,6 +34,7 @@ pub(crate) struct RunningJson {
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/turns/{turn}",
+    operation_id = "get_turn",
     tag = "agents",
     params(("id" = String, Path), ("turn" = String, Path)),
     responses(
@@ -49,7 +50,7 @@ pub(crate) async fn get(
     Extension(connection): Extension<ConnectionGuard>,
     path_params: PathParams,
 ) -> Result {
-    let (thread, turn) = (path_params.thread()?, path_params.get("turn"));
+    let (thread, turn) = (path_params.thread(&app, &caller.scope).await?, path_params.get("turn"));
     match find_turn_state(app.memory(), &caller.scope, thread, turn).await? {
         Some(TurnState::Running(running)) => {
             let agent = running.assistant.clone();

@@ -224,6 +224,28 @@ impl Planter {
                 send(client.request("POST", path).body(line.to_string())).await.expect(200);
                 Stored
             }
+            ("POST", "/v1/bulk/threads/delete") => {
+                let thread = client.post("/v1/threads", json!({ "key": word, "title": sentence })).await;
+                assert!([200, 201].contains(&thread.status), "{thread:?}");
+                let deleted = client.post(path, json!({ "threads": [word] })).await.expect(200);
+                assert_eq!(deleted["succeeded"], 1);
+                Removed
+            }
+            ("POST", "/v1/bulk/threads/patch") => {
+                let body = json!({ "threads": [client.new_thread().await], "title": sentence,
+                    "metadata": { word: sentence }, "state": { word: sentence } });
+                assert_eq!(client.post(path, body).await.expect(200)["succeeded"], 1);
+                Stored
+            }
+            ("POST", "/v1/bulk/records") => {
+                let record = json!({ "namespace": word, "key": word, "value": sentence });
+                assert_eq!(client.post(path, json!({ "records": [record] })).await.expect(200)["succeeded"], 1);
+                Stored
+            }
+            ("POST", "/v1/tokens") => NotStored("the token is returned and not stored"),
+            ("POST" | "DELETE", "/v1/keys" | "/v1/keys/{key}" | "/v1/keys/{key}/rotate") => {
+                NotStored("keys belong to the tenant")
+            }
             ("POST", "/v1/agents/{name}/turns") => {
                 let body = json!({ "text": sentence, "thread": word, "given": { word: sentence } });
                 send(client.request("POST", "/v1/agents/keeper/turns").header("idempotency-key", word).json(&body))
@@ -258,7 +280,9 @@ impl Planter {
                 | "/v1/analytics"
                 | "/v1/export"
                 | "/v1/agents"
-                | "/v1/approvals",
+                | "/v1/approvals"
+                | "/v1/audit"
+                | "/v1/keys",
             ) => READ_ONLY,
             _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }
@@ -343,7 +367,9 @@ impl Planter {
             }
             (
                 "GET",
-                "/v1/conversations/{id}"
+                "/v1/conversations"
+                | "/v1/responses"
+                | "/v1/conversations/{id}"
                 | "/v1/conversations/{id}/items"
                 | "/v1/conversations/{id}/items/{item}"
                 | "/v1/responses/{id}"

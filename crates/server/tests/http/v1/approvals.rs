@@ -62,7 +62,8 @@ async fn decisions_can_change_a_call_or_deny_it_with_a_reason() {
     assert_eq!(names, ["turn.started", "tool.started", "tool.finished", "token", "token", "turn.completed"]);
     assert_eq!(received[0].1["turn"], turn["turn"]);
     assert_eq!(received.last().unwrap().1["reply"], "Done: candle deleted");
-    assert_eq!(client.get(&path).await.expect(200)["arguments"], json!({ "thing": "candle" }));
+    let decided = client.get(&path).await.expect(200);
+    assert_eq!((&decided["arguments"], &decided["preview"]), (&json!({ "thing": "candle" }), &json!("rm candle")));
     let thread = turn["thread"].as_str().unwrap();
     let (_, path) = start_waiting_turn(&client, "delete house", Some(thread)).await;
     let denied = client.post(&path, json!({ "decision": "deny", "reason": "I live there" })).await.expect(200);

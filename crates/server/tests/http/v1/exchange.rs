@@ -1,7 +1,9 @@
 use serde_json::json;
 
+use threadkeep_server::KeyRole;
+
 use crate::TestServer;
-use crate::server::send;
+use crate::server::{Client, send};
 
 #[tokio::test]
 async fn exports_can_be_imported_repeatedly() {
@@ -22,6 +24,31 @@ async fn exports_can_be_imported_repeatedly() {
     assert_eq!(other.get("/v1/preferences/tone").await.expect(200)["value"], "plain");
     let unreadable = send(other.request("POST", "/v1/import").body("no conversations")).await;
     assert_eq!(unreadable.code(400), "unreadable_file");
+}
+
+/// A user can move their own history between servers without an administrator.
+#[tokio::test]
+async fn users_export_and_import_their_own_history() {
+    let (server, other_server) = (TestServer::start().await, TestServer::start().await);
+    let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
+    let thread = ana.new_thread().await;
+    ana.say(&thread, "keep this").await;
+    let exported = ana.get("/v1/export").await;
+    assert_eq!(exported.status, 200);
+    let import = |client: Client| {
+        let request = client.request("POST", "/v1/import").body(exported.text.clone());
+        async move { send(request).await }
+    };
+    let other_ana = other_server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
+    let imported = import(other_ana.clone()).await.expect(200);
+    assert_eq!(imported["messages"], json!({ "new": 1, "known": 0 }));
+    assert_eq!(other_ana.texts(&thread).await, ["keep this"]);
+    let reader = other_server.client_with_new_key("acme", Some("ana"), &[KeyRole::Read]).await;
+    assert_eq!(import(reader).await.code(403), "role_missing");
+    // A key that can act for any user needs the role.
+    let application = other_server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
+    assert_eq!(import(application.clone()).await.code(403), "role_missing");
+    assert_eq!(import(application.as_user("ana")).await.code(403), "role_missing");
 }
 
 #[tokio::test]

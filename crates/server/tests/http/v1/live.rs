@@ -272,13 +272,18 @@ async fn receive(socket: &mut Socket) -> Value {
 #[tokio::test]
 async fn invalid_frames_close_the_socket_with_a_reason() {
     let server = TestServer::start().await;
-    for (is_too_large, code, reason) in [(true, 1009, "65536"), (false, 1002, "opcode")] {
+    // The first is too large, the second has a reserved opcode, and the third is a text that is not UTF-8.
+    let frames: [(&[u8], u16, &str); 3] = [
+        (&[], 1009, "65536"),
+        (&[0x83, 0x80, 0, 0, 0, 0], 1002, "opcode"),
+        (&[0x81, 0x81, 0, 0, 0, 0, 0xff], 1007, "UTF-8"),
+    ];
+    for (frame, code, reason) in frames {
         let mut socket = open_socket(&server, &server.client()).await;
-        if is_too_large {
+        if frame.is_empty() {
             socket.send(Message::text("x".repeat(65 * 1024))).await.unwrap();
         } else {
-            // This is a masked frame with a reserved opcode.
-            socket.get_mut().write_all(&[0x83, 0x80, 0, 0, 0, 0]).await.unwrap();
+            socket.get_mut().write_all(frame).await.unwrap();
         }
         let Message::Close(Some(frame)) = tokio::time::timeout(TIMEOUT, socket.next()).await.unwrap().unwrap().unwrap()
         else {

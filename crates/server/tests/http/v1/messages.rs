@@ -38,6 +38,87 @@ async fn messages_are_returned_unchanged() {
     assert_eq!(client.get(&format!("{path}/9")).await.code(404), "not_found");
 }
 
+// S1.14, S1.15, S1.16
+#[tokio::test]
+async fn messages_sorted_by_time_are_paged_without_gaps_where_times_tie() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}/messages");
+    // Two of three messages have the same time, and the times are not in the order of appending.
+    let second = |number: usize| if number.is_multiple_of(3) { 59 - number } else { 30 };
+    let messages: Vec<Value> = (0..30)
+        .map(|number| {
+            let created_at = format!("2026-01-01T00:00:{:02}Z", second(number));
+            json!({ "role": "user", "text": number.to_string(), "created_at": created_at })
+        })
+        .collect();
+    client.post(&path, json!({ "messages": messages })).await.expect(201);
+    let mut expected: Vec<u64> = (1..=30).collect();
+    expected.sort_by_key(|seq| (second(*seq as usize - 1), *seq));
+    for limit in [1, 4, 7, 30, 100] {
+        for (order, bound) in [("asc", "after"), ("desc", "before")] {
+            let (mut seen, mut position) = (Vec::new(), String::new());
+            loop {
+                let page =
+                    client.get(&format!("{path}?sort=time&order={order}&limit={limit}{position}")).await.expect(200);
+                seen.extend(seqs_of(&page));
+                assert_eq!(page["has_more"], json!(page["next"].is_string()));
+                let Some(next) = page["next"].as_str() else { break };
+                position = format!("&{bound}={next}");
+            }
+            if order == "desc" {
+                seen.reverse();
+            }
+            assert_eq!(seen, expected, "{order} {limit}");
+        }
+    }
+    let bounds = "after=2026-01-01T00:00:30Z&before=2026-01-01T00:00:50Z";
+    let page = client.get(&format!("{path}?sort=time&order=asc&{bounds}")).await.expect(200);
+    let between = expected.iter().filter(|seq| (31..50).contains(&second(**seq as usize - 1)));
+    assert_eq!(seqs_of(&page), between.copied().collect::<Vec<_>>());
+    for wrong in ["sort=size", "sort=time&after=7", "sort=time&order=asc&before=2026-01-01T00:00:30Z,7"] {
+        assert_eq!(client.get(&format!("{path}?{wrong}")).await.status, 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn content_is_also_read_in_the_words_of_the_openai_api() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}/messages");
+    let image = json!({ "type": "image_url", "image_url": { "url": "https://example.org/a.png", "detail": "low" } });
+    let call = json!({ "type": "function_call", "call_id": "c1", "name": "look", "arguments": "{\"at\": 1}" });
+    let messages = json!([
+        { "type": "message", "role": "user", "content": "hello" },
+        { "role": "user", "content": [{ "type": "input_text", "text": "what is this?" }, image] },
+        { "role": "assistant", "content": [{ "type": "output_text", "text": "I look." }, call] },
+        { "role": "tool", "content": [{ "type": "function_call_output", "call_id": "c1", "output": "a lamp" }] },
+        { "role": "assistant", "content": [{ "text": "A lamp." }] },
+    ]);
+    client.post(&path, json!({ "messages": messages })).await.expect(201);
+    let page = client.get(&format!("{path}?order=asc")).await.expect(200);
+    let parts: Vec<Value> = page["data"].as_array().unwrap().iter().map(|message| message["parts"].clone()).collect();
+    let image = json!({ "image": { "url": "https://example.org/a.png", "detail": "low" } });
+    assert_eq!(parts[0], json!([{ "text": "hello" }]));
+    assert_eq!(parts[1], json!([{ "text": "what is this?" }, image]));
+    assert_eq!(parts[2][1]["tool_call"], json!({ "id": "c1", "name": "look", "arguments": { "at": 1 } }));
+    assert_eq!(parts[3][0]["tool_result"]["output"], "a lamp");
+    assert_eq!(parts[4], json!([{ "text": "A lamp." }]));
+    for (wrong, param) in [
+        (json!({ "role": "user", "content": "a", "text": "b" }), "content"),
+        (json!({ "role": "user", "content": 7 }), "content"),
+        (json!({ "role": "user", "content": [{ "type": "video" }] }), "content[0]"),
+        (json!({ "role": "user", "content": [{ "type": "text" }] }), "content[0]"),
+    ] {
+        assert_eq!(client.post(&path, json!({ "messages": [wrong] })).await.error(400)["param"], param);
+    }
+    let replaced =
+        client.send("PUT", &format!("{path}/1"), json!({ "role": "user", "content": "bye" })).await.expect(200);
+    assert_eq!(replaced["text"], "bye");
+}
+
 #[tokio::test]
 async fn pages_are_complete_in_both_orders_and_filters_apply_before_the_limit() {
     let server = TestServer::start().await;

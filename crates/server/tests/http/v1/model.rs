@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 
 use crate::server::{TestConfig, TestServer, send};
 
-/// A model that echoes the last message: `echo: TEXT (COUNT messages)`. `call` calls the first tool, `wait` blocks, `fail` fails.
+/// A model that echoes the last message: `echo: TEXT (COUNT messages)`. `call` calls the first tool, `wait` blocks, `fail` fails,
+/// `limit` exceeds the provider's rate limit, and `break` fails after the first delta.
 /// If the request demands a format, the answer is a fixed JSON object.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
@@ -57,6 +58,16 @@ impl ChatModel for Echo {
                 detail: "the test requested a failure".to_owned(),
                 retry_after: None,
             }),
+            ("limit", _) => Err(ModelError::RateLimited {
+                model: "echo".to_owned(),
+                detail: "too many tokens per minute".to_owned(),
+                retry_after: Some(std::time::Duration::from_secs(7)),
+            }),
+            ("break", _) => {
+                deltas(ChatDelta::Text("I ".to_owned()));
+                let detail = "the connection was lost".to_owned();
+                Err(ModelError::Unavailable { model: "echo".to_owned(), detail, retry_after: None })
+            }
             ("call", Some(tool)) => {
                 let arguments = JsonText::new(r#"{"at":"14 St"}"#).unwrap();
                 let call = ToolCall { id: format!("call_{number}"), name: tool.name.clone(), arguments };
@@ -207,6 +218,7 @@ async fn completions_can_be_streamed() {
     let called = parse_data(&ask("call").await.text);
     assert_eq!(called[1]["choices"][0]["delta"]["tool_calls"][0]["function"]["name"], "look");
     assert_eq!(called[2]["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"], r#"{"at":"14 St"}"#);
-    let failed = parse_data(&ask("fail").await.text);
-    assert_eq!(failed.last().unwrap()["error"]["code"], "model_unavailable");
+    assert_eq!(called[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": null }));
+    let broken = parse_data(&ask("break").await.text);
+    assert_eq!(broken.last().unwrap()["error"]["code"], "model_unavailable");
 }

@@ -167,6 +167,6 @@ async fn responses_can_be_streamed() {
             "response.completed",
         ]
     );
-    let failed = parse_data(&ask("fail").await.text);
+    let failed = parse_data(&ask("break").await.text);
     assert_eq!(failed.last().unwrap()["response"]["status"], "failed");
 }

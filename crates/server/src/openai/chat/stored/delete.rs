@@ -12,6 +12,7 @@ use crate::security::Caller;
 #[utoipa::path(
     delete,
     path = "/v1/chat/completions/{id}",
+    operation_id = "delete_chat_completion",
     tag = "openai",
     params(("id" = String, Path)),
     responses((status = 200, description = "The completion was deleted.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -18,6 +18,7 @@ const MAX_MATCHES: usize = 10_000;
 #[utoipa::path(
     get,
     path = "/v1/chat/completions",
+    operation_id = "list_chat_completions",
     tag = "openai",
     params(
         ("after" = Option<String>, Query, description = "The `last_id` of the previous page"),

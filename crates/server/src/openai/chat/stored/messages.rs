@@ -14,6 +14,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/chat/completions/{id}/messages",
+    operation_id = "list_chat_completion_messages",
     tag = "openai",
     params(
         ("id" = String, Path),

@@ -11,6 +11,7 @@ use crate::security::Caller;
 #[utoipa::path(
     get,
     path = "/v1/chat/completions/{id}",
+    operation_id = "retrieve_chat_completion",
     tag = "openai",
     params(("id" = String, Path)),
     responses((status = 200, description = "The completion.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),

@@ -22,6 +22,7 @@ pub(crate) struct UpdateCompletionJson {
 #[utoipa::path(
     post,
     path = "/v1/chat/completions/{id}",
+    operation_id = "update_chat_completion",
     tag = "openai",
     params(("id" = String, Path)),
     request_body = UpdateCompletionJson,

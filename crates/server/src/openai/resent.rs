@@ -2,47 +2,116 @@
 //! of them with each request.
 
 use threadkeep::core::limits::PAGE;
-use threadkeep::{Bound, Draft, Message, MessageQuery, Part, Role, Scope, ThreadId, ToolCall, Value};
+use threadkeep::{Bound, Content, Draft, Message, MessageQuery, Part, Role, Scope, ThreadId, ToolCall, Value};
 
+use super::references::ResolvedItem;
 use crate::app::App;
 use crate::error::ApiError;
 
 /// The maximum number of pages of the thread that are searched. Together they contain more messages than one request can contain.
 const MAX_PAGES: usize = 3;
+/// The minimum number of messages that are searched, if any.
+const MIN_MESSAGES: usize = 50;
 
-/// Removes the messages that the thread already contains from a request: the longest prefix that ends with an answer and also
-/// occurs in the thread.
+/// Removes the messages that the thread already contains from a request: the longest prefix that ends with an answer or a call and
+/// also occurs in the thread.
 pub(super) async fn without_resent(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
     mut drafts: Vec<Draft>,
 ) -> Result<Vec<Draft>, ApiError> {
-    // For each answer: the number of pieces and the number of messages up to and including the answer.
-    let (mut sent, mut answers) = (Vec::new(), Vec::new());
-    for (index, draft) in drafts.iter().enumerate() {
-        sent.extend(pieces(draft.content.role, &draft.content.parts));
-        if draft.content.role == Role::Assistant {
-            answers.push((sent.len(), index + 1));
-        }
+    let contents: Vec<&Content> = drafts.iter().map(|draft| &draft.content).collect();
+    let count = count_resent(app, scope, thread, &contents).await?;
+    Ok(drafts.split_off(count))
+}
+
+/// Like [`without_resent`], for items of which some have ids that the thread contains. Those are removed wherever they are.
+pub(super) async fn without_resent_items(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    mut items: Vec<ResolvedItem>,
+) -> Result<Vec<Draft>, ApiError> {
+    let contents: Vec<&Content> = items.iter().map(ResolvedItem::content).collect();
+    let count = count_resent(app, scope, thread, &contents).await?;
+    Ok(items.split_off(count).into_iter().filter_map(ResolvedItem::into_new).collect())
+}
+
+/// Returns the number of messages at the start of a request that the thread already contains.
+async fn count_resent(app: &App, scope: &Scope, thread: ThreadId, contents: &[&Content]) -> Result<usize, ApiError> {
+    let refers_to_answers = |content: &&&Content| matches!(content.role, Role::Assistant | Role::Tool);
+    if !contents.iter().any(|content| refers_to_answers(&content)) {
+        return Ok(0);
     }
-    if answers.is_empty() {
-        return Ok(drafts);
-    }
-    let messages = newest_messages(app, scope, thread, sent.len()).await?;
+    let count: usize = contents.iter().map(|content| content.parts.len()).sum();
+    let messages = newest_messages(app, scope, thread, count).await?;
     let stored: Vec<Piece<'_>> =
         messages.iter().flat_map(|message| pieces(message.content.role, &message.content.parts)).collect();
-    let ends: Vec<usize> = answers.iter().map(|(length, _)| *length).collect();
-    let known = known_prefix(&sent, &ends, &stored);
-    let count = answers.iter().rev().find(|(length, _)| known > 0 && *length == known).map_or(0, |(_, count)| *count);
-    Ok(drafts.split_off(count))
+    let sent = SentPieces::of(contents, &stored);
+    let known = known_prefix(&sent.pieces, &sent.ends, &stored);
+    Ok(sent.message_count(known))
+}
+
+/// The pieces of a request.
+struct SentPieces<'a> {
+    pieces: Vec<Piece<'a>>,
+    /// The numbers of pieces up to and including each answer or call, in ascending order.
+    ends: Vec<usize>,
+    /// For each of `ends`, the number of messages of the request up to there.
+    message_counts: Vec<usize>,
+}
+
+impl<'a> SentPieces<'a> {
+    /// Returns the pieces of a request. Some clients leave out the calls of a stored answer and send only their results: those calls
+    /// are inserted before the results, as they are in the thread.
+    fn of(contents: &[&'a Content], stored: &[Piece<'a>]) -> Self {
+        let mut sent = Self { pieces: Vec::new(), ends: Vec::new(), message_counts: Vec::new() };
+        for (index, content) in contents.iter().enumerate() {
+            if content.role == Role::Tool {
+                sent.insert_missing_calls(content, stored, index);
+            }
+            sent.pieces.extend(pieces(content.role, &content.parts));
+            if content.role == Role::Assistant {
+                sent.push_end(index + 1);
+            }
+        }
+        sent
+    }
+
+    fn insert_missing_calls(&mut self, results: &Content, stored: &[Piece<'a>], message_count: usize) {
+        for part in &results.parts {
+            let Part::ToolResult(result) = part else { continue };
+            let is_call = |piece: &Piece<'_>| matches!(piece, Piece::Call(id, ..) if *id == result.call_id);
+            if self.pieces.iter().any(is_call) {
+                continue;
+            }
+            let Some(position) = stored.iter().rposition(is_call) else { continue };
+            // All of the answer is missing, not only this call.
+            let start = stored[..position].iter().rposition(|piece| !piece.is_answer()).map_or(0, |before| before + 1);
+            let length = stored[start..].iter().take_while(|piece| piece.is_answer()).count();
+            self.pieces.extend(stored[start..start + length].iter().cloned());
+            self.push_end(message_count);
+        }
+    }
+
+    fn push_end(&mut self, message_count: usize) {
+        self.ends.push(self.pieces.len());
+        self.message_counts.push(message_count);
+    }
+
+    /// Returns the number of messages in the first `known` pieces.
+    fn message_count(&self, known: usize) -> usize {
+        let end = self.ends.iter().rposition(|end| known > 0 && *end == known);
+        end.map_or(0, |end| self.message_counts[end])
+    }
 }
 
 /// Returns a thread's latest messages, oldest first. Their number is about twice `sent`, the number of pieces in the request,
 /// because other messages may have been added since.
 async fn newest_messages(app: &App, scope: &Scope, thread: ThreadId, sent: usize) -> Result<Vec<Message>, ApiError> {
     let (mut pages, mut before) = (Vec::new(), None);
-    let mut remaining = sent.saturating_mul(2);
+    let mut remaining = sent.saturating_mul(2).max(MIN_MESSAGES);
     while remaining > 0 && pages.len() < MAX_PAGES {
         let query = MessageQuery { before, ..MessageQuery::newest(remaining.min(PAGE)) };
         let page = app.memory().messages(scope, thread, &query).await?;
@@ -59,13 +128,20 @@ async fn newest_messages(app: &App, scope: &Scope, thread: ThreadId, sent: usize
 
 /// A part of the content. Pieces are compared instead of messages, because clients divide content into messages differently: the
 /// tool calls of an answer may be in one message, or each in its own.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Piece<'a> {
     Text(Role, String),
     /// The id, the name and the arguments of a call. The arguments are compared as values, because clients may format JSON
     /// differently.
     Call(&'a str, &'a str, Value),
     Other(Role, &'a Part),
+}
+
+impl Piece<'_> {
+    /// Whether the model wrote the piece.
+    fn is_answer(&self) -> bool {
+        matches!(self, Self::Text(Role::Assistant, _) | Self::Call(..) | Self::Other(Role::Assistant, _))
+    }
 }
 
 /// Returns the pieces of a message. Reasoning and instructions are left out.

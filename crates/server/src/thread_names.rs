@@ -1,0 +1,73 @@
+//! The names of a thread: its id, its conversation id, or its key.
+
+use threadkeep::core::{StoreExt, ThreadRef};
+use threadkeep::{Owner, Scope, Thread, ThreadId, ThreadKey};
+
+use crate::app::App;
+use crate::error::{ApiError, Result};
+
+/// The prefix of the ids of conversations, as which the OpenAI API represents threads.
+pub(crate) const CONVERSATION_PREFIX: &str = "conv_";
+/// The number of digits of a conversation id.
+const DIGITS: usize = 32;
+
+/// Reads the id of a thread, or of its conversation; `None` if the name is neither.
+pub(crate) fn parse_id(name: &str) -> Option<ThreadId> {
+    match name.strip_prefix(CONVERSATION_PREFIX) {
+        Some(digits) if digits.len() == DIGITS => digits.parse().ok(),
+        Some(_) => None,
+        None => name.parse().ok(),
+    }
+}
+
+/// Returns the id of the thread with a name. An id is returned without a look-up, so the thread may not exist.
+///
+/// # Errors
+/// `not_found` if the name is not an id, and no thread of the caller, or shared in the tenant, has it as its key; errors of the store.
+pub(crate) async fn resolve(app: &App, scope: &Scope, name: &str) -> Result<ThreadId> {
+    match parse_id(name) {
+        Some(id) => Ok(id),
+        None => Ok(find_by_key(app, scope, name).await?.ok_or_else(|| ApiError::not_found("thread"))?.id),
+    }
+}
+
+/// Returns the id of the thread with a name, which must exist; `None` without a name.
+///
+/// # Errors
+/// `not_found` if there is no such thread; errors of the store.
+pub(crate) async fn resolve_existing(app: &App, scope: &Scope, name: Option<&str>) -> Result<Option<ThreadId>> {
+    let Some(name) = name else { return Ok(None) };
+    let id = resolve(app, scope, name).await?;
+    Ok(Some(app.memory().get_thread(scope, id).await?.id))
+}
+
+/// Like [`resolve`], but creates a thread with the key if there is none.
+///
+/// # Errors
+/// `invalid_request` or `limit_exceeded` if the name is neither an id nor a valid key; errors of the store.
+pub(crate) async fn resolve_or_open(app: &App, scope: &Scope, name: &str) -> Result<ThreadId> {
+    if let Some(id) = parse_id(name) {
+        return Ok(id);
+    }
+    if name.starts_with(CONVERSATION_PREFIX) {
+        return Err(ApiError::not_found("thread"));
+    }
+    match find_by_key(app, scope, name).await? {
+        Some(thread) => Ok(thread.id),
+        None => Ok(app.memory().open_by_key(scope, name).await?.thread.id),
+    }
+}
+
+/// Finds the thread with a key among the threads of the caller, or else among those that the users of the tenant share.
+async fn find_by_key(app: &App, scope: &Scope, key: &str) -> Result<Option<Thread>> {
+    // No thread has a key that is not valid.
+    let Ok(key) = ThreadKey::new(key) else { return Ok(None) };
+    let (memory, owner) = (app.memory(), scope.default_owner());
+    let is_user = owner != Owner::Tenant;
+    let store = &memory.backend().store;
+    let own = store.find_thread(scope, &ThreadRef::Key(owner, key.clone()), memory.now()).await?;
+    match own {
+        None if is_user => Ok(store.find_thread(scope, &ThreadRef::Key(Owner::Tenant, key), memory.now()).await?),
+        found => Ok(found),
+    }
+}

@@ -18,7 +18,12 @@ impl Factory for MemoryFactory {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: false, named_collections: true, compaction: false }
+        Abilities {
+            durable: false,
+            named_collections: true,
+            compaction: false,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 

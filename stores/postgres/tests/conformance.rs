@@ -62,7 +62,12 @@ impl Factory for PostgresFactory {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: true, named_collections: true, compaction: false }
+        Abilities {
+            durable: true,
+            named_collections: true,
+            compaction: false,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 

@@ -24,7 +24,12 @@ impl Factory for SqliteFactory {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: true, named_collections: true, compaction: true }
+        Abilities {
+            durable: true,
+            named_collections: true,
+            compaction: true,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 

@@ -229,7 +229,12 @@ impl Factory for InMemory {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: false, named_collections: true, compaction: false }
+        Abilities {
+            durable: false,
+            named_collections: true,
+            compaction: false,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 
@@ -268,7 +273,12 @@ impl Factory for InFile {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: true, named_collections: true, compaction: true }
+        Abilities {
+            durable: true,
+            named_collections: true,
+            compaction: true,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 

@@ -67,6 +67,23 @@ impl Cluster {
         }
     }
 
+    /// Waits until the other nodes serve all slots without this one.
+    ///
+    /// # Panics
+    /// The cluster does not recover within a minute.
+    pub fn wait_until_served_without(&self, node: &Server) {
+        for other in self.nodes.iter().filter(|other| other.port() != node.port()) {
+            other.wait_until("a replica takes over", || {
+                let nodes = other.run(&["cluster", "nodes"]);
+                let is_failed = |line: &str| line.contains(&node.address()) && line.contains("fail");
+                let serves = |line: &str| line.contains(&node.address()) && line.contains("-");
+                let is_replaced = nodes.lines().any(is_failed)
+                    && !nodes.lines().any(|line| serves(line) && line.split(' ').count() > 8);
+                is_replaced && other.run(&["cluster", "info"]).contains("cluster_state:ok")
+            });
+        }
+    }
+
     /// Returns the primaries.
     #[must_use]
     pub fn primaries(&self) -> Vec<&Server> {

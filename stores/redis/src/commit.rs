@@ -46,7 +46,13 @@ impl Shared {
         };
         let target = CommitTarget { access, positions: stored.positions };
         let plan = match decide(&mut facts, target, batch, encoded, now)? {
-            Decision::Answer(outcome) => return Ok(Some(outcome)),
+            Decision::Answer(outcome) => {
+                if outcome.replayed {
+                    // The replicas may not have the original commit yet.
+                    self.connections.await_replicas(&format!("{base}:t")).await?;
+                }
+                return Ok(Some(outcome));
+            }
             Decision::Write(plan) => *plan,
         };
         let outcome = plan.outcome;

@@ -10,7 +10,7 @@ use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, ResponsePolicy, RoutingInfo};
-use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisResult, Value};
 use sha2::{Digest, Sha256};
 use threadkeep_core::{Result, StoreError};
 use tokio::sync::Mutex;
@@ -77,6 +77,73 @@ impl Connections {
     /// Calls a function that writes.
     pub(crate) async fn write(&self, function: &str, key: &str, args: &Args) -> Result<Value> {
         self.run(&self.function("FCALL", function, key, args), true).await
+    }
+
+    /// Calls a function that writes data that must not be lost: waits until the replicas have it, as the options require.
+    pub(crate) async fn write_awaited(&self, function: &str, key: &str, args: &Args) -> Result<Value> {
+        let command = self.function("FCALL", function, key, args);
+        if self.options.wait_replicas == 0 {
+            return self.run(&command, true).await;
+        }
+        self.run_awaited(&command).await
+    }
+
+    /// Waits until the replicas have everything that was written to the node of a key.
+    pub(crate) async fn await_replicas(&self, key: &str) -> Result<()> {
+        if self.options.wait_replicas == 0 {
+            return Ok(());
+        }
+        // WAIT covers only the writes of its own connection.
+        let mut barrier = redis::cmd("HSET");
+        barrier.arg(key).arg("barrier").arg(1);
+        self.run_awaited(&barrier).await.map(|_| ())
+    }
+
+    /// Runs a command and WAIT on one connection. If too few replicas answer in time, the outcome is unknown.
+    async fn run_awaited(&self, command: &Cmd) -> Result<Value> {
+        let replicas = self.options.wait_replicas;
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(replicas).arg(u64::try_from(self.options.wait_timeout.as_millis()).unwrap_or(1_000));
+        let mut pipeline = redis::pipe();
+        pipeline.add_command(command.clone()).add_command(wait);
+        let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
+        let mut attempt = 1;
+        loop {
+            let error = match self.try_pipeline(&pipeline).await {
+                Ok((reply, received)) if received >= u64::from(replicas) => return Ok(reply),
+                Ok(_) => {
+                    let reason = threadkeep_core::Reason::Timeout;
+                    return Err(StoreError::Unavailable { reason, maybe_applied: true, source: None });
+                }
+                Err(error) => error,
+            };
+            maybe_applied |= may_be_applied(&error);
+            if is_missing_function(&error) && attempt < ATTEMPTS {
+                self.install().await?;
+            } else if !is_transient(&error) || attempt == ATTEMPTS {
+                return Err(translate(error, maybe_applied));
+            } else {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn try_pipeline(&self, pipeline: &Pipeline) -> RedisResult<(Value, u64)> {
+        let values = match self.connect().await? {
+            Connection::Node(mut connection) => connection.req_packed_commands(pipeline, 0, 2).await,
+            // The whole pipeline goes to the node of the command's key.
+            Connection::Cluster(mut connection) => connection.req_packed_commands(pipeline, 0, 2).await,
+        };
+        if values.as_ref().is_err_and(|error| error.is_io_error() || error.is_connection_dropped()) {
+            self.disconnect().await;
+        }
+        let mut values = values?.into_iter();
+        let reply = values.next().unwrap_or(Value::Nil).extract_error()?;
+        let received = values.next().unwrap_or(Value::Nil).extract_error()?;
+        let received = if let Value::Int(count) = received { count.unsigned_abs() } else { 0 };
+        Ok((reply, received))
     }
 
     fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {

@@ -13,9 +13,10 @@ local function apply(keys, args)
   local key, expected, revision = keys[1], args[1], args[2]
   local current = call('HGET', key, 'rev') or ''
   if expected ~= '*' and current ~= expected then
-    -- A repeated call, whose first reply was lost.
-    if current == revision then return 1 end
-    return 0
+    if current ~= revision then return 0 end
+    -- A repeated call, whose first reply was lost. It writes something, so that WAIT on this connection covers the first call.
+    call('HSET', key, 'rev', revision)
+    return 1
   end
   call('HSET', key, 'rev', revision)
   local i = 3
@@ -490,7 +491,7 @@ end
 local function entries_drop(keys)
   local base = keys[1]
   local count = call('HLEN', base .. ':i')
-  for _, part in ipairs({':i', ':e', ':v', ':w'}) do call('UNLINK', base .. part) end
+  for _, part in ipairs({':i', ':e', ':v', ':w', ':n'}) do call('UNLINK', base .. part) end
   return count
 end
 

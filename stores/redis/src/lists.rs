@@ -185,7 +185,7 @@ impl Shared {
     pub(crate) async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
         limits::check_page(limit)?;
         let names = self.read_names(&self.keys.tenants(), after.map(TenantId::as_str), limit).await?;
-        names.into_iter().map(TenantId::new).collect()
+        names.into_iter().map(TenantId::from_stored).collect()
     }
 
     pub(crate) async fn list_owners(

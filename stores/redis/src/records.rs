@@ -159,7 +159,7 @@ impl Shared {
     async fn write_owner(&self, base: &str, state: &OwnerState, version: u64, mut writes: Writes) -> Result<bool> {
         writes.command("HSET", &format!("{base}:v"), ["version", &version.to_string()]);
         let args = writes.into_plain_args(&state.revision);
-        Ok(self.connections.write("apply", &format!("{base}:v"), &args).await?.number()? == 1)
+        Ok(self.connections.write_awaited("apply", &format!("{base}:v"), &args).await?.number()? == 1)
     }
 
     /// Notes when the next record of an owner expires, for the sweep.

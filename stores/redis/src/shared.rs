@@ -218,7 +218,7 @@ impl Shared {
         self.connections.write("mark", &lists, &mark).await?;
         let revision = writes.revision.clone();
         let args = writes.into_args(&base, expected, row);
-        let is_written = self.connections.write("apply", &format!("{base}:t"), &args).await?.number()? == 1;
+        let is_written = self.connections.write_awaited("apply", &format!("{base}:t"), &args).await?.number()? == 1;
         if !is_written {
             // The mark has no effect on readers except that they look at the thread.
             let _ = self.clear_mark(tenant, thread, &revision).await;

@@ -87,7 +87,9 @@ pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<boo
         if let Ok(mut subscription) = client.get_async_pubsub().await
             && subscription.subscribe(&channel).await.is_ok()
         {
-            if let Some(sender) = sender.upgrade() {
+            if attempt > 1
+                && let Some(sender) = sender.upgrade()
+            {
                 // Wake-ups may have been missed before.
                 let _ = sender.send(WakeUp::Anything);
             }

@@ -191,8 +191,8 @@ impl Connections {
         }
     }
 
-    /// Runs a command on all nodes, or on all primaries. Returns the reply of each.
-    pub(crate) async fn run_on_all(&self, command: &Cmd, primaries_only: bool) -> Result<Vec<Value>> {
+    /// Runs a command on all primaries. Returns the reply of each.
+    pub(crate) async fn run_on_primaries(&self, command: &Cmd) -> Result<Vec<Value>> {
         let map = |error| translate(error, false);
         match self.connect().await.map_err(map)? {
             Connection::Node(mut connection) => {
@@ -200,19 +200,37 @@ impl Connections {
                 Ok(vec![value.map_err(map)?])
             }
             Connection::Cluster(mut connection) => {
-                let nodes = if primaries_only {
-                    MultipleNodeRoutingInfo::AllMasters
-                } else {
-                    MultipleNodeRoutingInfo::AllNodes
-                };
-                let routing = RoutingInfo::MultiNode((nodes, None::<ResponsePolicy>));
-                let value = connection.route_command(command.clone(), routing).await.map_err(map)?;
-                match value {
+                let routing = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None::<ResponsePolicy>));
+                match connection.route_command(command.clone(), routing).await.map_err(map)? {
                     Value::Map(replies) => Ok(replies.into_iter().map(|(_, reply)| reply).collect()),
                     reply => Ok(vec![reply]),
                 }
             }
         }
+    }
+
+    /// Runs a command on all nodes, replicas included, over connections of its own. Returns the reply of each.
+    pub(crate) async fn run_on_all(&self, command: &Cmd) -> Result<Vec<Value>> {
+        if !self.options.is_cluster {
+            return self.run_on_primaries(command).await;
+        }
+        let map = |error| translate(error, false);
+        let mut list = redis::cmd("CLUSTER");
+        list.arg("NODES");
+        let nodes = self.run(&list, false).await?.text()?.unwrap_or_default();
+        let login = self.options.nodes.first().and_then(|url| url.strip_prefix("redis://")?.rsplit_once('@'));
+        let login = login.map(|(login, _)| format!("{login}@")).unwrap_or_default();
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.options.connect_timeout))
+            .set_response_timeout(Some(self.options.response_timeout));
+        let mut replies = Vec::new();
+        for address in nodes.lines().filter_map(node_address) {
+            let client = Client::open(format!("redis://{login}{address}")).map_err(map)?;
+            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.map_err(map)?;
+            let reply = connection.req_packed_command(command).await.and_then(Value::extract_error);
+            replies.push(reply.map_err(map)?);
+        }
+        Ok(replies)
     }
 
     async fn connect(&self) -> RedisResult<Connection> {
@@ -250,7 +268,7 @@ impl Connections {
     pub(crate) async fn install(&self) -> Result<()> {
         let mut command = redis::cmd("FUNCTION");
         command.arg("LOAD").arg("REPLACE").arg(LIBRARY.replace("@V@", &self.version));
-        self.run_on_all(&command, true).await.map(|_| ())
+        self.run_on_primaries(&command).await.map(|_| ())
     }
 
     /// Installs the functions, unless all primaries have them.
@@ -258,7 +276,7 @@ impl Connections {
         let mut list = redis::cmd("FUNCTION");
         list.arg("LIST").arg("LIBRARYNAME").arg(format!("threadkeep_{}", self.version));
         // A user without the permission to list functions may still have that of calling them.
-        let is_installed = self.run_on_all(&list, true).await.is_ok_and(|replies| {
+        let is_installed = self.run_on_primaries(&list).await.is_ok_and(|replies| {
             replies.into_iter().all(|reply| reply.items().is_ok_and(|libraries| !libraries.is_empty()))
         });
         if is_installed { Ok(()) } else { self.install().await }
@@ -304,6 +322,14 @@ impl Args {
     pub(crate) fn append(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
     }
+}
+
+/// Returns the address in a line of CLUSTER NODES, `ID HOST:PORT@BUS,NAME FLAGS …`; `None` for a node that is not in use.
+fn node_address(line: &str) -> Option<&str> {
+    let mut words = line.split(' ').skip(1);
+    let (address, flags) = (words.next()?, words.next()?);
+    let is_unused = flags.split(',').any(|flag| matches!(flag, "fail" | "noaddr" | "handshake"));
+    address.split('@').next().filter(|address| !is_unused && !address.starts_with(':'))
 }
 
 fn unexpected() -> StoreError {

@@ -71,7 +71,7 @@ pub(crate) async fn inspect(connections: &Connections) -> Result<Durability> {
     };
     // Connects, with retries, before all nodes are asked.
     connections.run(&redis::cmd("PING"), false).await?;
-    for reply in connections.run_on_all(&info, false).await? {
+    for reply in connections.run_on_all(&info).await? {
         let text = reply.text()?.unwrap_or_default();
         let value = |name: &str| {
             text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':')).map(str::to_owned)
@@ -109,7 +109,7 @@ pub(crate) async fn inspect(connections: &Connections) -> Result<Durability> {
 async fn read_setting(connections: &Connections, name: &str) -> Option<String> {
     let mut get = redis::cmd("CONFIG");
     get.arg("GET").arg(name);
-    let replies = connections.run_on_all(&get, false).await.ok()?;
+    let replies = connections.run_on_all(&get).await.ok()?;
     let values = replies.into_iter().filter_map(|reply| reply.items().ok()?.pop()?.text().ok()?);
     let weakness = |value: &String| ["always", "everysec", "no"].iter().position(|known| known == value);
     values.max_by_key(weakness)

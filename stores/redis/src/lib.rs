@@ -84,6 +84,15 @@ impl RedisStore {
         Ok(Self { shared, is_listening, durability: Arc::new(durability) })
     }
 
+    /// Asks the servers at a URL what they do with acknowledged commits, without changing anything.
+    ///
+    /// # Errors
+    /// The same as [`RedisStore::open`].
+    pub async fn inspect(url: &str) -> Result<Durability> {
+        let connections = Connections::new(RedisOptions::from_url(url)?)?;
+        durability::inspect(&connections).await
+    }
+
     /// Returns the store behind the backend-independent ports.
     #[must_use]
     pub fn backend(&self) -> Backend {
@@ -98,7 +107,8 @@ impl RedisStore {
     }
 
     async fn subscribe(&self) -> Result<WakeUps> {
-        let wake_ups = wake_ups::subscribe(&self.shared.wake_ups);
+        let sent = self.shared.sent.load(std::sync::atomic::Ordering::SeqCst);
+        let wake_ups = wake_ups::subscribe(&self.shared.wake_ups, sent);
         // A later commit must wake this subscriber, if the servers can be reached.
         let mut is_listening = self.is_listening.clone();
         let timeout = self.shared.options().connect_timeout;

@@ -73,7 +73,7 @@ impl Shared {
     ) -> Result<Option<MessagePage>> {
         let (positions, revision) = (view.row.positions(), view.revision);
         let (mut entries, mut next) = (Vec::new(), view.next);
-        entries.extend(parse_entries(&view.rows).map(|(seq, entry)| (seq, entry)));
+        entries.extend(parse_entries(&view.rows));
         while let Some(at) = next {
             let range = continue_at(first_range(query), at);
             let Some(view) = self.read(scope.tenant_id(), thread, &Request::rows(range)).await? else {

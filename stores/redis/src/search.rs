@@ -80,9 +80,9 @@ impl Shared {
         let documents = only.map_or(indexed, |(_, row)| row.count);
         let mut frequencies = vec![0; query.terms.len()];
         let mut scores: BTreeMap<(usize, u32, u32), f64> = BTreeMap::new();
-        for term in 0..terms.len() {
-            frequencies[term] = answers.iter().map(|answer| answer.terms[term].0).sum();
-            let rarity = rarity(documents, frequencies[term]);
+        for (term, frequency) in frequencies.iter_mut().enumerate().take(terms.len()) {
+            *frequency = answers.iter().map(|answer| answer.terms[term].0).sum();
+            let rarity = rarity(documents, *frequency);
             for (part, answer) in answers.iter().enumerate() {
                 for (thread, seq) in &answer.terms[term].1 {
                     *scores.entry((part, *thread, *seq)).or_default() += rarity;

@@ -1,6 +1,7 @@
 //! What all parts of the store share: reading and writing a thread.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -68,7 +69,11 @@ pub(crate) struct Shared {
     /// Distinguishes this store's cursors from those of others.
     pub(crate) incarnation: String,
     /// Wake-ups for the subscribers of this handle.
-    pub(crate) wake_ups: broadcast::Sender<WakeUp>,
+    pub(crate) wake_ups: broadcast::Sender<wake_ups::Numbered>,
+    /// Identifies this handle among the senders of wake-ups.
+    pub(crate) instance: String,
+    /// The number of wake-ups that this handle has sent.
+    pub(crate) sent: AtomicU64,
     /// Signals that messages have to be indexed.
     pub(crate) unindexed: Notify,
     /// The tenants to which this process has written since the index last caught up.
@@ -147,6 +152,8 @@ impl Shared {
             keys,
             incarnation,
             wake_ups,
+            instance: Uuid::new_v4().simple().to_string(),
+            sent: AtomicU64::new(0),
             unindexed: Notify::new(),
             written: Mutex::default(),
             locks: (0..LOCKS).map(|_| AsyncMutex::new(())).collect(),
@@ -278,7 +285,8 @@ impl Shared {
     async fn wake(&self, wake_up: Option<&WakeUp>) -> Result<()> {
         let Some(wake_up) = wake_up else { return Ok(()) };
         let mut publish = redis::cmd("PUBLISH");
-        publish.arg(self.keys.channel()).arg(wake_ups::encode(wake_up));
+        let number = self.sent.fetch_add(1, Ordering::SeqCst) + 1;
+        publish.arg(self.keys.channel()).arg(wake_ups::encode(wake_up, &self.instance, number));
         self.connections.run(&publish, false).await.map(|_| ())
     }
 

@@ -192,7 +192,7 @@ impl Shared {
         self.wait_for_rewrites().await?;
         let end = tokio::time::Instant::now() + REWRITE_TIMEOUT;
         let rewrite = redis::cmd("BGREWRITEAOF");
-        while let Err(error) = self.connections.run_on_all(&rewrite, false).await {
+        while let Err(error) = self.connections.run_on_all(&rewrite).await {
             if tokio::time::Instant::now() >= end || !error.is_retryable() && !is_in_progress(&error) {
                 return Err(error);
             }
@@ -217,7 +217,7 @@ impl Shared {
         let mut info = redis::cmd("INFO");
         info.arg("persistence");
         let (mut is_enabled, mut is_rewriting) = (false, false);
-        for reply in self.connections.run_on_all(&info, false).await? {
+        for reply in self.connections.run_on_all(&info).await? {
             let text = reply.text()?.unwrap_or_default();
             let is_set = |name: &str| text.lines().any(|line| line.trim() == format!("{name}:1"));
             is_enabled |= is_set("aof_enabled");

@@ -18,8 +18,14 @@ pub(crate) const CAPACITY: usize = 1024;
 /// The pause before a lost connection is established again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
+/// A wake-up with its number among those that this handle has sent; `u64::MAX` for one of another instance.
+pub(crate) type Numbered = (WakeUp, u64);
+
 #[derive(Serialize, Deserialize)]
 struct Text {
+    /// The instance that sent it, and its number among those of the instance.
+    from: String,
+    number: u64,
     tenant: TenantId,
     owner: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,8 +36,10 @@ struct Text {
     record: Option<(Namespace, String)>,
 }
 
-pub(crate) fn encode(wake_up: &WakeUp) -> String {
+pub(crate) fn encode(wake_up: &WakeUp, from: &str, number: u64) -> String {
     let text = |tenant: &TenantId, owner: &Owner| Text {
+        from: from.to_owned(),
+        number,
         tenant: tenant.clone(),
         owner: owner_name(owner),
         thread: None,
@@ -50,26 +58,31 @@ pub(crate) fn encode(wake_up: &WakeUp) -> String {
     serde_json::to_string(&text).unwrap_or_default()
 }
 
-fn decode(text: &[u8]) -> WakeUp {
-    let Ok(Text { tenant, owner, thread, change, record }) = serde_json::from_slice(text) else {
-        return WakeUp::Anything;
+fn decode(text: &[u8], own: &str) -> Numbered {
+    let Ok(Text { from, number, tenant, owner, thread, change, record }) = serde_json::from_slice(text) else {
+        return (WakeUp::Anything, u64::MAX);
     };
-    match (parse_owner(&owner), thread, record) {
+    let wake_up = match (parse_owner(&owner), thread, record) {
         (Some(owner), Some(thread), _) => WakeUp::Thread { tenant, owner, thread, change },
         (Some(owner), None, Some((namespace, key))) => {
             WakeUp::Record { tenant, owner, name: RecordName { namespace, key } }
         }
         _ => WakeUp::Anything,
-    }
+    };
+    (wake_up, if from == own { number } else { u64::MAX })
 }
 
-/// Subscribes to later wake-ups. A subscriber that lags receives [`WakeUp::Anything`].
-pub(crate) fn subscribe(sender: &Sender<WakeUp>) -> WakeUps {
-    Box::pin(stream::unfold(sender.subscribe(), |mut receiver| async move {
-        match receiver.recv().await {
-            Ok(wake_up) => Some((wake_up, receiver)),
-            Err(RecvError::Lagged(_)) => Some((WakeUp::Anything, receiver)),
-            Err(RecvError::Closed) => None,
+/// Subscribes to later wake-ups. Those that this handle has sent before may still arrive, and are skipped. A subscriber that lags
+/// receives [`WakeUp::Anything`].
+pub(crate) fn subscribe(sender: &Sender<Numbered>, sent: u64) -> WakeUps {
+    Box::pin(stream::unfold(sender.subscribe(), move |mut receiver| async move {
+        loop {
+            match receiver.recv().await {
+                Ok((_, number)) if number <= sent => {}
+                Ok((wake_up, _)) => return Some((wake_up, receiver)),
+                Err(RecvError::Lagged(_)) => return Some((WakeUp::Anything, receiver)),
+                Err(RecvError::Closed) => return None,
+            }
         }
     }))
 }
@@ -80,7 +93,7 @@ pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<boo
     loop {
         let Some(strong) = shared.upgrade() else { return };
         let (clients, channel) = (strong.connections.subscriber_clients(), strong.keys.channel());
-        let sender = strong.wake_ups.downgrade();
+        let (sender, own) = (strong.wake_ups.downgrade(), strong.instance.clone());
         drop(strong);
         let client = &clients[attempt % clients.len().max(1)];
         attempt += 1;
@@ -91,13 +104,13 @@ pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<boo
                 && let Some(sender) = sender.upgrade()
             {
                 // Wake-ups may have been missed before.
-                let _ = sender.send(WakeUp::Anything);
+                let _ = sender.send((WakeUp::Anything, u64::MAX));
             }
             is_listening.send_replace(true);
             let mut messages = subscription.on_message();
             while let Some(message) = next_message(&mut messages, &shared).await {
                 let Some(sender) = sender.upgrade() else { return };
-                let _ = sender.send(decode(&message));
+                let _ = sender.send(decode(&message, &own));
             }
         }
         tokio::time::sleep(RECONNECT_PAUSE).await;

@@ -18,6 +18,9 @@ use crate::shared::Shared;
 /// The maximum number of entries that are read per term.
 const MAX_ENTRIES: usize = 4_000;
 
+/// The maximum number of vector components that one search reads.
+const MAX_COMPONENTS: u64 = 8_000_000;
+
 /// An entry as stored, without its embedding.
 #[derive(Serialize, Deserialize)]
 struct StoredEntry {
@@ -154,7 +157,7 @@ impl Shared {
 
     /// Compares a vector with all vectors of collections.
     async fn similarities(&self, keys: &[String], vector: &Embedding) -> Result<HashMap<(usize, u32), f64>> {
-        let mut similarities = HashMap::new();
+        let (mut similarities, mut components) = (HashMap::new(), 0);
         for (collection, key) in keys.iter().enumerate() {
             let mut cursor = "0".to_owned();
             loop {
@@ -166,8 +169,13 @@ impl Shared {
                 while let Some(number) = items.next() {
                     let number = u32::try_from(number.number()?).unwrap_or(0);
                     let stored = next(&mut items)?.bytes()?.unwrap_or_default();
+                    components += stored.len() as u64 / 4;
                     let similarity = compare(&stored, vector);
                     similarities.extend(similarity.map(|similarity| ((collection, number), similarity)));
+                }
+                if components > MAX_COMPONENTS {
+                    let limit = "vector components of a search";
+                    return Err(StoreError::LimitExceeded { limit, max: MAX_COMPONENTS, actual: components });
                 }
                 if cursor == "0" {
                     break;

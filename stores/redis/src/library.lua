@@ -152,13 +152,13 @@ end
 
 -- Brings the lists of a tenant up to date with the row of one thread.
 -- args: the thread, the number of its last write, its owner, its state ('live', 'gone', 'expired' or 'none'), the identity of this
--- incarnation, the time of its last change, 'quiet' if subscribers need not see the write, when it has to be swept or '', whether it has a driver, whether it has to be
+-- incarnation, 'quiet' if subscribers need not see the write, when it has to be swept or '', whether it has a driver, whether it has to be
 -- indexed, whether text was removed; the mark to clear.
 local function touch(keys, args)
   local base, id, number, owner, state, born = keys[1], args[1], tonumber(args[2]), args[3], args[4], args[5]
   local mark = call('HGET', base .. ':q', id)
-  if mark and args[12] ~= '' and string.sub(mark, 1, #args[12]) == args[12] then call('HDEL', base .. ':q', id) end
-  if args[11] == '1' then call('HSET', base .. ':n', 'garbage', args[12]) end
+  if mark and args[11] ~= '' and string.sub(mark, 1, #args[11]) == args[11] then call('HDEL', base .. ':q', id) end
+  if args[10] == '1' then call('HSET', base .. ':n', 'garbage', args[11]) end
   local known = call('HGET', base .. ':i', id)
   local info = known and cjson.decode(known)
   if info and state ~= 'none' and info.n >= number then return 0 end
@@ -175,7 +175,7 @@ local function touch(keys, args)
   end
   if info and (info.o ~= owner or info.b ~= born) then forget_thread(base, id, info.o) end
   local stamp
-  if args[7] == 'quiet' and info then
+  if args[6] == 'quiet' and info then
     stamp = info.s
   else
     stamp = next_stamp(base)
@@ -185,14 +185,14 @@ local function touch(keys, args)
   if state == 'live' then
     call('ZADD', base .. ':c', 'NX', stamp, id)
     call('ZADD', base .. ':c:' .. owner, 'NX', stamp, id)
-    call('ZADD', base .. ':r', args[6], id)
-    call('ZADD', base .. ':r:' .. owner, args[6], id)
+    call('ZADD', base .. ':r', stamp, id)
+    call('ZADD', base .. ':r:' .. owner, stamp, id)
   else
     for _, list in ipairs({':c', ':r', ':c:' .. owner, ':r:' .. owner}) do call('ZREM', base .. list, id) end
   end
-  if args[8] == '' then call('ZREM', base .. ':z', id) else call('ZADD', base .. ':z', args[8], id) end
-  if args[9] == '1' then call('ZADD', base .. ':d', 0, id) else call('ZREM', base .. ':d', id) end
-  if args[10] == '1' then call('SADD', base .. ':u', id) end
+  if args[7] == '' then call('ZREM', base .. ':z', id) else call('ZADD', base .. ':z', args[7], id) end
+  if args[8] == '1' then call('ZADD', base .. ':d', 0, id) else call('ZREM', base .. ':d', id) end
+  if args[9] == '1' then call('SADD', base .. ':u', id) end
   call('ZADD', base .. ':o', 0, owner)
   call('HSET', base .. ':i', id, cjson.encode({n = number, o = owner, b = born, s = stamp, g = state == 'gone' or nil}))
   return 1

@@ -266,13 +266,12 @@ impl Shared {
         let mut args = Args::new();
         args.add(thread.to_string());
         match row {
-            None => args.number(0).add("").add("none").add("").add("").add("").add("").add("0").add("0"),
+            None => args.number(0).add("").add("none").add("").add("").add("").add("0").add("0"),
             Some(row) => args
                 .number(row.writes)
                 .add(owner_name(&row.owner))
                 .add(row.state())
                 .add(&row.born)
-                .add(micros(row.thread.as_ref().map(|thread| thread.updated_at)))
                 .add(if effects.is_quiet { "quiet" } else { "" })
                 .add(micros(row.sweep_at()))
                 .add(flag(row.is_driven))

@@ -182,7 +182,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Rewrites the append-only files of all nodes, which contain removed text until then.
+    /// Rewrites the append-only files of all nodes, because they still contain removed text.
     async fn rewrite_logs(&self) -> Result<()> {
         let (is_enabled, _) = self.persistence().await?;
         if !is_enabled {

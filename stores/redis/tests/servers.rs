@@ -74,6 +74,39 @@ async fn missing_functions_are_installed_again() {
     append(&store.backend(), thread, "one").await.unwrap();
 }
 
+/// The users that docs/stores.md recommends.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_need_only_the_documented_permissions() {
+    let Some(server) = Server::start(&[]) else { return };
+    let running = "on >running ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous +fcall +fcall_ro +time +ping \
+                   +info +config|get +wait +publish +subscribe +unsubscribe +function|list +cluster|nodes +cluster|slots";
+    let administrator = "on >administrator ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous +fcall +fcall_ro \
+                         +time +ping +info +config|get +wait +publish +subscribe +unsubscribe +function|list +cluster|nodes \
+                         +cluster|slots +function|load +bgrewriteaof";
+    for (user, rules) in [("running", running), ("administrator", administrator)] {
+        let arguments = [&["acl", "setuser", user][..], &rules.split_whitespace().collect::<Vec<_>>()].concat();
+        assert_eq!(server.run(&arguments), "OK");
+    }
+    assert_eq!(server.run(&["acl", "setuser", "default", "off"]), "OK");
+    let url = |user: &str| format!("redis://{user}:{user}@{}", server.address());
+    let error = RedisStore::open(&url("stranger")).await.unwrap_err().to_string();
+    assert!(error.contains("rejected the user"), "{error}");
+    // The functions are installed by the administrator.
+    let error = RedisStore::open(&url("running")).await.unwrap_err().to_string();
+    assert!(error.contains("lacks a permission") && error.contains("function"), "{error}");
+    let administrator = RedisStore::open(&url("administrator")).await.unwrap();
+    let backend = RedisStore::open(&url("running")).await.unwrap().backend();
+    let mut wake_ups = backend.store.wake_ups().await.unwrap();
+    let thread = open(&backend, 1).await.id;
+    append(&backend, thread, "one").await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_secs(20), wake_ups.next()).await.unwrap().is_some());
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    backend.store.delete_thread(&ana(), thread, now()).await.unwrap();
+    let error = backend.maintenance.sweep(now()).await.unwrap_err().to_string();
+    assert!(error.contains("lacks a permission") && error.contains("bgrewriteaof"), "{error}");
+    administrator.backend().maintenance.sweep(now()).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_deletes_data_is_refused() {
     let Some(server) = Server::start(&[("maxmemory-policy", "allkeys-lru")]) else { return };

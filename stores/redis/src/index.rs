@@ -195,11 +195,9 @@ impl Shared {
         old_body: &str,
         current: Option<&DumpEntry>,
     ) -> Result<()> {
-        let is_message = matches!(current, Some(DumpEntry::Message { .. }));
         let mut args = Args::new();
         args.add(owner_hash(&row.owner)).add(&row.born).number(seq);
         args.add(terms_of_body(old_body)).add(current.map(terms_of).unwrap_or_default());
-        args.add(if is_message { "" } else { "gone" });
         self.connections.write("index_edit", part, &args).await.map(|_| ())
     }
 

@@ -143,6 +143,13 @@ local function next_stamp(base)
   return text
 end
 
+-- Adds to the number of messages of an owner and of all owners.
+local function count_messages(base, owner, change)
+  if change == 0 then return end
+  call('HINCRBY', base .. ':m', owner, change)
+  call('HINCRBY', base .. ':m', '', change)
+end
+
 local function forget_thread(base, id, owner)
   for _, list in ipairs({':c', ':r', ':s'}) do
     call('ZREM', base .. list, id)
@@ -153,7 +160,7 @@ end
 -- Brings the lists of a tenant up to date with the row of one thread.
 -- args: the thread, the number of its last write, its owner, its state ('live', 'gone', 'expired' or 'none'), the identity of this
 -- incarnation, 'quiet' if subscribers need not see the write, when it has to be swept or '', whether it has a driver, whether it has to be
--- indexed, whether text was removed; the mark to clear.
+-- indexed, whether text was removed; the mark to clear; the number of messages.
 local function touch(keys, args)
   local base, id, number, owner, state, born = keys[1], args[1], tonumber(args[2]), args[3], args[4], args[5]
   local mark = call('HGET', base .. ':q', id)
@@ -163,8 +170,10 @@ local function touch(keys, args)
   local info = known and cjson.decode(known)
   if info and state ~= 'none' and info.n >= number then return 0 end
   if state == 'none' then
-    if not info then return 0 end
+    -- The id may have been used again.
+    if not info or info.n > number then return 0 end
     forget_thread(base, id, info.o)
+    count_messages(base, info.o, -info.m)
     if info.g then
       local swept = tonumber(call('HGET', base .. ':n', 'swept') or '0')
       if tonumber(info.s) > swept then call('HSET', base .. ':n', 'swept', info.s) end
@@ -174,6 +183,9 @@ local function touch(keys, args)
     return 1
   end
   if info and (info.o ~= owner or info.b ~= born) then forget_thread(base, id, info.o) end
+  local count = state == 'live' and tonumber(args[12]) or 0
+  if info then count_messages(base, info.o, -info.m) end
+  count_messages(base, owner, count)
   local stamp
   if args[6] == 'quiet' and info then
     stamp = info.s
@@ -194,7 +206,7 @@ local function touch(keys, args)
   if args[8] == '1' then call('ZADD', base .. ':d', 0, id) else call('ZREM', base .. ':d', id) end
   if args[9] == '1' then call('SADD', base .. ':u', id) end
   call('ZADD', base .. ':o', 0, owner)
-  call('HSET', base .. ':i', id, cjson.encode({n = number, o = owner, b = born, s = stamp, g = state == 'gone' or nil}))
+  call('HSET', base .. ':i', id, cjson.encode({n = number, o = owner, b = born, s = stamp, m = count, g = state == 'gone' or nil}))
   return 1
 end
 
@@ -336,11 +348,6 @@ local function each_term(terms, run)
   for i = 1, #terms, 8 do run(string.sub(terms, i, i + 7)) end
 end
 
-local function count_documents(base, owner, change)
-  call('HINCRBY', base .. ':n', owner, change)
-  call('HINCRBY', base .. ':n', EVERYONE, change)
-end
-
 -- Returns the number of a thread in a part of the index, and the position up to which it is indexed.
 local function thread_in_index(base, born)
   local info = call('HGET', base .. ':o', born)
@@ -365,14 +372,13 @@ local function index_add(keys, args)
       add_item(base .. ':w', owner .. term, item)
       add_item(base .. ':w', EVERYONE .. term, item)
     end)
-    count_documents(base, owner, 1)
   end
   call('HSET', base .. ':o', born, string.format('%.0f:%s', number, args[5]))
   return tonumber(args[5])
 end
 
--- Replaces the terms of one message. args: the owner, the incarnation, the position, the old terms, the new terms, and 'gone' if the
--- message does not exist any more. A message that is not indexed yet is left alone. Returns the indexed position.
+-- Replaces the terms of one message. args: the owner, the incarnation, the position, the old terms, the new terms. A message
+-- that is not indexed yet is left alone. Returns the indexed position.
 local function index_edit(keys, args)
   local base, owner = keys[1], args[1]
   local number, indexed = thread_in_index(base, args[2])
@@ -388,7 +394,6 @@ local function index_edit(keys, args)
     add_item(base .. ':w', owner .. term, item)
     add_item(base .. ':w', EVERYONE .. term, item)
   end)
-  if args[6] == 'gone' and call('SADD', base .. ':x:' .. args[2], args[3]) == 1 then count_documents(base, owner, -1) end
   return indexed
 end
 
@@ -398,7 +403,6 @@ local function index_drop(keys, args)
   local number = thread_in_index(base, args[2])
   if number then call('HDEL', base .. ':t', number) end
   call('HDEL', base .. ':o', args[2])
-  call('UNLINK', base .. ':x:' .. args[2])
   return 1
 end
 
@@ -408,7 +412,7 @@ local function index_position(keys, args)
 end
 
 -- Finds positions. args: the owner, the incarnation of the only thread or '', the maximum of items for a term, then terms.
--- Returns the number of documents, for each term the number of items and the newest items, and the names of the threads.
+-- Returns for each term the number of items and the newest items, and the names of the threads.
 local function index_search(keys, args)
   local base, owner, only, max = keys[1], args[1], args[2], tonumber(args[3])
   local number = only ~= '' and thread_in_index(base, only)
@@ -436,7 +440,7 @@ local function index_search(keys, args)
       names[#names + 1] = name
     end
   end
-  return {call('HGET', base .. ':n', owner) or '0', lists, names}
+  return {lists, names}
 end
 
 -- Returns how many of the terms of a message are missing. args: the owner, the incarnation, the position, the terms.

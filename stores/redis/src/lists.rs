@@ -76,10 +76,19 @@ impl Shared {
             let Some(id) = id.text()?.and_then(|id| id.parse::<ThreadId>().ok()) else { continue };
             let at = mark.rsplit(':').next().and_then(|at| at.parse::<u64>().ok()).unwrap_or(0);
             let view = self.read(tenant, id, &Request::row()).await?;
-            let effects = WriteEffects { has_unindexed: view.is_some(), ..WriteEffects::default() };
             let is_old = now.saturating_sub(at) > MARK_LIFETIME.as_secs();
+            let Some(view) = view else {
+                // The thread is not written yet, or never will be.
+                if is_old {
+                    let mut clear = redis::cmd("HDEL");
+                    clear.arg(format!("{}:q", self.keys.tenant(tenant))).arg(id.to_string());
+                    self.connections.run(&clear, true).await?;
+                }
+                continue;
+            };
+            let effects = WriteEffects { has_unindexed: true, ..WriteEffects::default() };
             let cleared = if is_old { mark.as_str() } else { "" };
-            self.touch(tenant, id, view.as_ref().map(|view| &view.row), &effects, cleared).await?;
+            self.touch(tenant, id, Some(&view.row), &effects, cleared).await?;
         }
         Ok(())
     }

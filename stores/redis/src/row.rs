@@ -57,7 +57,7 @@ impl Row {
     pub(crate) fn new(thread: DumpedThread, born: String) -> Self {
         let positions = thread.positions;
         Self {
-            writes: 1,
+            writes: first_write(),
             born,
             owner: thread.owner.clone(),
             thread: Some(thread),
@@ -139,6 +139,12 @@ impl Row {
         let deletion = self.deleted_at.map(|at| at.plus_ms(window));
         [expiry, log, deletion, self.records_expire_at].into_iter().flatten().min()
     }
+}
+
+/// The number of the first write to a thread: higher than those of earlier threads with its id, of which no trace remains.
+fn first_write() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(0)
 }
 
 pub(crate) fn has_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool {

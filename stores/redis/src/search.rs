@@ -23,7 +23,6 @@ const MAX_UNINDEXED: u64 = 1_000;
 
 /// What one part of the index answers.
 struct PartAnswer {
-    documents: u64,
     /// For each term the number of positions, and the newest of them as number of the thread and position.
     terms: Vec<(u64, Vec<(u32, u32)>)>,
     /// The threads by number, with their incarnations.
@@ -76,8 +75,10 @@ impl Shared {
         let born = only.map_or("", |(_, row)| row.born.as_str());
         let answers =
             try_join_all(parts.into_iter().map(|part| self.search_part(scope, part, owner, born, &terms))).await?;
-        let indexed = answers.iter().map(|answer| answer.documents).sum();
-        let documents = only.map_or(indexed, |(_, row)| row.count);
+        let documents = match only {
+            Some((_, row)) => row.count,
+            None => self.count_messages(scope).await?,
+        };
         let mut frequencies = vec![0; query.terms.len()];
         let mut scores: BTreeMap<(usize, u32, u32), f64> = BTreeMap::new();
         for (term, frequency) in frequencies.iter_mut().enumerate().take(terms.len()) {
@@ -101,6 +102,18 @@ impl Shared {
         Ok(SearchAnswer { hits, documents, frequencies, unindexed, ..SearchAnswer::default() })
     }
 
+    /// Returns the number of messages in the scope, indexed or not.
+    async fn count_messages(&self, scope: &Scope) -> Result<u64> {
+        let owner = match scope {
+            Scope::Tenant(_) => String::new(),
+            Scope::User(..) => owner_name(&scope.default_owner()),
+        };
+        let mut read = redis::cmd("HGET");
+        read.arg(format!("{}:m", self.keys.tenant(scope.tenant_id()))).arg(owner);
+        let count = self.connections.run(&read, false).await?.text()?;
+        Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
+    }
+
     async fn search_part(
         &self,
         scope: &Scope,
@@ -116,7 +129,6 @@ impl Shared {
         }
         let key = self.keys.index(scope.tenant_id(), part);
         let mut reply = self.connections.read("index_search", &key, &args).await?.items()?.into_iter();
-        let documents = next(&mut reply)?.number()?;
         let mut terms = Vec::new();
         for list in next(&mut reply)?.items()? {
             let mut list = list.items()?.into_iter();
@@ -136,7 +148,7 @@ impl Shared {
             let thread = name.split_once(':').and_then(|(id, born)| Some((id.parse().ok()?, born.to_owned())));
             threads.extend(thread.map(|thread| (number, thread)));
         }
-        Ok(PartAnswer { documents, terms, threads })
+        Ok(PartAnswer { terms, threads })
     }
 
     /// Returns the best hits in threads that exist in the scope, up to the query's limit.

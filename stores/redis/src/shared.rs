@@ -266,7 +266,7 @@ impl Shared {
         let mut args = Args::new();
         args.add(thread.to_string());
         match row {
-            None => args.number(0).add("").add("none").add("").add("").add("").add("0").add("0"),
+            None => args.number(effects.last_write).add("").add("none").add("").add("").add("").add("0").add("0"),
             Some(row) => args
                 .number(row.writes)
                 .add(owner_name(&row.owner))
@@ -277,7 +277,7 @@ impl Shared {
                 .add(flag(row.is_driven))
                 .add(flag(effects.has_unindexed)),
         };
-        args.add(flag(effects.removed_text)).add(mark);
+        args.add(flag(effects.removed_text)).add(mark).number(row.map_or(0, |row| row.count));
         self.connections.write("touch", &self.keys.tenant(tenant), &args).await.map(|_| ())
     }
 
@@ -335,6 +335,8 @@ impl Shared {
 pub(crate) struct WriteEffects {
     pub(crate) has_unindexed: bool,
     pub(crate) removed_text: bool,
+    /// The number of the write that removed the last trace of the thread.
+    pub(crate) last_write: u64,
     /// Subscribers need not see the write.
     pub(crate) is_quiet: bool,
     pub(crate) wake_up: Option<WakeUp>,

@@ -114,7 +114,18 @@ impl Shared {
         until_written!({
             loop {
                 let Some(view) = self.read(tenant, thread, &Request::row()).await? else {
-                    self.touch(tenant, thread, None, &WriteEffects::default(), "").await?;
+                    self.touch(
+                        tenant,
+                        thread,
+                        None,
+                        &WriteEffects { last_write: u64::from(u32::MAX) << 20, ..WriteEffects::default() },
+                        "",
+                    )
+                    .await?;
+                    // If the id was used again in between, the new thread is listed again.
+                    if let Some(view) = self.read(tenant, thread, &Request::row()).await? {
+                        self.touch(tenant, thread, Some(&view.row), &WriteEffects::default(), "").await?;
+                    }
                     return Ok(Some(()));
                 };
                 match self.sweep_step(tenant, thread, view, now, report).await? {
@@ -161,7 +172,7 @@ impl Shared {
         match (row.thread.is_some(), row.deleted_at) {
             (true, _) => {}
             (false, Some(at)) if !is_beyond_window(at, now) => {}
-            (false, deleted_at) => return sweep.forget(deleted_at, report).await,
+            (false, _) => return sweep.forget(&row, report).await,
         }
         Ok(Step::Done)
     }
@@ -430,8 +441,9 @@ impl Sweep<'_> {
     }
 
     /// Removes the last trace of a thread.
-    async fn forget(&self, deleted_at: Option<Timestamp>, report: &mut SweepReport) -> Result<Step> {
-        let effects = WriteEffects { is_quiet: true, ..WriteEffects::default() };
+    async fn forget(&self, row: &Row, report: &mut SweepReport) -> Result<Step> {
+        let (deleted_at, last_write) = (row.deleted_at, row.writes + 1);
+        let effects = WriteEffects { is_quiet: true, last_write, ..WriteEffects::default() };
         let written =
             self.shared.write(self.tenant, self.thread, Some(self.revision), None, Writes::new(), effects).await?;
         if written {

@@ -250,7 +250,7 @@ impl Commit<'_> {
             }
             thread.expires_at = self.batch.patch.expires_at.unwrap_or(thread.expires_at);
             thread.positions = plan.positions;
-            thread.updated_at = self.now;
+            thread.updated_at = thread.updated_at.max(self.now);
         }
         let commit = DumpedCommit {
             change,

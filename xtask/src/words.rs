@@ -87,6 +87,7 @@ const EXCEPTIONS: &[Exception] = &[
     allow("stores/sqlite/src/schema/", &[], "released migrations are immutable"),
     allow("stores/postgres/src/notify.rs", &["tell"], "the SQL function threadkeep.tell"),
     allow("stores/postgres/tests/servers/supabase.rs", &["tell"], "the SQL function threadkeep.tell"),
+    allow("stores/redis-server/src/programs.rs", &["nobody"], "the Unix account nobody"),
     allow("stores/postgres-server/src/programs.rs", &["nobody"], "the Unix account nobody"),
 ];
 

@@ -47,7 +47,7 @@ pub(crate) struct Global {
     /// The configuration file, TOML or YAML [default: threadkeep.toml in your configuration folder]
     #[arg(long, global = true, env = "THREADKEEP_CONFIG", hide_env_values = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The store: a file, sqlite:FILE, or postgres://USER@HOST/DATABASE [default: threadkeep.db in your data folder]
+    /// The store: a file, sqlite:FILE, postgres://USER@HOST/DATABASE, redis://HOST or redis-cluster://HOST,HOST [default: threadkeep.db in your data folder]
     #[arg(long, global = true, env = "THREADKEEP_STORE", hide_env_values = true, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// The erasure ledger: a file that records erasures, so that restoring an older backup does not bring erased data back;

@@ -106,9 +106,9 @@ impl AssistantSource {
         match (manifest.memory.enabled, manifest.memory.backend) {
             (false, _) | (_, Some(MemoryBackend::InMemory)) => Ok(Some("memory:".to_owned())),
             (_, Some(MemoryBackend::Postgres)) => require(&["postgres", "postgresql"], "postgres"),
-            (_, Some(MemoryBackend::Redis)) => require(&["redis", "rediss"], "redis"),
+            (_, Some(MemoryBackend::Redis)) => require(&["redis", "redis-cluster"], "redis"),
             (_, Some(MemoryBackend::Sqlite))
-                if !matches!(scheme, "postgres" | "postgresql" | "redis" | "rediss" | "memory") =>
+                if !matches!(scheme, "postgres" | "postgresql" | "redis" | "redis-cluster" | "memory") =>
             {
                 Ok(None)
             }

@@ -167,7 +167,10 @@ fn diagnose(error: &anyhow::Error) -> Diagnosis {
             return of_store(error);
         }
         if let Some(OpenError::Url(_) | OpenError::UnknownBackend { .. }) = cause.downcast_ref() {
-            return Diagnosis::new(USAGE, "set --store to FILE, sqlite:FILE or postgres://USER@HOST/DATABASE");
+            return Diagnosis::new(
+                USAGE,
+                "set --store to FILE, sqlite:FILE, postgres://USER@HOST/DATABASE or redis://HOST",
+            );
         }
         if let Some(KeyError::Invalid(_)) = cause.downcast_ref() {
             return Diagnosis::without_hint(USAGE);
@@ -217,6 +220,10 @@ fn of_store(error: &StoreError) -> Diagnosis {
         StoreError::Invalid { field: "database URL", .. } => Diagnosis::new(
             USAGE,
             "use postgres://USER:PASSWORD@HOST:PORT/DATABASE; docs/stores.md lists the parameters",
+        ),
+        StoreError::Invalid { field: "Redis URL", .. } => Diagnosis::new(
+            USAGE,
+            "use redis://USER:PASSWORD@HOST:PORT or redis-cluster://HOST:PORT,HOST:PORT; docs/stores.md lists the parameters",
         ),
         StoreError::Invalid { field: "tenant", .. } => {
             Diagnosis::new(USAGE, "name another tenant with --tenant or THREADKEEP_TENANT")

@@ -93,12 +93,24 @@ impl Location {
                 let base = url.split(['?', '#']).next().unwrap_or_default();
                 let (scheme, rest) = base.split_once("://").unwrap_or(("", base));
                 let database = rest.rsplit_once('@').map_or(rest, |(_, database)| database);
-                format!("{}://{database}", scheme.replace("postgresql", "postgres"))
+                // Stores on one Redis server differ in the prefix of their keys.
+                let query = url.split_once('?').map_or("", |(_, query)| query);
+                let prefix = query.split('&').find(|pair| scheme.starts_with("redis") && pair.starts_with("prefix="));
+                let prefix = prefix.map_or_else(String::new, |prefix| format!("?{prefix}"));
+                format!("{}://{database}{prefix}", scheme.replace("postgresql", "postgres"))
             }
         }
     }
 
-    /// Whether both locations name the same store, judging by their text.
+    /// Returns the URL, if it is of Redis.
+    pub(crate) fn redis_url(&self) -> Option<&str> {
+        match self {
+            Self::Other(url) if url.starts_with("redis://") || url.starts_with("redis-cluster://") => Some(url),
+            _ => None,
+        }
+    }
+
+    /// Whether both locations name the same store, as far as their names show.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let is_same_file = match (self.file(), other.file()) {
             (Some(one), Some(other)) => {
@@ -121,7 +133,12 @@ impl Location {
                 let store = open_file(path, purpose)?;
                 (store.backend(), Some(store))
             }
-            Self::Other(url) => (threadkeep::open_backend(url).await?, None),
+            Self::Other(url) => {
+                if let Some(url) = self.redis_url().filter(|_| purpose == Purpose::Serve) {
+                    warn_if_volatile(url).await?;
+                }
+                (threadkeep::open_backend(url).await?, None)
+            }
         };
         let mut memory = Memory::with_clock(backend, clock);
         if let Some(ledger) = ledger.ledger(self) {
@@ -132,6 +149,14 @@ impl Location {
 }
 
 /// Whether the text before a colon is a URL scheme. A single letter is a drive.
+async fn warn_if_volatile(url: &str) -> Result<()> {
+    let durability = threadkeep_store_redis::RedisStore::inspect(url).await?;
+    if durability.is_volatile() {
+        tracing::warn!("{}", durability.describe());
+    }
+    Ok(())
+}
+
 fn is_scheme(text: &str) -> bool {
     text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
 }
@@ -222,6 +247,8 @@ mod tests {
         let database = |url: &str| Location::Other(url.to_owned()).identity();
         assert_eq!(database("postgresql://ana:s3cret@host:5432/db?x=s3cret"), "postgres://host:5432/db");
         assert_eq!(database("postgres://host:5432/db"), "postgres://host:5432/db");
+        assert_eq!(database("redis-cluster://u:s3cret@a,b?prefix=x&wait_replicas=1"), "redis-cluster://a,b?prefix=x");
+        assert_eq!(database("redis://u:s3cret@a/1"), "redis://a/1");
     }
 
     #[cfg(all(unix, not(target_os = "macos")))]

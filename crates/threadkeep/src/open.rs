@@ -28,6 +28,7 @@ pub enum OpenError {
 /// - `sqlite:PATH` is a file. If it does not exist, it is created with its folders. The path is used literally, without a
 ///   leading `//` and without percent-encoding: `sqlite:./conversations.db`, `sqlite:/var/lib/conversations.db`.
 /// - `postgres://USER@HOST/DATABASE` (or `postgresql:`) is a PostgreSQL database; docs/stores.md lists the parameters.
+/// - `redis://HOST:PORT` is a Redis server, `redis-cluster://HOST:PORT,HOST:PORT` a Redis Cluster; docs/stores.md lists the parameters.
 /// - `memory:` stores everything in the memory of this process. The data is lost when the process ends.
 ///
 /// # Errors
@@ -54,6 +55,10 @@ pub async fn open_backend(url: &str) -> Result<Backend, OpenError> {
         "memory" => Err(OpenError::Url("unexpected text after memory:")),
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => Ok(threadkeep_store_postgres::PostgresStore::open(url).await?.backend()),
+        #[cfg(feature = "redis")]
+        "redis" | "redis-cluster" | "rediss" | "rediss-cluster" => {
+            Ok(threadkeep_store_redis::RedisStore::open(url).await?.backend())
+        }
         #[cfg(feature = "sqlite")]
         "sqlite" => open_sqlite(rest).await,
         _ => Err(OpenError::UnknownBackend { scheme: scheme.to_owned(), available: available().join(", ") }),
@@ -84,6 +89,10 @@ fn available() -> Vec<&'static str> {
         "sqlite:",
         #[cfg(feature = "postgres")]
         "postgres:",
+        #[cfg(feature = "redis")]
+        "redis:",
+        #[cfg(feature = "redis")]
+        "redis-cluster:",
         #[cfg(feature = "memory")]
         "memory:",
     ]

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use threadkeep_core::Backend;
+use threadkeep_core::{Backend, Consistency};
 
 /// Creates the stores that the suite tests.
 #[async_trait]
@@ -47,4 +47,6 @@ pub struct Capabilities {
     pub named_collections: bool,
     /// `compact` reclaims space.
     pub compaction: bool,
+    /// What a snapshot contains as of one instant.
+    pub snapshots: Consistency,
 }

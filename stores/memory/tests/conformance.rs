@@ -16,7 +16,12 @@ impl Factory for MemoryFactory {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { durable: false, named_collections: true, compaction: false }
+        Capabilities {
+            durable: false,
+            named_collections: true,
+            compaction: false,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 

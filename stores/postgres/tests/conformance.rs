@@ -63,7 +63,12 @@ impl Factory for PostgresFactory {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { durable: true, named_collections: true, compaction: false }
+        Capabilities {
+            durable: true,
+            named_collections: true,
+            compaction: false,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 

@@ -24,7 +24,12 @@ impl Factory for SqliteFactory {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { durable: true, named_collections: true, compaction: true }
+        Capabilities {
+            durable: true,
+            named_collections: true,
+            compaction: true,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 

@@ -55,6 +55,12 @@ const NEEDS: &[Need] = &[
         tests: "tests through PgBouncer",
     },
     Need {
+        program: "redis",
+        debian_package: "redis-server",
+        probe: &["sh", "-c", "command -v redis-server && command -v redis-cli"],
+        tests: "tests over Redis",
+    },
+    Need {
         program: "faketime",
         debian_package: "libfaketime",
         probe: &["sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1"],

@@ -58,7 +58,7 @@ pub(crate) struct SettingJson {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     match arguments.action {
         Action::Show => show(app),
-        Action::Check => check(app),
+        Action::Check => check(app).await,
     }
 }
 
@@ -69,15 +69,24 @@ struct AssistantState {
     state: String,
 }
 
-fn check(app: &App) -> Result<Status> {
+async fn check(app: &App) -> Result<Status> {
     let Settings { problems, file, .. } = &app.settings;
-    // If a line of the file is invalid, further errors would be misleading.
-    let (problems, assistants) = if problems.is_empty() { check_server(app) } else { (problems.clone(), Vec::new()) };
+    // With an invalid line in the file, further errors would be misleading.
+    let (mut problems, assistants) =
+        if problems.is_empty() { check_server(app) } else { (problems.clone(), Vec::new()) };
+    let durability = match check_durability(app).await {
+        Ok(durability) => durability,
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    };
     let exposed: Vec<_> = exposure::of_secrets(&app.settings).into_iter().chain(exposure::of_data(app)).collect();
     let file = file.as_ref().filter(|file| file.exists()).map(|file| file.display().to_string());
     if app.output.is_json() {
         let report = serde_json::json!({
             "file": file, "problems": problems, "exposed": exposed, "assistants": assistants,
+            "durability": durability,
         });
         app.output.json(&report)?;
     } else {
@@ -91,6 +100,9 @@ fn check(app: &App) -> Result<Status> {
             app.output
                 .line(format_args!("{}: no problems found", file.as_deref().unwrap_or("no configuration file")))?;
         }
+        if let Some(durability) = &durability {
+            app.output.line(format_args!("store: {durability}"))?;
+        }
         for AssistantState { name, state } in &assistants {
             app.output.note(format_args!("{name}: {state}"));
         }
@@ -98,7 +110,17 @@ fn check(app: &App) -> Result<Status> {
     Ok(if problems.is_empty() { Status::Done } else { Status::Findings })
 }
 
-/// Returns the errors that would prevent a server from starting, and the status of the built-in assistants' data.
+/// Describes what acknowledged commits survive, for a store in Redis. Returns an error if the servers cannot be used.
+async fn check_durability(app: &App) -> Result<Option<String>, String> {
+    let Ok(location) = app.location() else { return Ok(None) };
+    let Some(url) = location.redis_url() else { return Ok(None) };
+    match threadkeep_store_redis::RedisStore::inspect(url).await {
+        Ok(durability) => Ok(Some(durability.describe())),
+        Err(error) => Err(format!("store: {error}")),
+    }
+}
+
+/// Returns the errors that would keep a server from starting, and the status of the built-in assistants' data.
 fn check_server(app: &App) -> (Vec<String>, Vec<AssistantState>) {
     let (mut problems, mut states) = (super::serve::problems(app), Vec::new());
     for plugin in BUILT_IN {

@@ -26,7 +26,7 @@ const PRINTED: usize = 20;
   threadkeep migrate --from postgres://threadkeep@db.example/app --to copy.db
   threadkeep migrate --from old.db --to new.db --verify-only")]
 pub(crate) struct Arguments {
-    /// The store to read: a file, sqlite:FILE, or postgres://USER@HOST/DATABASE
+    /// The store to read: a file, sqlite:FILE, postgres://USER@HOST/DATABASE, redis://HOST or redis-cluster://HOST,HOST
     #[arg(long, value_name = "URL")]
     from: String,
     /// The store to fill; a missing file is created

@@ -34,6 +34,7 @@ mod provider;
 mod reading;
 mod readme;
 mod recall;
+mod redis;
 mod serve;
 mod shutdown;
 mod subway;

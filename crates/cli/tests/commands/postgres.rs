@@ -87,7 +87,12 @@ fn comparable_output(cli: &Cli, arguments: &[&str]) -> (Option<i32>, String, Str
 #[test]
 fn commands_print_the_same_as_over_a_file() {
     let Some(on_server) = PostgresCli::new() else { return };
-    let clis = [Cli::new(), on_server.cli];
+    assert_behaves_as_on_a_file(on_server.cli);
+}
+
+/// Runs commands over a store and over a file, and asserts that they print the same.
+pub(super) fn assert_behaves_as_on_a_file(server: Cli) {
+    let clis = [Cli::new(), server];
     for cli in &clis {
         cli.import_garden();
         cli.file("notes/garden.md", "# Allotment\n\n## Gate\n\nThe gate is closed on Sundays.\n");
@@ -148,7 +153,7 @@ fn commands_print_the_same_as_over_a_file() {
     assert_eq!(server, file);
 }
 
-fn everything(cli: &Cli) -> Vec<String> {
+pub(super) fn everything(cli: &Cli) -> Vec<String> {
     let mut lines = Vec::new();
     for tenant in ["local", "globex"] {
         let exported = cli.out(&["export", "--as-tenant", "--tenant", tenant]);

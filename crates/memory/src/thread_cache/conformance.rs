@@ -229,7 +229,12 @@ impl Factory for InMemory {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { durable: false, named_collections: true, compaction: false }
+        Capabilities {
+            durable: false,
+            named_collections: true,
+            compaction: false,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 
@@ -268,7 +273,12 @@ impl Factory for InFile {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { durable: true, named_collections: true, compaction: true }
+        Capabilities {
+            durable: true,
+            named_collections: true,
+            compaction: true,
+            snapshots: threadkeep_core::Consistency::Store,
+        }
     }
 }
 

@@ -1,0 +1,76 @@
+//! The commands over Redis and Redis Cluster.
+
+use threadkeep_redis_server::{Cluster, Server};
+
+use super::Cli;
+use super::postgres::{assert_behaves_as_on_a_file, everything};
+
+#[test]
+fn commands_behave_as_on_a_file() {
+    let Some(server) = Server::start(&[]) else { return };
+    assert_behaves_as_on_a_file(Cli { url: Some(format!("redis://{}", server.address())), ..Cli::new() });
+}
+
+#[test]
+fn commands_behave_as_on_a_file_over_a_cluster() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = format!("redis-cluster://{}?prefix=commands", cluster.addresses());
+    assert_behaves_as_on_a_file(Cli { url: Some(url), ..Cli::new() });
+}
+
+#[test]
+fn migrations_and_backups_keep_everything() {
+    let (Some(server), Some(cluster)) = (Server::start(&[]), Cluster::shared()) else { return };
+    let file = Cli::with_garden();
+    file.out(&["append", "web:shop", "Is it open?", "--create", "--tenant", "globex"]);
+    let before = everything(&file);
+    let node = format!("redis://{}", server.address());
+    let slots = format!("redis-cluster://{}?prefix=migrated", cluster.addresses());
+    let restored = format!("redis-cluster://{}?prefix=restored", cluster.addresses());
+    let (file_name, back) = (file.store().display().to_string(), file.path("back.db").display().to_string());
+    for (from, to) in [(&file_name, &node), (&node, &slots), (&slots, &back)] {
+        let moved = file.run(&["migrate", "--from", from, "--to", to]);
+        assert!(
+            moved.code == Some(0) && moved.out.contains("verified: both stores contain 3 threads"),
+            "{from}: {moved}"
+        );
+    }
+    let over = |url: &str| Cli { url: Some(url.to_owned()), ..Cli::new() };
+    for url in [&node, &slots, &back] {
+        assert_eq!(everything(&over(url)), before, "{url}");
+    }
+    let backup = file.path("monday.jsonl.gz").display().to_string();
+    over(&node).out(&["backup", &backup]);
+    over(&restored).out(&["restore", &backup]);
+    assert_eq!(everything(&over(&restored)), before);
+    assert_eq!(over(&restored).run(&["check"]).code, Some(0));
+    assert!(over(&restored).out(&["search", "tomatoes"]).contains("omato"));
+}
+
+#[test]
+fn the_configuration_check_describes_durability() {
+    let (Some(durable), Some(volatile)) = (Server::start(&[]), Server::start(&[("appendonly", "no")])) else { return };
+    let check = |url: String| Cli { url: Some(url), ..Cli::new() }.run(&["config", "check"]);
+    let checked = check(format!("redis://{}", durable.address()));
+    assert!(checked.code == Some(0) && checked.out.contains("appendfsync everysec"), "{checked}");
+    let checked = check(format!("redis://{}", volatile.address()));
+    assert!(checked.code == Some(0) && checked.out.contains("NO PERSISTENCE"), "{checked}");
+    let evicting = Server::start(&[("maxmemory-policy", "allkeys-lru")]).unwrap();
+    let checked = check(format!("redis://{}", evicting.address()));
+    assert!(checked.code == Some(1) && checked.out.contains("noeviction"), "{checked}");
+}
+
+#[test]
+fn invalid_addresses_are_usage_errors() {
+    for (url, code, message) in [
+        ("redis://ana:s3cret@127.0.0.1:1", 3, "no connection"),
+        ("redis://127.0.0.1:1?colour=s3cret", 2, "unknown parameter colour"),
+        ("redis-cluster://a,,b", 2, "names no host"),
+        ("rediss://ana:s3cret@host", 2, "TLS"),
+    ] {
+        let cli = Cli { url: Some(url.to_owned()), ..Cli::new() };
+        let failed = cli.run(&["threads"]);
+        assert!(failed.code == Some(code) && failed.err.contains(message), "{url}: {failed}");
+        assert!(!failed.err.contains("s3cret"), "{failed}");
+    }
+}

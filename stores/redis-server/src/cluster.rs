@@ -1,0 +1,92 @@
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::Server;
+use crate::programs::find_program;
+
+/// A running Redis Cluster. Stops when it is dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    nodes: Vec<Server>,
+}
+
+impl Cluster {
+    /// Returns the shared cluster of this process: three primaries without replicas. The first call starts it. Returns `None` if tests
+    /// with Redis are skipped.
+    ///
+    /// # Panics
+    /// Redis is not installed or does not start. The message says how to fix it.
+    pub fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Cluster>> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(0)).as_ref()
+    }
+
+    /// Starts a cluster of three primaries, each with this number of replicas. Returns `None` if tests with Redis are skipped.
+    ///
+    /// # Panics
+    /// As [`Cluster::shared`].
+    #[must_use]
+    pub fn start(replicas: usize) -> Option<Self> {
+        let settings = [("cluster-enabled", "yes"), ("cluster-node-timeout", "2000")];
+        let nodes = (0..3 * (replicas + 1)).map(|_| Server::start(&settings)).collect::<Option<Vec<_>>>()?;
+        let created = Command::new(find_program("redis-cli"))
+            .args(["--cluster", "create"])
+            .args(nodes.iter().map(Server::address))
+            .args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"])
+            .output()
+            .expect("redis-cli starts");
+        assert!(created.status.success(), "no cluster: {}", String::from_utf8_lossy(&created.stdout));
+        let cluster = Self { nodes };
+        cluster.wait_until_ready();
+        Some(cluster)
+    }
+
+    /// Returns the nodes.
+    #[must_use]
+    pub fn nodes(&self) -> &[Server] {
+        &self.nodes
+    }
+
+    /// Returns the addresses of the nodes, separated by commas.
+    #[must_use]
+    pub fn addresses(&self) -> String {
+        self.nodes.iter().map(Server::address).collect::<Vec<_>>().join(",")
+    }
+
+    /// Waits until every node sees all slots served, and every replica is in step with its primary.
+    ///
+    /// # Panics
+    /// The cluster is not ready within a minute.
+    pub fn wait_until_ready(&self) {
+        for node in &self.nodes {
+            node.wait_until("the cluster is complete", || {
+                let info = node.run(&["info", "replication"]);
+                node.run(&["cluster", "info"]).contains("cluster_state:ok")
+                    && (info.contains("role:master") || info.contains("master_link_status:up"))
+            });
+        }
+    }
+
+    /// Waits until the other nodes serve all slots without this one.
+    ///
+    /// # Panics
+    /// The cluster does not recover within a minute.
+    pub fn wait_until_served_without(&self, node: &Server) {
+        for other in self.nodes.iter().filter(|other| other.port() != node.port()) {
+            other.wait_until("a replica takes over", || {
+                let nodes = other.run(&["cluster", "nodes"]);
+                let is_failed = |line: &str| line.contains(&node.address()) && line.contains("fail");
+                let serves = |line: &str| line.contains(&node.address()) && line.contains("-");
+                let is_replaced = nodes.lines().any(is_failed)
+                    && !nodes.lines().any(|line| serves(line) && line.split(' ').count() > 8);
+                is_replaced && other.run(&["cluster", "info"]).contains("cluster_state:ok")
+            });
+        }
+    }
+
+    /// Returns the primaries.
+    #[must_use]
+    pub fn primaries(&self) -> Vec<&Server> {
+        self.nodes.iter().filter(|node| node.run(&["info", "replication"]).contains("role:master")).collect()
+    }
+}

@@ -1,0 +1,15 @@
+//! Starts and stops Redis servers and clusters from the system's packages for tests.
+//!
+//! [`Server`] is a single node, [`Cluster`] three primaries. They run in temporary folders on free ports, as an unprivileged user if
+//! the tests run as root, with the append-only file on. A supervising shell stops each server when the value is dropped or the test
+//! process ends, even if it crashes.
+#![warn(missing_docs)]
+
+mod cluster;
+mod programs;
+mod server;
+mod supervisor;
+
+pub use cluster::Cluster;
+pub use programs::is_left_out;
+pub use server::Server;

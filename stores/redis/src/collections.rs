@@ -1,0 +1,230 @@
+//! Named collections, which an application fills. A collection of one owner is in one hash slot.
+//!
+//! Words are found by lists of entries for each term, vectors by reading all vectors of the collection.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use threadkeep_core::{
+    Collection, Embedding, EntryHit, IndexEntry, Map, Owner, Result, Scope, SearchAnswer, SearchQuery, StoreError,
+    limits, similarity,
+};
+
+use crate::connection::{Args, Reply, next};
+use crate::keys::{term_hash, term_hashes};
+use crate::search::{MAX_TERMS, rarity};
+use crate::shared::Shared;
+
+/// The maximum number of entries that are read per term.
+const MAX_ENTRIES: usize = 4_000;
+
+/// The maximum number of vector components that one search reads.
+const MAX_COMPONENTS: u64 = 8_000_000;
+
+/// An entry as stored, without its embedding.
+#[derive(Serialize, Deserialize)]
+struct StoredEntry {
+    id: String,
+    text: String,
+    fields: Map,
+}
+
+impl Shared {
+    pub(crate) async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
+        let name = collection.name()?;
+        IndexEntry::check_all(&entries)?;
+        let (tenant, owner) = (scope.tenant_id(), scope.default_owner());
+        self.register_owner(tenant, &owner).await?;
+        let mut args = Args::new();
+        for entry in entries {
+            let terms = term_hashes(&entry.text);
+            let IndexEntry { id, text, fields, embedding } = entry;
+            args.add(&id);
+            let stored = StoredEntry { id, text, fields };
+            args.add(serde_json::to_vec(&stored).map_err(|error| StoreError::invalid("entry", error.to_string()))?);
+            args.add(embedding.as_ref().map(encode_embedding).unwrap_or_default());
+            args.add(terms);
+        }
+        let names = format!("{}:c", self.keys.owner(tenant, &owner));
+        let mut add = redis::cmd("ZADD");
+        add.arg(names).arg(0).arg(name);
+        // Also afterwards, in case the collections are removed in between.
+        self.connections.run(&add, true).await?;
+        self.connections.write("entries_put", &self.keys.collection(tenant, &owner, name), &args).await?;
+        self.connections.run(&add, true).await?;
+        self.note_removed_text(tenant).await
+    }
+
+    pub(crate) async fn remove_entries(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
+        let name = collection.name()?;
+        limits::check_at_most("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
+        let (tenant, owner) = (scope.tenant_id(), scope.default_owner());
+        let mut args = Args::new();
+        ids.iter().for_each(|id| {
+            args.add(id);
+        });
+        let key = self.keys.collection(tenant, &owner, name);
+        let removed = self.connections.write("entries_remove", &key, &args).await?.number()?;
+        if removed > 0 {
+            self.note_removed_text(tenant).await?;
+        }
+        Ok(removed)
+    }
+
+    pub(crate) async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
+        let (tenant, owner) = (scope.tenant_id(), scope.default_owner());
+        let names = format!("{}:c", self.keys.owner(tenant, &owner));
+        let (mut after, mut removed) = (None::<String>, 0);
+        loop {
+            let page = self.read_names(&names, after.as_deref(), limits::PAGE).await?;
+            for name in &page {
+                let key = self.keys.collection(tenant, &owner, name);
+                removed += self.connections.write("entries_drop", &key, &Args::new()).await?.number()?;
+                let mut remove = redis::cmd("ZREM");
+                remove.arg(&names).arg(name);
+                self.connections.run(&remove, true).await?;
+            }
+            after = page.last().cloned();
+            if page.len() < limits::PAGE {
+                break;
+            }
+        }
+        if removed > 0 {
+            self.note_removed_text(tenant).await?;
+        }
+        Ok(removed)
+    }
+
+    pub(crate) async fn search_collection(&self, scope: &Scope, query: &SearchQuery) -> Result<SearchAnswer> {
+        let name = query.collection.name()?;
+        query.vector.as_ref().map_or(Ok(()), Embedding::check)?;
+        limits::check_page(query.limit)?;
+        let mut owners = vec![Owner::Tenant];
+        // A user's search includes the tenant's collection of the same name.
+        owners.extend(Some(scope.default_owner()).filter(|owner| *owner != Owner::Tenant));
+        let keys: Vec<String> =
+            owners.iter().map(|owner| self.keys.collection(scope.tenant_id(), owner, name)).collect();
+        let terms: Vec<[u8; 8]> = query.terms.iter().take(MAX_TERMS).map(|term| term_hash(term)).collect();
+        let mut documents = 0;
+        let mut lists = vec![(0, Vec::new()); terms.len()];
+        for (collection, key) in keys.iter().enumerate() {
+            let found = self.entries_with(key, &terms).await?;
+            documents += found.0;
+            for (list, (count, numbers)) in lists.iter_mut().zip(found.1) {
+                list.0 += count;
+                list.1.extend(numbers.into_iter().map(|number| (collection, number)));
+            }
+        }
+        let mut frequencies = vec![0; query.terms.len()];
+        let mut scores: HashMap<(usize, u32), f64> = HashMap::new();
+        for (term, (count, numbers)) in lists.into_iter().enumerate() {
+            frequencies[term] = count;
+            let rarity = rarity(documents, count);
+            numbers.into_iter().for_each(|entry| *scores.entry(entry).or_default() += rarity);
+        }
+        let mut selected = select_best(scores, query.limit);
+        if let Some(vector) = &query.vector {
+            let nearest = select_best(self.similarities(&keys, vector).await?, query.limit);
+            selected.extend(nearest.into_iter().filter(|entry| !selected.contains(entry)).collect::<Vec<_>>());
+        }
+        let mut entries = Vec::new();
+        for (collection, number) in selected {
+            let hit = self.read_entry(&keys[collection], number, query.vector.as_ref()).await?;
+            entries.extend(hit.map(|hit| EntryHit { owner: owners[collection].clone(), ..hit }));
+        }
+        Ok(SearchAnswer { entries, documents, frequencies, ..SearchAnswer::default() })
+    }
+
+    /// Returns the number of entries, and for each term the number of entries with it and the newest of them.
+    async fn entries_with(&self, key: &str, terms: &[[u8; 8]]) -> Result<(u64, Vec<(u64, Vec<u32>)>)> {
+        let mut args = Args::new();
+        args.number(MAX_ENTRIES);
+        terms.iter().for_each(|term| {
+            args.add(term);
+        });
+        let mut reply = self.connections.read("entries_search", key, &args).await?.items()?.into_iter();
+        let documents = next(&mut reply)?.number()?;
+        let mut lists = Vec::new();
+        for list in next(&mut reply)?.items()? {
+            let mut list = list.items()?.into_iter();
+            let count = next(&mut list)?.number()?;
+            let items = next(&mut list)?.bytes()?.unwrap_or_default();
+            let (items, _) = items.as_chunks::<4>();
+            lists.push((count, items.iter().map(|item| u32::from_be_bytes(*item)).collect()));
+        }
+        Ok((documents, lists))
+    }
+
+    /// Compares a vector with all vectors of collections.
+    async fn similarities(&self, keys: &[String], vector: &Embedding) -> Result<HashMap<(usize, u32), f64>> {
+        let (mut similarities, mut components) = (HashMap::new(), 0);
+        for (collection, key) in keys.iter().enumerate() {
+            let mut cursor = "0".to_owned();
+            loop {
+                let mut scan = redis::cmd("HSCAN");
+                scan.arg(format!("{key}:v")).arg(&cursor).arg("COUNT").arg(1_000);
+                let mut reply = self.connections.run(&scan, false).await?.items()?.into_iter();
+                cursor = next(&mut reply)?.text()?.unwrap_or_default();
+                let mut items = next(&mut reply)?.items()?.into_iter();
+                while let Some(number) = items.next() {
+                    let number = u32::try_from(number.number()?).unwrap_or(0);
+                    let stored = next(&mut items)?.bytes()?.unwrap_or_default();
+                    components += stored.len() as u64 / 4;
+                    let similarity = compare(&stored, vector);
+                    similarities.extend(similarity.map(|similarity| ((collection, number), similarity)));
+                }
+                if components > MAX_COMPONENTS {
+                    let limit = "vector components of a search";
+                    return Err(StoreError::LimitExceeded { limit, max: MAX_COMPONENTS, actual: components });
+                }
+                if cursor == "0" {
+                    break;
+                }
+            }
+        }
+        Ok(similarities)
+    }
+
+    async fn read_entry(&self, key: &str, number: u32, vector: Option<&Embedding>) -> Result<Option<EntryHit>> {
+        let mut read = redis::cmd("HGET");
+        read.arg(format!("{key}:e")).arg(number);
+        let Some(json) = self.connections.run(&read, false).await?.bytes()? else { return Ok(None) };
+        let stored = serde_json::from_slice(&json);
+        let stored: StoredEntry = stored.map_err(|error| StoreError::corrupt("entry", error.to_string()))?;
+        let mut similarity = None;
+        if let Some(vector) = vector {
+            let mut read = redis::cmd("HGET");
+            read.arg(format!("{key}:v")).arg(number);
+            let bytes = self.connections.run(&read, false).await?.bytes()?;
+            similarity = bytes.and_then(|bytes| compare(&bytes, vector));
+        }
+        let StoredEntry { id, text, fields } = stored;
+        Ok(Some(EntryHit { owner: Owner::Tenant, id, text, fields, similarity }))
+    }
+}
+
+/// Returns the entries with the highest scores, the newest first among equals.
+fn select_best(scores: HashMap<(usize, u32), f64>, limit: usize) -> Vec<(usize, u32)> {
+    let mut ranked: Vec<((usize, u32), f64)> = scores.into_iter().collect();
+    ranked.sort_by(|(entry, score), (other_entry, other)| other.total_cmp(score).then_with(|| other_entry.cmp(entry)));
+    ranked.into_iter().take(limit).map(|(entry, _)| entry).collect()
+}
+
+/// Encodes an embedding as the name of its model, a zero byte and its numbers.
+fn encode_embedding(embedding: &Embedding) -> Vec<u8> {
+    let mut bytes = embedding.model.as_bytes().to_vec();
+    bytes.push(0);
+    bytes.extend(embedding.vector.iter().flat_map(|number| number.to_le_bytes()));
+    bytes
+}
+
+/// Returns the similarity of a stored embedding and another one, if they are of the same model.
+fn compare(stored: &[u8], other: &Embedding) -> Option<f64> {
+    let end = stored.iter().position(|byte| *byte == 0)?;
+    if &stored[..end] != other.model.as_bytes() {
+        return None;
+    }
+    let (numbers, _) = stored[end + 1..].as_chunks::<4>();
+    let vector: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    similarity(&vector, &other.vector)
+}

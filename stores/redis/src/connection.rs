@@ -1,0 +1,388 @@
+//! Connections to a node or a cluster, and calls of the functions in `library.lua`.
+//!
+//! All calls share one connection for each node. A call that fails because of a lost connection, a failover or a moving slot is
+//! repeated a few times. That is safe for writes too: each names the revision that it expects and the one that it writes, so a call
+//! that was executed although its reply was lost is recognised.
+
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{MultipleNodeRoutingInfo, ResponsePolicy, RoutingInfo};
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisResult, Value};
+use sha2::{Digest, Sha256};
+use threadkeep_core::{Result, StoreError};
+use tokio::sync::Mutex;
+
+use crate::error::{is_missing_function, is_transient, may_be_applied, translate};
+use crate::options::RedisOptions;
+
+const LIBRARY: &str = include_str!("library.lua");
+
+/// How often a call is attempted.
+const ATTEMPTS: u32 = 8;
+/// The pause after the first failed attempt. Doubles with each attempt.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+/// The connections of one store.
+pub(crate) struct Connections {
+    target: Target,
+    options: RedisOptions,
+    /// Distinguishes the functions of this version from those of others, so that versions can use one server at the same time.
+    version: String,
+}
+
+enum Target {
+    Node { client: Box<Client>, connection: Mutex<Option<MultiplexedConnection>> },
+    Cluster { client: Box<ClusterClient>, connection: Mutex<Option<ClusterConnection>> },
+}
+
+#[derive(Clone)]
+enum Connection {
+    Node(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl Connections {
+    pub(crate) fn new(options: RedisOptions) -> Result<Self> {
+        let translate = |error| translate(error, false);
+        let target = if options.is_cluster {
+            let client = ClusterClient::builder(options.nodes.clone())
+                .connection_timeout(options.connect_timeout)
+                .response_timeout(options.response_timeout)
+                .retries(4)
+                .build()
+                .map_err(translate)?;
+            Target::Cluster { client: Box::new(client), connection: Mutex::default() }
+        } else {
+            let url = options.nodes.first().cloned().unwrap_or_default();
+            let client = Client::open(url).map_err(translate)?;
+            Target::Node { client: Box::new(client), connection: Mutex::default() }
+        };
+        let digest = Sha256::digest(LIBRARY.as_bytes());
+        let version = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { target, options, version })
+    }
+
+    pub(crate) fn options(&self) -> &RedisOptions {
+        &self.options
+    }
+
+    /// Calls a function that reads.
+    pub(crate) async fn read(&self, function: &str, key: &str, args: &Args) -> Result<Value> {
+        self.run(&self.function("FCALL_RO", function, key, args), false).await
+    }
+
+    /// Calls a function that writes.
+    pub(crate) async fn write(&self, function: &str, key: &str, args: &Args) -> Result<Value> {
+        self.run(&self.function("FCALL", function, key, args), true).await
+    }
+
+    /// Calls a function that writes data that must not be lost: waits until the replicas have it, as the options require.
+    pub(crate) async fn write_awaited(&self, function: &str, key: &str, args: &Args) -> Result<Value> {
+        let command = self.function("FCALL", function, key, args);
+        if self.options.wait_replicas == 0 {
+            return self.run(&command, true).await;
+        }
+        self.run_awaited(&command).await
+    }
+
+    /// Waits until the replicas have everything that was written to the node of a key.
+    pub(crate) async fn await_replicas(&self, key: &str) -> Result<()> {
+        if self.options.wait_replicas == 0 {
+            return Ok(());
+        }
+        // WAIT covers only the writes of its own connection.
+        let mut barrier = redis::cmd("HSET");
+        barrier.arg(key).arg("barrier").arg(1);
+        self.run_awaited(&barrier).await.map(|_| ())
+    }
+
+    /// Runs a command and WAIT on one connection. If too few replicas answer in time, the outcome is unknown.
+    async fn run_awaited(&self, command: &Cmd) -> Result<Value> {
+        let replicas = self.options.wait_replicas;
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(replicas).arg(u64::try_from(self.options.wait_timeout.as_millis()).unwrap_or(1_000));
+        let mut pipeline = redis::pipe();
+        pipeline.add_command(command.clone()).add_command(wait);
+        let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
+        let mut attempt = 1;
+        loop {
+            let error = match self.try_pipeline(&pipeline).await {
+                Ok((reply, received)) if received >= u64::from(replicas) => return Ok(reply),
+                Ok(_) => {
+                    let reason = threadkeep_core::Reason::Timeout;
+                    return Err(StoreError::Unavailable { reason, maybe_applied: true, source: None });
+                }
+                Err(error) => error,
+            };
+            maybe_applied |= may_be_applied(&error);
+            if is_missing_function(&error) && attempt < ATTEMPTS {
+                self.install().await?;
+            } else if !is_transient(&error) || attempt == ATTEMPTS {
+                return Err(translate(error, maybe_applied));
+            } else {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn try_pipeline(&self, pipeline: &Pipeline) -> RedisResult<(Value, u64)> {
+        let values = match self.connect().await? {
+            Connection::Node(mut connection) => connection.req_packed_commands(pipeline, 0, 2).await,
+            // The whole pipeline goes to the node of the command's key.
+            Connection::Cluster(mut connection) => connection.req_packed_commands(pipeline, 0, 2).await,
+        };
+        if values.as_ref().is_err_and(|error| error.is_io_error() || error.is_connection_dropped()) {
+            self.disconnect().await;
+        }
+        let mut values = values?.into_iter();
+        let reply = values.next().unwrap_or(Value::Nil).extract_error()?;
+        let received = values.next().unwrap_or(Value::Nil).extract_error()?;
+        let received = if let Value::Int(count) = received { count.unsigned_abs() } else { 0 };
+        Ok((reply, received))
+    }
+
+    fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
+        let mut command = redis::cmd(how);
+        command.arg(format!("threadkeep_{}_{function}", self.version)).arg(1).arg(key);
+        for arg in &args.0 {
+            command.arg(arg.as_slice());
+        }
+        command
+    }
+
+    /// Runs a command, and repeats it after transient errors.
+    pub(crate) async fn run(&self, command: &Cmd, is_write: bool) -> Result<Value> {
+        let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
+        let mut attempt = 1;
+        loop {
+            let error = match self.try_run(command).await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            maybe_applied |= is_write && may_be_applied(&error);
+            if is_missing_function(&error) && attempt < ATTEMPTS {
+                self.install().await?;
+            } else if !is_transient(&error) || attempt == ATTEMPTS {
+                return Err(translate(error, maybe_applied));
+            } else {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn try_run(&self, command: &Cmd) -> RedisResult<Value> {
+        let result = match self.connect().await? {
+            Connection::Node(mut connection) => connection.req_packed_command(command).await,
+            Connection::Cluster(mut connection) => connection.req_packed_command(command).await,
+        };
+        match result.and_then(Value::extract_error) {
+            Err(error) if error.is_io_error() || error.is_connection_dropped() => {
+                self.disconnect().await;
+                Err(error)
+            }
+            result => result,
+        }
+    }
+
+    /// Runs a command on all primaries. Returns the reply of each.
+    pub(crate) async fn run_on_primaries(&self, command: &Cmd) -> Result<Vec<Value>> {
+        let map = |error| translate(error, false);
+        match self.connect().await.map_err(map)? {
+            Connection::Node(mut connection) => {
+                let value = connection.req_packed_command(command).await.and_then(Value::extract_error);
+                Ok(vec![value.map_err(map)?])
+            }
+            Connection::Cluster(mut connection) => {
+                let routing = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None::<ResponsePolicy>));
+                match connection.route_command(command.clone(), routing).await.map_err(map)? {
+                    Value::Map(replies) => Ok(replies.into_iter().map(|(_, reply)| reply).collect()),
+                    reply => Ok(vec![reply]),
+                }
+            }
+        }
+    }
+
+    /// Runs a command on all nodes, replicas included, over connections of its own. Returns the reply of each.
+    pub(crate) async fn run_on_all(&self, command: &Cmd) -> Result<Vec<Value>> {
+        if !self.options.is_cluster {
+            return self.run_on_primaries(command).await;
+        }
+        let map = |error| translate(error, false);
+        let mut list = redis::cmd("CLUSTER");
+        list.arg("NODES");
+        let nodes = self.run(&list, false).await?.text()?.unwrap_or_default();
+        let login = self.options.nodes.first().and_then(|url| url.strip_prefix("redis://")?.rsplit_once('@'));
+        let login = login.map(|(login, _)| format!("{login}@")).unwrap_or_default();
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.options.connect_timeout))
+            .set_response_timeout(Some(self.options.response_timeout));
+        let mut replies = Vec::new();
+        for address in nodes.lines().filter_map(node_address) {
+            let client = Client::open(format!("redis://{login}{address}")).map_err(map)?;
+            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.map_err(map)?;
+            let reply = connection.req_packed_command(command).await.and_then(Value::extract_error);
+            replies.push(reply.map_err(map)?);
+        }
+        Ok(replies)
+    }
+
+    async fn connect(&self) -> RedisResult<Connection> {
+        match &self.target {
+            Target::Node { client, connection } => {
+                let mut connection = connection.lock().await;
+                if let Some(connection) = &*connection {
+                    return Ok(Connection::Node(connection.clone()));
+                }
+                let config = AsyncConnectionConfig::new()
+                    .set_connection_timeout(Some(self.options.connect_timeout))
+                    .set_response_timeout(Some(self.options.response_timeout));
+                let new = client.get_multiplexed_async_connection_with_config(&config).await?;
+                Ok(Connection::Node(connection.insert(new).clone()))
+            }
+            Target::Cluster { client, connection } => {
+                let mut connection = connection.lock().await;
+                if let Some(connection) = &*connection {
+                    return Ok(Connection::Cluster(connection.clone()));
+                }
+                let new = client.get_async_connection().await?;
+                Ok(Connection::Cluster(connection.insert(new).clone()))
+            }
+        }
+    }
+
+    /// Forgets a lost connection. A cluster's connection reconnects on its own.
+    async fn disconnect(&self) {
+        if let Target::Node { connection, .. } = &self.target {
+            connection.lock().await.take();
+        }
+    }
+
+    /// Installs the functions of this version on all primaries. Those of other versions remain.
+    pub(crate) async fn install(&self) -> Result<()> {
+        let mut command = redis::cmd("FUNCTION");
+        command.arg("LOAD").arg("REPLACE").arg(LIBRARY.replace("@V@", &self.version));
+        self.run_on_primaries(&command).await.map(|_| ())
+    }
+
+    /// Installs the functions, unless all primaries have them.
+    pub(crate) async fn ensure_installed(&self) -> Result<()> {
+        let mut list = redis::cmd("FUNCTION");
+        list.arg("LIST").arg("LIBRARYNAME").arg(format!("threadkeep_{}", self.version));
+        // A user without the permission to list functions may still have that of calling them.
+        let is_installed = self.run_on_primaries(&list).await.is_ok_and(|replies| {
+            replies.into_iter().all(|reply| reply.items().is_ok_and(|libraries| !libraries.is_empty()))
+        });
+        if is_installed { Ok(()) } else { self.install().await }
+    }
+
+    /// Returns clients for subscribing to the channel of wake-ups, one for each node that the URL names.
+    pub(crate) fn subscriber_clients(&self) -> Vec<Client> {
+        self.options.nodes.iter().filter_map(|node| Client::open(node.as_str()).ok()).collect()
+    }
+}
+
+/// The arguments of a function.
+#[derive(Clone, Default)]
+pub(crate) struct Args(Vec<Vec<u8>>);
+
+impl Args {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn add(&mut self, arg: impl AsRef<[u8]>) -> &mut Self {
+        self.0.push(arg.as_ref().to_vec());
+        self
+    }
+
+    pub(crate) fn with(mut self, arg: impl AsRef<[u8]>) -> Self {
+        self.add(arg);
+        self
+    }
+
+    pub(crate) fn number(&mut self, number: impl std::fmt::Display) -> &mut Self {
+        self.add(number.to_string())
+    }
+
+    /// Adds a list after its length.
+    pub(crate) fn list<T: AsRef<[u8]>>(&mut self, list: impl IntoIterator<Item = T>) -> &mut Self {
+        let list: Vec<Vec<u8>> = list.into_iter().map(|arg| arg.as_ref().to_vec()).collect();
+        self.number(list.len());
+        self.0.extend(list);
+        self
+    }
+
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+}
+
+/// Returns the address in a line of CLUSTER NODES, `ID HOST:PORT@BUS,NAME FLAGS …`; `None` for a node that is not in use.
+fn node_address(line: &str) -> Option<&str> {
+    let mut words = line.split(' ').skip(1);
+    let (address, flags) = (words.next()?, words.next()?);
+    let is_unused = flags.split(',').any(|flag| matches!(flag, "fail" | "noaddr" | "handshake"));
+    address.split('@').next().filter(|address| !is_unused && !address.starts_with(':'))
+}
+
+fn unexpected() -> StoreError {
+    StoreError::corrupt("reply", "not of the expected form")
+}
+
+/// Reads parts of replies.
+pub(crate) trait Reply: Sized {
+    fn bytes(self) -> Result<Option<Vec<u8>>>;
+    fn items(self) -> Result<Vec<Value>>;
+
+    fn text(self) -> Result<Option<String>> {
+        let bytes = self.bytes()?;
+        bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| StoreError::corrupt("text", "not UTF-8"))).transpose()
+    }
+
+    fn number(self) -> Result<u64> {
+        let text = self.text()?;
+        text.and_then(|text| text.parse().ok()).ok_or_else(unexpected)
+    }
+}
+
+impl Reply for Value {
+    /// Returns a string or a number as text; `None` for nil.
+    fn bytes(self) -> Result<Option<Vec<u8>>> {
+        match self {
+            Self::Nil | Self::Boolean(false) => Ok(None),
+            Self::BulkString(bytes) => Ok(Some(bytes)),
+            Self::SimpleString(text) => Ok(Some(text.into_bytes())),
+            Self::VerbatimString { text, .. } => Ok(Some(text.into_bytes())),
+            Self::Int(number) => Ok(Some(number.to_string().into_bytes())),
+            Self::Double(number) => Ok(Some(number.to_string().into_bytes())),
+            Self::Okay => Ok(Some(b"OK".to_vec())),
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn items(self) -> Result<Vec<Value>> {
+        match self {
+            Self::Array(items) | Self::Set(items) => Ok(items),
+            Self::Map(pairs) => Ok(pairs.into_iter().flat_map(|(key, value)| [key, value]).collect()),
+            Self::Nil => Ok(Vec::new()),
+            _ => Err(unexpected()),
+        }
+    }
+}
+
+/// Takes the next item of a reply.
+pub(crate) fn next(items: &mut impl Iterator<Item = Value>) -> Result<Value> {
+    items.next().ok_or_else(unexpected)
+}
+
+/// Reads an item that is a string.
+pub(crate) fn required_text(value: Value) -> Result<String> {
+    value.text()?.ok_or_else(unexpected)
+}

@@ -1,0 +1,246 @@
+//! The index of messages, which follows the threads off the commit path.
+//!
+//! The index of a tenant is split over [`crate::keys::INDEX_PARTS`] hash slots, and the threads of one owner over
+//! [`crate::keys::PARTS_OF_OWNER`] of them. A part has a list of positions for each owner and term, and one for each term of all owners.
+//! It contains no text, only short digests of terms. Each part knows how far it has indexed a thread, so an interrupted or repeated
+//! call adds nothing twice. Text that was replaced or erased is kept with its thread until it is removed from the index.
+
+use futures::future::try_join_all;
+use threadkeep_core::{CatchUp, DumpEntry, Result, StoreError, TenantId, ThreadId, limits};
+
+use crate::connection::{Args, Reply, next};
+use crate::keys::{index_part, owner_hash, term_hashes};
+use crate::row::{Row, to_message};
+use crate::shared::{Request, RowRange, Shared, View, Writes, parse_entries};
+
+/// The maximum number of messages and of bytes of one call.
+const STEP_MESSAGES: usize = 200;
+const STEP_BYTES: usize = 1024 * 1024;
+/// The maximum number of corrections of one call.
+const STEP_EDITS: usize = 100;
+/// The maximum number of calls at the same time.
+const CONCURRENT_EDITS: usize = 32;
+
+/// How far one thread was indexed.
+pub(crate) struct Progress {
+    pub(crate) indexed: u64,
+    pub(crate) is_done: bool,
+}
+
+impl Shared {
+    /// Indexes at most about `limit` messages of all tenants.
+    pub(crate) async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
+        let mut after = None;
+        let mut indexed = 0;
+        loop {
+            let tenants = self.list_tenants(after.as_ref(), limits::PAGE).await?;
+            for tenant in &tenants {
+                let progress = self.catch_up_tenant(tenant, limit - indexed as usize).await?;
+                indexed += progress.indexed;
+                if !progress.is_done {
+                    return Ok(CatchUp { indexed, done: false });
+                }
+            }
+            if tenants.len() < limits::PAGE {
+                return Ok(CatchUp { indexed, done: true });
+            }
+            after = tenants.into_iter().next_back();
+        }
+    }
+
+    /// Indexes at most about `limit` messages of a tenant.
+    pub(crate) async fn catch_up_tenant(&self, tenant: &TenantId, limit: usize) -> Result<Progress> {
+        let mut progress = Progress { indexed: 0, is_done: true };
+        for thread in self.list_unindexed(tenant, "", usize::MAX).await? {
+            let rest = (limit as u64).saturating_sub(progress.indexed);
+            if rest == 0 {
+                return Ok(Progress { is_done: false, ..progress });
+            }
+            let step = self.index_thread(tenant, thread, rest).await?;
+            progress.indexed += step.indexed;
+            progress.is_done &= step.is_done;
+        }
+        Ok(progress)
+    }
+
+    /// Lists threads of an owner (`""` for all owners) that may have messages that are not indexed.
+    pub(crate) async fn list_unindexed(&self, tenant: &TenantId, owner: &str, limit: usize) -> Result<Vec<ThreadId>> {
+        let base = self.keys.tenant(tenant);
+        let mut args = Args::new();
+        args.add(owner).number(limit.min(1_000_000));
+        let mut is_settled = false;
+        loop {
+            let mut parts = self.connections.read("unindexed", &base, &args).await?.items()?.into_iter();
+            let threads = next(&mut parts)?.items()?;
+            let marks = next(&mut parts)?.items()?;
+            let now = next(&mut parts)?.number()?;
+            if !marks.is_empty() && !is_settled {
+                self.settle(tenant, marks, now).await?;
+                is_settled = true;
+                continue;
+            }
+            let threads = threads.into_iter().map(Reply::text).collect::<Result<Vec<_>>>()?;
+            return Ok(threads.into_iter().flatten().filter_map(|thread| thread.parse().ok()).collect());
+        }
+    }
+
+    /// Indexes at most about `limit` messages of a thread, and corrects the index where text was replaced or removed.
+    pub(crate) async fn index_thread(&self, tenant: &TenantId, thread: ThreadId, limit: u64) -> Result<Progress> {
+        let mut indexed = 0;
+        loop {
+            let view = self.read(tenant, thread, &Request::row()).await?;
+            let Some(view) = view.filter(|view| view.row.thread.is_some()) else {
+                self.unlist(tenant, thread, 0).await?;
+                return Ok(Progress { indexed, is_done: true });
+            };
+            let part = self.keys.index(tenant, index_part(&view.row.owner, thread));
+            let watermark = self.indexed_position(&part, &view.row.born).await?;
+            if watermark < view.row.positions().seq {
+                if indexed >= limit {
+                    return Ok(Progress { indexed, is_done: false });
+                }
+                indexed += self.index_step(tenant, thread, &part, watermark, limit - indexed).await?;
+            } else if view.row.edited.is_some() {
+                self.apply_edits(tenant, thread, &part, view).await?;
+            } else {
+                self.unlist(tenant, thread, view.row.writes).await?;
+                return Ok(Progress { indexed, is_done: true });
+            }
+        }
+    }
+
+    async fn unlist(&self, tenant: &TenantId, thread: ThreadId, writes: u64) -> Result<()> {
+        let base = self.keys.tenant(tenant);
+        if writes == 0 {
+            let mut remove = redis::cmd("SREM");
+            remove.arg(format!("{base}:u")).arg(thread.to_string());
+            return self.connections.run(&remove, true).await.map(|_| ());
+        }
+        let args = Args::new().with(thread.to_string()).with(writes.to_string());
+        self.connections.write("indexed", &base, &args).await.map(|_| ())
+    }
+
+    /// Returns the position up to which a part of the index has a thread.
+    pub(crate) async fn indexed_position(&self, part: &str, born: &str) -> Result<u64> {
+        self.connections.read("index_position", part, &Args::new().with(born)).await?.number()
+    }
+
+    /// Indexes the messages that follow a position. Returns how many there were.
+    async fn index_step(
+        &self,
+        tenant: &TenantId,
+        thread: ThreadId,
+        part: &str,
+        watermark: u64,
+        limit: u64,
+    ) -> Result<u64> {
+        let range = RowRange {
+            is_newest_first: false,
+            first: watermark + 1,
+            last: limits::LAST_POSITION,
+            limit: STEP_MESSAGES.min(usize::try_from(limit).unwrap_or(STEP_MESSAGES)),
+            bytes: STEP_BYTES,
+            with_tombstones: false,
+        };
+        let Some(view) = self.read(tenant, thread, &Request::rows(range)).await? else { return Ok(0) };
+        let reached = view.next.map_or(view.row.positions().seq, |next| next - 1);
+        let mut args = Args::new();
+        args.add(owner_hash(&view.row.owner)).add(&view.row.born).add(thread.to_string());
+        args.number(watermark).number(reached);
+        let mut count = 0;
+        for (seq, entry) in parse_entries(&view.rows) {
+            args.number(seq).add(entry.as_ref().map(terms_of).unwrap_or_default());
+            count += 1;
+        }
+        self.connections.write("index_add", part, &args).await?;
+        Ok(count)
+    }
+
+    /// Removes the terms of text that was replaced or removed, and adds those of its replacement.
+    async fn apply_edits(&self, tenant: &TenantId, thread: ThreadId, part: &str, view: View) -> Result<()> {
+        let base = self.keys.thread(tenant, thread);
+        let mut read = redis::cmd("LRANGE");
+        read.arg(format!("{base}:p")).arg(0).arg(STEP_EDITS);
+        let edits = self.connections.run(&read, false).await?.items()?.into_iter().map(Reply::text);
+        let mut edits: Vec<String> = edits.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        let is_last = edits.len() <= STEP_EDITS;
+        edits.truncate(STEP_EDITS);
+        for edits in edits.chunks(CONCURRENT_EDITS) {
+            try_join_all(edits.iter().map(|edit| self.apply_edit(&base, part, &view.row, edit))).await?;
+        }
+        let mut row = view.row;
+        row.edited = row.edited.filter(|_| !is_last);
+        row.writes += 1;
+        let mut writes = Writes::new();
+        writes.command("LTRIM", &format!("{base}:p"), [edits.len().to_string(), "-1".to_owned()]);
+        let effects = crate::shared::WriteEffects { is_quiet: true, ..Default::default() };
+        // If another process wrote to the thread meanwhile, the next round repeats this one.
+        self.write(tenant, thread, Some(&view.revision), Some(&row), writes, effects).await.map(|_| ())
+    }
+
+    async fn apply_edit(&self, base: &str, part: &str, row: &Row, edit: &str) -> Result<()> {
+        let (seq, body) = edit.split_once('\n').ok_or_else(|| StoreError::corrupt("correction", "no position"))?;
+        let seq = seq.parse().map_err(|_| StoreError::corrupt("correction", "no position"))?;
+        let current = self.read_entries(base, vec![seq]).await?.into_iter().next();
+        let current = current.filter(|_| seq >= row.positions().first_seq);
+        self.correct(part, row, seq, body, current.as_ref()).await
+    }
+
+    /// Corrects the index at one position.
+    pub(crate) async fn correct(
+        &self,
+        part: &str,
+        row: &Row,
+        seq: u64,
+        old_body: &str,
+        current: Option<&DumpEntry>,
+    ) -> Result<()> {
+        let mut args = Args::new();
+        args.add(owner_hash(&row.owner)).add(&row.born).number(seq);
+        args.add(terms_of_body(old_body)).add(current.map(terms_of).unwrap_or_default());
+        self.connections.write("index_edit", part, &args).await.map(|_| ())
+    }
+
+    /// Deletes the index. The threads are indexed again.
+    pub(crate) async fn rebuild_index(&self, tenant: &TenantId) -> Result<()> {
+        let mut after = None;
+        let mut threads = Vec::new();
+        loop {
+            let page = self.list_created(tenant, after.take()).await?;
+            threads.extend(page.iter().map(|(id, _)| *id));
+            match page.last() {
+                Some((id, score)) if page.len() == limits::PAGE => after = Some((score.clone(), *id)),
+                _ => break,
+            }
+        }
+        for threads in threads.chunks(500) {
+            let mut list = redis::cmd("SADD");
+            list.arg(format!("{}:u", self.keys.tenant(tenant)));
+            threads.iter().for_each(|thread| {
+                list.arg(thread.to_string());
+            });
+            self.connections.run(&list, true).await?;
+        }
+        for number in 0..crate::keys::INDEX_PARTS {
+            let part = self.keys.index(tenant, number);
+            let mut unlink = redis::cmd("UNLINK");
+            for suffix in [":w", ":n", ":t", ":o"] {
+                unlink.arg(format!("{part}{suffix}"));
+            }
+            self.connections.run(&unlink, true).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The terms of a message; none for a tombstone and for a message that cannot be decoded.
+pub(crate) fn terms_of(entry: &DumpEntry) -> Vec<u8> {
+    match to_message(entry) {
+        Some(Ok(message)) => term_hashes(&message.plain_text()),
+        _ => Vec::new(),
+    }
+}
+
+fn terms_of_body(body: &str) -> Vec<u8> {
+    threadkeep_core::codec::decode_content(body).map(|content| term_hashes(&content.plain_text())).unwrap_or_default()
+}

@@ -1,0 +1,135 @@
+//! Names of keys. Everything of a thread has the same part in braces, so that it is in one hash slot.
+
+use sha2::{Digest, Sha256};
+use threadkeep_core::{Owner, RecordName, RecordOwner, TenantId, ThreadId, ThreadKey};
+
+/// The number of parts of a tenant's index, each in a hash slot of its own.
+pub(crate) const INDEX_PARTS: u32 = 16;
+/// The number of parts over which the threads of one owner are distributed.
+pub(crate) const PARTS_OF_OWNER: u32 = 4;
+
+/// Makes the names of the keys of one store.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    /// The start of the names of a thread's keys.
+    pub(crate) fn thread(&self, tenant: &TenantId, thread: ThreadId) -> String {
+        format!("{}:{{{thread}/{}}}", self.prefix, tenant.as_str())
+    }
+
+    /// The start of the names of the keys with a tenant's lists.
+    pub(crate) fn tenant(&self, tenant: &TenantId) -> String {
+        format!("{}:{{tenant/{}}}", self.prefix, tenant.as_str())
+    }
+
+    /// The list of tenants.
+    pub(crate) fn tenants(&self) -> String {
+        format!("{}:{{tenants}}", self.prefix)
+    }
+
+    /// The description of the store.
+    pub(crate) fn about(&self) -> String {
+        format!("{}:{{about}}", self.prefix)
+    }
+
+    /// The id of the thread that has a key.
+    pub(crate) fn claim(&self, tenant: &TenantId, owner: &Owner, key: &ThreadKey) -> String {
+        format!("{}:{{key/{}/{}/{}}}", self.prefix, tenant.as_str(), owner_name(owner), key.as_str())
+    }
+
+    /// The start of the names of the keys with the records of a user or a tenant.
+    pub(crate) fn owner(&self, tenant: &TenantId, owner: &Owner) -> String {
+        format!("{}:{{owner/{}/{}}}", self.prefix, tenant.as_str(), owner_name(owner))
+    }
+
+    /// The start of the names of the keys of a collection.
+    pub(crate) fn collection(&self, tenant: &TenantId, owner: &Owner, name: &str) -> String {
+        format!("{}:{{collection/{}/{}/{name}}}", self.prefix, tenant.as_str(), owner_name(owner))
+    }
+
+    /// The start of the names of the keys of a part of a tenant's index.
+    pub(crate) fn index(&self, tenant: &TenantId, part: u32) -> String {
+        format!("{}:{{index/{part}/{}}}", self.prefix, tenant.as_str())
+    }
+
+    /// The channel of wake-ups.
+    pub(crate) fn channel(&self) -> String {
+        format!("{}:changes", self.prefix)
+    }
+}
+
+/// The part of the index with a thread.
+pub(crate) fn index_part(owner: &Owner, thread: ThreadId) -> u32 {
+    let bucket = u32::from(thread.0.as_bytes()[15]) % PARTS_OF_OWNER;
+    (first_part(owner) + bucket * (INDEX_PARTS / PARTS_OF_OWNER)) % INDEX_PARTS
+}
+
+/// The parts of the index with the threads of an owner.
+pub(crate) fn parts_of_owner(owner: &Owner) -> impl Iterator<Item = u32> {
+    let first = first_part(owner);
+    (0..PARTS_OF_OWNER).map(move |bucket| (first + bucket * (INDEX_PARTS / PARTS_OF_OWNER)) % INDEX_PARTS)
+}
+
+fn first_part(owner: &Owner) -> u32 {
+    u32::from(digest(owner_name(owner).as_bytes())[0]) % INDEX_PARTS
+}
+
+/// The text form of an owner. Sorts like the owner.
+pub(crate) fn owner_name(owner: &Owner) -> String {
+    match owner {
+        Owner::Tenant => "t".to_owned(),
+        Owner::User(user) => format!("u/{}", user.as_str()),
+    }
+}
+
+/// Parses [`owner_name`].
+pub(crate) fn parse_owner(name: &str) -> Option<Owner> {
+    match name.split_once('/') {
+        None if name == "t" => Some(Owner::Tenant),
+        Some(("u", user)) => threadkeep_core::UserId::new(user).ok().map(Owner::User),
+        _ => None,
+    }
+}
+
+/// The short form of an owner in the index.
+pub(crate) fn owner_hash(owner: &Owner) -> [u8; 8] {
+    digest(owner_name(owner).as_bytes())
+}
+
+/// Stands for all owners in the index.
+pub(crate) const EVERYONE: [u8; 8] = [0; 8];
+
+/// The short form of a term in an index. An index contains no text.
+pub(crate) fn term_hash(term: &str) -> [u8; 8] {
+    digest(term.as_bytes())
+}
+
+/// The terms of a text in the form of an index.
+pub(crate) fn term_hashes(text: &str) -> Vec<u8> {
+    let terms: std::collections::BTreeSet<String> = threadkeep_core::text::indexed_terms(text).into_iter().collect();
+    terms.iter().flat_map(|term| term_hash(term)).collect()
+}
+
+fn digest(bytes: &[u8]) -> [u8; 8] {
+    let digest = Sha256::digest(bytes);
+    let mut short = [0; 8];
+    short.copy_from_slice(&digest[..8]);
+    short
+}
+
+/// The field of a record. Sorts like the name of the record, because names contain no control characters.
+pub(crate) fn record_field(name: &RecordName) -> Vec<u8> {
+    [name.namespace.to_string().as_bytes(), b"\0", name.key.as_bytes()].concat()
+}
+
+/// The owner of records, unless it is a thread.
+pub(crate) fn record_owner(owner: &RecordOwner) -> Option<Owner> {
+    owner.as_owner()
+}

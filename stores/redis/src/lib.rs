@@ -1,0 +1,124 @@
+//! Conversations in Redis and Redis Cluster: a store for several instances that grows over several servers.
+//!
+//! Start with [`RedisStore::open`]. `library.lua` contains the functions that run in the server, `keys` the names of keys and their hash
+//! slots, `shared` how a thread is read and written, `commit` how it changes, `lists` how the lists in other slots follow it, and `index`
+//! how the search index does.
+//!
+//! All keys of a thread are in one hash slot, so one function changes the thread, or nothing. It checks the revision of the thread
+//! before it writes. What was read before a decision is therefore still true when the decision is carried out.
+#![warn(missing_docs)]
+
+mod background;
+mod changes;
+mod collections;
+mod commit;
+mod connection;
+mod dump;
+mod durability;
+mod error;
+mod index;
+mod keys;
+mod lists;
+mod maintenance;
+mod messages;
+mod options;
+mod records;
+mod row;
+mod search;
+mod shared;
+mod snapshot;
+mod store;
+mod sweep;
+mod threads;
+mod verify;
+mod wake_ups;
+
+use std::sync::Arc;
+
+use threadkeep_core::{Backend, Result, WakeUps};
+use tokio::sync::watch;
+
+use crate::connection::Connections;
+pub use crate::durability::Durability;
+use crate::keys::Keys;
+pub use crate::options::RedisOptions;
+use crate::shared::Shared;
+
+/// A store in Redis. Cheap to clone; dropping the last clone closes its connections.
+#[derive(Clone)]
+pub struct RedisStore {
+    shared: Arc<Shared>,
+    /// Whether wake-ups are received.
+    is_listening: watch::Receiver<bool>,
+    durability: Arc<Durability>,
+}
+
+impl RedisStore {
+    /// Opens the store at a URL, and installs its functions if they are missing.
+    ///
+    /// [`RedisOptions::from_url`] describes the URL. Requires a tokio runtime, in which it spawns tasks.
+    ///
+    /// # Errors
+    /// `Invalid` for an invalid URL, rejected credentials, or a server that may delete data when its memory is full; `Unavailable` if the
+    /// server cannot be reached; `Incompatible` if a later version wrote the data.
+    pub async fn open(url: &str) -> Result<Self> {
+        Self::open_with(RedisOptions::from_url(url)?).await
+    }
+
+    /// Opens a store with options.
+    ///
+    /// # Errors
+    /// The same as [`RedisStore::open`].
+    pub async fn open_with(options: RedisOptions) -> Result<Self> {
+        let keys = Keys::new(&options.prefix);
+        let has_background = options.background;
+        let connections = Connections::new(options)?;
+        let durability = durability::inspect(&connections).await?;
+        let incarnation = durability::prepare(&connections, &keys).await?;
+        let shared = Arc::new(Shared::new(connections, keys, incarnation));
+        let (sender, is_listening) = watch::channel(false);
+        tokio::spawn(wake_ups::listen(Arc::downgrade(&shared), sender));
+        if has_background {
+            tokio::spawn(background::index(Arc::downgrade(&shared)));
+        }
+        Ok(Self { shared, is_listening, durability: Arc::new(durability) })
+    }
+
+    /// Asks the servers at a URL what they do with acknowledged commits, without changing anything.
+    ///
+    /// # Errors
+    /// The same as [`RedisStore::open`].
+    pub async fn inspect(url: &str) -> Result<Durability> {
+        let connections = Connections::new(RedisOptions::from_url(url)?)?;
+        durability::inspect(&connections).await
+    }
+
+    /// Returns the store behind the backend-independent ports.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        let this = Arc::new(self.clone());
+        Backend { store: this.clone(), maintenance: this.clone(), search: this }
+    }
+
+    /// Returns what the servers do with acknowledged commits, as found when the store was opened.
+    #[must_use]
+    pub fn durability(&self) -> &Durability {
+        &self.durability
+    }
+
+    async fn subscribe(&self) -> Result<WakeUps> {
+        let sent = self.shared.sent.load(std::sync::atomic::Ordering::SeqCst);
+        let wake_ups = wake_ups::subscribe(&self.shared.wake_ups, sent);
+        // A later commit must wake this subscriber, if the servers can be reached.
+        let mut is_listening = self.is_listening.clone();
+        let timeout = self.shared.options().connect_timeout;
+        let _ = tokio::time::timeout(timeout, is_listening.wait_for(|is_listening| *is_listening)).await;
+        Ok(wake_ups)
+    }
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,540 @@
+#!lua name=threadkeep_@V@
+-- Every function works on keys of one hash slot: the key that it gets, and keys that begin with it. It checks before it writes,
+-- because Redis does not undo the writes of a function that fails.
+
+local function call(...)
+  return redis.call(...)
+end
+
+-- Runs commands if the revision in a hash is the expected one, and writes the new revision.
+-- keys: the hash. args: the expected revision ('' for none, '*' for any), the new one, then commands as a count and that many words.
+-- 'MOVE' renames a key that may be missing. Returns 1, or 0 if the revision is another one.
+local function apply(keys, args)
+  local key, expected, revision = keys[1], args[1], args[2]
+  local current = call('HGET', key, 'rev') or ''
+  if expected ~= '*' and current ~= expected then
+    if current ~= revision then return 0 end
+    -- A repeated call, whose first reply was lost. It writes something, so that WAIT on this connection covers the first call.
+    call('HSET', key, 'rev', revision)
+    return 1
+  end
+  call('HSET', key, 'rev', revision)
+  local i = 3
+  while i <= #args do
+    local count = tonumber(args[i])
+    if args[i + 1] == 'MOVE' then
+      if call('EXISTS', args[i + 2]) == 1 then call('RENAME', args[i + 2], args[i + 3]) end
+    else
+      call(unpack(args, i + 1, i + count))
+    end
+    i = i + count + 1
+  end
+  return 1
+end
+
+-- Reads rows of a thread in one direction. Returns the found positions and rows, and the position at which to continue, or ''.
+local function read_rows(base, newest, lo, hi, limit, bytes, all)
+  local gaps = call('HGET', base .. ':t', 'gaps')
+  gaps = gaps and cjson.decode(gaps) or {}
+  local found, size, scanned = {}, 0, 0
+  local at = newest and hi or lo
+  while at >= lo and at <= hi do
+    if #found >= 2 * limit or size >= bytes or scanned >= 20000 then return found, string.format('%.0f', at) end
+    local seqs = {}
+    local wanted = math.min(limit - #found / 2, 64)
+    while #seqs < wanted and at >= lo and at <= hi do
+      local skipped = false
+      for _, gap in ipairs(gaps) do
+        if at >= gap[1] and at <= gap[2] then
+          at = newest and gap[1] - 1 or gap[2] + 1
+          skipped = true
+        end
+      end
+      if not skipped then
+        seqs[#seqs + 1] = string.format('%.0f', at)
+        at = newest and at - 1 or at + 1
+      end
+    end
+    scanned = scanned + #seqs
+    if #seqs > 0 then
+      local rows = call('HMGET', base .. ':m', unpack(seqs))
+      for i, row in ipairs(rows) do
+        if row and (all or string.byte(row) == 77) then
+          if size >= bytes then return found, seqs[i] end
+          found[#found + 1] = seqs[i]
+          found[#found + 1] = row
+          size = size + #row
+        end
+      end
+    end
+  end
+  return found, ''
+end
+
+local function read_records(base, from, to, limit)
+  local names = call('ZRANGEBYLEX', base .. ':n', from, to, 'LIMIT', 0, limit)
+  if #names == 0 then return {{}, {}} end
+  return {names, call('HMGET', base .. ':d', unpack(names))}
+end
+
+-- Reads a thread and parts of it as of one instant.
+-- args: 'newest', 'oldest' or '' for no messages; the first and last position; the maximum of rows and of bytes; 'all' to include
+-- tombstones; the number of names of records, and the names; then the bounds and limits of lists of records.
+local function read(keys, args)
+  local base = keys[1]
+  local row = call('HMGET', base .. ':t', 'rev', 'row', 'seq', 'first')
+  if not row[2] then return {} end
+  local rows, continue = {}, ''
+  if args[1] ~= '' then
+    local lo = math.max(tonumber(args[2]), tonumber(row[4]))
+    local hi = math.min(tonumber(args[3]), tonumber(row[3]))
+    rows, continue = read_rows(base, args[1] == 'newest', lo, hi, tonumber(args[4]), tonumber(args[5]), args[6] == 'all')
+  end
+  local count, records = tonumber(args[7]), {}
+  if count > 0 then records = call('HMGET', base .. ':d', unpack(args, 8, 7 + count)) end
+  local lists = {}
+  for i = 8 + count, #args, 3 do lists[#lists + 1] = read_records(base, args[i], args[i + 1], tonumber(args[i + 2])) end
+  return {row[1], row[2], rows, continue, records, lists}
+end
+
+local function get_all(key, args, from, count)
+  if count == 0 then return {} end
+  return call('HMGET', key, unpack(args, from, from + count - 1))
+end
+
+-- Reads what the decision about a commit needs.
+-- args: the idempotency key; the position below which messages are trimmed, or ''; then four lists, each after its length: ids and
+-- external ids of new messages, names of records, ids of messages to change.
+local function facts(keys, args)
+  local base = keys[1]
+  local row = call('HMGET', base .. ':t', 'rev', 'row', 'first')
+  if not row[2] then return {} end
+  local change = call('HGET', base .. ':k', args[1])
+  local commit = change and call('HGET', base .. ':c', change)
+  local erased = 0
+  if args[2] ~= '' then erased = call('ZCOUNT', base .. ':e', row[3], '(' .. args[2]) end
+  local lists, i = {}, 3
+  for n, key in ipairs({':i', ':x', ':d', ':i'}) do
+    local count = tonumber(args[i])
+    lists[n] = get_all(base .. key, args, i + 1, count)
+    i = i + count + 1
+  end
+  local messages = {}
+  for n, seq in ipairs(lists[4]) do messages[n] = seq and call('HGET', base .. ':m', seq) or false end
+  return {row[1], row[2], commit, erased, lists[1], lists[2], lists[3], lists[4], messages}
+end
+
+-- Reads the newest change log entries after a change. args: the change, the limit.
+local function changes(keys, args)
+  local base = keys[1]
+  local row = call('HMGET', base .. ':t', 'rev', 'row')
+  if not row[2] then return {} end
+  local after, limit, numbers = tonumber(args[1]), tonumber(args[2]), {}
+  for i = 0, limit do numbers[#numbers + 1] = string.format('%.0f', after + i) end
+  return {row[1], row[2], call('HMGET', base .. ':c', unpack(numbers))}
+end
+
+local function next_stamp(base)
+  local now = call('TIME')
+  local last = tonumber(call('HGET', base .. ':n', 'last') or '0')
+  local stamp = math.max(last + 1, now[1] * 1000000 + now[2])
+  local text = string.format('%.0f', stamp)
+  call('HSET', base .. ':n', 'last', text)
+  return text
+end
+
+-- Adds to the number of messages of an owner and of all owners.
+local function count_messages(base, owner, change)
+  if change == 0 then return end
+  call('HINCRBY', base .. ':m', owner, change)
+  call('HINCRBY', base .. ':m', '', change)
+end
+
+local function forget_thread(base, id, owner)
+  for _, list in ipairs({':c', ':r', ':s'}) do
+    call('ZREM', base .. list, id)
+    if owner then call('ZREM', base .. list .. ':' .. owner, id) end
+  end
+end
+
+-- Brings the lists of a tenant up to date with the row of one thread.
+-- args: the thread, the number of its last write, its owner, its state ('live', 'gone', 'expired' or 'none'), the identity of this
+-- incarnation, 'quiet' if subscribers need not see the write, when it has to be swept or '', whether it has a driver, whether it has to be
+-- indexed, whether text was removed; the mark to clear; the number of messages.
+local function touch(keys, args)
+  local base, id, number, owner, state, born = keys[1], args[1], tonumber(args[2]), args[3], args[4], args[5]
+  local mark = call('HGET', base .. ':q', id)
+  if mark and args[11] ~= '' and string.sub(mark, 1, #args[11]) == args[11] then call('HDEL', base .. ':q', id) end
+  if args[10] == '1' then call('HSET', base .. ':n', 'garbage', args[11]) end
+  local known = call('HGET', base .. ':i', id)
+  local info = known and cjson.decode(known)
+  if info and state ~= 'none' and info.n >= number then return 0 end
+  if state == 'none' then
+    -- The id may have been used again.
+    if not info or info.n > number then return 0 end
+    forget_thread(base, id, info.o)
+    count_messages(base, info.o, -info.m)
+    if info.g then
+      local swept = tonumber(call('HGET', base .. ':n', 'swept') or '0')
+      if tonumber(info.s) > swept then call('HSET', base .. ':n', 'swept', info.s) end
+    end
+    call('HDEL', base .. ':i', id)
+    call('ZREM', base .. ':z', id)
+    return 1
+  end
+  if info and (info.o ~= owner or info.b ~= born) then forget_thread(base, id, info.o) end
+  local count = state == 'live' and tonumber(args[12]) or 0
+  if info then count_messages(base, info.o, -info.m) end
+  count_messages(base, owner, count)
+  local stamp
+  if args[6] == 'quiet' and info then
+    stamp = info.s
+  else
+    stamp = next_stamp(base)
+    call('ZADD', base .. ':s', stamp, id)
+    call('ZADD', base .. ':s:' .. owner, stamp, id)
+  end
+  if state == 'live' then
+    call('ZADD', base .. ':c', 'NX', stamp, id)
+    call('ZADD', base .. ':c:' .. owner, 'NX', stamp, id)
+    call('ZADD', base .. ':r', stamp, id)
+    call('ZADD', base .. ':r:' .. owner, stamp, id)
+  else
+    for _, list in ipairs({':c', ':r', ':c:' .. owner, ':r:' .. owner}) do call('ZREM', base .. list, id) end
+  end
+  if args[7] == '' then call('ZREM', base .. ':z', id) else call('ZADD', base .. ':z', args[7], id) end
+  if args[8] == '1' then call('ZADD', base .. ':d', 0, id) else call('ZREM', base .. ':d', id) end
+  if args[9] == '1' then call('SADD', base .. ':u', id) end
+  call('ZADD', base .. ':o', 0, owner)
+  call('HSET', base .. ':i', id, cjson.encode({n = number, o = owner, b = born, s = stamp, m = count, g = state == 'gone' or nil}))
+  return 1
+end
+
+local function marks(base)
+  return call('HGETALL', base .. ':q')
+end
+
+-- Notes that a thread is indexed, unless it was written since. args: the thread, the number of the write that is indexed.
+local function indexed(keys, args)
+  local known = call('HGET', keys[1] .. ':i', args[1])
+  if known and cjson.decode(known).n ~= tonumber(args[2]) then return 0 end
+  return call('SREM', keys[1] .. ':u', args[1])
+end
+
+-- Lists threads that may have messages that are not indexed. args: the owner, or '' for all; the limit.
+local function unindexed(keys, args)
+  local base, found = keys[1], {}
+  for _, id in ipairs(call('SMEMBERS', base .. ':u')) do
+    local known = args[1] ~= '' and call('HGET', base .. ':i', id)
+    if #found < tonumber(args[2]) and (args[1] == '' or (known and cjson.decode(known).o == args[1])) then
+      found[#found + 1] = id
+    end
+  end
+  return {found, marks(base), call('TIME')[1]}
+end
+
+-- Marks a thread before it is written, so that readers of the lists look at it even if the writer ends before it updates them.
+local function mark(keys, args)
+  local now = call('TIME')
+  call('HSET', keys[1] .. ':q', args[1], args[2] .. ':' .. now[1])
+  return 1
+end
+
+-- Lists threads. args: the list, 'up' or 'down', the score and thread after which to start ('' for the beginning), the limit.
+local function list(keys, args)
+  local base, key, down = keys[1], keys[1] .. args[1], args[2] == 'down'
+  local score, after, limit = args[3], args[4], tonumber(args[5])
+  local found, offset = {}, 0
+  while #found < 2 * limit do
+    local page
+    if down then
+      page = call('ZREVRANGEBYSCORE', key, score == '' and '+inf' or score, '-inf', 'WITHSCORES', 'LIMIT', offset, limit)
+    else
+      page = call('ZRANGEBYSCORE', key, score == '' and '-inf' or score, '+inf', 'WITHSCORES', 'LIMIT', offset, limit)
+    end
+    if #page == 0 then break end
+    offset = offset + #page / 2
+    for i = 1, #page, 2 do
+      local id, number = page[i], page[i + 1]
+      local skipped = score ~= '' and tonumber(number) == tonumber(score)
+        and ((down and id >= after) or (not down and id <= after))
+      if not skipped and #found < 2 * limit then
+        found[#found + 1] = id
+        found[#found + 1] = string.format('%.0f', tonumber(number))
+      end
+    end
+  end
+  local numbers = call('HMGET', base .. ':n', 'last', 'swept')
+  return {found, marks(base), call('TIME')[1], numbers[1] or '0', numbers[2] or '0'}
+end
+
+-- Lists of items of a fixed width under a name in a hash. The newest items are in the field of the name, after the number of all
+-- items and the number of further fields; full segments are in fields of their own.
+local SEGMENT = 1024
+
+local function segment(name, number)
+  return name .. struct.pack('>I4', number)
+end
+
+local function add_item(key, name, item)
+  local head = call('HGET', key, name)
+  local count, full, tail = 0, 0, ''
+  if head then
+    count, full = struct.unpack('>I4I4', head)
+    tail = string.sub(head, 9)
+  end
+  if #tail >= SEGMENT then
+    full = full + 1
+    call('HSET', key, segment(name, full), tail)
+    tail = ''
+  end
+  call('HSET', key, name, struct.pack('>I4I4', count + 1, full) .. tail .. item)
+end
+
+local function without_item(items, item)
+  local from = 1
+  while true do
+    local at = string.find(items, item, from, true)
+    if not at then return nil end
+    if (at - 1) % #item == 0 then return string.sub(items, 1, at - 1) .. string.sub(items, at + #item) end
+    from = at + 1
+  end
+end
+
+local function remove_item(key, name, item)
+  local head = call('HGET', key, name)
+  if not head then return false end
+  local count, full = struct.unpack('>I4I4', head)
+  local tail = string.sub(head, 9)
+  local rest = without_item(tail, item)
+  local number = full
+  while not rest and number > 0 do
+    local items = call('HGET', key, segment(name, number))
+    local kept = items and without_item(items, item)
+    if kept then
+      call('HSET', key, segment(name, number), kept)
+      rest = tail
+    end
+    number = number - 1
+  end
+  if not rest then return false end
+  if count <= 1 then
+    call('HDEL', key, name)
+    for n = 1, full do call('HDEL', key, segment(name, n)) end
+  else
+    call('HSET', key, name, struct.pack('>I4I4', count - 1, full) .. rest)
+  end
+  return true
+end
+
+-- Returns the number of items, and segments from the newest on until they have `max` items.
+local function read_items(key, name, width, max)
+  local head = call('HGET', key, name)
+  if not head then return {0} end
+  local count, full = struct.unpack('>I4I4', head)
+  local result, size = {count, string.sub(head, 9)}, #head - 8
+  while full > 0 and size < max * width do
+    local items = call('HGET', key, segment(name, full)) or ''
+    result[#result + 1] = items
+    size = size + #items
+    full = full - 1
+  end
+  return result
+end
+
+local EVERYONE = '\0\0\0\0\0\0\0\0'
+
+local function each_term(terms, run)
+  for i = 1, #terms, 8 do run(string.sub(terms, i, i + 7)) end
+end
+
+-- Returns the number of a thread in a part of the index, and the position up to which it is indexed.
+local function thread_in_index(base, born)
+  local info = call('HGET', base .. ':o', born)
+  if not info then return nil, 0 end
+  local number, seq = string.match(info, '^(%d+):(%d+)$')
+  return tonumber(number), tonumber(seq)
+end
+
+-- Adds messages to the index. args: the owner, the incarnation, the thread, the expected and the new indexed position, then for each
+-- message its position and its terms, 8 bytes each. Returns the indexed position.
+local function index_add(keys, args)
+  local base, owner, born = keys[1], args[1], args[2]
+  local number, indexed = thread_in_index(base, born)
+  if indexed ~= tonumber(args[4]) then return indexed end
+  if not number then
+    number = call('HINCRBY', base .. ':n', 'threads', 1)
+    call('HSET', base .. ':t', number, args[3] .. ':' .. born)
+  end
+  for i = 6, #args, 2 do
+    local item = struct.pack('>I4I4', number, tonumber(args[i]))
+    each_term(args[i + 1], function(term)
+      add_item(base .. ':w', owner .. term, item)
+      add_item(base .. ':w', EVERYONE .. term, item)
+    end)
+  end
+  call('HSET', base .. ':o', born, string.format('%.0f:%s', number, args[5]))
+  return tonumber(args[5])
+end
+
+-- Replaces the terms of one message. args: the owner, the incarnation, the position, the old terms, the new terms. A message
+-- that is not indexed yet is left alone. Returns the indexed position.
+local function index_edit(keys, args)
+  local base, owner = keys[1], args[1]
+  local number, indexed = thread_in_index(base, args[2])
+  if not number or indexed < tonumber(args[3]) then return indexed end
+  local item = struct.pack('>I4I4', number, tonumber(args[3]))
+  local function remove(term)
+    remove_item(base .. ':w', owner .. term, item)
+    remove_item(base .. ':w', EVERYONE .. term, item)
+  end
+  each_term(args[4], remove)
+  each_term(args[5], remove)
+  each_term(args[5], function(term)
+    add_item(base .. ':w', owner .. term, item)
+    add_item(base .. ':w', EVERYONE .. term, item)
+  end)
+  return indexed
+end
+
+-- Removes a thread whose messages have been removed. args: the owner, the incarnation.
+local function index_drop(keys, args)
+  local base = keys[1]
+  local number = thread_in_index(base, args[2])
+  if number then call('HDEL', base .. ':t', number) end
+  call('HDEL', base .. ':o', args[2])
+  return 1
+end
+
+local function index_position(keys, args)
+  local _, indexed = thread_in_index(keys[1], args[1])
+  return indexed
+end
+
+-- Finds positions. args: the owner, the incarnation of the only thread or '', the maximum of items for a term, then terms.
+-- Returns for each term the number of items and the newest items, and the names of the threads.
+local function index_search(keys, args)
+  local base, owner, only, max = keys[1], args[1], args[2], tonumber(args[3])
+  local number = only ~= '' and thread_in_index(base, only)
+  local lists, threads, names = {}, {}, {}
+  for i = 4, #args do
+    local found = read_items(base .. ':w', owner .. args[i], 8, only == '' and max or 8 * max)
+    local kept = {}
+    for part = 2, #found do
+      local items = found[part]
+      for at = #items - 7, 1, -8 do
+        local item = string.sub(items, at, at + 7)
+        local thread = struct.unpack('>I4', item)
+        if (only == '' or thread == number) and #kept < max then
+          kept[#kept + 1] = item
+          threads[thread] = true
+        end
+      end
+    end
+    lists[#lists + 1] = {only == '' and found[1] or #kept, table.concat(kept)}
+  end
+  for thread in pairs(threads) do
+    local name = call('HGET', base .. ':t', thread)
+    if name then
+      names[#names + 1] = string.format('%.0f', thread)
+      names[#names + 1] = name
+    end
+  end
+  return {lists, names}
+end
+
+-- Returns how many of the terms of a message are missing. args: the owner, the incarnation, the position, the terms.
+local function index_check(keys, args)
+  local base, owner, missing = keys[1], args[1], 0
+  local number, indexed = thread_in_index(base, args[2])
+  if not number or indexed < tonumber(args[3]) then return 0 end
+  local item = struct.pack('>I4I4', number, tonumber(args[3]))
+  each_term(args[4], function(term)
+    local found = read_items(base .. ':w', owner .. term, 8, 4294967295)
+    local is_found = false
+    for part = 2, #found do is_found = is_found or without_item(found[part], item) ~= nil end
+    if not is_found then missing = missing + 1 end
+  end)
+  return missing
+end
+
+local function remove_entry(base, id)
+  local head = call('HGET', base .. ':i', id)
+  if not head then return 0 end
+  local number = struct.unpack('>I4', head)
+  local item = struct.pack('>I4', number)
+  each_term(string.sub(head, 5), function(term) remove_item(base .. ':w', term, item) end)
+  call('HDEL', base .. ':i', id)
+  call('HDEL', base .. ':e', number)
+  call('HDEL', base .. ':v', number)
+  return 1
+end
+
+-- Adds or replaces entries of a collection. args: for each the id, the content, the embedding or '', the terms.
+local function entries_put(keys, args)
+  local base = keys[1]
+  for i = 1, #args, 4 do
+    local id = args[i]
+    remove_entry(base, id)
+    local number = call('HINCRBY', base .. ':n', 'entries', 1)
+    local item = struct.pack('>I4', number)
+    call('HSET', base .. ':e', number, args[i + 1])
+    if args[i + 2] ~= '' then call('HSET', base .. ':v', number, args[i + 2]) end
+    call('HSET', base .. ':i', id, item .. args[i + 3])
+    each_term(args[i + 3], function(term) add_item(base .. ':w', term, item) end)
+  end
+  return #args / 4
+end
+
+local function entries_remove(keys, args)
+  local removed = 0
+  for _, id in ipairs(args) do removed = removed + remove_entry(keys[1], id) end
+  return removed
+end
+
+local function entries_drop(keys)
+  local base = keys[1]
+  local count = call('HLEN', base .. ':i')
+  for _, part in ipairs({':i', ':e', ':v', ':w', ':n'}) do call('UNLINK', base .. part) end
+  return count
+end
+
+-- Finds entries. args: the maximum of items for a term, then terms. Returns the number of entries, and for each term the number of
+-- items and the newest items.
+local function entries_search(keys, args)
+  local base, lists = keys[1], {}
+  for i = 2, #args do
+    local found = read_items(base .. ':w', args[i], 4, tonumber(args[1]))
+    local count = table.remove(found, 1)
+    lists[#lists + 1] = {count, table.concat(found)}
+  end
+  return {call('HLEN', base .. ':i'), lists}
+end
+
+-- Gives a thread key to another thread, or removes it, if it belongs to the expected thread. args: the thread, the new one or ''.
+local function change_claim(keys, args)
+  if call('HGET', keys[1], 'id') ~= args[1] then return 0 end
+  if args[2] == '' then call('UNLINK', keys[1]) else call('HSET', keys[1], 'id', args[2]) end
+  return 1
+end
+
+redis.register_function('threadkeep_@V@_change_claim', change_claim)
+redis.register_function('threadkeep_@V@_indexed', indexed)
+redis.register_function('threadkeep_@V@_apply', apply)
+redis.register_function('threadkeep_@V@_touch', touch)
+redis.register_function('threadkeep_@V@_mark', mark)
+redis.register_function('threadkeep_@V@_index_add', index_add)
+redis.register_function('threadkeep_@V@_index_edit', index_edit)
+redis.register_function('threadkeep_@V@_index_drop', index_drop)
+redis.register_function('threadkeep_@V@_entries_put', entries_put)
+redis.register_function('threadkeep_@V@_entries_remove', entries_remove)
+redis.register_function('threadkeep_@V@_entries_drop', entries_drop)
+redis.register_function{function_name = 'threadkeep_@V@_read', callback = read, flags = {'no-writes'}}
+redis.register_function{function_name = 'threadkeep_@V@_facts', callback = facts, flags = {'no-writes'}}
+redis.register_function{function_name = 'threadkeep_@V@_changes', callback = changes, flags = {'no-writes'}}
+redis.register_function{function_name = 'threadkeep_@V@_list', callback = list, flags = {'no-writes'}}
+redis.register_function{function_name = 'threadkeep_@V@_index_position', callback = index_position, flags = {'no-writes'}}
+redis.register_function{function_name = 'threadkeep_@V@_index_search', callback = index_search, flags = {'no-writes'}}
+redis.register_function{function_name = 'threadkeep_@V@_index_check', callback = index_check, flags = {'no-writes'}}
+redis.register_function{function_name = 'threadkeep_@V@_entries_search', callback = entries_search, flags = {'no-writes'}}
+redis.register_function{function_name = 'threadkeep_@V@_unindexed', callback = unindexed, flags = {'no-writes'}}

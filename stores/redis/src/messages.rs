@@ -1,0 +1,196 @@
+//! Reads messages.
+
+use std::collections::BTreeSet;
+
+use threadkeep_core::{
+    Bound, CorruptRow, DumpEntry, Message, MessagePage, MessageQuery, MessageRef, OrderBy, PageBuilder, RangeEnd,
+    Result, Scope, ThreadId, Timestamp, limits,
+};
+
+use crate::connection::Reply;
+use crate::row::to_message;
+use crate::shared::{Request, RowRange, Shared, View, parse_entries, until_written};
+
+/// The maximum number of rows of one call.
+const MAX_ROWS: usize = 1_001;
+/// The maximum number of bytes of one call. A page has at least as many bytes when it ends early.
+const MAX_BYTES: usize = limits::PAGE_BYTES + 1;
+
+impl Shared {
+    pub(crate) async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        query.check()?;
+        until_written!({
+            let request = Request::rows(first_range(query));
+            let view = self.read_accessible(scope, thread, &request, now).await?;
+            self.finish_page(scope, thread, query, view).await
+        })
+    }
+
+    /// Makes the page of which `view` has the first rows. Returns `None` if the thread changed before the other rows were read.
+    pub(crate) async fn finish_page(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        view: View,
+    ) -> Result<Option<MessagePage>> {
+        if query.order == OrderBy::Time {
+            return self.page_by_time(scope, thread, query, view).await;
+        }
+        let mut page = PageBuilder::new(query, view.row.positions());
+        let View { revision, mut rows, mut next, .. } = view;
+        loop {
+            for (seq, entry) in parse_entries(&rows) {
+                if !push(&mut page, query, seq, entry)? {
+                    return Ok(Some(page.finish()));
+                }
+            }
+            let Some(at) = next else { return Ok(Some(page.finish())) };
+            let range = continue_at(first_range(query), at);
+            let Some(view) = self.read(scope.tenant_id(), thread, &Request::rows(range)).await? else {
+                return Ok(None);
+            };
+            if view.revision != revision {
+                return Ok(None);
+            }
+            (rows, next) = (view.rows, view.next);
+        }
+    }
+
+    /// Reads the whole thread, because the rows are in the order of their positions.
+    async fn page_by_time(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        view: View,
+    ) -> Result<Option<MessagePage>> {
+        let (positions, revision) = (view.row.positions(), view.revision);
+        let (mut entries, mut next) = (Vec::new(), view.next);
+        entries.extend(parse_entries(&view.rows));
+        while let Some(at) = next {
+            let range = continue_at(first_range(query), at);
+            let Some(view) = self.read(scope.tenant_id(), thread, &Request::rows(range)).await? else {
+                return Ok(None);
+            };
+            if view.revision != revision {
+                return Ok(None);
+            }
+            entries.extend(parse_entries(&view.rows));
+            next = view.next;
+        }
+        entries.sort_by_key(|(seq, entry)| match entry {
+            Ok(DumpEntry::Message { created_at, .. }) => (Some(*created_at), *seq),
+            _ => (None, *seq),
+        });
+        if query.take == RangeEnd::Newest {
+            entries.reverse();
+        }
+        let mut page = PageBuilder::new(query, positions);
+        for (seq, entry) in entries {
+            if !push(&mut page, query, seq, entry)? {
+                break;
+            }
+        }
+        Ok(Some(page.finish()))
+    }
+
+    pub(crate) async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageRef],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        limits::check_at_most("message names", names.len(), limits::PAGE)?;
+        until_written!({
+            let view = self.read_accessible(scope, thread, &Request::row(), now).await?;
+            let base = self.keys.thread(scope.tenant_id(), thread);
+            let positions = view.row.positions();
+            let mut seqs: BTreeSet<u64> = BTreeSet::new();
+            seqs.extend(names.iter().filter_map(|name| match name {
+                MessageRef::Seq(seq) => Some(*seq),
+                _ => None,
+            }));
+            let ids = names.iter().filter_map(|name| match name {
+                MessageRef::Id(id) => Some(id.0.as_bytes().to_vec()),
+                _ => None,
+            });
+            seqs.extend(self.find_seqs(&format!("{base}:i"), ids.collect()).await?);
+            let external_ids = names.iter().filter_map(|name| match name {
+                MessageRef::External(id) => Some(id.clone().into_bytes()),
+                _ => None,
+            });
+            seqs.extend(self.find_seqs(&format!("{base}:x"), external_ids.collect()).await?);
+            let seqs = seqs.range(positions.first_seq..=positions.seq.max(positions.first_seq)).copied().collect();
+            let entries = self.read_entries(&base, seqs).await?;
+            let again = self.read(scope.tenant_id(), thread, &Request::row()).await?;
+            if again.is_none_or(|again| again.revision != view.revision) {
+                return Ok(None);
+            }
+            entries.iter().filter_map(to_message).collect::<Result<Vec<_>>>().map(Some)
+        })
+    }
+
+    async fn find_seqs(&self, key: &str, ids: Vec<Vec<u8>>) -> Result<Vec<u64>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut read = redis::cmd("HMGET");
+        read.arg(key).arg(&ids);
+        let found = self.connections.run(&read, false).await?.items()?.into_iter().map(Reply::text);
+        let found = found.collect::<Result<Vec<_>>>()?;
+        Ok(found.into_iter().flatten().filter_map(|seq| seq.parse().ok()).collect())
+    }
+}
+
+/// The rows that the first call for a page reads.
+pub(crate) fn first_range(query: &MessageQuery) -> RowRange {
+    let by_seq = query.order == OrderBy::Seq;
+    let last = match query.before {
+        Some(Bound::Seq(before)) => before.saturating_sub(1),
+        _ => limits::LAST_POSITION,
+    };
+    let first = match query.after {
+        Some(Bound::Seq(after)) => after.saturating_add(1),
+        _ => 0,
+    };
+    let is_filtered = !query.roles.is_empty()
+        || matches!(query.before, Some(Bound::Time(_)))
+        || matches!(query.after, Some(Bound::Time(_)));
+    let limit = if by_seq && !is_filtered { query.limit + 1 } else { MAX_ROWS };
+    let is_newest_first = by_seq && query.take == RangeEnd::Newest;
+    RowRange { is_newest_first, first, last, limit, bytes: MAX_BYTES, with_tombstones: false }
+}
+
+fn continue_at(range: RowRange, at: u64) -> RowRange {
+    if range.is_newest_first { RowRange { last: at, ..range } } else { RowRange { first: at, ..range } }
+}
+
+/// Adds a row to a page, if the query includes it. Returns whether the page accepts more.
+fn push(page: &mut PageBuilder<'_>, query: &MessageQuery, seq: u64, entry: Result<DumpEntry>) -> Result<bool> {
+    let corrupt = |error: threadkeep_core::StoreError| CorruptRow { seq, detail: error.to_string() };
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err(error) => return page.push(0, || Err(corrupt(error))),
+    };
+    let DumpEntry::Message { created_at, body, .. } = &entry else { return Ok(true) };
+    let is_in_range = query.before.is_none_or(|bound| bound.is_after(seq, *created_at))
+        && query.after.is_none_or(|bound| bound.is_before(seq, *created_at));
+    let Some(message) = to_message(&entry).filter(|_| is_in_range) else { return Ok(true) };
+    // The role of a corrupt message is unknown, so the message is included for every role.
+    let is_included = match &message {
+        Ok(message) => query.roles.is_empty() || query.roles.contains(&message.content.role),
+        Err(_) => true,
+    };
+    if !is_included {
+        return Ok(true);
+    }
+    page.push(body.len(), || message.map_err(corrupt))
+}

@@ -1,0 +1,242 @@
+//! The stored form of threads and messages.
+
+use serde::{Deserialize, Serialize};
+use threadkeep_core::{
+    Access, Checksum, DumpEntry, DumpedThread, Message, MessageId, Owner, Positions, Result, Scope, StoreError, Thread,
+    ThreadId, Timestamp, codec,
+};
+
+/// A thread without its messages and records, or what remains of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Row {
+    /// The number of writes to the thread. Never decreases while anything remains of the thread.
+    pub(crate) writes: u64,
+    /// Identifies this thread among those that had its id before.
+    pub(crate) born: String,
+    pub(crate) owner: Owner,
+    /// The thread; `None` if it was deleted.
+    pub(crate) thread: Option<DumpedThread>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) deleted_at: Option<Timestamp>,
+    /// The number of messages.
+    pub(crate) count: u64,
+    /// The lowest position whose row may still exist.
+    pub(crate) low: u64,
+    /// The oldest change in the log, and its time.
+    pub(crate) log_from: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) log_at: Option<Timestamp>,
+    /// A time before which no record expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) records_expire_at: Option<Timestamp>,
+    /// Lost positions, as ranges from the first to the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) gaps: Vec<(u64, u64)>,
+    /// The lowest position whose text in the index is out of date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) edited: Option<u64>,
+    /// Whether the thread has a driver.
+    #[serde(default)]
+    pub(crate) is_driven: bool,
+    /// The last position that was restored, of a thread whose restoration is not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) restored_to: Option<u64>,
+    /// The incarnations of this id whose remains have to be swept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) graves: Vec<Grave>,
+}
+
+/// What remains of a thread that was deleted or replaced, until a sweep removes it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Grave {
+    pub(crate) born: String,
+    pub(crate) owner: Owner,
+}
+
+impl Row {
+    pub(crate) fn new(thread: DumpedThread, born: String) -> Self {
+        let positions = thread.positions;
+        Self {
+            writes: first_write(),
+            born,
+            owner: thread.owner.clone(),
+            thread: Some(thread),
+            deleted_at: None,
+            count: 0,
+            low: positions.first_seq,
+            log_from: positions.change + 1,
+            log_at: None,
+            records_expire_at: None,
+            gaps: Vec::new(),
+            edited: None,
+            is_driven: false,
+            restored_to: None,
+            graves: Vec::new(),
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(|error| StoreError::corrupt("thread", error.to_string()))
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Returns the thread if it exists and has not expired.
+    pub(crate) fn live(&self, now: Timestamp) -> Option<&DumpedThread> {
+        self.thread.as_ref().filter(|thread| !has_expired(thread.expires_at, now))
+    }
+
+    /// Returns the thread and the access of the scope to it; `None` if it does not exist for the scope.
+    pub(crate) fn accessible(&self, scope: &Scope, now: Timestamp) -> Option<(&DumpedThread, Access)> {
+        let thread = self.live(now)?;
+        match scope.access(&thread.owner) {
+            Access::None => None,
+            access => Some((thread, access)),
+        }
+    }
+
+    /// The state of the thread in the lists of its tenant.
+    pub(crate) fn state(&self) -> &'static str {
+        match (&self.thread, self.deleted_at) {
+            (Some(_), _) => "live",
+            (None, Some(_)) => "gone",
+            (None, None) => "expired",
+        }
+    }
+
+    pub(crate) fn positions(&self) -> Positions {
+        self.thread.as_ref().map_or(Positions::BEGINNING, |thread| thread.positions)
+    }
+
+    pub(crate) fn to_thread(&self, id: ThreadId) -> Result<Thread> {
+        let thread = self.thread.as_ref().ok_or_else(|| StoreError::corrupt("thread", "deleted"))?;
+        let attributes = codec::decode_thread(&thread.body)?;
+        Ok(Thread {
+            id,
+            owner: thread.owner.clone(),
+            key: thread.key.clone(),
+            title: attributes.title,
+            metadata: attributes.metadata,
+            state: attributes.state,
+            positions: thread.positions,
+            message_count: self.count,
+            created_at: thread.created_at,
+            updated_at: thread.updated_at,
+            expires_at: thread.expires_at,
+        })
+    }
+
+    /// Returns when a sweep has something to do.
+    pub(crate) fn sweep_at(&self) -> Option<Timestamp> {
+        if !self.graves.is_empty() || self.edited.is_some() || self.low < self.positions().first_seq {
+            return Timestamp::from_micros(0).ok();
+        }
+        let window = threadkeep_core::IDEMPOTENCY_WINDOW_MS;
+        let expiry = self.thread.as_ref().and_then(|thread| thread.expires_at);
+        let log = self.log_at.map(|at| at.plus_ms(window));
+        let deletion = self.deleted_at.map(|at| at.plus_ms(window));
+        [expiry, log, deletion, self.records_expire_at].into_iter().flatten().min()
+    }
+}
+
+/// The number of the first write to a thread: higher than those of earlier threads with its id, of which no trace remains.
+fn first_write() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(0)
+}
+
+pub(crate) fn has_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+    expires_at.is_some_and(|expires_at| expires_at <= now)
+}
+
+/// Whether `at` is before the start of the idempotency window.
+pub(crate) fn is_beyond_window(at: Timestamp, now: Timestamp) -> bool {
+    at.plus_ms(threadkeep_core::IDEMPOTENCY_WINDOW_MS) < now
+}
+
+#[derive(Serialize, Deserialize)]
+struct MessageHead {
+    #[serde(rename = "i")]
+    id: MessageId,
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    external_id: Option<String>,
+    #[serde(rename = "r", default, skip_serializing_if = "is_zero")]
+    revision: u32,
+    #[serde(rename = "c")]
+    created_at: i64,
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<i32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[derive(Serialize, Deserialize)]
+struct TombstoneHead {
+    #[serde(rename = "i")]
+    id: MessageId,
+    #[serde(rename = "e")]
+    erased_at: i64,
+}
+
+/// Encodes a message as `M`, its head in JSON, a line feed and its content; a tombstone as `T` and its head.
+pub(crate) fn encode_entry(entry: &DumpEntry) -> Vec<u8> {
+    let json = |json: serde_json::Result<String>| json.unwrap_or_default();
+    match entry {
+        DumpEntry::Message { id, external_id, revision, created_at, body, checksum, .. } => {
+            let head = MessageHead {
+                id: *id,
+                external_id: external_id.clone(),
+                revision: *revision,
+                created_at: created_at.as_micros(),
+                checksum: checksum.map(Checksum::to_stored),
+            };
+            format!("M{}\n{body}", json(serde_json::to_string(&head))).into_bytes()
+        }
+        DumpEntry::Tombstone { id, erased_at, .. } => {
+            let head = TombstoneHead { id: *id, erased_at: erased_at.as_micros() };
+            format!("T{}", json(serde_json::to_string(&head))).into_bytes()
+        }
+        DumpEntry::Lost { .. } => Vec::new(),
+    }
+}
+
+/// Decodes the row of a position.
+pub(crate) fn decode_entry(seq: u64, bytes: &[u8]) -> Result<DumpEntry> {
+    let corrupt = |detail: String| StoreError::corrupt("message", format!("position {seq}: {detail}"));
+    let text = std::str::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))?;
+    let time = |micros| Timestamp::from_micros(micros).map_err(|error| corrupt(error.to_string()));
+    if let Some(message) = text.strip_prefix('M') {
+        let (head, body) = message.split_once('\n').ok_or_else(|| corrupt("no content".to_owned()))?;
+        let head: MessageHead = serde_json::from_str(head).map_err(|error| corrupt(error.to_string()))?;
+        return Ok(DumpEntry::Message {
+            seq,
+            id: head.id,
+            external_id: head.external_id,
+            revision: head.revision,
+            created_at: time(head.created_at)?,
+            body: body.to_owned(),
+            checksum: head.checksum.map(Checksum::from_stored),
+        });
+    }
+    let tombstone = text.strip_prefix('T').ok_or_else(|| corrupt("neither a message nor a tombstone".to_owned()))?;
+    let head: TombstoneHead = serde_json::from_str(tombstone).map_err(|error| corrupt(error.to_string()))?;
+    Ok(DumpEntry::Tombstone { seq, id: head.id, erased_at: time(head.erased_at)? })
+}
+
+/// Decodes the message in an entry; `None` for a tombstone.
+pub(crate) fn to_message(entry: &DumpEntry) -> Option<Result<Message>> {
+    let DumpEntry::Message { seq, id, external_id, revision, created_at, body, .. } = entry else { return None };
+    Some(codec::decode_content(body).map(|content| Message {
+        seq: *seq,
+        id: *id,
+        external_id: external_id.clone(),
+        revision: *revision,
+        created_at: *created_at,
+        content,
+    }))
+}

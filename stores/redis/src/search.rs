@@ -1,0 +1,242 @@
+//! Searches messages.
+
+use std::collections::{BTreeMap, HashMap};
+
+use futures::future::try_join_all;
+use threadkeep_core::{
+    Collection, Owner, Result, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp,
+    UnindexedThread, limits,
+};
+
+use crate::connection::{Args, Reply, next};
+use crate::keys::{EVERYONE, INDEX_PARTS, index_part, owner_hash, owner_name, parts_of_owner, term_hash};
+use crate::row::Row;
+use crate::shared::{Request, Shared};
+
+/// The maximum number of positions that are read per term and part of the index.
+const MAX_POSITIONS: usize = 4_000;
+/// The maximum number of terms of a query; further terms are ignored.
+pub(crate) const MAX_TERMS: usize = 32;
+/// The maximum number of messages that a caller is expected to read from threads that are not fully indexed. If there are more, the
+/// index catches up first.
+const MAX_UNINDEXED: u64 = 1_000;
+
+/// What one part of the index answers.
+struct PartAnswer {
+    /// For each term the number of positions, and the newest of them as number of the thread and position.
+    terms: Vec<(u64, Vec<(u32, u32)>)>,
+    /// The threads by number, with their incarnations.
+    threads: HashMap<u32, (ThreadId, String)>,
+}
+
+impl Shared {
+    pub(crate) async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
+        if query.collection != Collection::Messages {
+            return self.search_collection(scope, query).await;
+        }
+        if query.vector.is_some() {
+            return Err(StoreError::Unsupported("vector search over messages"));
+        }
+        limits::check_page(query.limit)?;
+        let only = match query.thread {
+            None => None,
+            Some(thread) => {
+                let view = self.read(scope.tenant_id(), thread, &Request::row()).await?;
+                match view.filter(|view| view.row.accessible(scope, now).is_some()) {
+                    Some(view) => Some((thread, view.row)),
+                    None => {
+                        let frequencies = vec![0; query.terms.len()];
+                        return Ok(SearchAnswer { frequencies, ..SearchAnswer::default() });
+                    }
+                }
+            }
+        };
+        self.search_messages(scope, query, only.as_ref(), now).await
+    }
+
+    async fn search_messages(
+        &self,
+        scope: &Scope,
+        query: &SearchQuery,
+        only: Option<&(ThreadId, Row)>,
+        now: Timestamp,
+    ) -> Result<SearchAnswer> {
+        // What is not indexed is read first, so that a message that is indexed meanwhile is not missed.
+        let unindexed = self.unindexed_threads(scope, only.map(|(thread, _)| *thread), now).await?;
+        let terms: Vec<[u8; 8]> = query.terms.iter().take(MAX_TERMS).map(|term| term_hash(term)).collect();
+        let (owner, parts) = match (only, scope) {
+            (Some((thread, row)), _) => (owner_hash(&row.owner), vec![index_part(&row.owner, *thread)]),
+            (None, Scope::User(..)) => {
+                let owner = scope.default_owner();
+                (owner_hash(&owner), parts_of_owner(&owner).collect())
+            }
+            (None, Scope::Tenant(_)) => (EVERYONE, (0..INDEX_PARTS).collect()),
+        };
+        let born = only.map_or("", |(_, row)| row.born.as_str());
+        let answers =
+            try_join_all(parts.into_iter().map(|part| self.search_part(scope, part, owner, born, &terms))).await?;
+        let documents = match only {
+            Some((_, row)) => row.count,
+            None => self.count_messages(scope).await?,
+        };
+        let mut frequencies = vec![0; query.terms.len()];
+        let mut scores: BTreeMap<(usize, u32, u32), f64> = BTreeMap::new();
+        for (term, frequency) in frequencies.iter_mut().enumerate().take(terms.len()) {
+            *frequency = answers.iter().map(|answer| answer.terms[term].0).sum();
+            let rarity = rarity(documents, *frequency);
+            for (part, answer) in answers.iter().enumerate() {
+                for (thread, seq) in &answer.terms[term].1 {
+                    *scores.entry((part, *thread, *seq)).or_default() += rarity;
+                }
+            }
+        }
+        let mut ranked: Vec<((ThreadId, &str, u64), f64)> = scores
+            .into_iter()
+            .filter_map(|((part, thread, seq), score)| {
+                let (id, born) = answers[part].threads.get(&thread)?;
+                Some(((*id, born.as_str(), u64::from(seq)), score))
+            })
+            .collect();
+        ranked.sort_by(|(key, score), (other_key, other)| other.total_cmp(score).then_with(|| other_key.cmp(key)));
+        let hits = self.live_hits(scope, query, &ranked, &unindexed, now).await?;
+        Ok(SearchAnswer { hits, documents, frequencies, unindexed, ..SearchAnswer::default() })
+    }
+
+    /// Returns the number of messages in the scope, indexed or not.
+    async fn count_messages(&self, scope: &Scope) -> Result<u64> {
+        let owner = match scope {
+            Scope::Tenant(_) => String::new(),
+            Scope::User(..) => owner_name(&scope.default_owner()),
+        };
+        let mut read = redis::cmd("HGET");
+        read.arg(format!("{}:m", self.keys.tenant(scope.tenant_id()))).arg(owner);
+        let count = self.connections.run(&read, false).await?.text()?;
+        Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
+    }
+
+    async fn search_part(
+        &self,
+        scope: &Scope,
+        part: u32,
+        owner: [u8; 8],
+        born: &str,
+        terms: &[[u8; 8]],
+    ) -> Result<PartAnswer> {
+        let mut args = Args::new();
+        args.add(owner).add(born).number(MAX_POSITIONS);
+        for term in terms {
+            args.add(term);
+        }
+        let key = self.keys.index(scope.tenant_id(), part);
+        let mut reply = self.connections.read("index_search", &key, &args).await?.items()?.into_iter();
+        let mut terms = Vec::new();
+        for list in next(&mut reply)?.items()? {
+            let mut list = list.items()?.into_iter();
+            let count = next(&mut list)?.number()?;
+            let items = next(&mut list)?.bytes()?.unwrap_or_default();
+            let (items, _) = items.as_chunks::<8>();
+            let positions = items.iter().map(|item| {
+                let [a, b, c, d, e, f, g, h] = *item;
+                (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))
+            });
+            terms.push((count, positions.collect()));
+        }
+        let (mut threads, mut names) = (HashMap::new(), next(&mut reply)?.items()?.into_iter());
+        while let Some(number) = names.next() {
+            let number = u32::try_from(number.number()?).unwrap_or(0);
+            let name = next(&mut names)?.text()?.unwrap_or_default();
+            let thread = name.split_once(':').and_then(|(id, born)| Some((id.parse().ok()?, born.to_owned())));
+            threads.extend(thread.map(|thread| (number, thread)));
+        }
+        Ok(PartAnswer { terms, threads })
+    }
+
+    /// Returns the best hits in threads that exist in the scope, up to the query's limit.
+    async fn live_hits(
+        &self,
+        scope: &Scope,
+        query: &SearchQuery,
+        ranked: &[((ThreadId, &str, u64), f64)],
+        unindexed: &[UnindexedThread],
+        now: Timestamp,
+    ) -> Result<Vec<SearchHit>> {
+        let mut rows: HashMap<ThreadId, Option<Row>> = HashMap::new();
+        let mut hits = Vec::new();
+        for candidates in ranked.chunks(limits::PAGE) {
+            let mut unknown: Vec<ThreadId> = candidates.iter().map(|((id, ..), _)| *id).collect();
+            unknown.sort_unstable();
+            unknown.dedup();
+            unknown.retain(|id| !rows.contains_key(id));
+            let views = self.read_rows(scope.tenant_id(), &unknown).await?;
+            rows.extend(unknown.into_iter().zip(views).map(|(id, view)| (id, view.map(|view| view.row))));
+            for ((thread, born, seq), _) in candidates {
+                let row = rows.get(thread).and_then(Option::as_ref);
+                let is_live = row.is_some_and(|row| {
+                    row.born == *born && row.accessible(scope, now).is_some() && *seq >= row.positions().first_seq
+                });
+                let behind = unindexed.iter().find(|behind| behind.thread == *thread);
+                if is_live && behind.is_none_or(|behind| *seq <= behind.indexed_seq) {
+                    hits.push(SearchHit { thread: *thread, seq: *seq });
+                    if hits.len() == query.limit {
+                        return Ok(hits);
+                    }
+                }
+            }
+        }
+        Ok(hits)
+    }
+
+    /// Lists the searched threads that are not fully indexed. Indexes first if there are many such messages.
+    async fn unindexed_threads(
+        &self,
+        scope: &Scope,
+        only: Option<ThreadId>,
+        now: Timestamp,
+    ) -> Result<Vec<UnindexedThread>> {
+        let tenant = scope.tenant_id();
+        let owner = match scope {
+            Scope::Tenant(_) => String::new(),
+            // A search in one thread includes a shared thread, which the user does not own.
+            Scope::User(..) if only.is_some() => String::new(),
+            Scope::User(..) => owner_name(&scope.default_owner()),
+        };
+        loop {
+            let mut threads = self.list_unindexed(tenant, &owner, limits::PAGE).await?;
+            let is_complete = threads.len() < limits::PAGE;
+            threads.retain(|thread| only.is_none_or(|only| only == *thread));
+            let mut unindexed = Vec::new();
+            let mut messages = 0;
+            let views = self.read_rows(tenant, &threads).await?;
+            for (thread, view) in threads.into_iter().zip(views) {
+                let row = view.map(|view| view.row).filter(|row| row.accessible(scope, now).is_some());
+                let Some(row) = row else { continue };
+                if only.is_none() && !is_searched(scope, &row.owner) {
+                    continue;
+                }
+                let part = self.keys.index(tenant, index_part(&row.owner, thread));
+                let indexed = self.indexed_position(&part, &row.born).await?;
+                let indexed_seq = row.edited.map_or(indexed, |edited| indexed.min(edited.saturating_sub(1)));
+                let seq = row.positions().seq;
+                if indexed_seq < seq && seq >= row.positions().first_seq {
+                    messages += seq - indexed_seq.max(row.positions().first_seq - 1);
+                    unindexed.push(UnindexedThread { thread, indexed_seq });
+                }
+            }
+            if messages <= MAX_UNINDEXED && is_complete {
+                return Ok(unindexed);
+            }
+            self.catch_up_tenant(tenant, limits::PAGE).await?;
+        }
+    }
+}
+
+/// Whether a search of all threads of a scope includes the threads of an owner.
+fn is_searched(scope: &Scope, owner: &Owner) -> bool {
+    scope.access(owner) == threadkeep_core::Access::Full
+}
+
+/// Returns the inverse document frequency of a term, as in BM25.
+pub(crate) fn rarity(documents: u64, frequency: u64) -> f64 {
+    let frequency = frequency as f64;
+    (1.0 + (documents as f64 - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln()
+}

@@ -1,0 +1,441 @@
+//! What all parts of the store share: reading and writing a thread.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::Value;
+use threadkeep_core::{
+    DumpEntry, Kind, Owner, Reason, Record, RecordName, Result, Scope, StoreError, TenantId, ThreadId, Timestamp,
+    WakeUp,
+};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify, broadcast};
+use uuid::Uuid;
+
+use crate::connection::{Args, Connections, Reply, next, required_text};
+use crate::keys::{Keys, owner_name, record_field};
+use crate::options::RedisOptions;
+use crate::row::{Row, decode_entry};
+use crate::wake_ups;
+
+/// The number of locks for the threads that this process writes.
+const LOCKS: usize = 256;
+/// How often a write is attempted while other processes write to the same thread.
+const MAX_CONFLICTS: u32 = 200;
+/// The maximum number of names of tenants and owners that are remembered.
+const MAX_NAMES: usize = 100_000;
+
+/// Repeats an attempt until no other process interferes. The attempt returns `None` if another process did.
+macro_rules! until_written {
+    ($attempt:expr) => {{
+        let mut attempts = crate::shared::Attempts::default();
+        loop {
+            let written: threadkeep_core::Result<Option<_>> = async { $attempt }.await;
+            match written {
+                Err(error) => break Err(error),
+                Ok(Some(written)) => break Ok(written),
+                Ok(None) => {
+                    if let Err(error) = attempts.pause().await {
+                        break Err(error);
+                    }
+                }
+            }
+        }
+    }};
+}
+pub(crate) use until_written;
+
+/// Counts the attempts of a write.
+#[derive(Default)]
+pub(crate) struct Attempts(u32);
+
+impl Attempts {
+    /// Waits before the next attempt: longer after each one, and for a random time, so that processes do not collide again.
+    pub(crate) async fn pause(&mut self) -> Result<()> {
+        if self.0 == MAX_CONFLICTS {
+            return Err(StoreError::unavailable(Reason::Busy));
+        }
+        let pause = u64::from(Uuid::new_v4().as_bytes()[0]) * u64::from(self.0.min(16)) * 8;
+        tokio::time::sleep(Duration::from_micros(pause)).await;
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+pub(crate) struct Shared {
+    pub(crate) connections: Connections,
+    pub(crate) keys: Keys,
+    /// Distinguishes this store's cursors from those of others.
+    pub(crate) incarnation: String,
+    /// Wake-ups for the subscribers of this handle.
+    pub(crate) wake_ups: broadcast::Sender<wake_ups::Numbered>,
+    /// Identifies this handle among the senders of wake-ups.
+    pub(crate) instance: String,
+    /// The number of wake-ups that this handle has sent.
+    pub(crate) sent: AtomicU64,
+    /// Signals that messages have to be indexed.
+    pub(crate) unindexed: Notify,
+    /// The tenants to which this process has written since the index last caught up.
+    pub(crate) written: Mutex<HashSet<TenantId>>,
+    /// Writers of one process wait for each other here, rather than repeat their calls.
+    locks: Vec<AsyncMutex<()>>,
+    /// Names that are known to be in the lists of tenants and owners.
+    names: Mutex<HashSet<String>>,
+}
+
+/// A thread and parts of it, as of one instant.
+pub(crate) struct View {
+    pub(crate) revision: String,
+    pub(crate) row: Row,
+    /// Positions and rows.
+    pub(crate) rows: Vec<(u64, Vec<u8>)>,
+    /// Where to continue reading rows; `None` at the end.
+    pub(crate) next: Option<u64>,
+    pub(crate) records: Vec<Option<Record>>,
+    pub(crate) lists: Vec<Vec<Record>>,
+}
+
+/// Which rows and records of a thread to read.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) rows: Option<RowRange>,
+    pub(crate) records: Vec<RecordName>,
+    /// Bounds in the form of Redis, and a limit.
+    pub(crate) lists: Vec<(Vec<u8>, Vec<u8>, usize)>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct RowRange {
+    pub(crate) is_newest_first: bool,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) limit: usize,
+    pub(crate) bytes: usize,
+    pub(crate) with_tombstones: bool,
+}
+
+impl Request {
+    pub(crate) fn row() -> Self {
+        Self { rows: None, records: Vec::new(), lists: Vec::new() }
+    }
+
+    pub(crate) fn rows(rows: RowRange) -> Self {
+        Self { rows: Some(rows), ..Self::row() }
+    }
+
+    fn to_args(&self) -> Args {
+        let mut args = Args::new();
+        match self.rows {
+            None => args.add("").number(0).number(0).number(0).number(0).add(""),
+            Some(rows) => args
+                .add(if rows.is_newest_first { "newest" } else { "oldest" })
+                .number(rows.first)
+                .number(rows.last)
+                .number(rows.limit)
+                .number(rows.bytes)
+                .add(if rows.with_tombstones { "all" } else { "" }),
+        };
+        args.list(self.records.iter().map(record_field));
+        for (from, to, limit) in &self.lists {
+            args.add(from).add(to).number(limit);
+        }
+        args
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(connections: Connections, keys: Keys, incarnation: String) -> Self {
+        let (wake_ups, _) = broadcast::channel(wake_ups::CAPACITY);
+        Self {
+            connections,
+            keys,
+            incarnation,
+            wake_ups,
+            instance: Uuid::new_v4().simple().to_string(),
+            sent: AtomicU64::new(0),
+            unindexed: Notify::new(),
+            written: Mutex::default(),
+            locks: (0..LOCKS).map(|_| AsyncMutex::new(())).collect(),
+            names: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> &RedisOptions {
+        self.connections.options()
+    }
+
+    pub(crate) async fn lock(&self, thread: ThreadId) -> MutexGuard<'_, ()> {
+        let number = usize::from(thread.0.as_bytes()[15]) % LOCKS;
+        self.locks[number].lock().await
+    }
+
+    /// Reads a thread; `None` if nothing is stored under the id.
+    pub(crate) async fn read(&self, tenant: &TenantId, thread: ThreadId, request: &Request) -> Result<Option<View>> {
+        self.read_at(&self.keys.thread(tenant, thread), request).await
+    }
+
+    /// Reads a thread whose keys begin with `base`.
+    pub(crate) async fn read_at(&self, base: &str, request: &Request) -> Result<Option<View>> {
+        let reply = self.connections.read("read", base, &request.to_args()).await?;
+        let mut parts = reply.items()?.into_iter();
+        let Some(revision) = parts.next() else { return Ok(None) };
+        let revision = required_text(revision)?;
+        let row = Row::parse(&required_text(next(&mut parts)?)?)?;
+        let rows = parse_rows(next(&mut parts)?)?;
+        let continuation = required_text(next(&mut parts)?)?;
+        let records = next(&mut parts)?.items()?.into_iter().map(parse_record).collect::<Result<_>>()?;
+        let lists = next(&mut parts)?.items()?;
+        let lists = lists.into_iter().map(|list| {
+            let mut list = list.items()?.into_iter();
+            next(&mut list)?;
+            let values = next(&mut list)?.items()?;
+            Ok(values.into_iter().map(parse_record).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+        });
+        let lists = lists.collect::<Result<_>>()?;
+        let next = continuation.parse().ok();
+        Ok(Some(View { revision, row, rows, next, records, lists }))
+    }
+
+    /// Reads the row of a thread that exists in the scope.
+    pub(crate) async fn read_accessible(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        request: &Request,
+        now: Timestamp,
+    ) -> Result<View> {
+        let view = self.read(scope.tenant_id(), thread, request).await?;
+        view.filter(|view| view.row.accessible(scope, now).is_some()).ok_or(StoreError::NotFound(Kind::Thread))
+    }
+
+    /// Writes a thread if its revision is `expected` (`None` if nothing is stored). Returns whether it was written.
+    pub(crate) async fn write(
+        &self,
+        tenant: &TenantId,
+        thread: ThreadId,
+        expected: Option<&str>,
+        row: Option<&Row>,
+        writes: Writes,
+        effects: WriteEffects,
+    ) -> Result<bool> {
+        self.register_tenant(tenant).await?;
+        let (lists, base) = (self.keys.tenant(tenant), self.keys.thread(tenant, thread));
+        let mark = Args::new().with(thread.to_string()).with(&writes.revision);
+        self.connections.write("mark", &lists, &mark).await?;
+        let revision = writes.revision.clone();
+        let args = writes.into_args(&base, expected, row);
+        let is_written = self.connections.write_awaited("apply", &format!("{base}:t"), &args).await?.number()? == 1;
+        if !is_written {
+            // The mark has no effect on readers except that they look at the thread.
+            let _ = self.clear_mark(tenant, thread, &revision).await;
+            return Ok(false);
+        }
+        if effects.has_unindexed {
+            self.note_unindexed(tenant);
+        }
+        let touch = self.touch(tenant, thread, row, &effects, &revision);
+        let wake = self.wake(effects.wake_up.as_ref());
+        // The thread is written. If one of these fails, the mark remains, and readers bring the lists up to date.
+        let _ = futures::future::join(touch, wake).await;
+        Ok(true)
+    }
+
+    fn note_unindexed(&self, tenant: &TenantId) {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(tenant.clone());
+        self.unindexed.notify_one();
+    }
+
+    async fn clear_mark(&self, tenant: &TenantId, thread: ThreadId, mark: &str) -> Result<()> {
+        let view = self.read(tenant, thread, &Request::row()).await?;
+        let effects = WriteEffects::default();
+        self.touch(tenant, thread, view.as_ref().map(|view| &view.row), &effects, mark).await
+    }
+
+    /// Brings the lists of a tenant up to date with a thread, and clears a mark.
+    pub(crate) async fn touch(
+        &self,
+        tenant: &TenantId,
+        thread: ThreadId,
+        row: Option<&Row>,
+        effects: &WriteEffects,
+        mark: &str,
+    ) -> Result<()> {
+        let flag = |is_set: bool| if is_set { "1" } else { "0" };
+        let micros = |at: Option<Timestamp>| at.map_or_else(String::new, |at| at.as_micros().to_string());
+        let mut args = Args::new();
+        args.add(thread.to_string());
+        match row {
+            None => args.number(effects.last_write).add("").add("none").add("").add("").add("").add("0").add("0"),
+            Some(row) => args
+                .number(row.writes)
+                .add(owner_name(&row.owner))
+                .add(row.state())
+                .add(&row.born)
+                .add(if effects.is_quiet { "quiet" } else { "" })
+                .add(micros(row.sweep_at()))
+                .add(flag(row.is_driven))
+                .add(flag(effects.has_unindexed)),
+        };
+        args.add(flag(effects.removed_text)).add(mark).number(row.map_or(0, |row| row.count));
+        self.connections.write("touch", &self.keys.tenant(tenant), &args).await.map(|_| ())
+    }
+
+    async fn wake(&self, wake_up: Option<&WakeUp>) -> Result<()> {
+        let Some(wake_up) = wake_up else { return Ok(()) };
+        let mut publish = redis::cmd("PUBLISH");
+        let number = self.sent.fetch_add(1, Ordering::SeqCst) + 1;
+        publish.arg(self.keys.channel()).arg(wake_ups::encode(wake_up, &self.instance, number));
+        self.connections.run(&publish, false).await.map(|_| ())
+    }
+
+    /// Sends a wake-up. It may be lost.
+    pub(crate) async fn send_wake_up(&self, wake_up: &WakeUp) {
+        let _ = self.wake(Some(wake_up)).await;
+    }
+
+    /// Adds a tenant to the list of tenants before its first write.
+    pub(crate) async fn register_tenant(&self, tenant: &TenantId) -> Result<()> {
+        self.add_name(tenant.as_str().to_owned(), &self.keys.tenants(), tenant.as_str()).await
+    }
+
+    /// Adds an owner to the list of owners before its first record or entry.
+    pub(crate) async fn register_owner(&self, tenant: &TenantId, owner: &Owner) -> Result<()> {
+        self.register_tenant(tenant).await?;
+        let name = owner_name(owner);
+        let list = format!("{}:o", self.keys.tenant(tenant));
+        self.add_name(format!("{}\0{name}", tenant.as_str()), &list, &name).await
+    }
+
+    async fn add_name(&self, known_as: String, list: &str, name: &str) -> Result<()> {
+        if self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&known_as) {
+            return Ok(());
+        }
+        let mut add = redis::cmd("ZADD");
+        add.arg(list).arg(0).arg(name);
+        self.connections.run(&add, true).await?;
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= MAX_NAMES {
+            names.clear();
+        }
+        names.insert(known_as);
+        Ok(())
+    }
+
+    /// Records that text was removed, so that the next sweep removes it from the server's files.
+    pub(crate) async fn note_removed_text(&self, tenant: &TenantId) -> Result<()> {
+        let mut note = redis::cmd("HSET");
+        note.arg(format!("{}:n", self.keys.tenant(tenant))).arg("garbage").arg(Uuid::new_v4().simple().to_string());
+        self.connections.run(&note, true).await.map(|_| ())
+    }
+}
+
+/// What follows from a write to a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteEffects {
+    pub(crate) has_unindexed: bool,
+    pub(crate) removed_text: bool,
+    /// The number of the write that removed the last trace of the thread.
+    pub(crate) last_write: u64,
+    /// Subscribers need not see the write.
+    pub(crate) is_quiet: bool,
+    pub(crate) wake_up: Option<WakeUp>,
+}
+
+/// The maximum number of words of one command of Redis in a function.
+const MAX_WORDS: usize = 1_000;
+
+/// Commands that a function runs together, if the thread's revision is the expected one.
+pub(crate) struct Writes {
+    pub(crate) revision: String,
+    commands: Args,
+}
+
+impl Writes {
+    pub(crate) fn new() -> Self {
+        Self { revision: Uuid::new_v4().simple().to_string(), commands: Args::new() }
+    }
+
+    /// Adds a command: its name, the key and its further words.
+    pub(crate) fn command<T: AsRef<[u8]>>(&mut self, name: &str, key: &str, words: impl IntoIterator<Item = T>) {
+        let words: Vec<Vec<u8>> = words.into_iter().map(|word| word.as_ref().to_vec()).collect();
+        for words in words.chunks(MAX_WORDS).filter(|words| !words.is_empty()) {
+            self.commands.number(words.len() + 2).add(name).add(key);
+            for word in words {
+                self.commands.add(word);
+            }
+        }
+    }
+
+    /// Removes a key.
+    pub(crate) fn unlink(&mut self, key: &str) {
+        self.commands.number(2).add("UNLINK").add(key);
+    }
+
+    /// Renames a key, if it exists.
+    pub(crate) fn rename(&mut self, key: &str, new: &str) {
+        self.commands.number(3).add("MOVE").add(key).add(new);
+    }
+
+    pub(crate) fn put_record(&mut self, base: &str, record: &Record) {
+        let name = RecordName { namespace: record.namespace.clone(), key: record.key.clone() };
+        let field = record_field(&name);
+        let json = serde_json::to_vec(record).unwrap_or_default();
+        self.command("HSET", &format!("{base}:d"), [field.clone(), json]);
+        self.command("ZADD", &format!("{base}:n"), [b"0".to_vec(), field]);
+    }
+
+    pub(crate) fn remove_record(&mut self, base: &str, name: &RecordName) {
+        let field = record_field(name);
+        self.command("HDEL", &format!("{base}:d"), [&field]);
+        self.command("ZREM", &format!("{base}:n"), [&field]);
+    }
+
+    pub(crate) fn into_parts(self) -> (String, Args) {
+        (self.revision, self.commands)
+    }
+
+    /// Returns the arguments of the function `apply`.
+    pub(crate) fn into_args(self, base: &str, expected: Option<&str>, row: Option<&Row>) -> Args {
+        let mut args = Args::new();
+        args.add(expected.unwrap_or_default()).add(&self.revision);
+        match row {
+            Some(row) => {
+                let positions = row.positions();
+                args.number(8).add("HSET").add(format!("{base}:t")).add("row").add(row.to_text());
+                args.add("seq").number(positions.seq).add("first").number(positions.first_seq);
+                if row.gaps.is_empty() {
+                    args.number(3).add("HDEL").add(format!("{base}:t")).add("gaps");
+                } else {
+                    let gaps = serde_json::to_string(&row.gaps).unwrap_or_default();
+                    args.number(4).add("HSET").add(format!("{base}:t")).add("gaps").add(gaps);
+                }
+            }
+            None => {
+                args.number(2).add("UNLINK").add(format!("{base}:t"));
+            }
+        }
+        args.append(self.commands);
+        args
+    }
+}
+
+pub(crate) fn parse_rows(reply: Value) -> Result<Vec<(u64, Vec<u8>)>> {
+    let mut items = reply.items()?.into_iter();
+    let mut rows = Vec::with_capacity(items.len() / 2);
+    while let Some(seq) = items.next() {
+        rows.push((seq.number()?, next(&mut items)?.bytes()?.unwrap_or_default()));
+    }
+    Ok(rows)
+}
+
+pub(crate) fn parse_record(value: Value) -> Result<Option<Record>> {
+    let Some(bytes) = value.bytes()? else { return Ok(None) };
+    let record = serde_json::from_slice(&bytes).map_err(|error| StoreError::corrupt("record", error.to_string()))?;
+    Ok(Some(record))
+}
+
+/// Decodes rows.
+pub(crate) fn parse_entries(rows: &[(u64, Vec<u8>)]) -> impl Iterator<Item = (u64, Result<DumpEntry>)> {
+    rows.iter().map(|(seq, bytes)| (*seq, decode_entry(*seq, bytes)))
+}

@@ -1,0 +1,131 @@
+//! Wake-ups between instances, by publishing on one channel.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream;
+use serde::{Deserialize, Serialize};
+use threadkeep_core::{Namespace, Owner, RecordName, TenantId, ThreadId, WakeUp, WakeUps};
+use tokio::sync::broadcast::{Sender, error::RecvError};
+use tokio::sync::watch;
+
+use crate::keys::{owner_name, parse_owner};
+use crate::shared::Shared;
+
+/// The maximum number of unread wake-ups of a subscriber. A subscriber with more gets one [`WakeUp::Anything`] instead.
+pub(crate) const CAPACITY: usize = 1024;
+/// The pause before a lost connection is established again.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
+
+/// A wake-up with its number among those that this handle has sent; `u64::MAX` for one of another instance.
+pub(crate) type Numbered = (WakeUp, u64);
+
+#[derive(Serialize, Deserialize)]
+struct Text {
+    /// The instance that sent it, and its number among those of the instance.
+    from: String,
+    number: u64,
+    tenant: TenantId,
+    owner: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thread: Option<ThreadId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    change: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    record: Option<(Namespace, String)>,
+}
+
+pub(crate) fn encode(wake_up: &WakeUp, from: &str, number: u64) -> String {
+    let text = |tenant: &TenantId, owner: &Owner| Text {
+        from: from.to_owned(),
+        number,
+        tenant: tenant.clone(),
+        owner: owner_name(owner),
+        thread: None,
+        change: None,
+        record: None,
+    };
+    let text = match wake_up {
+        WakeUp::Anything => return String::new(),
+        WakeUp::Thread { tenant, owner, thread, change } => {
+            Text { thread: Some(*thread), change: *change, ..text(tenant, owner) }
+        }
+        WakeUp::Record { tenant, owner, name } => {
+            Text { record: Some((name.namespace.clone(), name.key.clone())), ..text(tenant, owner) }
+        }
+    };
+    serde_json::to_string(&text).unwrap_or_default()
+}
+
+fn decode(text: &[u8], own: &str) -> Numbered {
+    let Ok(Text { from, number, tenant, owner, thread, change, record }) = serde_json::from_slice(text) else {
+        return (WakeUp::Anything, u64::MAX);
+    };
+    let wake_up = match (parse_owner(&owner), thread, record) {
+        (Some(owner), Some(thread), _) => WakeUp::Thread { tenant, owner, thread, change },
+        (Some(owner), None, Some((namespace, key))) => {
+            WakeUp::Record { tenant, owner, name: RecordName { namespace, key } }
+        }
+        _ => WakeUp::Anything,
+    };
+    (wake_up, if from == own { number } else { u64::MAX })
+}
+
+/// Subscribes to later wake-ups. Those that this handle has sent before may still arrive, and are skipped. A subscriber that lags
+/// receives [`WakeUp::Anything`].
+pub(crate) fn subscribe(sender: &Sender<Numbered>, sent: u64) -> WakeUps {
+    Box::pin(stream::unfold(sender.subscribe(), move |mut receiver| async move {
+        loop {
+            match receiver.recv().await {
+                Ok((_, number)) if number <= sent => {}
+                Ok((wake_up, _)) => return Some((wake_up, receiver)),
+                Err(RecvError::Lagged(_)) => return Some((WakeUp::Anything, receiver)),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }))
+}
+
+/// Receives the wake-ups of all instances until the store is closed. `is_listening` becomes true with the first subscription.
+pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<bool>) {
+    let mut attempt = 0_usize;
+    loop {
+        let Some(strong) = shared.upgrade() else { return };
+        let (clients, channel) = (strong.connections.subscriber_clients(), strong.keys.channel());
+        let (sender, own) = (strong.wake_ups.downgrade(), strong.instance.clone());
+        drop(strong);
+        let client = &clients[attempt % clients.len().max(1)];
+        attempt += 1;
+        if let Ok(mut subscription) = client.get_async_pubsub().await
+            && subscription.subscribe(&channel).await.is_ok()
+        {
+            if attempt > 1
+                && let Some(sender) = sender.upgrade()
+            {
+                // Wake-ups may have been missed before.
+                let _ = sender.send((WakeUp::Anything, u64::MAX));
+            }
+            is_listening.send_replace(true);
+            let mut messages = subscription.on_message();
+            while let Some(message) = next_message(&mut messages, &shared).await {
+                let Some(sender) = sender.upgrade() else { return };
+                let _ = sender.send(decode(&message, &own));
+            }
+        }
+        tokio::time::sleep(RECONNECT_PAUSE).await;
+    }
+}
+
+/// Returns the next message; `None` if the connection was lost or the store closed.
+async fn next_message(
+    messages: &mut (impl futures::Stream<Item = redis::Msg> + Unpin),
+    shared: &Weak<Shared>,
+) -> Option<Vec<u8>> {
+    loop {
+        tokio::select! {
+            message = messages.next() => return message.map(|message| message.get_payload_bytes().to_vec()),
+            () = tokio::time::sleep(RECONNECT_PAUSE) => if shared.strong_count() == 0 { return None },
+        }
+    }
+}

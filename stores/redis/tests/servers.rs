@@ -1,0 +1,273 @@
+//! Tests that stop, restart and reconfigure their servers.
+#![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use threadkeep_core::{
+    Backend, Content, MessageId, NewMessage, OpenThread, Reason, Role, Scope, StoreError, Thread, ThreadId,
+    ThreadOrder, ThreadQuery, Timestamp,
+};
+use threadkeep_memory::{AppendOptions, Draft, Memory};
+use threadkeep_redis_server::{Cluster, Server};
+use threadkeep_store_redis::RedisStore;
+
+fn now() -> Timestamp {
+    "2026-11-23T08:30:00Z".parse().unwrap()
+}
+
+fn ana() -> Scope {
+    Scope::user("acme", "ana").unwrap()
+}
+
+fn url(server: &Server) -> String {
+    format!("redis://{}", server.address())
+}
+
+async fn open(backend: &Backend, number: u128) -> Thread {
+    let open = OpenThread::new(&ana(), ThreadId(uuid::Uuid::from_u128(number)));
+    backend.store.open_thread(&ana(), open, now()).await.unwrap().thread
+}
+
+/// Appends a text and returns the error, if it fails.
+async fn append(backend: &Backend, thread: ThreadId, text: &str) -> Result<(), StoreError> {
+    use threadkeep_core::{Batch, Fingerprint, IdempotencyKey};
+    let content = Content::text(Role::User, text);
+    let id = MessageId(uuid::Uuid::new_v4());
+    let message = NewMessage { id, external_id: None, created_at: now(), content };
+    let batch = Batch {
+        append: vec![message],
+        ..Batch::new(IdempotencyKey::Generated(uuid::Uuid::new_v4()), Fingerprint::of(text.as_bytes()))
+    };
+    backend.store.commit(&ana(), thread, batch, now()).await.map(|_| ())
+}
+
+async fn texts(memory: &Memory, thread: ThreadId) -> Vec<String> {
+    let messages = memory.newest(&ana(), thread, 1_000).await.unwrap();
+    messages.iter().map(|message| message.plain_text().into_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_server_has_every_commit() {
+    let Some(server) = Server::start(&[("appendfsync", "always")]) else { return };
+    let store = RedisStore::open(&url(&server)).await.unwrap();
+    let memory = Memory::new(store.backend());
+    let thread = memory.open(&ana()).await.unwrap().thread.id;
+    for number in 0..20 {
+        if number % 5 == 4 {
+            server.restart();
+        }
+        memory.append(&ana(), thread, Draft::user(number.to_string())).await.unwrap();
+    }
+    assert_eq!(texts(&memory, thread).await, (0..20).map(|number| number.to_string()).collect::<Vec<_>>());
+    assert_eq!(store.backend().maintenance.verify().await.unwrap().findings, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_functions_are_installed_again() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = RedisStore::open(&url(&server)).await.unwrap();
+    let thread = open(&store.backend(), 1).await.id;
+    assert_eq!(server.run(&["function", "flush"]), "OK");
+    append(&store.backend(), thread, "one").await.unwrap();
+}
+
+/// The users that docs/stores.md recommends.
+#[tokio::test(flavor = "multi_thread")]
+async fn users_need_only_the_documented_permissions() {
+    let Some(server) = Server::start(&[]) else { return };
+    let running = "on >running ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous +fcall +fcall_ro +time +ping \
+                   +info +config|get +wait +publish +subscribe +unsubscribe +function|list +cluster|nodes +cluster|slots";
+    let administrator = "on >administrator ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous +fcall +fcall_ro \
+                         +time +ping +info +config|get +wait +publish +subscribe +unsubscribe +function|list +cluster|nodes \
+                         +cluster|slots +function|load +bgrewriteaof";
+    for (user, rules) in [("running", running), ("administrator", administrator)] {
+        let arguments = [&["acl", "setuser", user][..], &rules.split_whitespace().collect::<Vec<_>>()].concat();
+        assert_eq!(server.run(&arguments), "OK");
+    }
+    assert_eq!(server.run(&["acl", "setuser", "default", "off"]), "OK");
+    let url = |user: &str| format!("redis://{user}:{user}@{}", server.address());
+    let error = RedisStore::open(&url("stranger")).await.unwrap_err().to_string();
+    assert!(error.contains("rejected the user"), "{error}");
+    // The functions are installed by the administrator.
+    let error = RedisStore::open(&url("running")).await.unwrap_err().to_string();
+    assert!(error.contains("lacks a permission") && error.contains("function"), "{error}");
+    let administrator = RedisStore::open(&url("administrator")).await.unwrap();
+    let backend = RedisStore::open(&url("running")).await.unwrap().backend();
+    let mut wake_ups = backend.store.wake_ups().await.unwrap();
+    let thread = open(&backend, 1).await.id;
+    append(&backend, thread, "one").await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_secs(20), wake_ups.next()).await.unwrap().is_some());
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    backend.store.delete_thread(&ana(), thread, now()).await.unwrap();
+    let error = backend.maintenance.sweep(now()).await.unwrap_err().to_string();
+    assert!(error.contains("lacks a permission") && error.contains("bgrewriteaof"), "{error}");
+    administrator.backend().maintenance.sweep(now()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_deletes_data_is_refused() {
+    let Some(server) = Server::start(&[("maxmemory-policy", "allkeys-lru")]) else { return };
+    let error = RedisStore::open(&url(&server)).await.unwrap_err().to_string();
+    assert!(error.contains("allkeys-lru") && error.contains("noeviction"), "{error}");
+    RedisStore::open(&format!("{}?eviction=allow", url(&server))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn durability_is_described() {
+    let Some(volatile) = Server::start(&[("appendonly", "no")]) else { return };
+    let store = RedisStore::open(&url(&volatile)).await.unwrap();
+    assert!(store.durability().is_volatile());
+    assert!(store.durability().describe().starts_with("NO PERSISTENCE"), "{}", store.durability().describe());
+    let durable = Server::start(&[("appendfsync", "always")]).unwrap();
+    let store = RedisStore::open(&url(&durable)).await.unwrap();
+    assert!(!store.durability().is_volatile());
+    assert!(store.durability().describe().contains("appendfsync always"), "{}", store.durability().describe());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_memory_is_reported_and_leaves_nothing_half_written() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = RedisStore::open(&url(&server)).await.unwrap();
+    let backend = store.backend();
+    let thread = open(&backend, 1).await.id;
+    append(&backend, thread, "before").await.unwrap();
+    assert_eq!(server.run(&["config", "set", "maxmemory", "1mb"]), "OK");
+    let error = append(&backend, thread, &"x".repeat(100_000)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { reason: Reason::Full, .. }), "{error:?}");
+    assert_eq!(server.run(&["config", "set", "maxmemory", "0"]), "OK");
+    append(&backend, thread, "after").await.unwrap();
+    assert_eq!(texts(&Memory::new(backend.clone()), thread).await, ["before", "after"]);
+    assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_marked_thread_is_listed() {
+    let Some(server) = Server::start(&[]) else { return };
+    let backend = RedisStore::open(&url(&server)).await.unwrap().backend();
+    let thread = open(&backend, 1).await.id;
+    // As if the writer had ended between writing the thread and bringing the lists up to date.
+    let id = thread.to_string();
+    for list in ["c", "c:u/ana", "r", "r:u/ana", "s", "s:u/ana"] {
+        assert_eq!(server.run(&["zrem", &format!("threadkeep:{{tenant/acme}}:{list}"), &id]), "1", "{list}");
+    }
+    assert_eq!(server.run(&["hdel", "threadkeep:{tenant/acme}:i", &id]), "1");
+    assert_eq!(server.run(&["hset", "threadkeep:{tenant/acme}:q", &id, "mark:1"]), "1");
+    for order in [ThreadOrder::Created, ThreadOrder::Recent] {
+        let page = backend.store.list_threads(&ana(), &ThreadQuery::new(order, 10), now()).await.unwrap();
+        assert_eq!(page.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [thread]);
+    }
+    assert_eq!(server.run(&["hlen", "threadkeep:{tenant/acme}:q"]), "0", "an old mark remains");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_wake_each_other() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = format!("redis-cluster://{}?prefix=wake", cluster.addresses());
+    let (one, two) = (RedisStore::open(&url).await.unwrap(), RedisStore::open(&url).await.unwrap());
+    let mut wake_ups = two.backend().store.wake_ups().await.unwrap();
+    let thread = open(&one.backend(), 1).await.id;
+    append(&one.backend(), thread, "one").await.unwrap();
+    let woken = tokio::time::timeout(Duration::from_secs(20), wake_ups.next()).await.unwrap();
+    assert!(woken.is_some());
+    assert_eq!(texts(&Memory::new(two.backend()), thread).await, ["one"]);
+}
+
+/// The files of all nodes.
+fn files_contain(cluster: &Cluster, bytes: &[u8]) -> bool {
+    cluster.nodes().iter().any(|node| {
+        node.wait_until_old_files_are_removed();
+        node.files().iter().any(|file| {
+            let content = std::fs::read(file).unwrap_or_default();
+            content.windows(bytes.len()).any(|window| window.eq_ignore_ascii_case(bytes))
+        })
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn erased_text_is_in_no_file_of_a_cluster() {
+    let Some(cluster) = Cluster::start(1) else { return };
+    let url = format!("redis-cluster://{}", cluster.addresses());
+    let backend = RedisStore::open(&url).await.unwrap().backend();
+    let memory = Memory::new(backend.clone());
+    let thread = memory.open(&ana()).await.unwrap().thread.id;
+    let draft = Draft::user("The Quixotryzzlings are here");
+    let appended = memory.append_all(&ana(), thread, vec![draft], &AppendOptions::default()).await.unwrap();
+    assert_eq!(appended.count, 1);
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    assert!(files_contain(&cluster, b"quixotryz"), "the text is not stored as plain text");
+    let id = memory.newest(&ana(), thread, 1).await.unwrap()[0].id;
+    memory.erase_messages(&ana(), thread, &[id]).await.unwrap();
+    backend.maintenance.sweep(now()).await.unwrap();
+    assert!(!files_contain(&cluster, b"quixotryz"), "a file still contains the text");
+}
+
+/// Kills one primary at a time under load. What was acknowledged with WAIT exists once.
+#[tokio::test(flavor = "multi_thread")]
+async fn awaited_commits_survive_the_loss_of_a_primary() {
+    let Some(cluster) = Cluster::start(1) else { return };
+    let url = format!("redis-cluster://{}?wait_replicas=1&wait_timeout=2000", cluster.addresses());
+    let memory = Memory::new(RedisStore::open(&url).await.unwrap().backend());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writers = (0..4).map(|writer| {
+        let (memory, is_over) = (memory.clone(), is_over.clone());
+        tokio::spawn(async move {
+            let thread = loop {
+                if let Ok(opened) = memory.open(&ana()).await {
+                    break opened.thread.id;
+                }
+            };
+            let mut acknowledged = Vec::new();
+            for number in 0.. {
+                if is_over.load(Ordering::SeqCst) {
+                    break;
+                }
+                let text = format!("{writer} {number}");
+                let options = AppendOptions { idempotency_key: Some(text.clone()), ..AppendOptions::default() };
+                // The same key makes repeating it safe.
+                while !is_over.load(Ordering::SeqCst) {
+                    if memory.append_all(&ana(), thread, vec![Draft::user(&text)], &options).await.is_ok() {
+                        acknowledged.push(text);
+                        break;
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            (thread, acknowledged)
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    for _ in 0..2 {
+        let primaries = cluster.primaries();
+        let killed = primaries[0];
+        tokio::task::block_in_place(|| {
+            killed.kill();
+            // A replica takes over.
+            cluster.wait_until_served_without(killed);
+            killed.restart();
+            cluster.wait_until_ready();
+        });
+    }
+    is_over.store(true, Ordering::SeqCst);
+    for writer in writers {
+        let (thread, acknowledged) = writer.await.unwrap();
+        assert!(!acknowledged.is_empty());
+        let mut stored = Vec::new();
+        let mut after = 0;
+        loop {
+            let query = threadkeep_core::MessageQuery::following(after, 1_000);
+            let page = memory.backend().store.list_messages(&ana(), thread, &query, now()).await.unwrap();
+            stored.extend(page.messages.iter().map(|message| message.plain_text().into_owned()));
+            after = page.messages.last().map_or(after, |message| message.seq);
+            if !page.more {
+                break;
+            }
+        }
+        // The last one may be stored without having been acknowledged.
+        stored.truncate(acknowledged.len());
+        assert_eq!(stored, acknowledged);
+    }
+    assert_eq!(memory.backend().maintenance.verify().await.unwrap().findings, []);
+}

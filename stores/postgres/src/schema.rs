@@ -21,7 +21,7 @@ use crate::row::get;
 
 /// Entry `n` migrates a database from version `n` to `n + 1`. Released entries never change. An empty entry changed only
 /// functions.
-const MIGRATIONS: [&[&str]; 9] = [
+const MIGRATIONS: [&[&str]; 10] = [
     &[
         include_str!("schema/001/tables.sql"),
         include_str!("schema/001/types.sql"),
@@ -36,6 +36,8 @@ const MIGRATIONS: [&[&str]; 9] = [
     &[],
     &[include_str!("schema/008/tags.sql")],
     &[include_str!("schema/009/commit.sql")],
+    // Functions: filters of collections.
+    &[],
 ];
 
 /// The functions, in the order of their dependencies. `CREATE OR REPLACE` keeps a function's owner, and statements that other

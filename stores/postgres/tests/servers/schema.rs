@@ -104,7 +104,7 @@ async fn open_rejects_and_preserves_an_unknown_schema() {
 
     client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (10, 'later')").await.unwrap();
     let later = PostgresStore::open(&url).await.unwrap_err();
-    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema version 10")), "{later}");
+    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema version 11")), "{later}");
     client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 10").await.unwrap();
     client.batch_execute("UPDATE threadkeep.migrations SET checksum = 'other' WHERE version = 1").await.unwrap();
     let other = PostgresStore::open(&url).await.unwrap_err();

@@ -1,0 +1,8 @@
+//! Conversations with the legal assistant, with stores in files, a counting embedder and scripted models.
+
+mod conversations;
+mod data_set;
+mod importing;
+mod models;
+mod runs;
+mod test_env;

@@ -6,7 +6,7 @@ use crate::clave::{ClaveKey, References, fold_text};
 use crate::search::Found;
 
 /// The fewest words in capitals that are read as a rubro.
-const RUBRO_WORDS: usize = 4;
+const RUBRO_WORDS: usize = 3;
 
 /// Removes the sentences of an answer that cite a registro, a clave or a rubro which no source has. Returns the answer, and whether
 /// anything was removed.
@@ -42,18 +42,17 @@ impl Known {
     fn of(sources: &[Found]) -> Self {
         let tesis = || sources.iter().filter_map(|found| found.item.tesis());
         let mut text = String::new();
+        // Sources cite other tesis in their texts.
+        let mut claves: Vec<ClaveKey> = tesis().filter_map(|tesis| tesis.clave.as_deref()).map(ClaveKey::of).collect();
         for found in sources {
             let precedentes = found.item.tesis().map(|tesis| tesis.precedentes.as_str()).unwrap_or_default();
             for part in [found.item.title().as_str(), found.item.text(), precedentes] {
                 text.push(' ');
                 text.push_str(&normal(part));
+                claves.extend(part.lines().flat_map(|line| References::of(line).claves));
             }
         }
-        Self {
-            registros: tesis().map(|tesis| tesis.id_tesis).collect(),
-            claves: tesis().filter_map(|tesis| tesis.clave.as_deref()).map(ClaveKey::of).collect(),
-            text: format!("{text} "),
-        }
+        Self { registros: tesis().map(|tesis| tesis.id_tesis).collect(), claves, text: format!("{text} ") }
     }
 
     fn contains_all_of(&self, sentence: &str) -> bool {
@@ -62,11 +61,9 @@ impl Known {
         let is_known_number =
             |number: &i64| self.registros.contains(number) || self.text.contains(&format!(" {number} "));
         let is_known_clave = |clave: &ClaveKey| {
-            let known = self.claves.iter().any(|known| {
+            self.claves.iter().any(|known| {
                 known.key == clave.key && (clave.epoca.is_none() || known.epoca.is_none() || clave.epoca == known.epoca)
-            });
-            // Sources cite other tesis in their texts.
-            known || self.text.replace([' ', '.'], "").contains(&clave.key)
+            })
         };
         references.registros.iter().all(is_known_number)
             && references.claves.iter().all(is_known_clave)
@@ -79,17 +76,14 @@ fn normal(text: &str) -> String {
     fold_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the sequences of words in capitals that can be a rubro, normalized. They end at a point, because rubros consist of
-/// sentences.
+/// Returns the sequences of words in capitals that can be a rubro, normalized. Rubros consist of several sentences.
 fn capitals(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for sentence in text.split(['.', '«', '»', '"', '“', '”', '*', ':', ';', '(', ')']) {
+    for part in text.split(['«', '»', '"', '“', '”', '*', ':', ';', '(', ')']) {
         let mut run: Vec<&str> = Vec::new();
-        for word in sentence.split_whitespace().chain(["."]) {
-            let letters: Vec<char> = word.chars().filter(|c| c.is_alphabetic()).collect();
-            let is_capital = !letters.is_empty() && letters.iter().all(|c| c.is_uppercase());
-            let is_number = letters.is_empty() && word.chars().any(|c| c.is_ascii_digit()) && !run.is_empty();
-            if is_capital || is_number {
+        for word in part.split_whitespace().chain(["end"]) {
+            let is_number = word.chars().any(|c| c.is_ascii_digit()) && !word.chars().any(char::is_lowercase);
+            if is_in_capitals(word) || is_number && !run.is_empty() {
                 run.push(word);
                 continue;
             }
@@ -100,6 +94,11 @@ fn capitals(text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+fn is_in_capitals(word: &str) -> bool {
+    let mut letters = word.chars().filter(|c| c.is_alphabetic()).peekable();
+    letters.peek().is_some() && letters.all(char::is_uppercase)
 }
 
 /// Splits a line after the points that end sentences, without losing a character.
@@ -118,10 +117,15 @@ fn sentences(line: &str) -> Vec<&str> {
         let is_short = (1..=2).contains(&word.chars().count()) && word.chars().all(char::is_alphanumeric);
         let is_abbreviation =
             is_short || ["núm", "art", "arts", "cfr", "reg", "fracc"].contains(&word.to_lowercase().as_str());
+        // The points within a rubro.
+        let next_word = line.get(at + 2..).and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
+        let last_word = line[start..*at].split_whitespace().next_back().unwrap_or_default();
+        let is_in_rubro = [last_word, next_word].iter().all(|word| is_in_capitals(word) && word.chars().count() > 1);
         let is_end = matches!(c, '.' | '!' | '?')
             && next == Some(' ')
             && after.is_some_and(|c| !c.is_lowercase())
-            && !is_abbreviation;
+            && !is_abbreviation
+            && !is_in_rubro;
         if is_end {
             let end = at + c.len_utf8() + 1;
             sentences.push(&line[start..end]);

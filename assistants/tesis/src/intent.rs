@@ -90,6 +90,10 @@ pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
     }
     let wants_more = words.wants_more();
     if !has_sources(history) {
+        let has_earlier = history.iter().any(|message| !message.sources.is_empty());
+        if has_earlier && !wants_more && !words.states_search() && words.names_source() {
+            return decided(Intent::Reuse, "se refiere a una fuente de una respuesta anterior");
+        }
         return Classification { wants_more, ..decided(Intent::NewSearch, "no hay fuentes previas") };
     }
     if words.states_search() {
@@ -311,6 +315,15 @@ impl Words {
         ]
         .iter()
         .any(|phrase| self.joined().contains(phrase))
+    }
+
+    /// Whether the message names a source by its position: `explica más la última`.
+    fn names_source(&self) -> bool {
+        (0..self.words.len()).any(|index| {
+            let is_other = self.is(index + 1, &["sala", "instancia", "epoca", "vez"]);
+            let ordinal = ORDINALS.contains(&self.at(index)) && !is_other && self.is_reference(index);
+            ordinal || DEICTIC.contains(&self.at(index)) && self.is(index + 1, NOUNS)
+        })
     }
 
     /// Whether an ordinal stands alone or with a noun: `¿y la segunda?`, `la primera tesis`.

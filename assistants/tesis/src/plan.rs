@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     pub(crate) wants_more: bool,
     /// The query, with the topic carried over.
     pub(crate) query: String,
-    /// Whether the query has words of the message itself.
+    /// Whether the message is more than a filter.
     pub(crate) has_own_words: bool,
     pub(crate) filters: Filters,
     pub(crate) registros: Vec<i64>,
@@ -150,7 +150,7 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     plan.claves = claves.into_iter().map(|clave| (clave.key, clave.epoca)).collect();
     let split = filters::split(&question);
     let own = content_of(&split.rest);
-    plan.has_own_words = !own.is_empty();
+    plan.has_own_words = !own.is_empty() || split.filters.is_empty();
     let is_carried = !topic.query.is_empty() && is_elliptic(&question, &own, plan.wants_more);
     plan.query = match (own.is_empty(), is_carried) {
         (true, true) => topic.query.clone(),

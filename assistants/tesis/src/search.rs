@@ -29,7 +29,7 @@ const RELATED_WEIGHT: f64 = 0.3;
 /// The weight of words in the title.
 const TITLE_WEIGHT: f64 = 0.6;
 /// The similarity of vectors from which an item is relevant without common words.
-const MIN_SIMILARITY: f64 = 0.3;
+const MIN_SIMILARITY: f64 = 0.5;
 
 /// A search of the corpus.
 #[derive(Clone, Debug, Default)]
@@ -202,9 +202,20 @@ fn lexical_scores(
         let score = texts[index] * (0.5 + coverage)
             + TITLE_WEIGHT * matched(&titles[index]) * total
             + RELATED_WEIGHT * related_texts[index];
-        (score, coverage >= MIN_COVERAGE || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO)
+        let is_relevant = coverage >= MIN_COVERAGE || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO;
+        (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()
+}
+
+/// Whether a question names the topic of a tesis, which is the first sentence of its rubro: `USUCAPIÓN. JUSTO TÍTULO.`
+fn is_about(question: &Question, item: &Item) -> bool {
+    let Some(tesis) = item.tesis() else { return false };
+    let topic = tesis.rubro.split('.').next().unwrap_or_default();
+    let terms = question.terms();
+    let words: Vec<(String, Vec<String>)> =
+        content_terms(topic).into_iter().filter(|(word, _)| !thesaurus::is_stop_word(word)).collect();
+    !words.is_empty() && words.iter().all(|(_, stems)| stems.iter().any(|stem| terms.contains(stem)))
 }
 
 /// Combines the scores by words with the similarity of vectors, if there are any.

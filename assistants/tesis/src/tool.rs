@@ -37,7 +37,7 @@ pub(crate) struct SearchArguments {
     pub(crate) citadas: BTreeSet<String>,
     /// Whether only sources that were not shown before are wanted.
     pub(crate) solo_nuevas: bool,
-    /// Whether the question has words besides its filters.
+    /// Whether the question is more than a filter.
     pub(crate) con_palabras: bool,
 }
 

@@ -118,6 +118,10 @@ fn without_sources_everything_is_a_new_search() {
     let unanswered = [user("tesis sobre minería lunar"), answer("No encontré tesis.", &[])];
     assert_eq!(classify("por qué", &unanswered).intent, Intent::NewSearch);
     assert!(!classify_intent_simple("por qué", &unanswered));
+    let mut earlier = amparo();
+    earlier.extend(unanswered);
+    assert_eq!(classify("por qué", &earlier).intent, Intent::NewSearch);
+    assert_eq!(classify("explica más la última", &earlier).intent, Intent::Reuse);
 }
 
 // S3.15

@@ -99,6 +99,7 @@ async fn the_corpus_belongs_to_the_tenant() {
     assert_eq!(env.corpus().by_clave(&user_scope("ana"), &[clave.clone()]).await.unwrap().len(), 1);
     let other = Scope::user("other", "ana").unwrap();
     assert_eq!(env.corpus().by_clave(&other, &[clave]).await.unwrap().len(), 0);
-    env.memory.erase_user(&user_scope("ana"), &threadkeep::EraseOptions::default()).await.unwrap();
+    let user = threadkeep::UserId::new("ana").unwrap();
+    env.memory.erase_user(&tenant(), &user, threadkeep::EraseOptions::default()).await.unwrap();
     assert_eq!(env.corpus().by_registro(&tenant(), &[9_100_001]).await.unwrap().len(), 1);
 }

@@ -92,7 +92,7 @@ async fn invented_citations_never_reach_the_user() {
 // S3.41
 #[tokio::test]
 async fn a_failing_model_leaves_an_answer_by_quotation() {
-    let model = ScriptedModel::new().step("judges", |_| Ok(satisfied())).fails(Failure::Server(500));
+    let model = ScriptedModel::new().step("judges", |_| Ok(satisfied())).fails(Failure::TimedOut);
     let env = TestEnv::scripted(model).await;
     let conversation = env.conversation("ana").await;
     let turn = conversation.turn("¿Qué es la usucapión?").await;

@@ -154,7 +154,7 @@ pub(crate) fn user_scope(user: &str) -> Scope {
 
 /// A conversation of one user.
 pub(crate) struct Conversation {
-    agent: Agent,
+    pub(crate) agent: Agent,
     pub(crate) scope: Scope,
     pub(crate) thread: ThreadId,
 }

@@ -62,6 +62,9 @@ pub struct Passage {
     pub place: String,
     /// The number of the passage, from 0.
     pub number: usize,
+    /// The country, if it is not Mexico: `CR`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub country: Option<String>,
     /// The court or authority.
     pub court: Option<String>,
     /// The date of the document.

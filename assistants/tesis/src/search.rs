@@ -28,6 +28,8 @@ const MIN_COVERAGE_OF_TWO: f64 = 0.2;
 const RELATED_WEIGHT: f64 = 0.3;
 /// The weight of words in the title.
 const TITLE_WEIGHT: f64 = 0.6;
+/// The share of its relevance that a document of another country keeps.
+const FOREIGN_SHARE: f64 = 0.6;
 /// The similarity of vectors from which an item is relevant without common words.
 const MIN_SIMILARITY: f64 = 0.5;
 
@@ -202,6 +204,8 @@ fn lexical_scores(
         let score = texts[index] * (0.5 + coverage)
             + TITLE_WEIGHT * matched(&titles[index]) * total
             + RELATED_WEIGHT * related_texts[index];
+        let is_foreign = matches!(&hits[index].item, Item::Passage(passage) if passage.country.is_some());
+        let score = if is_foreign { score * FOREIGN_SHARE } else { score };
         let is_relevant = coverage >= MIN_COVERAGE || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO;
         (score, is_relevant || is_about(question, &hits[index].item))
     };

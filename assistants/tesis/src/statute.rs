@@ -57,6 +57,8 @@ pub(crate) fn passages(document: &Map) -> Option<Vec<Item>> {
     // Some sources call a decision only by its number; its first line names it.
     let is_bare = title.starts_with("Sentencia ") && (1..=160).contains(&heading.len());
     let title = if is_bare { format!("{heading} ({title})") } else { title };
+    let country = member("jurisdiction").or_else(|| Some(member("_source")?.split('/').next()?.to_owned()));
+    let country = country.filter(|country| country.len() == 2 && country != "MX");
     let pieces = split(&text).into_iter().enumerate();
     let passages = pieces.map(|(number, (paragraphs, text))| {
         let (first, last) = (paragraphs.start + 1, paragraphs.end);
@@ -65,6 +67,7 @@ pub(crate) fn passages(document: &Map) -> Option<Vec<Item>> {
             title: title.clone(),
             place: if first >= last { format!("párrafo {first}") } else { format!("párrafos {first}-{last}") },
             number,
+            country: country.clone(),
             court: member("court").or_else(|| member("issuing_body")),
             date: member("date"),
             text,

@@ -6,3 +6,4 @@ mod importing;
 mod models;
 mod runs;
 mod test_env;
+mod transcript;

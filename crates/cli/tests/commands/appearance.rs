@@ -31,6 +31,7 @@ const COMMANDS: [&str; 32] = [
     "trace",
     "graph",
     "subway",
+    "tesis",
     "config",
     "models",
     "completions",

@@ -56,7 +56,8 @@ $$;
 
 -- Searches of collections without filters, for schema 2 to 9.
 CREATE OR REPLACE FUNCTION threadkeep.matching_entries(p_name text, p_term text, p_limit bigint)
-RETURNS TABLE (collection_no bigint, no bigint) LANGUAGE plpgsql STABLE AS $$
+RETURNS TABLE (collection_no bigint, no bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN QUERY SELECT * FROM threadkeep.matching_entries(p_name, p_term, p_limit, '');
 END $$;

@@ -212,7 +212,7 @@ fn past_message(index: usize, message: &Value) -> PastMessage {
     let text =
         |names: &[&str]| names.iter().find_map(|name| message.get(*name)?.as_str()).unwrap_or_default().to_owned();
     if let Some(text) = message.as_str() {
-        return PastMessage { is_user: index % 2 == 0, text: text.to_owned(), ..PastMessage::default() };
+        return PastMessage { is_user: index.is_multiple_of(2), text: text.to_owned(), ..PastMessage::default() };
     }
     let sources = message.get("sources").or_else(|| message.get("fuentes")).and_then(Value::as_array);
     let sources = sources.map_or(&[][..], Vec::as_slice);

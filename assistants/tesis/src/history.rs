@@ -22,7 +22,7 @@ pub struct HistoricalSource {
 /// Returns the registros of all tesis that the answers cite.
 #[must_use]
 pub fn extract_discussed_tesis(history: &[Message]) -> BTreeSet<i64> {
-    sources(history).filter_map(|source| registro(source)).collect()
+    sources(history).filter_map(registro).collect()
 }
 
 /// Returns the distinct sources of the answers, newest first, at most `max_sources`. Of a source that was cited several times, the

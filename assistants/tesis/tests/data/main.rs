@@ -1,4 +1,5 @@
 //! The data sets: real statutes, decisions and claves, and dialogues. They are found through `THREADKEEP_DATA`.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 #[path = "../dialogues/data_set.rs"]
 mod data_set;

@@ -96,7 +96,7 @@ async fn statutes_and_decisions_are_found() {
 async fn the_corpus_belongs_to_the_tenant() {
     let env = TestEnv::new().await;
     let clave = ClaveKey::of("1a./J. 11/2024");
-    assert_eq!(env.corpus().by_clave(&user_scope("ana"), &[clave.clone()]).await.unwrap().len(), 1);
+    assert_eq!(env.corpus().by_clave(&user_scope("ana"), std::slice::from_ref(&clave)).await.unwrap().len(), 1);
     let other = Scope::user("other", "ana").unwrap();
     assert_eq!(env.corpus().by_clave(&other, &[clave]).await.unwrap().len(), 0);
     let user = threadkeep::UserId::new("ana").unwrap();

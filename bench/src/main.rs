@@ -26,6 +26,7 @@ mod run;
 mod serve;
 mod session;
 mod summaries;
+mod tesis;
 mod texts;
 
 use anyhow::Result;
@@ -78,6 +79,8 @@ enum Command {
     K8s(summaries::Args),
     /// Measure how many slot values of task dialogues a context contains, with and without a summary
     Sgd(summaries::Args),
+    /// Measure the search of the legal assistant, compared with BM25
+    Tesis(tesis::Args),
     /// Compare one-seat rides with their true arrivals, and time searches with transfers
     Rides(rides::Args),
     #[command(hide = true)]
@@ -112,6 +115,7 @@ fn main() -> Result<()> {
         Command::Backup(args) => runtime.block_on(backup::run(&args)),
         Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
+        Command::Tesis(args) => runtime.block_on(tesis::run(&args)),
         Command::Rides(args) => rides::run(&args),
         Command::HttpFloor(args) => runtime.block_on(http::floor::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),

@@ -162,6 +162,7 @@ impl<'a> LongThread<'a> {
             collection: threadkeep_core::Collection::Messages,
             terms: vec!["walrus".to_owned()],
             vector: None,
+            filters: Vec::new(),
             thread: None,
             limit: 100,
         };

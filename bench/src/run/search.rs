@@ -118,6 +118,7 @@ async fn index_only(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, 
         collection: Collection::Messages,
         terms: text::distinct_terms(RARE),
         vector: None,
+        filters: Vec::new(),
         thread: None,
         limit: LIMIT,
     };

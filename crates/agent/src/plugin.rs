@@ -17,7 +17,7 @@ use threadkeep_memory::Memory;
 use crate::Assistant;
 pub use command::{
     Argument, ArgumentForm, CommandArguments, CommandCall, CommandFuture, CommandGroup, CommandHost, CommandOutcome,
-    PluginCommand,
+    CommandStore, CommandStoreFuture, PluginCommand,
 };
 pub use error::{Fault, PluginError};
 pub use lookup::Lookup;

@@ -72,8 +72,8 @@ pub use record::{DerivedWrite, Namespace, Record, RecordOwner, RecordQuery, Reco
 pub use runtime::{MonotonicTime, Runtime};
 pub use scope::{Access, Owner, Scope};
 pub use search::{
-    CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
-    UnindexedThread, similarity,
+    CatchUp, Collection, Embedding, EntryHit, FieldFilter, IndexEntry, SearchAnswer, SearchHit, SearchIndex,
+    SearchQuery, UnindexedThread, filter_terms, similarity,
 };
 pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedRecord, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{

@@ -1,6 +1,10 @@
+mod filter;
+
 use async_trait::async_trait;
 
 use crate::{Map, Owner, Portable, Result, Scope, StoreError, ThreadId, Timestamp, limits};
+
+pub use filter::{FieldFilter, filter_terms};
 
 /// A full-text index that returns candidates for ranking. It may lag behind the store; answers list the threads that are not fully
 /// indexed, so that the caller can search their newest messages itself.
@@ -17,7 +21,8 @@ pub trait SearchIndex: Portable + std::fmt::Debug {
     /// thread, that thread is searched if the scope may read it. Erased, trimmed, deleted and expired messages are never returned. In a
     /// named collection, a tenant searches the tenant's entries, and a user searches the user's and the tenant's entries; an unknown
     /// collection is empty. If the query has a vector, the entries with a term are followed by at most `limit` entries that are nearest
-    /// to the vector. Terms that [`crate::text::indexed_terms`] cannot produce are allowed; their results are unspecified. A vector for
+    /// to the vector. Filters are part of the lookup: only entries that pass them are counted in frequencies and use up the limit. With
+    /// filters and without terms, the entries that pass the filters are found, in no particular order. Terms that [`crate::text::indexed_terms`] cannot produce are allowed; their results are unspecified. A vector or a filter for
     /// messages is `Unsupported`, and so are named collections in backends without them.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
@@ -153,10 +158,26 @@ pub struct SearchQuery {
     pub terms: Vec<String>,
     /// An embedding whose nearest entries are also returned.
     pub vector: Option<Embedding>,
+    /// Conditions that entries of a named collection must pass, all of them.
+    pub filters: Vec<FieldFilter>,
     /// Only messages of this thread.
     pub thread: Option<ThreadId>,
     /// The maximum number of hits (1 to 1,000).
     pub limit: usize,
+}
+
+impl SearchQuery {
+    /// Whether the query finds all entries that pass its filters: it has filters and no terms.
+    #[must_use]
+    pub fn is_filter_only(&self) -> bool {
+        self.terms.is_empty() && !self.filters.is_empty()
+    }
+
+    /// Whether an entry with these fields passes all filters.
+    #[must_use]
+    pub fn passes(&self, fields: &Map) -> bool {
+        self.filters.iter().all(|filter| filter.passes(fields))
+    }
 }
 
 /// The result of a search.

@@ -19,7 +19,7 @@ use unicode_segmentation::UnicodeSegmentation;
 pub use term_matcher::{CachingTermMatcher, TermCounts, TermMatcher};
 
 /// The version of the analysis. Indexes of another version are rebuilt.
-pub const ANALYSIS_VERSION: u32 = 2;
+pub const ANALYSIS_VERSION: u32 = 3;
 
 /// The maximum length of a term in characters. Longer words are truncated.
 const TERM_CHARS: usize = 64;

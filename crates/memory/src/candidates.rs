@@ -56,8 +56,14 @@ impl Memory {
         thread: Option<ThreadId>,
         limit: usize,
     ) -> Result<Candidates> {
-        let query =
-            SearchQuery { collection: Collection::Messages, terms: question.terms(), vector: None, thread, limit };
+        let query = SearchQuery {
+            collection: Collection::Messages,
+            terms: question.terms(),
+            vector: None,
+            filters: Vec::new(),
+            thread,
+            limit,
+        };
         let mut answer = self.query_index(scope, &query).await?;
         let mut unindexed = self.read_unindexed(scope, &answer.unindexed).await?;
         if !unindexed.unread.is_empty() && self.catch_up().await? {

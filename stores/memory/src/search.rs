@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    CatchUp, Collection, Embedding, IndexEntry, Result, Scope, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
-    StoreError, ThreadOrder, ThreadQuery, Timestamp, limits, text,
+    CatchUp, Collection, Embedding, FieldFilter, IndexEntry, Result, Scope, SearchAnswer, SearchHit, SearchIndex,
+    SearchQuery, StoreError, ThreadOrder, ThreadQuery, Timestamp, limits, text,
 };
 
 use crate::MemoryStore;
@@ -18,11 +18,15 @@ impl SearchIndex for MemoryStore {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
         ThreadQuery::new(ThreadOrder::Created, query.limit).check()?;
         query.vector.as_ref().map_or(Ok(()), Embedding::check)?;
+        FieldFilter::check_all(&query.filters)?;
         if query.collection != Collection::Messages {
             return Ok(self.state().search_entries(scope, query.collection.name()?, query));
         }
         if query.vector.is_some() {
             return Err(StoreError::Unsupported("vector search over messages"));
+        }
+        if !query.filters.is_empty() {
+            return Err(StoreError::Unsupported("filters over messages"));
         }
         Ok(search_messages(&self.state(), scope, query, now))
     }

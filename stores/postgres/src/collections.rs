@@ -6,7 +6,7 @@
 mod search;
 
 use deadpool_postgres::Transaction;
-use threadkeep_core::{Collection, IndexEntry, Result, Scope, StoreError, limits, text};
+use threadkeep_core::{Collection, IndexEntry, Map, Result, Scope, StoreError, filter_terms, limits, text};
 use tokio_postgres::types::Type;
 
 use crate::error::{self, PostgresError};
@@ -67,7 +67,7 @@ impl<'a> EntryColumns<'a> {
                         .map_err(|_| StoreError::invalid("entry fields", "not JSON"))?,
                 ),
             });
-            columns.terms.push(terms_of(&entry.text));
+            columns.terms.push(terms_of(&entry.text, &entry.fields));
             // A zero vector is similar to nothing, so it is not stored.
             let embedding = entry.embedding.as_ref();
             let vector = embedding.and_then(|embedding| Some((embedding.model.as_str(), scale(&embedding.vector)?)));
@@ -84,8 +84,11 @@ fn array_text(vector: &[f32]) -> String {
     format!("{{{}}}", numbers.join(","))
 }
 
-fn terms_of(entry_text: &str) -> String {
-    text::indexed_terms(entry_text).join(" ")
+/// Returns the terms to index for an entry, separated by spaces.
+fn terms_of(entry_text: &str, fields: &Map) -> String {
+    let mut terms = text::indexed_terms(entry_text);
+    terms.extend(filter_terms(fields));
+    terms.join(" ")
 }
 
 /// Scales a vector so that its largest number is between 0.5 and 2, which avoids overflow and underflow when it is compared
@@ -191,7 +194,7 @@ async fn rebuild_terms(shared: &Shared, after: (i64, i64)) -> Result<Option<(i64
 }
 
 async fn rebuild_step(transaction: &Transaction<'_>, after: (i64, i64)) -> error::Result<Option<(i64, i64)>> {
-    let sql = "SELECT collection_no, no, text FROM threadkeep.entries WHERE (collection_no, no) > ($1, $2) \
+    let sql = "SELECT collection_no, no, text, fields FROM threadkeep.entries WHERE (collection_no, no) > ($1, $2) \
                ORDER BY collection_no, no LIMIT $3 FOR KEY SHARE";
     let values: [Parameter<'_>; 3] = [(&after.0, Type::INT8), (&after.1, Type::INT8), (&STEP, Type::INT8)];
     let rows = transaction.query_typed(sql, &values).await?;
@@ -199,7 +202,9 @@ async fn rebuild_step(transaction: &Transaction<'_>, after: (i64, i64)) -> error
     for row in &rows {
         collections.push(get(row, 0)?);
         numbers.push(get(row, 1)?);
-        terms.push(terms_of(get(row, 2)?));
+        // Damaged fields must not prevent opening the database; reading the entry reports them.
+        let fields = get::<Option<&str>>(row, 3)?.map(serde_json::from_str).transpose();
+        terms.push(terms_of(get(row, 2)?, &fields.ok().flatten().unwrap_or_default()));
     }
     let sql = "INSERT INTO threadkeep.entry_terms AS t (collection_no, no, tenant, owner, terms) \
                SELECT e.collection_no, e.no, e.tenant, e.owner, threadkeep.terms_of_entry(e.collection_no, n.terms) \

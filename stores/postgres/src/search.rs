@@ -35,6 +35,9 @@ pub(crate) async fn search(
     if query.vector.is_some() {
         return Err(StoreError::Unsupported("vector search over messages").into());
     }
+    if !query.filters.is_empty() {
+        return Err(StoreError::Unsupported("filters over messages").into());
+    }
     limits::check_page(query.limit)?;
     let caller = Caller::of(scope);
     // Text that cannot be a term was never indexed; the empty term stands for it and matches nothing.

@@ -8,7 +8,7 @@ mod search;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use threadkeep_core::{Collection, Embedding, IndexEntry, Map, Owner, Scope, StoreError, limits, text};
+use threadkeep_core::{Collection, Embedding, IndexEntry, Map, Owner, Scope, StoreError, filter_terms, limits, text};
 
 use crate::connection::Shared;
 use crate::error::Result;
@@ -136,7 +136,7 @@ fn put(connection: &Connection, collection_no: i64, entry: &IndexEntry) -> Resul
     let sql = "INSERT INTO entries (collection_no, id, text, fields, model, vector) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     connection.prepare_cached(sql)?.execute(params![collection_no, entry.id, entry.text, fields, model, vector])?;
     let no = connection.last_insert_rowid();
-    index(connection, no, &indexed_text(collection_no, &entry.text))
+    index(connection, no, &indexed_text(collection_no, &entry.text, &entry.fields))
 }
 
 fn index(connection: &Connection, no: i64, line: &str) -> Result<()> {
@@ -146,22 +146,22 @@ fn index(connection: &Connection, no: i64, line: &str) -> Result<()> {
 
 /// Deletes an entry. Returns whether it existed.
 fn delete_entry(connection: &Connection, collection_no: i64, id: &str) -> Result<bool> {
-    let sql = "DELETE FROM entries WHERE collection_no = ?1 AND id = ?2 RETURNING no, text";
-    let deleted = connection
-        .prepare_cached(sql)?
-        .query_row(params![collection_no, id], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
-        .optional()?;
-    let Some((no, text)) = deleted else { return Ok(false) };
+    let sql = "DELETE FROM entries WHERE collection_no = ?1 AND id = ?2 RETURNING no, text, fields";
+    let columns = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get(2)?));
+    let deleted = connection.prepare_cached(sql)?.query_row(params![collection_no, id], columns).optional()?;
+    let Some((no, text, fields)) = deleted else { return Ok(false) };
+    // Entries with damaged fields were indexed without them, and can be removed.
+    let fields = parse_fields(fields).unwrap_or_default();
     let sql = "INSERT INTO entry_terms (entry_terms, rowid, terms) VALUES ('delete', ?1, ?2)";
-    connection.prepare_cached(sql)?.execute(params![no, indexed_text(collection_no, &text)])?;
+    connection.prepare_cached(sql)?.execute(params![no, indexed_text(collection_no, &text, &fields)])?;
     residue::record(connection, Residue::Pages)?;
     residue::record(connection, Residue::Index)?;
     Ok(true)
 }
 
-fn indexed_text(collection_no: i64, entry_text: &str) -> String {
+fn indexed_text(collection_no: i64, entry_text: &str, fields: &Map) -> String {
     let mut line = format!("{COLLECTION_MARK}{collection_no}");
-    for term in text::indexed_terms(entry_text) {
+    for term in text::indexed_terms(entry_text).into_iter().chain(filter_terms(fields)) {
         line.push(' ');
         line.push_str(&term);
     }
@@ -171,11 +171,13 @@ fn indexed_text(collection_no: i64, entry_text: &str) -> String {
 /// Rebuilds the index from the entries.
 pub(crate) fn rebuild_index(connection: &Connection) -> Result<()> {
     connection.execute_batch("INSERT INTO entry_terms (entry_terms) VALUES ('delete-all')")?;
-    let mut statement = connection.prepare("SELECT no, collection_no, text FROM entries ORDER BY no")?;
+    let mut statement = connection.prepare("SELECT no, collection_no, text, fields FROM entries ORDER BY no")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let entry_text: String = row.get(2)?;
-        index(connection, row.get(0)?, &indexed_text(row.get(1)?, &entry_text))?;
+        let (entry_text, fields): (String, Option<String>) = (row.get(2)?, row.get(3)?);
+        // Damaged fields must not prevent opening the file; reading the entry reports them.
+        let fields = parse_fields(fields).unwrap_or_default();
+        index(connection, row.get(0)?, &indexed_text(row.get(1)?, &entry_text, &fields))?;
     }
     Ok(())
 }
@@ -183,13 +185,16 @@ pub(crate) fn rebuild_index(connection: &Connection) -> Result<()> {
 /// Reads an entry and its owner from a row of [`SELECT_ENTRY`].
 fn read_entry(row: &Row<'_>) -> Result<(Owner, IndexEntry)> {
     let corrupt = |detail: &'static str| StoreError::corrupt("entry", detail);
-    let fields: Option<String> = row.get(2)?;
-    let fields = fields.map_or(Ok(Map::new()), |fields| serde_json::from_str(&fields));
+    let fields = parse_fields(row.get(2)?)?;
     let model: Option<String> = row.get(3)?;
     let vector = row.get_ref(4)?.as_blob_or_null().map_err(|_| corrupt("embedding is not a blob"))?;
     let embedding = model.zip(vector).map(|(model, vector)| Embedding { model, vector: from_blob(vector) });
-    let fields = fields.map_err(|_| corrupt("fields are not a JSON object"))?;
     Ok((owners::parse_owner(row.get(5)?)?, IndexEntry { id: row.get(0)?, text: row.get(1)?, fields, embedding }))
+}
+
+fn parse_fields(fields: Option<String>) -> Result<Map> {
+    let fields = fields.map_or(Ok(Map::new()), |fields| serde_json::from_str(&fields));
+    Ok(fields.map_err(|_| StoreError::corrupt("entry", "fields are not a JSON object"))?)
 }
 
 const SELECT_ENTRY: &str = "SELECT e.id, e.text, e.fields, e.model, e.vector, o.user FROM entries e \

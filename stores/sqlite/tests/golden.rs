@@ -132,6 +132,7 @@ async fn assert_reads_collection(backend: &Backend) {
         collection: statutes(),
         terms: text::distinct_terms("amparo"),
         vector: entry().embedding,
+        filters: Vec::new(),
         thread: None,
         limit: 9,
     };
@@ -179,6 +180,7 @@ async fn assert_reads_threads(backend: &Backend) {
         collection: Collection::Messages,
         terms: text::distinct_terms("estacion erased corner"),
         vector: None,
+        filters: Vec::new(),
         thread: None,
         limit: 9,
     };

@@ -3,8 +3,10 @@ use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::Arc;
 
-use threadkeep_core::{JsonText, Timestamp};
+use threadkeep_core::{Embedder, JsonText, Scope, Timestamp};
+use threadkeep_memory::Memory;
 
 use super::{Example, PluginError, PluginSettings};
 
@@ -109,6 +111,20 @@ pub struct CommandOutcome {
     pub has_findings: bool,
 }
 
+/// The store of a program, as commands of assistants use it.
+#[derive(Clone, Debug)]
+pub struct CommandStore {
+    /// The memory.
+    pub memory: Memory,
+    /// The scope of the command.
+    pub scope: Scope,
+    /// The embedder, if one is configured.
+    pub embedder: Option<Arc<dyn Embedder>>,
+}
+
+/// The future of [`CommandHost::open_store`].
+pub type CommandStoreFuture<'a> = Pin<Box<dyn Future<Output = Result<CommandStore, PluginError>> + Send + 'a>>;
+
 /// The services that a program provides to the commands of assistants.
 pub trait CommandHost: Send + Sync + fmt::Debug {
     /// Displays the start of a step, described by `what`. The step ends when the next one starts or the command ends.
@@ -116,6 +132,12 @@ pub trait CommandHost: Send + Sync + fmt::Debug {
 
     /// Displays how many bytes the current step has processed, and the total if it is known.
     fn show_bytes(&self, done: u64, total: Option<u64>);
+
+    /// Opens the program's store, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// The store cannot be opened, or a setting is invalid.
+    fn open_store(&self) -> CommandStoreFuture<'_>;
 
     /// Replaces a file atomically and durably, and creates its folder if it is missing. Until all bytes are on the disk, the
     /// file keeps its previous content or does not exist, even if the program is terminated.

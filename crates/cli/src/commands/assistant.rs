@@ -9,7 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, FromArgMatches, Subcommand};
 use indicatif::{HumanBytes, ProgressBar};
 use threadkeep::AssistantPlugin;
 use threadkeep::agent::plugin::{
-    Argument, ArgumentForm, CommandArguments, CommandCall, CommandGroup, CommandHost, Fault, PluginCommand, PluginError,
+    Argument, ArgumentForm, CommandArguments, CommandCall, CommandGroup, CommandHost, CommandStore, CommandStoreFuture,
+    Fault, PluginCommand, PluginError,
 };
 
 use super::backup::Unfinished;
@@ -17,8 +18,10 @@ use super::{App, Status};
 use crate::assistants::{BUILT_IN, lines};
 use crate::clock::clock;
 use crate::failure::Failure;
+use crate::models;
 use crate::private;
 use crate::progress;
+use crate::store::Purpose;
 use crate::table::number;
 
 /// The column at which the description of an example starts.
@@ -185,6 +188,18 @@ impl CommandHost for Host<'_> {
             progress_bar.set_position(done);
             Some(Bar::Counting(progress_bar))
         });
+    }
+
+    fn open_store(&self) -> CommandStoreFuture<'_> {
+        Box::pin(async move {
+            let opening = async {
+                let embedder = models::embedder(&self.app.settings)?;
+                let scope = self.app.scope()?;
+                let memory = self.app.open(Purpose::Fill).await?.memory;
+                Ok(CommandStore { memory, scope, embedder })
+            };
+            opening.await.map_err(|error: anyhow::Error| PluginError::new(Fault::External, error))
+        })
     }
 
     fn replace_file(&self, file: &Path, bytes: &[u8]) -> Result<(), PluginError> {

@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_prints};
 
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 33] = [
     "migrate",
     "supabase",
     "import",
@@ -31,6 +31,7 @@ const COMMANDS: [&str; 32] = [
     "trace",
     "graph",
     "subway",
+    "tesis",
     "config",
     "models",
     "completions",

@@ -227,15 +227,17 @@ fn changed_assistant_files_are_served_without_a_restart() {
         agents.map(|agent| agent["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let tools = |agents: &serde_json::Value| agents["data"][0]["tools"].as_array().unwrap().len();
-    until(&server, "GET /v1/agents", |agents| names(agents) == ["gardener", "general", "subway"] && tools(agents) > 1);
+    until(&server, "GET /v1/agents", |agents| {
+        names(agents) == ["gardener", "general", "subway", "tesis"] && tools(agents) > 1
+    });
     cli.file("assistants/gardener.yaml", format!("{GARDENER}  tools: [recall]\n"));
     until(&server, "GET /v1/agents", |agents| tools(agents) == 1);
     // An invalid file leaves the previous version of the assistant in use.
     cli.file("assistants/gardener.yaml", "kind: Agent\nspec: {tools: [none of these]}\n");
     cli.file("assistants/cook.yaml", GARDENER.replace("gardener", "cook"));
-    until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "gardener", "general", "subway"]);
+    until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "gardener", "general", "subway", "tesis"]);
     std::fs::remove_file(cli.path("assistants/gardener.yaml")).unwrap();
-    until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "general", "subway"]);
+    until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "general", "subway", "tesis"]);
 }
 
 /// S2.50 and S2.51, with the built program.

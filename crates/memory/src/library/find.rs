@@ -100,6 +100,7 @@ impl Memory {
             collection: collection(library),
             terms: terms.terms(),
             vector,
+            filters: Vec::new(),
             thread: None,
             limit: MAX_CANDIDATES,
         };

@@ -114,6 +114,7 @@ async fn count_passages(env: &TestEnv, scope: &Scope) -> u64 {
         collection: Collection::Named("library:handbook".to_owned()),
         terms: threadkeep_core::text::terms("walrus"),
         vector: None,
+        filters: Vec::new(),
         thread: None,
         limit: 10,
     };

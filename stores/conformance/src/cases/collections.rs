@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use threadkeep_core::{
-    Collection, Embedding, EntryHit, IndexEntry, Map, Owner, Scope, SearchAnswer, SearchQuery, StoreError, limits, text,
+    Collection, Embedding, EntryHit, FieldFilter, IndexEntry, Map, Owner, Scope, SearchAnswer, SearchQuery, StoreError,
+    limits, text,
 };
 
 use super::search::query_for;
@@ -160,6 +161,103 @@ pub(super) async fn the_nearest_vectors_are_found(env: &TestEnv<'_>) {
     let found: Vec<_> = answer.entries.iter().map(|found| (found.id.as_str(), found.similarity)).collect();
     assert_eq!(found[..2], [("none", None), ("nearer", Some(1.0))]);
     assert_eq!((found[2].0, found.len()), ("near", 3));
+}
+
+fn entry_with_fields(id: &str, text: &str, json: &str) -> IndexEntry {
+    IndexEntry { fields: serde_json::from_str(json).expect("valid JSON"), ..entry_with_vector(id, text, &[1.0, 0.5]) }
+}
+
+async fn sorted_ids(client: &Client, scope: &Scope, query: &SearchQuery) -> Vec<String> {
+    let mut found = ids(client, scope, query).await;
+    found.sort();
+    found
+}
+
+fn filtered(words: &str, filters: Vec<FieldFilter>) -> SearchQuery {
+    SearchQuery { filters, ..statutes_query(words) }
+}
+
+pub(super) async fn entries_are_filtered_by_fields(env: &TestEnv<'_>) {
+    let Some(store) = store_with_collections(env).await else { return };
+    let client = &store.client;
+    let entries = [
+        entry_with_fields("1", "a walrus", r#"{"year": 2023, "topics": ["civil", "penal"], "is_binding": true}"#),
+        entry_with_fields("2", "a walrus", r#"{"year": 2024, "topics": ["civil"]}"#),
+        entry_with_fields("3", "a narwhal", r#"{"year": 2024, "title": "'quoted' \" OR &"}"#),
+        entry("4", "a walrus"),
+    ];
+    put(client, &acme(), &entries).await;
+    let civil = || FieldFilter::equal("topics", "civil");
+    for (words, filters, expected) in [
+        ("walrus", vec![FieldFilter::equal("year", 2024)], vec!["2"]),
+        ("walrus", vec![FieldFilter::any("year", [2022, 2023, 2024])], vec!["1", "2"]),
+        ("walrus", vec![civil(), FieldFilter::equal("is_binding", true)], vec!["1"]),
+        ("walrus", vec![FieldFilter::equal("year", "2024")], vec![]),
+        ("walrus", vec![FieldFilter::equal("topics", "civi")], vec![]),
+        ("walrus", vec![FieldFilter { field: "year".to_owned(), values: Vec::new() }], vec![]),
+        ("narwhal", vec![FieldFilter::equal("title", "'quoted' \" OR &")], vec!["3"]),
+        // Without terms, all entries that pass the filters are found.
+        ("", vec![FieldFilter::equal("year", 2024)], vec!["2", "3"]),
+        ("", vec![FieldFilter::equal("year", 1900)], vec![]),
+        ("unheard", vec![FieldFilter::equal("year", 2024)], vec![]),
+    ] {
+        let query = filtered(words, filters);
+        assert_eq!(sorted_ids(client, &ana(), &query).await, expected, "{query:?}");
+    }
+    let answer = search(client, &ana(), &filtered("walrus narwhal", vec![civil()])).await;
+    assert_eq!((answer.documents, answer.frequencies), (4, vec![2, 0]), "only entries that pass are counted");
+    let nearest = SearchQuery {
+        vector: Some(embedding(&[1.0, 0.5])),
+        limit: 1,
+        ..filtered("unheard", vec![FieldFilter::equal("is_binding", true)])
+    };
+    assert_eq!(ids(client, &ana(), &nearest).await, ["1"]);
+}
+
+pub(super) async fn filters_follow_replaced_and_removed_entries(env: &TestEnv<'_>) {
+    let Some(store) = store_with_collections(env).await else { return };
+    let client = &store.client;
+    let of_year = |id: &str, year: u32| entry_with_fields(id, "a walrus", &format!(r#"{{"year": {year}}}"#));
+    put(client, &acme(), &[of_year("1", 2024), of_year("2", 2024), of_year("3", 2024)]).await;
+    put(client, &acme(), &[of_year("2", 1999)]).await;
+    client.remove(&acme(), &statutes(), &["3".to_owned()]).await.expect("removing works");
+    for (year, expected) in [(2024, "1"), (1999, "2")] {
+        let query = filtered("", vec![FieldFilter::equal("year", year)]);
+        assert_eq!(ids(client, &ana(), &query).await, [expected]);
+        assert_eq!(
+            ids(client, &ana(), &SearchQuery { terms: statutes_query("walrus").terms, ..query }).await,
+            [expected]
+        );
+    }
+    assert_eq!(client.verify().await.expect("verifying works").findings, []);
+}
+
+pub(super) async fn filters_do_not_use_up_the_limit(env: &TestEnv<'_>) {
+    let Some(store) = store_with_collections(env).await else { return };
+    let client = &store.client;
+    let newer = (0..300).map(|number| entry_with_fields(&format!("n{number}"), "a walrus", r#"{"year": 2024}"#));
+    put(client, &ana(), &[entry_with_fields("old", "a walrus", r#"{"year": 1999}"#)]).await;
+    put(client, &ana(), &newer.collect::<Vec<_>>()).await;
+    let query = SearchQuery {
+        limit: 5,
+        vector: Some(embedding(&[1.0, 0.5])),
+        ..filtered("walrus", vec![FieldFilter::equal("year", 1999)])
+    };
+    assert_eq!(ids(client, &ana(), &query).await, ["old"]);
+    assert_eq!(ids(client, &ana(), &SearchQuery { terms: Vec::new(), ..query }).await, ["old"]);
+}
+
+pub(super) async fn filters_have_limits(env: &TestEnv<'_>) {
+    let Some(store) = store_with_collections(env).await else { return };
+    let client = &store.client;
+    let years = |count: u32| FieldFilter::any("year", 0..count);
+    let find = async |filters: Vec<FieldFilter>| client.search(&ana(), &filtered("walrus", filters), at(2)).await;
+    assert!(find(vec![years(200); 8]).await.is_ok());
+    assert_error!(find(vec![years(201)]).await, StoreError::LimitExceeded { .. });
+    assert_error!(find(vec![years(1); 9]).await, StoreError::LimitExceeded { .. });
+    assert_error!(find(vec![FieldFilter::equal("year", 0.5)]).await, StoreError::Invalid { .. });
+    let messages = SearchQuery { filters: vec![years(1)], ..query_for("walrus") };
+    assert_error!(client.search(&ana(), &messages, at(2)).await, StoreError::Unsupported(_));
 }
 
 pub(super) async fn entries_have_limits(env: &TestEnv<'_>) {

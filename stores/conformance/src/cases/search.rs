@@ -15,6 +15,7 @@ pub(super) fn query_for(words: &str) -> SearchQuery {
         collection: Collection::Messages,
         terms: text::distinct_terms(words),
         vector: None,
+        filters: Vec::new(),
         thread: None,
         limit: 1000,
     }

@@ -32,6 +32,9 @@ impl State {
         let mut candidates = Vec::new();
         for (owner, entry) in tenant.searched_entries(scope, collection) {
             answer.documents += 1;
+            if !query.passes(&entry.fields) {
+                continue;
+            }
             let terms = matched_terms(&entry.text, query);
             terms.iter().for_each(|term| answer.frequencies[*term] += 1);
             let vectors = query.vector.as_ref().zip(entry.embedding.as_ref());
@@ -40,7 +43,7 @@ impl State {
         }
         candidates.sort_by_key(|candidate| rarity_key(&candidate.terms, &answer.frequencies));
         let (by_terms, mut by_vector): (Vec<_>, Vec<_>) =
-            candidates.into_iter().partition(|candidate| !candidate.terms.is_empty());
+            candidates.into_iter().partition(|candidate| !candidate.terms.is_empty() || query.is_filter_only());
         by_vector.extend(by_terms.iter().skip(query.limit).cloned());
         by_vector.retain(|candidate| candidate.similarity.is_some());
         by_vector.sort_by(|a, b| b.similarity.unwrap_or(-1.0).total_cmp(&a.similarity.unwrap_or(-1.0)));

@@ -1,6 +1,8 @@
 //! Searches collections by terms, through the index, and by vector similarity.
 
-use threadkeep_core::{Embedding, EntryHit, Map, Scope, SearchAnswer, SearchQuery, StoreError, limits, similarity};
+use threadkeep_core::{
+    Embedding, EntryHit, FieldFilter, Map, Scope, SearchAnswer, SearchQuery, StoreError, limits, similarity,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -26,9 +28,10 @@ type EntryKey = (i64, i64);
 pub(crate) async fn search(shared: &Shared, scope: &Scope, query: &SearchQuery) -> Result<SearchAnswer> {
     let name = query.collection.name()?;
     query.vector.as_ref().map_or(Ok(()), Embedding::check)?;
+    FieldFilter::check_all(&query.filters)?;
     limits::check_page(query.limit)?;
     let caller = Caller::of(scope);
-    let search = Search { shared, caller: &caller, name, query };
+    let search = Search { shared, caller: &caller, name, query, filter: filter_condition(&query.filters) };
     let mut answer = SearchAnswer::default();
     let mut selected = search.by_terms(&mut answer).await?;
     if let Some(embedding) = &query.vector {
@@ -44,6 +47,8 @@ struct Search<'a> {
     caller: &'a Caller,
     name: &'a str,
     query: &'a SearchQuery,
+    /// The filters as a condition of a text search; empty without filters.
+    filter: String,
 }
 
 impl Search<'_> {
@@ -51,14 +56,20 @@ impl Search<'_> {
     async fn by_terms(&self, answer: &mut SearchAnswer) -> Result<Vec<EntryKey>> {
         // Text that cannot be a term was never indexed; the empty term stands for it and matches nothing.
         let used = self.query.terms.iter().take(MAX_TERMS).map(String::as_str);
-        let terms: Vec<&str> =
-            used.map(|term| if term.chars().all(char::is_alphanumeric) { term } else { "" }).collect();
-        let sql = "SELECT documents, frequencies, collection_nos, nos FROM threadkeep.search_entries($1, $2, $3, $4)";
-        let values: [Parameter<'_>; 4] = [
+        let mut terms: Vec<Option<&str>> =
+            used.map(|term| Some(if term.chars().all(char::is_alphanumeric) { term } else { "" })).collect();
+        if self.query.is_filter_only() {
+            // No term: all entries that pass the filters.
+            terms.push(None);
+        }
+        let sql =
+            "SELECT documents, frequencies, collection_nos, nos FROM threadkeep.search_entries($1, $2, $3, $4, $5)";
+        let values: [Parameter<'_>; 5] = [
             (&self.name, Type::TEXT),
             (&terms, Type::TEXT_ARRAY),
             (&MAX_ENTRIES, Type::INT8),
             (&signed(self.query.limit as u64), Type::INT8),
+            (&self.filter, Type::TEXT),
         ];
         let answers = self.shared.read(self.caller, &[(sql, &values)]).await?;
         let row = answers[0].first().ok_or_else(|| StoreError::corrupt("query result", "no row"))?;
@@ -111,13 +122,14 @@ impl Search<'_> {
         limit: usize,
         local_limit: usize,
     ) -> Result<Vec<Row>> {
-        let sql = "SELECT distance, collection_no, no, point FROM threadkeep.near_points($1, $2, $3, $4, $5)";
-        let values: [Parameter<'_>; 5] = [
+        let sql = "SELECT distance, collection_no, no, point FROM threadkeep.near_points($1, $2, $3, $4, $5, $6)";
+        let values: [Parameter<'_>; 6] = [
             (&self.name, Type::TEXT),
             (&embedding.model, Type::TEXT),
             (&vector, Type::FLOAT4_ARRAY),
             (&signed(limit as u64), Type::INT8),
             (&signed(local_limit as u64), Type::INT8),
+            (&self.filter, Type::TEXT),
         ];
         Ok(self.shared.read(self.caller, &[(sql, &values)]).await?.swap_remove(0))
     }
@@ -137,7 +149,9 @@ impl Search<'_> {
         let values: [Parameter<'_>; 3] =
             [(&collections, Type::INT8_ARRAY), (&numbers, Type::INT8_ARRAY), (&model, Type::TEXT)];
         let answers = self.shared.read(self.caller, &[(sql, &values)]).await?;
-        answers[0].iter().map(|row| self.hit(row)).collect()
+        let hits = answers[0].iter().map(|row| self.hit(row));
+        // The terms of filters are hashes, which other values may share.
+        hits.filter(|hit| hit.as_ref().map_or(true, |hit| self.query.passes(&hit.fields))).collect()
     }
 
     fn hit(&self, row: &Row) -> Result<EntryHit> {
@@ -148,6 +162,17 @@ impl Search<'_> {
         let similarity = vectors.and_then(|(wanted, vector)| similarity(&wanted.vector, &vector));
         Ok(EntryHit { owner: row::owner(get(row, 0)?)?, id: get(row, 1)?, text: get(row, 2)?, fields, similarity })
     }
+}
+
+/// Returns the filters as a condition in the syntax of `tsquery`; empty without filters.
+fn filter_condition(filters: &[FieldFilter]) -> String {
+    let quoted = |term: &String| format!("'{term}'");
+    let any = |filter: &FieldFilter| match filter.terms().as_slice() {
+        // No entry has this term.
+        [] => "'\u{e004}'".to_owned(),
+        terms => format!("({})", terms.iter().map(quoted).collect::<Vec<_>>().join(" | ")),
+    };
+    filters.iter().map(any).collect::<Vec<_>>().join(" & ")
 }
 
 fn too_many_vectors(max: usize, actual: usize) -> crate::error::PostgresError {

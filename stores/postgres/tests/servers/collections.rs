@@ -90,7 +90,7 @@ async fn answers(backend: &Backend) -> Vec<(SearchQuery, SearchAnswer)> {
             _ => Some(generator.embedding()),
         };
         let limit = [1, 5, 40, 1_000][generator.next(4)];
-        let query = SearchQuery { collection: statutes(), terms, vector, thread: None, limit };
+        let query = SearchQuery { collection: statutes(), terms, vector, filters: Vec::new(), thread: None, limit };
         let answer = backend.search.search(&scope, &query, now()).await.unwrap();
         answers.push((query, answer));
     }
@@ -169,8 +169,14 @@ async fn large_collections_require_pgvector() {
         let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
         backend.search.upsert(&ana(), &statutes(), vec![entry(700)]).await.unwrap();
         client(&database).await.batch_execute(ADD_MANY_ENTRIES).await.unwrap();
-        let query =
-            SearchQuery { collection: statutes(), terms: Vec::new(), vector: embedding(700), thread: None, limit: 1 };
+        let query = SearchQuery {
+            collection: statutes(),
+            terms: Vec::new(),
+            vector: embedding(700),
+            filters: Vec::new(),
+            thread: None,
+            limit: 1,
+        };
         let found = backend.search.search(&ana(), &query, now()).await.unwrap();
         assert_eq!((found.entries[0].id.as_str(), found.entries[0].similarity), ("700", Some(1.0)), "{name}");
         backend.search.upsert(&ana(), &statutes(), vec![entry(1)]).await.unwrap();

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
-use threadkeep_core::{Embedding, EntryHit, Scope, SearchAnswer, SearchQuery, limits, similarity};
+use threadkeep_core::{Embedding, EntryHit, FieldFilter, Scope, SearchAnswer, SearchQuery, limits, similarity};
 
-use super::{COLLECTION_MARK, SELECT_ENTRY, find, from_blob, read_entry};
+use super::{COLLECTION_MARK, SELECT_ENTRY, find, from_blob, parse_fields, read_entry};
 use crate::connection::Shared;
 use crate::error::Result;
 use crate::index::{MAX_POSITIONS, MAX_TERMS, rarity};
@@ -14,6 +14,7 @@ use crate::owners;
 pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery) -> Result<SearchAnswer> {
     let name = query.collection.name()?;
     query.vector.as_ref().map_or(Ok(()), Embedding::check)?;
+    FieldFilter::check_all(&query.filters)?;
     limits::check_page(query.limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
@@ -40,8 +41,12 @@ impl Search<'_> {
     fn run(&self) -> Result<SearchAnswer> {
         let mut answer = SearchAnswer { documents: self.count()?, ..SearchAnswer::default() };
         let mut scores: HashMap<i64, f64> = HashMap::new();
+        let condition = filter_condition(&self.query.filters);
+        if self.query.is_filter_only() {
+            scores.extend(self.matching(&condition)?.into_iter().map(|no| (no, 0.0)));
+        }
         for term in self.query.terms.iter().take(MAX_TERMS) {
-            let found = self.entries_with(term)?;
+            let found = self.entries_with(term, &condition)?;
             answer.frequencies.push(found.len() as u64);
             let rarity = rarity(answer.documents, found.len() as u64);
             found.into_iter().for_each(|no| *scores.entry(no).or_default() += rarity);
@@ -69,15 +74,20 @@ impl Search<'_> {
         Ok(count)
     }
 
-    /// Finds the newest entries that contain a term.
-    fn entries_with(&self, term: &str) -> Result<Vec<i64>> {
+    /// Finds the newest entries that contain a term and meet a condition.
+    fn entries_with(&self, term: &str, condition: &str) -> Result<Vec<i64>> {
         // Text that cannot be a term was never indexed, and could contain FTS5 syntax.
         if term.is_empty() || !term.chars().all(char::is_alphanumeric) {
             return Ok(Vec::new());
         }
+        self.matching(&format!(" AND \"{term}\"{condition}"))
+    }
+
+    /// Finds the newest entries that meet a condition in FTS5 syntax.
+    fn matching(&self, condition: &str) -> Result<Vec<i64>> {
         let mut found = Vec::new();
         for collection_no in &self.collections {
-            let pattern = format!("\"{COLLECTION_MARK}{collection_no}\" AND \"{term}\"");
+            let pattern = format!("\"{COLLECTION_MARK}{collection_no}\"{condition}");
             let sql = "SELECT rowid FROM entry_terms WHERE entry_terms MATCH ?1 ORDER BY rowid DESC LIMIT ?2";
             let mut statement = self.connection.prepare_cached(sql)?;
             let numbers = statement.query_map(params![pattern, MAX_POSITIONS], |row| row.get(0))?;
@@ -91,10 +101,13 @@ impl Search<'_> {
         let mut similarities = HashMap::new();
         let Some(query_vector) = &self.query.vector else { return Ok(similarities) };
         for collection_no in &self.collections {
-            let sql = "SELECT no, vector FROM entries WHERE collection_no = ?1 AND model = ?2";
+            let sql = "SELECT no, vector, fields FROM entries WHERE collection_no = ?1 AND model = ?2";
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query(params![collection_no, query_vector.model])?;
             while let Some(row) = rows.next()? {
+                if !self.query.filters.is_empty() && !self.query.passes(&parse_fields(row.get(2)?)?) {
+                    continue;
+                }
                 let vector = row.get_ref(1)?.as_blob().map(from_blob).unwrap_or_default();
                 if let Some(similarity) = similarity(&query_vector.vector, &vector) {
                     similarities.insert(row.get(0)?, similarity);
@@ -109,10 +122,25 @@ impl Search<'_> {
         let mut rows = statement.query([no])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let (owner, entry) = read_entry(row)?;
+        // The terms of filters are hashes, which other values may share.
+        if !self.query.passes(&entry.fields) {
+            return Ok(None);
+        }
         let vectors = self.query.vector.as_ref().zip(entry.embedding.as_ref());
         let similarity = vectors.and_then(|(query_vector, embedding)| query_vector.similarity(embedding));
         Ok(Some(EntryHit { owner, id: entry.id, text: entry.text, fields: entry.fields, similarity }))
     }
+}
+
+/// Returns the filters as a condition in FTS5 syntax, to be appended to another condition.
+fn filter_condition(filters: &[FieldFilter]) -> String {
+    let quoted = |term: &String| format!("\"{term}\"");
+    let any = |filter: &FieldFilter| match filter.terms().as_slice() {
+        // No entry has this term.
+        [] => " AND \"\u{e004}\"".to_owned(),
+        terms => format!(" AND ({})", terms.iter().map(quoted).collect::<Vec<_>>().join(" OR ")),
+    };
+    filters.iter().map(any).collect()
 }
 
 /// Returns the entries with the highest scores, best first. If scores are equal, newer entries come first.

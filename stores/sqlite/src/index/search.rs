@@ -34,6 +34,9 @@ pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: T
     if query.vector.is_some() {
         return Err(StoreError::Unsupported("vector search over messages").into());
     }
+    if !query.filters.is_empty() {
+        return Err(StoreError::Unsupported("filters over messages").into());
+    }
     limits::check_page(query.limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;

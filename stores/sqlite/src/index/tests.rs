@@ -68,6 +68,7 @@ impl TestEnv {
             collection: Collection::Messages,
             terms: terms.iter().map(|term| (*term).to_owned()).collect(),
             vector: None,
+            filters: Vec::new(),
             thread: Some(self.thread),
             limit,
         };

@@ -73,29 +73,33 @@ CREATE OR REPLACE FUNCTION threadkeep.parts(p_name text) RETURNS bigint[] LANGUA
   AND (owner = '' OR 'user/' || owner = threadkeep.caller())
 $$;
 
--- Finds the newest entries in this transaction's scope that contain a term, at most `p_limit` of each collection. Runs as the
--- tables' owner for the same reason as threadkeep.matching, and also uses the transaction's scope.
-CREATE OR REPLACE FUNCTION threadkeep.matching_entries(p_name text, p_term text, p_limit bigint)
+-- Finds the newest entries in this transaction's scope that contain a term (any, if it is null) and match a filter, unless it is
+-- empty: at most `p_limit` of each collection. Runs as the tables' owner for the same reason as threadkeep.matching, and also
+-- uses the transaction's scope.
+CREATE OR REPLACE FUNCTION threadkeep.matching_entries(p_name text, p_term text, p_limit bigint, p_filter text)
 RETURNS TABLE (collection_no bigint, no bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_no bigint;
+  v_filter text := CASE WHEN p_filter = '' THEN '' ELSE ' & ' || p_filter END;
 BEGIN
   IF p_term = '' THEN RETURN; END IF;
-  FOREACH v_no IN ARRAY threadkeep.parts(p_name) LOOP
+  IF p_term IS NOT NULL THEN
     -- The whole term is quoted, so that it contains no operators.
+    v_filter := format(' & ''%s''', replace(replace(p_term, '\', '\\'), '''', '''''')) || v_filter;
+  END IF;
+  FOREACH v_no IN ARRAY threadkeep.parts(p_name) LOOP
     RETURN QUERY SELECT e.collection_no, e.no FROM threadkeep.entry_terms e
-      WHERE e.terms @@ format('''%s'' & ''%s''', threadkeep.collection_token(v_no),
-        replace(replace(p_term, '\', '\\'), '''', ''''''))::tsquery
+      WHERE e.terms @@ (format('''%s''', threadkeep.collection_token(v_no)) || v_filter)::tsquery
       ORDER BY e.no DESC LIMIT p_limit;
   END LOOP;
 END $$;
 
--- Finds entries that contain some of the terms, ranked by the rarity of their terms, then newest first. Returns one row of
--- arrays.
+-- Finds entries that contain some of the terms and match the filter, ranked by the rarity of their terms, then newest first.
+-- Returns one row of arrays.
 CREATE OR REPLACE FUNCTION threadkeep.search_entries(
-  p_name text, p_terms text[], p_per_term bigint, p_limit bigint,
+  p_name text, p_terms text[], p_per_term bigint, p_limit bigint, p_filter text,
   OUT documents bigint, OUT frequencies bigint[], OUT collection_nos bigint[], OUT nos bigint[]
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
@@ -104,7 +108,7 @@ BEGIN
     WHERE no = ANY (threadkeep.parts(p_name));
   WITH matched AS MATERIALIZED (
     SELECT w.place, m.collection_no, m.no FROM unnest(p_terms) WITH ORDINALITY AS w (term, place)
-    CROSS JOIN LATERAL threadkeep.matching_entries(p_name, w.term, p_per_term) AS m
+    CROSS JOIN LATERAL threadkeep.matching_entries(p_name, w.term, p_per_term, p_filter) AS m
   ), counted AS (
     SELECT place, count(*) AS frequency FROM matched GROUP BY place
   ), rarity AS (
@@ -124,11 +128,14 @@ BEGIN
 END $$;
 
 -- Returns vectors to compare with a given one: with the pgvector extension the nearest `p_limit`, with their distances in single
--- precision; without it all, at most `p_bound`, which the caller compares.
-CREATE OR REPLACE FUNCTION threadkeep.near_points(p_name text, p_model text, p_point real[], p_limit bigint, p_bound bigint)
-RETURNS TABLE (distance float8, collection_no bigint, no bigint, point real[]) LANGUAGE plpgsql STABLE AS $$
+-- precision; without it all, at most `p_bound`, which the caller compares. Only of entries that match the filter, unless it is
+-- empty.
+CREATE OR REPLACE FUNCTION threadkeep.near_points(
+  p_name text, p_model text, p_point real[], p_limit bigint, p_bound bigint, p_filter text
+) RETURNS TABLE (distance float8, collection_no bigint, no bigint, point real[]) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
+  v_filter tsquery := nullif(p_filter, '')::tsquery;
   v_schema text;
   v_parts bigint[] := threadkeep.parts(p_name);
 BEGIN
@@ -137,12 +144,16 @@ BEGIN
   IF NOT FOUND THEN
     RETURN QUERY SELECT NULL::float8, p.collection_no, p.no, p.point FROM threadkeep.entry_points p
       WHERE p.collection_no = ANY (v_parts) AND p.model = p_model AND p.dimensions = cardinality(p_point)
+      AND (v_filter IS NULL OR EXISTS (SELECT 1 FROM threadkeep.entry_terms t
+        WHERE t.collection_no = p.collection_no AND t.no = p.no AND t.terms @@ v_filter))
       LIMIT p_bound;
     RETURN;
   END IF;
   RETURN QUERY EXECUTE format(
     'SELECT p.point::%1$I.vector OPERATOR(%1$I.<=>) $3::%1$I.vector AS distance, p.collection_no, p.no, p.point '
     'FROM threadkeep.entry_points p WHERE p.collection_no = ANY ($1) AND p.model = $2 AND p.dimensions = cardinality($3) '
+    'AND ($5 IS NULL OR EXISTS (SELECT 1 FROM threadkeep.entry_terms t '
+    'WHERE t.collection_no = p.collection_no AND t.no = p.no AND t.terms @@ $5)) '
     'ORDER BY distance, p.no DESC LIMIT $4', v_schema)
-    USING v_parts, p_model, p_point, p_limit;
+    USING v_parts, p_model, p_point, p_limit, v_filter;
 END $$;

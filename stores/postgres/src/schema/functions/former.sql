@@ -1,4 +1,4 @@
--- Earlier signatures of `threadkeep.commit`, for instances of earlier versions that run concurrently with newer ones.
+-- Earlier signatures of functions, for instances of earlier versions that run concurrently with newer ones.
 
 -- For schema 5 to 8; before 8 without the tags.
 CREATE OR REPLACE FUNCTION threadkeep.commit(
@@ -53,3 +53,26 @@ CREATE OR REPLACE FUNCTION threadkeep.commit(
     $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41,
     NULL::integer[], NULL::text, NULL::integer[])
 $$;
+
+-- Searches of collections without filters, for schema 2 to 9.
+CREATE OR REPLACE FUNCTION threadkeep.matching_entries(p_name text, p_term text, p_limit bigint)
+RETURNS TABLE (collection_no bigint, no bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN QUERY SELECT * FROM threadkeep.matching_entries(p_name, p_term, p_limit, '');
+END $$;
+
+CREATE OR REPLACE FUNCTION threadkeep.search_entries(
+  p_name text, p_terms text[], p_per_term bigint, p_limit bigint,
+  OUT documents bigint, OUT frequencies bigint[], OUT collection_nos bigint[], OUT nos bigint[]
+) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  SELECT f.* INTO documents, frequencies, collection_nos, nos
+    FROM threadkeep.search_entries(p_name, p_terms, p_per_term, p_limit, '') AS f;
+END $$;
+
+CREATE OR REPLACE FUNCTION threadkeep.near_points(p_name text, p_model text, p_point real[], p_limit bigint, p_bound bigint)
+RETURNS TABLE (distance float8, collection_no bigint, no bigint, point real[]) LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN QUERY SELECT * FROM threadkeep.near_points(p_name, p_model, p_point, p_limit, p_bound, '');
+END $$;

@@ -1,0 +1,337 @@
+//! Answers by quotation, in Spanish.
+
+use crate::briefing::{Briefing, SourceLine};
+use crate::clave::fold_text;
+use crate::search::{content_of, matches};
+
+/// The answer without sources.
+pub(crate) const NO_SOURCES: &str = "No tengo fuentes con las que responder, así que no cito nada.";
+/// The answer to thanks.
+const THANKS: &str = "Con gusto. Si necesitas otra tesis o más detalles, dímelo.";
+/// The answer to a greeting.
+const GREETING: &str = "Hola. Dime qué tema jurídico quieres investigar y busco las tesis aplicables.";
+/// The most sources that an answer quotes.
+const MAX_QUOTED: usize = 5;
+/// The most characters of a quotation.
+const QUOTE_CHARACTERS: usize = 420;
+/// The most characters of a full text.
+const FULL_CHARACTERS: usize = 3_500;
+
+/// Answers a message that asks for nothing.
+pub(crate) fn courtesy(message: &str) -> String {
+    let folded = fold_text(message);
+    let is_greeting =
+        folded.split_whitespace().next().is_some_and(|word| ["hola", "buenos", "buenas", "buen"].contains(&word));
+    if is_greeting && !folded.contains("gracias") { GREETING.to_owned() } else { THANKS.to_owned() }
+}
+
+/// Answers a search that found nothing.
+pub(crate) fn nothing_found(briefing: &Briefing) -> String {
+    let mut lines = briefing.avisos.clone();
+    if lines.is_empty() {
+        let query = if briefing.consulta.is_empty() { &briefing.pregunta } else { &briefing.consulta };
+        lines.push(format!("No encontré en el corpus fuentes sobre «{}», así que no cito ninguna.", query.trim()));
+    }
+    lines.push(match briefing.corpus_al.as_str() {
+        "" => "El corpus está vacío: importa tesis con `threadkeep tesis import`.".to_owned(),
+        day => format!("El corpus está actualizado al {day}; puede haber tesis que no incluye."),
+    });
+    lines.join("\n")
+}
+
+/// Answers with quotations of the sources.
+pub(crate) fn quote(briefing: &Briefing, sources: &[SourceLine]) -> String {
+    let mut lines = briefing.avisos.clone();
+    if sources.is_empty() {
+        return if lines.is_empty() { NO_SOURCES.to_owned() } else { lines.join("\n") };
+    }
+    let focused: Vec<&SourceLine> = sources.iter().filter(|source| briefing.foco.contains(&source.n)).collect();
+    let attribute = briefing.reutiliza.then(|| Attribute::of(&briefing.pregunta)).flatten();
+    let chosen = match (focused.is_empty(), attribute) {
+        (false, _) => focused,
+        (true, Some(Attribute::MostImportant)) => sources.iter().take(1).collect(),
+        (true, Some(Attribute::Difference)) => sources.iter().take(2).collect(),
+        (true, _) => by_relevance(briefing, sources),
+    };
+    match attribute {
+        Some(Attribute::MostImportant) => {
+            lines.push(
+                "De las fuentes citadas, esta es la de mayor jerarquía por época, tipo, instancia y año:".to_owned(),
+            );
+            lines.extend(chosen.iter().map(|source| quotation(briefing, source)));
+        }
+        Some(attribute) => lines.extend(chosen.iter().map(|source| attribute.describe(briefing, source))),
+        None => {
+            lines.push(introduction(briefing, chosen.len()));
+            lines.extend(chosen.iter().map(|source| quotation(briefing, source)));
+        }
+    }
+    if !briefing.corpus_al.is_empty() && !briefing.reutiliza {
+        lines.push(format!("Corpus actualizado al {}; puede haber tesis que no incluye.", briefing.corpus_al));
+    }
+    lines.join("\n\n")
+}
+
+fn introduction(briefing: &Briefing, count: usize) -> String {
+    match (briefing.reutiliza, count) {
+        (true, 1) => "Esto agrega la fuente citada:".to_owned(),
+        (true, _) => "Esto agregan las fuentes citadas:".to_owned(),
+        (false, 1) => "Encontré esta fuente:".to_owned(),
+        (false, count) => format!("Encontré estas {count} fuentes:"),
+    }
+}
+
+/// Returns the sources that bear on the question, in their order. Of a follow-up that names none of their words, all.
+fn by_relevance<'a>(briefing: &Briefing, sources: &'a [SourceLine]) -> Vec<&'a SourceLine> {
+    let texts: Vec<String> = sources.iter().map(|source| format!("{}\n{}", source.titulo, source.texto)).collect();
+    let counts = matches(&briefing.pregunta, &texts);
+    let best = counts.iter().copied().max().unwrap_or(0);
+    let is_chosen = |count: usize| !briefing.reutiliza || best == 0 || count == best;
+    sources
+        .iter()
+        .zip(counts)
+        .filter(|(_, count)| is_chosen(*count))
+        .map(|(source, _)| source)
+        .take(MAX_QUOTED)
+        .collect()
+}
+
+fn quotation(briefing: &Briefing, source: &SourceLine) -> String {
+    let mark = if source.ya_citada { " (ya citada)" } else { "" };
+    let quoted = passage(briefing, source);
+    let quoted = if quoted.is_empty() {
+        "El corpus solo tiene el rubro de esta tesis.".to_owned()
+    } else {
+        format!("«{quoted}»")
+    };
+    format!("{}. {}{mark}\n   {quoted}\n   Cita: {}.", source.n, source.titulo, source.cita)
+}
+
+/// Returns the sentences of a source that bear on the question, which the previous answer did not quote.
+fn passage(briefing: &Briefing, source: &SourceLine) -> String {
+    let sentences = sentences(&source.texto);
+    let question = if content_of(&briefing.pregunta).is_empty() { &briefing.consulta } else { &briefing.pregunta };
+    let counts = matches(question, &sentences);
+    let is_new = |sentence: &String| !briefing.reutiliza || !briefing.anterior.contains(sentence.as_str());
+    let candidates: Vec<usize> = (0..sentences.len()).filter(|index| is_new(&sentences[*index])).collect();
+    let pool: Vec<usize> = if candidates.is_empty() { (0..sentences.len()).collect() } else { candidates };
+    let Some(best) = pool.iter().copied().max_by_key(|index| (counts[*index], std::cmp::Reverse(*index))) else {
+        return String::new();
+    };
+    let mut quoted = String::new();
+    for (index, sentence) in sentences.iter().enumerate().skip(best) {
+        let length = quoted.chars().count() + sentence.chars().count();
+        if !quoted.is_empty() && (length > QUOTE_CHARACTERS || !pool.contains(&index)) {
+            break;
+        }
+        if !quoted.is_empty() {
+            quoted.push(' ');
+        }
+        quoted.push_str(sentence);
+    }
+    cut(&quoted, 2 * QUOTE_CHARACTERS)
+}
+
+fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((at, _)) => format!("{}…", text[..at].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+/// Splits a text into sentences, which end with a point before a capital letter, or with a line.
+fn sentences(text: &str) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let mut start = 0;
+        let chars: Vec<(usize, char)> = line.char_indices().collect();
+        for (index, (at, c)) in chars.iter().enumerate() {
+            if *at < start {
+                continue;
+            }
+            let after = chars.get(index + 2).map(|(_, c)| *c);
+            let is_space = chars.get(index + 1).is_some_and(|(_, c)| *c == ' ');
+            let word = line[start..*at].rsplit(' ').next().unwrap_or_default();
+            if matches!(c, '.' | ';')
+                && is_space
+                && word.chars().count() > 2
+                && after.is_some_and(|c| c.is_uppercase() || opens_sentence(c))
+            {
+                sentences.push(line[start..at + 1].trim().to_owned());
+                start = at + 2;
+            }
+        }
+        sentences.push(line[start..].trim().to_owned());
+    }
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
+}
+
+/// Whether a character opens a sentence without being a letter.
+fn opens_sentence(c: char) -> bool {
+    matches!(c, '¿' | '¡' | '«' | '"')
+}
+
+/// What a follow-up asks about a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attribute {
+    Court,
+    Year,
+    Registro,
+    Clave,
+    Epoca,
+    Materia,
+    Kind,
+    Force,
+    Precedents,
+    FullText,
+    Title,
+    Citation,
+    Difference,
+    MostImportant,
+}
+
+impl Attribute {
+    fn of(question: &str) -> Option<Self> {
+        let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
+        let has = |words: &[&str]| words.iter().any(|word| folded.contains(&format!(" {word}")));
+        let rules: [(Self, &[&str]); 14] = [
+            (
+                Self::FullText,
+                &[
+                    "texto completo",
+                    "texto integro",
+                    "completa la tesis",
+                    "transcrib",
+                    "tesis completa",
+                    "texto de la",
+                    "texto ",
+                ],
+            ),
+            (Self::Difference, &["diferenci", "distingue", "compara", "contrasta"]),
+            (
+                Self::MostImportant,
+                &["mas importante", "mas relevante", "mas util", "mejor ", "cual conviene", "mas fuerte"],
+            ),
+            (Self::Precedents, &["precedente", "de que asuntos", "que asuntos"]),
+            (Self::Force, &["obligatori", "vinculan", "obliga ", "vincula ", "que fuerza"]),
+            (Self::Kind, &["es jurisprudencia", "es aislada", "o aislada", "o jurisprudencia", "que tipo"]),
+            (Self::Registro, &["registro", "que numero", "cual es su numero"]),
+            (Self::Clave, &["clave"]),
+            (Self::Epoca, &["epoca"]),
+            (Self::Materia, &["materia"]),
+            (
+                Self::Year,
+                &[
+                    "de que ano",
+                    "que ano",
+                    "que fecha",
+                    "cuando se emitio",
+                    "cuando se publico",
+                    "cuando fue",
+                    "cuando salio",
+                    "de cuando",
+                ],
+            ),
+            (
+                Self::Court,
+                &[
+                    "sala",
+                    "que organo",
+                    "que tribunal",
+                    "que instancia",
+                    "quien la emitio",
+                    "quien emitio",
+                    "quien la dicto",
+                    "quien lo emitio",
+                    "que corte",
+                ],
+            ),
+            (Self::Citation, &["como la cito", "como cito", "como se cita", "como citar", "la cita ", "para citar"]),
+            (Self::Title, &["rubro", "como se llama", "titulo"]),
+        ];
+        rules.into_iter().find(|(_, words)| has(words)).map(|(attribute, _)| attribute)
+    }
+
+    fn describe(self, briefing: &Briefing, source: &SourceLine) -> String {
+        let unknown = || "dato no disponible en el corpus".to_owned();
+        let value = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
+        let fact = match self {
+            Self::Court => format!("Instancia: {}", value(&source.instancia)),
+            Self::Year => format!("Año: {}", value(&source.anio.map(|year| year.to_string()))),
+            Self::Registro => format!("Registro digital: {}", value(&source.registro.map(|number| number.to_string()))),
+            Self::Clave => format!("Clave: {}", value(&source.clave)),
+            Self::Epoca => format!("Época: {}", value(&source.epoca)),
+            Self::Materia if source.materias.is_empty() => format!("Materia: {}", unknown()),
+            Self::Materia => format!("Materia: {}", source.materias.join(", ")),
+            Self::Kind => {
+                format!("Tipo: {}", value(&source.tipo.clone().map(|tipo| format!("{tipo} ({})", source.fuerza))))
+            }
+            Self::Force => {
+                format!("Fuerza: {}", if source.fuerza.is_empty() { unknown() } else { source.fuerza.clone() })
+            }
+            Self::Precedents if source.precedentes.is_empty() => format!("Precedentes: {}", unknown()),
+            Self::Precedents => format!("Precedentes: {}", source.precedentes),
+            Self::FullText => cut(&source.texto, FULL_CHARACTERS),
+            Self::Title => "El rubro es el que encabeza esta respuesta".to_owned(),
+            Self::Citation => String::new(),
+            Self::Difference | Self::MostImportant => return quotation(briefing, source),
+        };
+        let fact = if fact.is_empty() { String::new() } else { format!("\n   {fact}") };
+        format!("{}. {}{fact}\n   Cita: {}.", source.n, source.titulo, source.cita)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(n: usize, titulo: &str, texto: &str) -> SourceLine {
+        SourceLine {
+            n,
+            titulo: titulo.to_owned(),
+            texto: texto.to_owned(),
+            registro: Some(2_000_000 + n as i64),
+            instancia: Some("Primera Sala".to_owned()),
+            cita: format!("registro digital {}", 2_000_000 + n),
+            ..SourceLine::default()
+        }
+    }
+
+    #[test]
+    fn an_answer_quotes_the_sentence_that_bears_on_the_question() {
+        let sources = [source(
+            1,
+            "VISITA DOMICILIARIA.",
+            "La visita inicia con una orden. El plazo máximo es de doce meses. Después se notifica.",
+        )];
+        let briefing =
+            Briefing { pregunta: "¿Cuál es el plazo máximo de la visita?".to_owned(), ..Briefing::default() };
+        let answer = quote(&briefing, &sources);
+        assert!(answer.contains("«El plazo máximo es de doce meses."), "{answer}");
+        assert!(answer.contains("Cita: registro digital 2000001."), "{answer}");
+    }
+
+    // S3.51
+    #[test]
+    fn questions_about_a_source_are_answered_from_its_fields() {
+        let sources = [source(1, "UNO.", "Texto uno."), source(2, "DOS.", "Texto dos.")];
+        let ask = |pregunta: &str| {
+            let briefing =
+                Briefing { pregunta: pregunta.to_owned(), reutiliza: true, foco: vec![2], ..Briefing::default() };
+            quote(&briefing, &sources)
+        };
+        for (question, expected) in [
+            ("¿qué sala la emitió?", "Instancia: Primera Sala"),
+            ("¿cuál es su registro?", "Registro digital: 2000002"),
+            ("¿de qué año es?", "Año: dato no disponible en el corpus"),
+            ("pásame el texto completo", "Texto dos."),
+        ] {
+            let answer = ask(question);
+            assert!(
+                answer.contains(expected) && answer.contains("DOS.") && !answer.contains("UNO."),
+                "{question}: {answer}"
+            );
+        }
+    }
+}

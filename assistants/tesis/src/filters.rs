@@ -1,0 +1,339 @@
+//! Filters that a question states in words: época, type, subject, court and years.
+
+use serde::{Deserialize, Serialize};
+use threadkeep::core::FieldFilter;
+
+use crate::clave::fold_text;
+use crate::epoca;
+
+/// The first year of the Semanario Judicial.
+const FIRST_YEAR: i64 = 1871;
+/// A year after which there are no tesis.
+const LAST_YEAR: i64 = 2060;
+
+/// Conditions on tesis.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Filters {
+    /// One of these épocas.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub epocas: Vec<u8>,
+    /// `Jurisprudencia` or `Aislada`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tipo: Option<String>,
+    /// One of these subjects, folded: `penal`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub materias: Vec<String>,
+    /// One of these courts: `primera_sala`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub instancias: Vec<String>,
+    /// First and last year.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub years: Option<(i64, i64)>,
+}
+
+/// A question split into filters and other words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filtered {
+    pub(crate) filters: Filters,
+    /// The words of the question outside of filters, as typed.
+    pub(crate) rest: String,
+}
+
+impl Filters {
+    /// Whether there are no conditions.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the conditions for the index.
+    #[must_use]
+    pub fn to_query(&self) -> Vec<FieldFilter> {
+        let mut filters = Vec::new();
+        if !self.epocas.is_empty() {
+            filters.push(FieldFilter::any("epoca", self.epocas.iter().copied()));
+        }
+        if let Some(tipo) = &self.tipo {
+            filters.push(FieldFilter::equal("tipo", tipo.as_str()));
+        }
+        if !self.materias.is_empty() {
+            filters.push(FieldFilter::any("materias", self.materias.iter().map(String::as_str)));
+        }
+        if !self.instancias.is_empty() {
+            filters.push(FieldFilter::any("instancia", self.instancias.iter().map(String::as_str)));
+        }
+        if let Some((first, last)) = self.years {
+            filters.push(FieldFilter::any("anio", first.max(FIRST_YEAR)..=last.min(LAST_YEAR)));
+        }
+        filters
+    }
+
+    /// Returns these filters with those of a later question, which replace earlier ones of the same kind.
+    #[must_use]
+    pub fn merged(&self, later: &Self) -> Self {
+        let choose = |own: &[String], later: &[String]| if later.is_empty() { own.to_vec() } else { later.to_vec() };
+        Self {
+            epocas: if later.epocas.is_empty() { self.epocas.clone() } else { later.epocas.clone() },
+            tipo: later.tipo.clone().or_else(|| self.tipo.clone()),
+            materias: choose(&self.materias, &later.materias),
+            instancias: choose(&self.instancias, &later.instancias),
+            years: later.years.or(self.years),
+        }
+    }
+
+    /// Describes the filters: `Undécima Época, Jurisprudencia`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut parts: Vec<String> = self.epocas.iter().map(|epoca| epoca::name(*epoca)).collect();
+        parts.extend(self.tipo.clone());
+        parts.extend(self.materias.iter().map(|materia| format!("materia {materia}")));
+        parts.extend(self.instancias.iter().map(|court| court.replace('_', " ")));
+        parts.extend(self.years.map(|(first, last)| match (first, last) {
+            (first, LAST_YEAR) => format!("desde {first}"),
+            (FIRST_YEAR, last) => format!("hasta {last}"),
+            (first, last) if first == last => format!("año {first}"),
+            (first, last) => format!("de {first} a {last}"),
+        }));
+        parts.join(", ")
+    }
+}
+
+const MATERIAS: [(&str, &str); 17] = [
+    ("penal", "penal"),
+    ("civil", "civil"),
+    ("familiar", "civil"),
+    ("laboral", "laboral"),
+    ("trabajo", "laboral"),
+    ("administrativa", "administrativa"),
+    ("fiscal", "administrativa"),
+    ("tributaria", "administrativa"),
+    ("mercantil", "mercantil"),
+    ("comercial", "mercantil"),
+    ("constitucional", "constitucional"),
+    ("comun", "comun"),
+    ("penales", "penal"),
+    ("civiles", "civil"),
+    ("laborales", "laboral"),
+    ("administrativas", "administrativa"),
+    ("mercantiles", "mercantil"),
+];
+
+/// Splits a question into filters and other words.
+pub(crate) fn split(question: &str) -> Filtered {
+    let typed: Vec<&str> = question.split_whitespace().collect();
+    let folded: Vec<String> = typed.iter().map(|word| fold_text(word).trim().to_owned()).collect();
+    let mut reader = Reader {
+        words: folded.iter().map(String::as_str).collect(),
+        used: vec![false; typed.len()],
+        filters: Filters::default(),
+    };
+    for at in 0..typed.len() {
+        reader.epoca(at);
+        reader.tipo(at);
+        reader.materia(at);
+        reader.court(at);
+        reader.years(at);
+    }
+    let rest: Vec<&str> = typed.iter().zip(&reader.used).filter(|(_, used)| !**used).map(|(word, _)| *word).collect();
+    Filtered { filters: reader.filters, rest: rest.join(" ") }
+}
+
+struct Reader<'a> {
+    words: Vec<&'a str>,
+    used: Vec<bool>,
+    filters: Filters,
+}
+
+impl Reader<'_> {
+    fn word(&self, at: usize) -> &str {
+        self.words.get(at).copied().unwrap_or_default()
+    }
+
+    fn before(&self, at: usize, back: usize) -> &str {
+        at.checked_sub(back).map_or("", |at| self.word(at))
+    }
+
+    fn mark(&mut self, from: usize, to: usize) {
+        let end = self.used.len();
+        self.used[from.min(end)..to.min(end)].fill(true);
+    }
+
+    /// Marks the words before a filter that only connect it: `de la`, `en`.
+    fn mark_connectors(&mut self, mut at: usize) {
+        while at > 0
+            && [
+                "de",
+                "la",
+                "las",
+                "el",
+                "los",
+                "en",
+                "del",
+                "por",
+                "emitida",
+                "emitidas",
+                "sea",
+                "sean",
+                "que",
+                "solo",
+                "solamente",
+                "unicamente",
+                "tesis",
+            ]
+            .contains(&self.word(at - 1))
+        {
+            at -= 1;
+            if self.word(at) == "tesis" {
+                break;
+            }
+            self.used[at] = true;
+        }
+    }
+
+    fn epoca(&mut self, at: usize) {
+        let is_epoca = ["epoca", "epocas"].contains(&self.word(at + 1));
+        if let Some(epoca) = epoca::parse(self.word(at)).filter(|_| is_epoca) {
+            self.filters.epocas.push(epoca);
+            self.mark(at, at + 2);
+            self.mark_connectors(at);
+            // `Décima y Undécima Épocas`
+            let earlier = at.checked_sub(2).filter(|_| ["y", "o", "u", "e"].contains(&self.before(at, 1)));
+            if let Some((earlier, other)) =
+                earlier.and_then(|earlier| Some((earlier, epoca::parse(self.word(earlier))?)))
+            {
+                self.filters.epocas.push(other);
+                self.mark(earlier, at);
+                self.mark_connectors(earlier);
+            }
+        }
+    }
+
+    fn tipo(&mut self, at: usize) {
+        let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1));
+        let is_only = (1..=3)
+            .any(|back| ["solo", "solamente", "unicamente", "puras", "pura", "nomas"].contains(&self.before(at, back)))
+            || ["sea", "sean"].contains(&self.before(at, 1));
+        let tipo = match self.word(at) {
+            "aislada" | "aisladas" if is_negated => "Jurisprudencia",
+            "aislada" | "aisladas" => "Aislada",
+            "jurisprudencia" | "jurisprudencias" if is_negated => "Aislada",
+            "jurisprudencias" => "Jurisprudencia",
+            "jurisprudencia" if is_only => "Jurisprudencia",
+            _ => return,
+        };
+        if self.filters.tipo.is_none() || self.word(at).starts_with("juris") {
+            self.filters.tipo = Some(tipo.to_owned());
+        }
+        self.mark(at, at + 1);
+        if is_negated {
+            self.mark(at - 1, at);
+        }
+        self.mark_connectors(at);
+    }
+
+    fn materia(&mut self, at: usize) {
+        if !["materia", "materias"].contains(&self.word(at)) {
+            return;
+        }
+        let found = MATERIAS.iter().find(|(word, _)| *word == self.word(at + 1));
+        if let Some((_, materia)) = found {
+            self.filters.materias.push((*materia).to_owned());
+            self.mark(at, at + 2);
+            self.mark_connectors(at);
+        }
+    }
+
+    fn court(&mut self, at: usize) {
+        let (court, length): (&[&str], usize) = match (self.word(at), self.word(at + 1)) {
+            ("primera", "sala") | ("1a", "sala") => (&["primera_sala"], 2),
+            ("segunda", "sala") | ("2a", "sala") => (&["segunda_sala"], 2),
+            ("plenos" | "pleno", "regionales" | "regional") => (&["plenos_regionales"], 2),
+            ("plenos" | "pleno", "de") if self.word(at + 2) == "circuito" => (&["plenos_de_circuito"], 3),
+            ("tribunales" | "tribunal", "colegiados" | "colegiado") => (&["tribunales_colegiados"], 2),
+            ("suprema", "corte") => (&["pleno", "primera_sala", "segunda_sala"], 2),
+            ("scjn", _) => (&["pleno", "primera_sala", "segunda_sala"], 1),
+            ("pleno", _) if ["del", "el"].contains(&self.before(at, 1)) => (&["pleno"], 1),
+            _ => return,
+        };
+        self.filters.instancias.extend(court.iter().map(|court| (*court).to_owned()));
+        self.mark(at, at + length);
+        self.mark_connectors(at);
+    }
+
+    fn years(&mut self, at: usize) {
+        let year = |word: &str| word.parse::<i64>().ok().filter(|year| (1900..=2059).contains(year));
+        let Some(first) = year(self.word(at)).filter(|_| !self.used[at]) else { return };
+        let (one, two) = (self.before(at, 1), self.before(at, 2));
+        let onwards = self.word(at + 1) == "en" && self.word(at + 2) == "adelante"
+            || ["a", "hasta"].contains(&self.word(at + 1)) && ["la", "hoy"].contains(&self.word(at + 2));
+        let (years, from, to) = match (one, two) {
+            _ if onwards => {
+                ((first, LAST_YEAR), at.saturating_sub(1), at + if self.word(at + 2) == "la" { 4 } else { 3 })
+            }
+            ("desde", _) => ((first, LAST_YEAR), at - 1, at + 1),
+            ("de", "partir") => ((first, LAST_YEAR), at.saturating_sub(3), at + 1),
+            ("a", "posterior" | "posteriores") => ((first + 1, LAST_YEAR), at - 2, at + 1),
+            ("de", "despues") => ((first + 1, LAST_YEAR), at - 2, at + 1),
+            ("a", "anterior" | "anteriores") => ((FIRST_YEAR, first - 1), at - 2, at + 1),
+            ("de", "antes") => ((FIRST_YEAR, first - 1), at - 2, at + 1),
+            ("hasta", _) => ((FIRST_YEAR, first), at - 1, at + 1),
+            ("entre", _) | ("de", _)
+                if ["y", "a"].contains(&self.word(at + 1)) && year(self.word(at + 2)).is_some() =>
+            {
+                let last = year(self.word(at + 2)).unwrap_or(first);
+                ((first.min(last), first.max(last)), at - 1, at + 3)
+            }
+            ("ano", _) | ("anos", _) | ("de" | "del" | "en", _) if !self.before(at, 3).starts_with("artic") => {
+                ((first, first), at - 1, at + 1)
+            }
+            _ => return,
+        };
+        self.filters.years = Some(years);
+        self.mark(from, to);
+        self.mark_connectors(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(question: &str, expected: Filters, rest: &str) {
+        let found = split(question);
+        assert_eq!((&found.filters, found.rest.as_str()), (&expected, rest), "{question}");
+    }
+
+    #[test]
+    fn filters_are_read_from_words() {
+        let none = Filters::default;
+        check("búscame algo de la Novena Época", Filters { epocas: vec![9], ..none() }, "búscame algo");
+        check("¿y en la Décima Época?", Filters { epocas: vec![10], ..none() }, "¿y");
+        let both = Filters { epocas: vec![11, 10], ..none() };
+        check("tesis de la Décima y Undécima Épocas sobre amparo", both, "tesis sobre amparo");
+        let binding = || Filters { tipo: Some("Jurisprudencia".to_owned()), ..none() };
+        check("sólo jurisprudencia, no aisladas", binding(), "");
+        check("jurisprudencias sobre despido", binding(), "sobre despido");
+        check("Busca jurisprudencia sobre suspensión", none(), "Busca jurisprudencia sobre suspensión");
+        check(
+            "tesis aisladas de 2023",
+            Filters { tipo: Some("Aislada".to_owned()), years: Some((2023, 2023)), ..none() },
+            "tesis",
+        );
+        check("despido de 2023 en adelante", Filters { years: Some((2023, LAST_YEAR)), ..none() }, "despido");
+        check("despido a partir de 2023", Filters { years: Some((2023, LAST_YEAR)), ..none() }, "despido");
+        check("despido posteriores a 2022", Filters { years: Some((2023, LAST_YEAR)), ..none() }, "despido");
+        check("despido antes de 2010", Filters { years: Some((FIRST_YEAR, 2009)), ..none() }, "despido");
+        check("despido entre 2015 y 2020", Filters { years: Some((2015, 2020)), ..none() }, "despido");
+        check("y en materia penal?", Filters { materias: vec!["penal".to_owned()], ..none() }, "y");
+        let first = Filters { instancias: vec!["primera_sala".to_owned()], ..none() };
+        check("tesis de la Primera Sala sobre alimentos", first, "tesis sobre alimentos");
+    }
+
+    #[test]
+    fn filters_describe_themselves() {
+        let filters = split("jurisprudencias de la Undécima Época de 2023 en adelante").filters;
+        assert_eq!(filters.describe(), "Undécima Época, Jurisprudencia, desde 2023");
+        assert_eq!(filters.to_query().len(), 3);
+    }
+}

@@ -1,0 +1,331 @@
+//! The graph: understand the message, then answer from the sources at hand, or search until the sources suffice.
+
+use threadkeep::agent::Failure;
+use threadkeep::graph::{END, Graph, Input, ModelRequest, Node, Output, START, ToolOutcome, state};
+use threadkeep::{ChatAnswer, JsonText, StoreError, ToolCall, Value};
+
+use crate::answer;
+use crate::briefing::{self, Briefing, Task};
+use crate::citations::remove_unknown_citations;
+use crate::intent::Intent;
+use crate::plan::{FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
+use crate::search::{Found, content_of};
+use crate::tool::{SEARCH, SearchArguments, SearchResult};
+
+/// The member of the graph's input with the position of the message.
+pub(crate) const QUESTION_SEQ: &str = "question_seq";
+/// The member of the graph's input with the maximum number of searches.
+pub(crate) const MAX_ITERATIONS: &str = "max_iterations";
+/// The activity that reads the conversation and plans the turn.
+pub(crate) const UNDERSTAND: &str = "understand";
+/// The default maximum number of searches.
+pub(crate) const DEFAULT_ITERATIONS: u64 = 5;
+/// The largest maximum number of searches.
+pub(crate) const LARGEST_ITERATIONS: u64 = 10;
+/// The fewest letters and digits of an answer of which citations were removed.
+const MIN_ANSWER: usize = 40;
+
+state! {
+    /// The state of a turn.
+    pub(crate) struct TurnState (update TurnStateUpdate) {
+        /// The message.
+        replace question: String,
+        /// Its position in the thread.
+        set seq: u64,
+        /// The maximum number of searches.
+        replace max_iterations: u64,
+        /// What the turn does.
+        replace plan: Plan,
+        /// The sources of the answer.
+        replace found: Vec<Found>,
+        /// The result of the last search.
+        replace result: SearchResult,
+        /// The queries that were searched.
+        append queries: String,
+        /// The query that a model asks for next.
+        replace next_query: String,
+        /// Why the turn stopped searching.
+        replace exit_reason: String,
+        /// The reasons that models gave.
+        append reasoning: String,
+        /// The answer.
+        replace reply: String,
+    }
+}
+
+/// Builds the graph.
+pub(crate) fn tesis_graph() -> Graph<TurnState> {
+    Graph::<TurnState>::builder("tesis", 1, begin)
+        .max_steps(3 + 2 * LARGEST_ITERATIONS as u32 + 4)
+        .node("understand", Node::activity(UNDERSTAND, ask_plan, take_plan).or_else(without_plan))
+        .node("search", Node::tools(search_calls, take_results))
+        .node("judge", Node::model(ask_judgement, take_judgement).or_else(without_judgement))
+        .node("answer", Node::model(ask_answer, take_answer).or_else(without_answer))
+        .edge(START, "understand")
+        .branch("understand", ["search", "judge", END], |state| match state.plan.intent {
+            Intent::None => END,
+            Intent::Reuse => "judge",
+            Intent::NewSearch => "search",
+        })
+        .edge("search", "judge")
+        .branch("judge", ["search", "answer", END], after_judgement)
+        .edge("answer", END)
+        .finish(finish)
+        .expect("the graph is complete, which a test checks")
+}
+
+fn begin(input: &Input) -> TurnState {
+    let number = |name: &str| input.extra_input.get(name).and_then(Value::as_u64);
+    TurnState {
+        question: input.question.clone(),
+        seq: number(QUESTION_SEQ),
+        max_iterations: number(MAX_ITERATIONS).unwrap_or(DEFAULT_ITERATIONS).clamp(1, LARGEST_ITERATIONS),
+        ..TurnState::default()
+    }
+}
+
+/// The input of the activity that plans the turn.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct UnderstandInput {
+    pub(crate) question: String,
+    pub(crate) seq: Option<u64>,
+}
+
+fn ask_plan(state: &TurnState) -> Result<JsonText, StoreError> {
+    JsonText::of(&UnderstandInput { question: state.question.clone(), seq: state.seq })
+}
+
+fn take_plan(_: &TurnState, plan: JsonText) -> TurnStateUpdate {
+    let plan: Plan = plan.read().unwrap_or_default();
+    let (found, exit_reason) = match plan.intent {
+        Intent::Reuse => (Some(plan.sources.clone()), Some("fuentes_reutilizadas".to_owned())),
+        Intent::None => (None, Some("cortesia".to_owned())),
+        Intent::NewSearch => (None, None),
+    };
+    TurnStateUpdate {
+        reasoning: vec![plan.reason.clone()],
+        plan: Some(plan),
+        found,
+        exit_reason,
+        ..TurnStateUpdate::default()
+    }
+}
+
+/// Without the conversation, the message is searched as it is.
+fn without_plan(state: &TurnState, failure: &Failure) -> TurnStateUpdate {
+    let plan = Plan { query: state.question.clone(), reason: failure.message.clone(), ..Plan::default() };
+    TurnStateUpdate { plan: Some(plan), ..TurnStateUpdate::default() }
+}
+
+fn search_calls(state: &TurnState) -> Vec<ToolCall> {
+    let plan = &state.plan;
+    let is_first = state.queries.is_empty();
+    let arguments = SearchArguments {
+        consulta: if is_first { plan.query.clone() } else { state.next_query.clone() },
+        filtros: plan.filters.clone(),
+        registros: if is_first { plan.registros.clone() } else { Vec::new() },
+        claves: if is_first { plan.claves.clone() } else { Vec::new() },
+        citadas: plan.cited.clone(),
+        solo_nuevas: plan.wants_more,
+        con_palabras: plan.has_own_words,
+    };
+    let arguments = JsonText::of(&arguments).unwrap_or_else(|_| JsonText::from(&Value::Object(threadkeep::Map::new())));
+    vec![ToolCall { id: format!("buscar-{}", state.queries.len() + 1), name: SEARCH.to_owned(), arguments }]
+}
+
+fn take_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
+    let outcome = results.into_iter().next();
+    let result = outcome.as_ref().and_then(|outcome| outcome.value.as_ref()?.read::<SearchResult>().ok());
+    let failure = outcome.filter(|outcome| outcome.is_error).map(|outcome| outcome.output);
+    let query = if state.queries.is_empty() { state.plan.query.clone() } else { state.next_query.clone() };
+    let result = result.unwrap_or_default();
+    // A later search adds to the sources of the earlier ones.
+    let mut found = state.found.clone();
+    let known: Vec<String> = found.iter().map(|found| found.item.key()).collect();
+    found.extend(result.found.iter().filter(|found| !known.contains(&found.item.key())).cloned());
+    found.truncate(MAX_ANSWER_SOURCES);
+    TurnStateUpdate {
+        found: Some(found),
+        result: Some(result),
+        queries: vec![query],
+        reasoning: failure.into_iter().collect(),
+        ..TurnStateUpdate::default()
+    }
+}
+
+fn ask_judgement(state: &TurnState) -> ModelRequest {
+    ask(state, Task::Evaluar)
+}
+
+fn ask_answer(state: &TurnState) -> ModelRequest {
+    ask(state, Task::Responder)
+}
+
+/// Asks a model. Its answer is not streamed, because its citations are checked first.
+fn ask(state: &TurnState, task: Task) -> ModelRequest {
+    let request = ModelRequest { is_reply: false, ..ModelRequest::reply(&[]) };
+    let request = request.with_tools(threadkeep::graph::ToolSelection::None);
+    request.with_instructions(briefing::instructions(&state_briefing(state, task), &state.found))
+}
+
+fn state_briefing(state: &TurnState, task: Task) -> Briefing {
+    let plan = &state.plan;
+    Briefing {
+        tarea: task,
+        pregunta: state.question.clone(),
+        consulta: query(state),
+        foco: plan.focus.clone(),
+        reutiliza: plan.intent == Intent::Reuse,
+        anterior: if plan.intent == Intent::Reuse { plan.previous.clone() } else { String::new() },
+        corpus_al: plan.corpus_as_of.clone(),
+        avisos: notices(state),
+    }
+}
+
+/// The query of the turn: the last one that was searched, or the topic of the reused sources.
+fn query(state: &TurnState) -> String {
+    state.queries.last().cloned().unwrap_or_else(|| state.plan.query.clone())
+}
+
+/// Returns what the answer must mention.
+fn notices(state: &TurnState) -> Vec<String> {
+    let (plan, result) = (&state.plan, &state.result);
+    let mut notices = Vec::new();
+    if !result.missing.is_empty() {
+        notices.push(format!("No encontré en el corpus {}.", result.missing.join(" ni ")));
+    }
+    if result.only_known {
+        notices.push(match plan.wants_more {
+            true => "No encontré más tesis sobre el tema: las del corpus que lo tratan ya se citaron.".to_owned(),
+            false => "Solo encontré tesis que ya se citaron en esta conversación.".to_owned(),
+        });
+    } else if plan.wants_more && state.found.is_empty() {
+        notices.push("No encontré más tesis sobre el tema en el corpus.".to_owned());
+    }
+    if result.without_filters {
+        notices.push("Ninguna tesis del corpus indica esa materia; busqué la palabra.".to_owned());
+    } else if state.found.is_empty() && !plan.filters.is_empty() && notices.is_empty() {
+        let words = content_of(&plan.query);
+        let about = if words.is_empty() { String::new() } else { format!(" sobre «{}»", plan.query.trim()) };
+        notices.push(format!("No encontré en el corpus tesis{about} con el filtro {}.", plan.filters.describe()));
+    }
+    if result.embedder_failed {
+        notices.push("La búsqueda por significado no está disponible; busqué por palabras.".to_owned());
+    }
+    notices
+}
+
+fn take_judgement(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
+    let judged = briefing::judgement(&answer.text());
+    let reasoning: Vec<String> = Some(judged.reason).filter(|reason| !reason.is_empty()).into_iter().collect();
+    let stop = |exit_reason: &str| TurnStateUpdate {
+        exit_reason: Some(exit_reason.to_owned()),
+        next_query: Some(String::new()),
+        reasoning: reasoning.clone(),
+        ..TurnStateUpdate::default()
+    };
+    if state.plan.intent == Intent::Reuse {
+        return TurnStateUpdate { reasoning, ..TurnStateUpdate::default() };
+    }
+    if judged.decision == "SATISFECHO" {
+        return stop(if state.found.is_empty() { "sin_siguiente_consulta" } else { "llm_satisfecho" });
+    }
+    let Some(query) = judged.query.filter(|query| !query.trim().is_empty()) else {
+        return stop("sin_siguiente_consulta");
+    };
+    if state.queries.iter().any(|known| content_of(known) == content_of(&query)) {
+        return stop("consulta_redundante");
+    }
+    if state.queries.len() as u64 >= state.max_iterations {
+        return stop("max_iteraciones");
+    }
+    TurnStateUpdate { next_query: Some(query), reasoning, ..TurnStateUpdate::default() }
+}
+
+fn without_judgement(_: &TurnState, failure: &Failure) -> TurnStateUpdate {
+    TurnStateUpdate {
+        exit_reason: Some("modelo_no_disponible".to_owned()),
+        next_query: Some(String::new()),
+        reasoning: vec![format!("el modelo no evaluó las fuentes: {}", failure.message)],
+        ..TurnStateUpdate::default()
+    }
+}
+
+fn after_judgement(state: &TurnState) -> &'static str {
+    match (state.next_query.is_empty(), state.found.is_empty()) {
+        (false, _) => "search",
+        (true, true) => END,
+        (true, false) => "answer",
+    }
+}
+
+fn take_answer(_: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
+    TurnStateUpdate { reply: Some(answer.text()), ..TurnStateUpdate::default() }
+}
+
+/// If the model fails, the answer quotes the sources.
+fn without_answer(state: &TurnState, failure: &Failure) -> TurnStateUpdate {
+    let note = "El modelo de lenguaje no está disponible, así que cito las fuentes.";
+    TurnStateUpdate {
+        reply: Some(format!("{note}\n\n{}", quotation(state))),
+        exit_reason: Some("modelo_no_disponible".to_owned()),
+        reasoning: vec![format!("el modelo no respondió: {}", failure.message)],
+        ..TurnStateUpdate::default()
+    }
+}
+
+fn quotation(state: &TurnState) -> String {
+    let lines: Vec<_> =
+        state.found.iter().enumerate().map(|(index, found)| briefing::SourceLine::of(index + 1, found)).collect();
+    answer::quote(&state_briefing(state, Task::Responder), &lines)
+}
+
+fn finish(state: &TurnState) -> Output {
+    let reply = match state.plan.intent {
+        Intent::None => answer::courtesy(&state.question),
+        _ if state.found.is_empty() => answer::nothing_found(&state_briefing(state, Task::Responder)),
+        _ => checked_reply(state),
+    };
+    let is_empty = state.plan.intent == Intent::None;
+    let sources = if is_empty { Vec::new() } else { state.found.iter().map(Found::source).collect() };
+    Output { sources, data: JsonText::of(&data(state)).ok(), ..Output::reply(reply) }
+}
+
+/// Returns the answer without citations that no source has. If too little remains, the sources are quoted instead.
+fn checked_reply(state: &TurnState) -> String {
+    let (checked, removed) = remove_unknown_citations(&state.reply, &state.found);
+    let is_enough = checked.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_ANSWER;
+    if removed && !is_enough || checked.is_empty() { quotation(state) } else { checked }
+}
+
+/// Returns the data that is stored with the answer: the parts of the result of a run that the engine does not count itself.
+fn data(state: &TurnState) -> Value {
+    let plan = &state.plan;
+    let found: &[Found] = if plan.intent == Intent::None { &[] } else { &state.found };
+    let mut discussed = plan.discussed.clone();
+    discussed.extend(found.iter().filter_map(|found| found.item.tesis()).map(|tesis| tesis.id_tesis));
+    serde_json::json!({
+        "intencion": plan.intent.label(),
+        QUERY: if plan.intent == Intent::None { String::new() } else { query(state) },
+        FILTERS: plan.filters,
+        FOCUS: plan.focus,
+        "resultados": found.iter().filter_map(Found::stored).collect::<Vec<_>>(),
+        "sources_used": found.iter().filter_map(|found| found.item.tesis()).map(|tesis| tesis.id_tesis).collect::<Vec<_>>(),
+        "reused_sources": plan.intent == Intent::Reuse,
+        "discussed_tesis_count": discussed.len(),
+        "total_messages": plan.messages + 2,
+        "iterations": state.queries.len(),
+        "exit_reason": state.exit_reason,
+        "llm_reasoning": state.reasoning.join("; "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_graph_is_complete() {
+        assert!(tesis_graph().mermaid().contains("search --> judge"));
+    }
+}

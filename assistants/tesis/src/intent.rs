@@ -1,0 +1,383 @@
+//! What a message asks for: more about the sources at hand, a new search, or nothing.
+//!
+//! The rules apply in this order: courtesy is nothing; without sources everything is a new search; then a stated search, a request for
+//! more or other sources, a reference to a source at hand, a filter, a reference to the last answer, a change of topic, and words of
+//! another topic. What is left is about the sources at hand.
+
+mod words;
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use threadkeep::core::text::content_terms;
+
+use crate::clave::{ClaveKey, References, fold_text};
+use crate::filters;
+use words::{
+    COURTESY, COURTESY_CORE, DEICTIC, FOLLOW_UP_STEMS, FOLLOW_UP_WORDS, GIVE, HAVE, NOUNS, ORDINALS, OTHER, SEARCH,
+    SWITCHES,
+};
+
+/// The number of messages whose words belong to the topic.
+const TOPIC_MESSAGES: usize = 4;
+
+/// What a message asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Intent {
+    /// An answer from the sources of the conversation.
+    #[serde(rename = "REUSE")]
+    Reuse,
+    /// A search.
+    #[default]
+    #[serde(rename = "NEW_SEARCH")]
+    NewSearch,
+    /// Nothing: thanks, a greeting.
+    #[serde(rename = "NONE")]
+    None,
+}
+
+impl Intent {
+    /// Returns the label: `REUSE`, `NEW_SEARCH` or `NONE`.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Reuse => "REUSE",
+            Self::NewSearch => "NEW_SEARCH",
+            Self::None => "NONE",
+        }
+    }
+}
+
+/// A message of the conversation so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PastMessage {
+    /// Whether the user wrote it.
+    pub is_user: bool,
+    /// The text.
+    pub text: String,
+    /// The titles of its sources, and their texts as far as they are known.
+    pub sources: Vec<String>,
+    /// The registro of each source that is a tesis.
+    pub registros: Vec<i64>,
+    /// The claves of its sources.
+    pub claves: Vec<ClaveKey>,
+}
+
+/// An intent and the rule that decided it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classification {
+    /// The intent.
+    pub intent: Intent,
+    /// The rule, in Spanish, for `llm_reasoning` and traces.
+    pub reason: &'static str,
+    /// Whether the message asks for sources beyond those that were shown.
+    pub wants_more: bool,
+}
+
+/// Whether a question is answered from the sources of the conversation. `false` means a new search.
+#[must_use]
+pub fn classify_intent_simple(question: &str, history: &[PastMessage]) -> bool {
+    classify(question, history).intent == Intent::Reuse
+}
+
+/// Classifies a message after a conversation, oldest message first.
+#[must_use]
+pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
+    let words = Words::of(message);
+    let decided = |intent, reason| Classification { intent, reason, wants_more: false };
+    if words.is_courtesy() {
+        return decided(Intent::None, "cortesía: no requiere búsqueda");
+    }
+    let wants_more = words.wants_more();
+    if !has_sources(history) {
+        let has_earlier = history.iter().any(|message| !message.sources.is_empty());
+        if has_earlier && !wants_more && !words.states_search() && words.names_source() {
+            return decided(Intent::Reuse, "se refiere a una fuente de una respuesta anterior");
+        }
+        return Classification { wants_more, ..decided(Intent::NewSearch, "no hay fuentes previas") };
+    }
+    if words.states_search() {
+        return Classification { wants_more, ..decided(Intent::NewSearch, "búsqueda explícita") };
+    }
+    if wants_more {
+        return Classification { wants_more, ..decided(Intent::NewSearch, "pide otras fuentes") };
+    }
+    let references = References::of(message);
+    if !references.is_empty() {
+        return match is_at_hand(&references, history) {
+            true => decided(Intent::Reuse, "se refiere a una fuente ya citada"),
+            false => decided(Intent::NewSearch, "cita un registro o una clave"),
+        };
+    }
+    if words.switches_topic() && !words.new_words(history).is_empty() {
+        return decided(Intent::NewSearch, "cambia de tema");
+    }
+    if words.states_filter(message) {
+        return decided(Intent::NewSearch, "pide un filtro");
+    }
+    if words.points_back() {
+        return decided(Intent::Reuse, "se refiere a la respuesta anterior");
+    }
+    let new = words.new_words(history);
+    let is_pronoun = words.has_pronoun(message);
+    match new.len() {
+        0 => decided(Intent::Reuse, "continúa el tema de las fuentes"),
+        1 if is_pronoun || words.is_hypothesis() => decided(Intent::Reuse, "continúa el tema de las fuentes"),
+        _ => decided(Intent::NewSearch, "palabras de otro tema"),
+    }
+}
+
+/// Whether the last answer has sources. Answers to thanks do not count.
+fn has_sources(history: &[PastMessage]) -> bool {
+    last_answer(history).is_some_and(|answer| !answer.sources.is_empty())
+}
+
+/// Returns the last answer that is not an answer to thanks.
+pub(crate) fn last_answer(history: &[PastMessage]) -> Option<&PastMessage> {
+    let mut rest = history;
+    loop {
+        let at = rest.iter().rposition(|message| !message.is_user)?;
+        let question = rest[..at].iter().rposition(|message| message.is_user);
+        match question {
+            Some(question) if rest[at].sources.is_empty() && Words::of(&rest[question].text).is_courtesy() => {
+                rest = &rest[..question];
+            }
+            _ => return Some(&rest[at]),
+        }
+    }
+}
+
+fn is_at_hand(references: &References, history: &[PastMessage]) -> bool {
+    let registros: HashSet<i64> = history.iter().flat_map(|message| message.registros.iter().copied()).collect();
+    let is_clave = |clave: &ClaveKey| {
+        let mut known = history.iter().flat_map(|message| &message.claves);
+        known.any(|known| {
+            known.key == clave.key && (clave.epoca.is_none() || known.epoca.is_none() || clave.epoca == known.epoca)
+        })
+    };
+    references.registros.iter().all(|registro| registros.contains(registro)) && references.claves.iter().all(is_clave)
+}
+
+/// The folded words of a message.
+struct Words {
+    words: Vec<String>,
+}
+
+impl Words {
+    fn of(message: &str) -> Self {
+        Self { words: fold_text(message).split_whitespace().map(str::to_owned).collect() }
+    }
+
+    fn at(&self, index: usize) -> &str {
+        self.words.get(index).map_or("", String::as_str)
+    }
+
+    fn is(&self, index: usize, list: &[&str]) -> bool {
+        list.contains(&self.at(index))
+    }
+
+    fn joined(&self) -> String {
+        format!(" {} ", self.words.join(" "))
+    }
+
+    fn is_courtesy(&self) -> bool {
+        if self.words.is_empty() {
+            return true;
+        }
+        let all =
+            self.words.iter().all(|word| COURTESY.contains(&word.as_str()) || COURTESY_CORE.contains(&word.as_str()));
+        let core = self.words.iter().any(|word| COURTESY_CORE.contains(&word.as_str()));
+        // `No me quedó claro` is a question.
+        let joined = self.joined();
+        let is_denial = self.words.len() > 1
+            && self.at(0) == "no"
+            && !joined.contains(" gracias ")
+            && !joined.contains(" nada mas ");
+        all && core && !is_denial
+    }
+
+    /// `busca …`, `hay alguna tesis …`, `dame jurisprudencia sobre …`.
+    fn states_search(&self) -> bool {
+        let noun = |from: usize, within: usize| {
+            let nouns = (from..from + within).filter(|index| self.is(*index, NOUNS));
+            nouns.into_iter().next().filter(|index| {
+                !(from..*index).any(|at| self.is(at, DEICTIC) || self.is(at, &["la", "el", "las", "los", "mas"]))
+            })
+        };
+        (0..self.words.len()).any(|index| {
+            let word = self.at(index);
+            let is_verb = SEARCH.contains(&word) && (word != "consulta" || index <= 1);
+            let has = HAVE.contains(&word) && noun(index + 1, 4).is_some();
+            let gives = GIVE.contains(&word) && noun(index + 1, 3).is_some();
+            is_verb || has || gives
+        })
+    }
+
+    /// `más tesis`, `otra`, `criterios distintos`.
+    fn wants_more(&self) -> bool {
+        (0..self.words.len()).any(|index| {
+            let word = self.at(index);
+            let next_is_noun = self.is(index + 1, NOUNS);
+            let previous_is_noun = index > 0 && self.is(index - 1, NOUNS);
+            match word {
+                "mas" => next_is_noun && !self.is(index + 1, &["sentencia", "caso", "casos"]),
+                "otra" | "otro" | "otras" | "otros" => next_is_noun || self.is_last_other(index) || previous_is_noun,
+                _ => {
+                    OTHER.contains(&word)
+                        && (next_is_noun || previous_is_noun || self.is(index + 1, &["y"]) && index > 0)
+                }
+            }
+        })
+    }
+
+    /// Whether `otra` stands for another source: `muéstrame otra`, `otra más`, `¿hay otra?`.
+    fn is_last_other(&self, index: usize) -> bool {
+        let rest = &self.words[index + 1..];
+        rest.iter().all(|word| {
+            ["mas", "por", "favor", "sobre", "lo", "mismo", "similar", "parecida", "igual", "que", "sea"]
+                .contains(&word.as_str())
+        }) && self.at(index.wrapping_sub(1)) != "la"
+    }
+
+    fn switches_topic(&self) -> bool {
+        let joined = self.joined();
+        SWITCHES.iter().any(|switch| match switch.strip_prefix('^') {
+            Some(start) => joined.starts_with(&format!(" {start} ")),
+            None => joined.contains(&format!(" {switch} ")),
+        })
+    }
+
+    /// Whether the message states a filter for a search, rather than a question about a source: `¿es de la Décima Época?`
+    fn states_filter(&self, message: &str) -> bool {
+        let found = filters::split(message);
+        if found.filters.is_empty() {
+            return false;
+        }
+        let asks_about =
+            ["es", "son", "era", "fue", "emitio", "emitieron", "dicto", "que", "cual", "aplica", "obliga", "pertenece"];
+        let is_question = asks_about.iter().any(|word| self.words.iter().any(|own| own == word));
+        let joined = self.joined();
+        let is_request = [
+            "solo ",
+            "solamente ",
+            "unicamente ",
+            "que sea",
+            "filtra",
+            "limita",
+            "restringe",
+            "acota",
+            "quita",
+            "excluye",
+        ]
+        .iter()
+        .any(|word| joined.contains(word));
+        is_request || !is_question && !self.points_back()
+    }
+
+    /// Whether the message refers to the last answer or to one of its sources.
+    fn points_back(&self) -> bool {
+        (0..self.words.len()).any(|index| {
+            let word = self.at(index);
+            let followed_by_noun = self.is(index + 1, NOUNS);
+            let is_deictic = DEICTIC.contains(&word)
+                && match word {
+                    "esta" | "este" | "estas" | "estos" | "dicha" | "dicho" => {
+                        followed_by_noun || self.is(index + 1, &["punto", "tema", "caso", "asunto", "ultima", "ultimo"])
+                    }
+                    _ => true,
+                };
+            let is_ordinal = ORDINALS.contains(&word)
+                && !self.is(index + 1, &["sala", "instancia", "epoca", "vez", "parte", "semana"])
+                && self.is_reference(index);
+            let is_speech = [
+                "citaste",
+                "mencionaste",
+                "dijiste",
+                "comentaste",
+                "senalaste",
+                "explicaste",
+                "mostraste",
+                "diste",
+                "pusiste",
+                "referiste",
+            ]
+            .contains(&word);
+            is_deictic || is_ordinal || is_speech
+        }) || [
+            " lo anterior ",
+            " las dos ",
+            " los dos ",
+            " ambas ",
+            " ambos ",
+            " las tres ",
+            " de ellas ",
+            " la misma tesis ",
+        ]
+        .iter()
+        .any(|phrase| self.joined().contains(phrase))
+    }
+
+    /// Whether the message names a source by its position: `explica más la última`.
+    fn names_source(&self) -> bool {
+        (0..self.words.len()).any(|index| {
+            let is_other = self.is(index + 1, &["sala", "instancia", "epoca", "vez"]);
+            let ordinal = ORDINALS.contains(&self.at(index)) && !is_other && self.is_reference(index);
+            ordinal || DEICTIC.contains(&self.at(index)) && self.is(index + 1, NOUNS)
+        })
+    }
+
+    /// Whether an ordinal stands alone or with a noun: `¿y la segunda?`, `la primera tesis`.
+    fn is_reference(&self, index: usize) -> bool {
+        let next = self.at(index + 1);
+        next.is_empty() || NOUNS.contains(&next) || is_function(next) || FOLLOW_UP_WORDS.contains(&next)
+    }
+
+    fn is_hypothesis(&self) -> bool {
+        self.at(0) == "y" && self.at(1) == "si" || self.at(0) == "si"
+    }
+
+    fn has_pronoun(&self, message: &str) -> bool {
+        let typed: Vec<String> =
+            message.to_lowercase().split(|c: char| !c.is_alphabetic()).map(str::to_owned).collect();
+        ["él", "ella", "ellos", "ellas"].iter().any(|pronoun| typed.iter().any(|word| word == pronoun))
+            || self.is(0, &["lo", "le", "les", "se"])
+                && self.is(1, &["pueden", "puede", "lo", "le", "podria", "podrian"])
+    }
+
+    /// Returns the words that belong neither to the conversation so far nor to talk about sources.
+    fn new_words(&self, history: &[PastMessage]) -> Vec<String> {
+        let recent = &history[history.len().saturating_sub(TOPIC_MESSAGES)..];
+        let topic: HashSet<String> = recent
+            .iter()
+            .flat_map(|message| std::iter::once(&message.text).chain(&message.sources))
+            .flat_map(|text| content_terms(text))
+            .flat_map(|(_, stems)| stems)
+            .collect();
+        let content = content_terms(&self.words.join(" "));
+        let is_new = |(word, stems): &(String, Vec<String>)| {
+            !is_follow_up_word(word)
+                && !stems.iter().any(|stem| topic.contains(stem))
+                && !word.chars().all(|c| c.is_ascii_digit())
+        };
+        content.into_iter().filter(is_new).map(|(word, _)| word).collect()
+    }
+}
+
+fn is_function(word: &str) -> bool {
+    threadkeep::core::text::Language::Spanish.is_function_word(word)
+}
+
+/// Whether a word belongs to talk about sources and answers.
+fn is_follow_up_word(word: &str) -> bool {
+    FOLLOW_UP_WORDS.contains(&word)
+        || NOUNS.contains(&word)
+        || ORDINALS.contains(&word)
+        || GIVE.contains(&word)
+        || COURTESY.contains(&word)
+        || COURTESY_CORE.contains(&word)
+        || FOLLOW_UP_STEMS.iter().any(|stem| word.starts_with(stem))
+        || word.len() <= 2
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! What a turn does: the intent, the query with the topic carried over, the filters, and the sources at hand.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use threadkeep::core::StoreError;
+use threadkeep::{Map, Message, Role, Scope, Value};
+
+use crate::clave::{ClaveKey, References, fold_text};
+use crate::corpus::{Corpus, Item};
+use crate::filters::{self, Filters};
+use crate::history::{self, MAX_SOURCES};
+use crate::intent::{self, Intent};
+use crate::search::{Found, content_of, matches};
+
+/// The member of an answer's data with the query that was searched.
+pub(crate) const QUERY: &str = "consulta";
+/// The member of an answer's data with the filters.
+pub(crate) const FILTERS: &str = "filtros";
+/// The member of an answer's data with the numbers of the sources that it was about.
+pub(crate) const FOCUS: &str = "foco";
+/// The most sources of an answer.
+pub(crate) const MAX_ANSWER_SOURCES: usize = 5;
+/// The longest query that is searched.
+const QUERY_CHARACTERS: usize = 1_000;
+
+/// The plan of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Plan {
+    pub(crate) intent: Intent,
+    pub(crate) reason: String,
+    pub(crate) wants_more: bool,
+    /// The query, with the topic carried over.
+    pub(crate) query: String,
+    /// Whether the message is more than a filter.
+    pub(crate) has_own_words: bool,
+    pub(crate) filters: Filters,
+    pub(crate) registros: Vec<i64>,
+    pub(crate) claves: Vec<(String, Option<u8>)>,
+    /// The keys of everything that was cited in the conversation.
+    pub(crate) cited: BTreeSet<String>,
+    /// The sources for a reuse.
+    pub(crate) sources: Vec<Found>,
+    /// The numbers of the sources that the message refers to, from 1.
+    pub(crate) focus: Vec<usize>,
+    /// The text of the last answer.
+    pub(crate) previous: String,
+    /// The registros that were cited before.
+    pub(crate) discussed: BTreeSet<i64>,
+    /// The number of messages before this turn.
+    pub(crate) messages: u64,
+    pub(crate) corpus_as_of: String,
+}
+
+/// Plans a turn after a conversation, oldest message first.
+pub(crate) async fn plan(
+    corpus: &Corpus,
+    scope: &Scope,
+    question: &str,
+    messages: &[Message],
+    message_count: u64,
+) -> Result<Plan, StoreError> {
+    let historical = history::extract_historical_sources(messages, MAX_SOURCES);
+    let last = last_answer(messages);
+    let last_keys: Vec<String> =
+        last.iter().flat_map(|answer| &answer.content.sources).filter_map(history::key).collect();
+    let items = corpus.by_key(scope, &historical.iter().map(|source| source.key.clone()).collect::<Vec<_>>()).await?;
+    let past = with_texts(history::past_messages(messages), &items, messages);
+    let classified = intent::classify(question, &past);
+    let description = corpus.description(scope).await?.unwrap_or_default();
+    let cited = messages.iter().flat_map(|message| &message.content.sources).filter_map(history::key).collect();
+    let mut plan = Plan {
+        intent: classified.intent,
+        reason: classified.reason.to_owned(),
+        wants_more: classified.wants_more,
+        previous: last.map(|answer| answer.plain_text().into_owned()).unwrap_or_default(),
+        discussed: history::extract_discussed_tesis(messages),
+        messages: message_count,
+        corpus_as_of: description.as_of,
+        cited,
+        ..Plan::default()
+    };
+    let topic = Topic::of(messages);
+    match plan.intent {
+        Intent::None => {}
+        Intent::Reuse => {
+            plan.query = topic.query;
+            reuse(&mut plan, question, &historical, &items, &last_keys, last);
+        }
+        Intent::NewSearch => search(&mut plan, question, &topic),
+    }
+    Ok(plan)
+}
+
+/// Adds the texts of the sources to the messages that cite them, so that words of a source are not another topic.
+fn with_texts(mut past: Vec<intent::PastMessage>, items: &[Item], messages: &[Message]) -> Vec<intent::PastMessage> {
+    if let Some(answer) = past.iter_mut().rev().find(|message| !message.sources.is_empty()) {
+        let keys: Vec<String> =
+            last_answer(messages).iter().flat_map(|answer| &answer.content.sources).filter_map(history::key).collect();
+        let texts = items.iter().filter(|item| keys.contains(&item.key())).map(|item| item.text().to_owned());
+        answer.sources.extend(texts);
+    }
+    past
+}
+
+/// Returns the last answer with sources.
+fn last_answer(messages: &[Message]) -> Option<&Message> {
+    let is_answer = |message: &&Message| {
+        message.content.role == Role::Assistant
+            && message.content.sources.iter().any(|source| history::key(source).is_some())
+    };
+    messages.iter().rev().find(is_answer)
+}
+
+/// What the conversation is about.
+#[derive(Clone, Debug, Default)]
+struct Topic {
+    query: String,
+    filters: Filters,
+}
+
+impl Topic {
+    /// Reads the topic from the last answer that states its query, or from the last question with words of its own.
+    fn of(messages: &[Message]) -> Self {
+        for message in messages.iter().rev() {
+            if let Some(data) =
+                data(message).filter(|data| data.get(QUERY).is_some_and(|query| query.as_str() != Some("")))
+            {
+                let filters = data.get(FILTERS).cloned().and_then(|filters| serde_json::from_value(filters).ok());
+                let query = data.get(QUERY).and_then(Value::as_str).unwrap_or_default().to_owned();
+                return Self { query, filters: filters.unwrap_or_default() };
+            }
+        }
+        let questions = messages.iter().rev().filter(|message| message.content.role == Role::User);
+        let split = questions.map(|message| filters::split(&message.plain_text()));
+        let with_words = split.into_iter().find(|split| !content_of(&split.rest).is_empty());
+        with_words.map(|split| Self { query: split.rest, filters: split.filters }).unwrap_or_default()
+    }
+}
+
+fn data(message: &Message) -> Option<Map> {
+    message.content.data.as_ref()?.read().ok()
+}
+
+fn search(plan: &mut Plan, question: &str, topic: &Topic) {
+    let question: String = question.chars().take(QUERY_CHARACTERS).collect();
+    let References { registros, claves } = References::of(&question);
+    plan.registros = registros;
+    plan.claves = claves.into_iter().map(|clave| (clave.key, clave.epoca)).collect();
+    let split = filters::split(&question);
+    let own = content_of(&split.rest);
+    plan.has_own_words = !own.is_empty() || split.filters.is_empty();
+    let is_carried = !topic.query.is_empty() && is_elliptic(&question, &own, plan.wants_more);
+    plan.query = match (own.is_empty(), is_carried) {
+        (true, true) => topic.query.clone(),
+        (false, true) => format!("{} {}", split.rest.trim(), content_of(&topic.query)),
+        _ => split.rest,
+    };
+    plan.filters = match is_carried && own.is_empty() {
+        true => topic.filters.merged(&split.filters),
+        false => split.filters,
+    };
+}
+
+/// Whether a question lacks its topic: `¿y en materia penal?`, `¿en cuánto prescribe?`, `otra`.
+fn is_elliptic(question: &str, own: &str, wants_more: bool) -> bool {
+    if own.is_empty() {
+        return true;
+    }
+    let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
+    let starts = |list: &[&str]| list.iter().any(|start| folded.starts_with(&format!(" {start} ")));
+    let has = |list: &[&str]| list.iter().any(|phrase| folded.contains(&format!(" {phrase} ")));
+    let names_topic = has(&[
+        "sobre",
+        "acerca",
+        "respecto",
+        "hablame",
+        "que es",
+        "que son",
+        "otra pregunta",
+        "otro tema",
+        "cambiando",
+    ]);
+    let refers =
+        has(&["misma pregunta", "lo mismo", "tambien", "tampoco", "ese caso", "eso", "esa", "ese", "ellos", "ella"]);
+    let typed = question.to_lowercase();
+    let has_pronoun = typed.split(|c: char| !c.is_alphabetic()).any(|word| word == "él");
+    let words = own.split_whitespace().count();
+    if refers || has_pronoun {
+        return true;
+    }
+    !names_topic
+        && (starts(&["y", "pero", "e"])
+            || words == 1
+                && !wants_more
+                && starts(&[
+                    "en cuanto",
+                    "cuanto",
+                    "cuando",
+                    "como",
+                    "quien",
+                    "procede",
+                    "puede",
+                    "se puede",
+                    "prescribe",
+                ]))
+}
+
+fn reuse(
+    plan: &mut Plan,
+    question: &str,
+    historical: &[history::HistoricalSource],
+    items: &[Item],
+    last_keys: &[String],
+    last: Option<&Message>,
+) {
+    let found = |key: &String| {
+        let item = items.iter().find(|item| item.key() == *key)?;
+        let source = historical.iter().find(|source| source.key == *key).map(|source| &source.source);
+        Some(Found {
+            rank_score: source.and_then(|source| source.score).unwrap_or_default(),
+            distance: source.and_then(|source| source.distance),
+            ..Found::exact(item.clone())
+        })
+    };
+    let last_found: Vec<Found> = last_keys.iter().filter_map(found).collect();
+    let all: Vec<Found> = historical.iter().filter_map(|source| found(&source.key)).collect();
+    let references = References::of(question);
+    let is_named = |found: &Found| {
+        let Some(tesis) = found.item.tesis() else { return false };
+        let clave = tesis.clave.as_deref().map(ClaveKey::of);
+        references.registros.contains(&tesis.id_tesis)
+            || clave.is_some_and(|own| references.claves.iter().any(|clave| clave.key == own.key))
+    };
+    plan.sources = last_found;
+    if all.iter().any(is_named) {
+        if !plan.sources.iter().any(is_named) {
+            plan.sources = all.iter().filter(|found| is_named(found)).cloned().collect();
+        }
+        plan.focus = (1..=plan.sources.len()).filter(|number| is_named(&plan.sources[number - 1])).collect();
+        return;
+    }
+    let texts = |found: &[Found]| -> Vec<String> {
+        found.iter().map(|found| format!("{}\n{}", found.item.title(), found.item.text())).collect()
+    };
+    let best = |found: &[Found]| matches(question, &texts(found)).into_iter().max().unwrap_or(0);
+    if best(&all) > best(&plan.sources) {
+        // The question is about sources of an earlier answer.
+        let counts = matches(question, &texts(&all));
+        let most = counts.iter().copied().max().unwrap_or(0);
+        plan.sources =
+            all.into_iter().zip(counts).filter(|(_, count)| *count == most).map(|(found, _)| found).collect();
+    }
+    plan.sources.truncate(MAX_ANSWER_SOURCES);
+    let previous_focus: Option<Vec<usize>> =
+        last.and_then(data).and_then(|data| serde_json::from_value(data.get(FOCUS)?.clone()).ok());
+    plan.focus = focus(question, plan.sources.len(), &previous_focus.unwrap_or_default());
+}
+
+const ORDINALS: [&[&str]; 5] = [
+    &["primera", "primero", "primer", "1"],
+    &["segunda", "segundo", "2"],
+    &["tercera", "tercero", "tercer", "3"],
+    &["cuarta", "cuarto", "4"],
+    &["quinta", "quinto", "5"],
+];
+
+/// Returns the numbers of the sources that a question refers to: by ordinal, as the last, or with `esa` those of the last answer.
+fn focus(question: &str, count: usize, previous: &[usize]) -> Vec<usize> {
+    let folded = fold_text(question);
+    let words: Vec<&str> = folded.split_whitespace().collect();
+    let mut focus = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        let next = words.get(index + 1).copied().unwrap_or_default();
+        if ["sala", "instancia", "epoca", "vez"].contains(&next) {
+            continue;
+        }
+        let ordinal = ORDINALS.iter().position(|ordinals| ordinals.contains(word)).map(|position| position + 1);
+        let last = ["ultima", "ultimo"].contains(word).then_some(count);
+        let penultimate = (*word == "penultima").then_some(count.saturating_sub(1));
+        focus.extend(
+            ordinal.or(last).or(penultimate).filter(|number| (1..=count).contains(number) && !focus.contains(number)),
+        );
+    }
+    if folded.contains(" las dos") || folded.contains("ambas") {
+        focus = (1..=count.min(2)).collect();
+    }
+    let refers = words.iter().any(|word| ["esa", "ese", "la", "lo", "su", "sus", "es"].contains(word))
+        || words.first() == Some(&"y");
+    if focus.is_empty() && refers && !previous.is_empty() {
+        focus = previous.iter().copied().filter(|number| (1..=count).contains(number)).collect();
+    }
+    focus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S3.51
+    #[test]
+    fn ordinals_refer_to_the_sources_of_the_last_answer() {
+        for (question, previous, expected) in [
+            ("¿qué dice la segunda tesis?", &[][..], vec![2]),
+            ("explica más la última", &[], vec![3]),
+            ("¿y la tercera?", &[1], vec![3]),
+            ("¿qué dijo la Primera Sala?", &[], vec![]),
+            ("¿qué sala emitió esa?", &[2], vec![2]),
+            ("¿en qué se diferencian las dos?", &[], vec![1, 2]),
+            ("dame detalles", &[2], vec![]),
+        ] {
+            assert_eq!(focus(question, 3, previous), expected, "{question}");
+        }
+    }
+
+    // S3.52
+    #[test]
+    fn the_topic_is_carried_over() {
+        let topic = Topic { query: "¿Qué es el amparo indirecto?".to_owned(), filters: Filters::default() };
+        let planned = |question: &str, wants_more: bool| {
+            let mut plan = Plan { wants_more, ..Plan::default() };
+            search(&mut plan, question, &topic);
+            (content_of(&plan.query), plan.filters.describe())
+        };
+        for (question, query, filters) in [
+            ("¿y en materia penal?", "amparo indirecto", "materia penal"),
+            ("¿y en la Décima Época?", "amparo indirecto", "Décima Época"),
+            ("la misma pregunta pero para amparo directo", "amparo directo amparo indirecto", ""),
+            ("y sobre despido injustificado?", "despido injustificado", ""),
+            ("¿Qué es la prescripción?", "prescripcion", ""),
+        ] {
+            assert_eq!(planned(question, false), (query.to_owned(), filters.to_owned()), "{question}");
+        }
+        assert_eq!(planned("dame más tesis", true).0, "amparo indirecto");
+    }
+}

@@ -1,0 +1,334 @@
+//! Search of the corpus: candidates from the index, ranked by relevance, and relevant tesis in their legal order.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::{Deserialize, Serialize};
+use threadkeep::context::recall::{Question, Statistics, bm25};
+use threadkeep::core::text::{TermCounts, content_terms};
+use threadkeep::core::{Embedding, StoreError};
+use threadkeep::{Scope, Source, Value};
+
+use crate::corpus::{Candidates, Corpus, Hit, Item};
+use crate::epoca;
+use crate::filters::Filters;
+use crate::record::{Tesis, Tipo, court_slug};
+use crate::thesaurus;
+
+/// The most candidates that are requested from the index.
+const MAX_CANDIDATES: usize = 400;
+/// The most tesis among which the legal order decides.
+const MAX_RELEVANT: usize = 15;
+/// The share of the best relevance from which an item is relevant.
+const RELEVANT_SHARE: f64 = 0.5;
+/// The share of a question's words, by rarity, that a relevant item contains.
+const MIN_COVERAGE: f64 = 0.3;
+/// The share that is enough if an item contains two words of the question.
+const MIN_COVERAGE_OF_TWO: f64 = 0.2;
+/// The weight of related words, compared with the words of the question.
+const RELATED_WEIGHT: f64 = 0.3;
+/// The weight of words in the title.
+const TITLE_WEIGHT: f64 = 0.6;
+/// The share of its relevance that a document of another country keeps.
+const FOREIGN_SHARE: f64 = 0.6;
+/// The similarity of vectors from which an item is relevant without common words.
+const MIN_SIMILARITY: f64 = 0.5;
+
+/// A search of the corpus.
+#[derive(Clone, Debug, Default)]
+pub struct SearchRequest {
+    /// The words to search for.
+    pub query: String,
+    /// Conditions on tesis.
+    pub filters: Filters,
+    /// The keys of items that must not be found.
+    pub exclude: BTreeSet<String>,
+    /// The embedding of the query, to search by meaning as well.
+    pub vector: Option<Embedding>,
+    /// The maximum number of items.
+    pub limit: usize,
+}
+
+/// An item that was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// The item.
+    pub item: Item,
+    /// The relevance, from 0 to 1: the share of the best score.
+    pub relevance: f64,
+    /// The legal rank: época, type, court, year and up to 50 points for relevance.
+    pub rank_score: f64,
+    /// The distance of the vectors of item and query.
+    pub distance: Option<f64>,
+    /// Whether the item was cited before in the conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_known: bool,
+}
+
+impl Found {
+    /// Creates a result for an item that was looked up.
+    #[must_use]
+    pub fn exact(item: Item) -> Self {
+        let rank_score = item.tesis().map_or(0.0, |tesis| rank_score(tesis, 1.0));
+        Self { item, relevance: 1.0, rank_score, distance: None, is_known: false }
+    }
+
+    /// Creates the source with which an answer cites the item.
+    #[must_use]
+    pub fn source(&self) -> Source {
+        let (kind, id) = match &self.item {
+            Item::Tesis(tesis) => ("tesis", tesis.id_tesis.to_string()),
+            Item::Article(_) => ("articulo", self.item.key()),
+            Item::Passage(_) => ("documento", self.item.key()),
+        };
+        let mut fields = threadkeep::Map::new();
+        if let Item::Tesis(tesis) = &self.item {
+            fields.insert("tipo_tesis".to_owned(), tesis.tipo.map(Tipo::name).into());
+            fields.insert("epoca".to_owned(), tesis.epoca.map(epoca::name).into());
+            fields.insert("anio".to_owned(), tesis.anio.into());
+            fields.insert("clave".to_owned(), tesis.clave.clone().into());
+        }
+        Source {
+            kind: kind.to_owned(),
+            id,
+            title: Some(cut(&self.item.title(), 900)),
+            score: Some(self.rank_score),
+            distance: self.distance,
+            fields,
+        }
+    }
+
+    /// Returns the seven fields with which a tesis is stored as a source; `None` for other items.
+    #[must_use]
+    pub fn stored(&self) -> Option<Value> {
+        let tesis = self.item.tesis()?;
+        Some(serde_json::json!({
+            "id_tesis": tesis.id_tesis,
+            "rubro": tesis.rubro,
+            "tipo_tesis": tesis.tipo.map(Tipo::name),
+            "epoca": tesis.epoca.map(epoca::name),
+            "anio": tesis.anio,
+            "rank_score": self.rank_score,
+            "distance": self.distance,
+        }))
+    }
+}
+
+fn cut(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
+}
+
+impl Corpus {
+    /// Finds the items that bear on a query: first the relevant tesis in their legal order, then articles and passages by relevance.
+    ///
+    /// # Errors
+    /// Errors from the store.
+    pub async fn search(&self, scope: &Scope, request: &SearchRequest) -> Result<Vec<Found>, StoreError> {
+        let question = Question::of_all_words(&content_of(&request.query));
+        let related = Question::of_all_words(&thesaurus::related(&request.query));
+        let mut terms = question.terms();
+        let own_terms = terms.len();
+        terms.extend(related.terms().into_iter().take(32_usize.saturating_sub(own_terms)));
+        let filters = request.filters.to_query();
+        let candidates = self.candidates(scope, terms, request.vector.clone(), filters, MAX_CANDIDATES).await?;
+        let mut ranked = rank(&question, &related, own_terms, candidates, request);
+        ranked.truncate(request.limit);
+        Ok(ranked)
+    }
+}
+
+/// Returns the words of a query that can be searched for.
+pub(crate) fn content_of(query: &str) -> String {
+    let words = content_terms(query).into_iter().map(|(word, _)| word);
+    words.filter(|word| !thesaurus::is_stop_word(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// The score of a candidate.
+struct Scored {
+    hit: Hit,
+    score: f64,
+    is_relevant: bool,
+}
+
+fn rank(
+    question: &Question,
+    related: &Question,
+    own_terms: usize,
+    candidates: Candidates,
+    request: &SearchRequest,
+) -> Vec<Found> {
+    let Candidates { hits, documents, frequencies } = candidates;
+    let hits: Vec<Hit> = hits.into_iter().filter(|hit| !request.exclude.contains(&hit.item.key())).collect();
+    let (own, others) = frequencies.split_at(own_terms.min(frequencies.len()));
+    let mut others = others.to_vec();
+    others.resize(related.terms().len(), 0);
+    let scores = lexical_scores(question, related, &hits, documents, own, &others);
+    let has_words = !question.is_empty();
+    let mut scored: Vec<Scored> = hits
+        .into_iter()
+        .zip(scores)
+        .map(|(hit, (score, is_relevant))| Scored { hit, score, is_relevant: is_relevant || !has_words })
+        .collect();
+    fuse_similarity(&mut scored);
+    scored.retain(|scored| scored.is_relevant);
+    scored.sort_by(|a, b| b.score.total_cmp(&a.score));
+    in_legal_order(scored, has_words)
+}
+
+/// Returns the score of each item by words, and whether it contains enough of the question.
+fn lexical_scores(
+    question: &Question,
+    related: &Question,
+    hits: &[Hit],
+    documents: u64,
+    own: &[u64],
+    others: &[u64],
+) -> Vec<(f64, bool)> {
+    let frequencies = question.frequencies_of_words(own);
+    let statistics = Statistics { documents, frequencies };
+    let counts: Vec<TermCounts> =
+        hits.iter().map(|hit| question.count(&format!("{}\n{}", hit.item.title(), hit.item.text()))).collect();
+    let titles: Vec<TermCounts> = hits.iter().map(|hit| question.count(&hit.item.title())).collect();
+    let related_counts: Vec<TermCounts> = hits.iter().map(|hit| related.count(hit.item.text())).collect();
+    let related_statistics = Statistics { documents, frequencies: related.frequencies_of_words(others) };
+    let (texts, related_texts) = (bm25(&counts, &statistics), bm25(&related_counts, &related_statistics));
+    let references: Vec<&TermCounts> = counts.iter().collect();
+    let weights = threadkeep::context::recall::weights(&references, &statistics);
+    let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let score = |index: usize| {
+        let matched = |counts: &TermCounts| -> f64 {
+            counts.counts.iter().zip(&weights).filter(|(count, _)| **count > 0).map(|(_, weight)| *weight).sum::<f64>()
+                / total
+        };
+        let coverage = matched(&counts[index]);
+        let words = counts[index].counts.iter().filter(|count| **count > 0).count();
+        let score = texts[index] * (0.5 + coverage)
+            + TITLE_WEIGHT * matched(&titles[index]) * total
+            + RELATED_WEIGHT * related_texts[index];
+        let is_foreign = matches!(&hits[index].item, Item::Passage(passage) if passage.country.is_some());
+        let score = if is_foreign { score * FOREIGN_SHARE } else { score };
+        let is_relevant = coverage >= MIN_COVERAGE || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO;
+        (score, is_relevant || is_about(question, &hits[index].item))
+    };
+    (0..hits.len()).map(score).collect()
+}
+
+/// Whether a question names the topic of a tesis, which is the first sentence of its rubro: `USUCAPIÓN. JUSTO TÍTULO.`
+fn is_about(question: &Question, item: &Item) -> bool {
+    let Some(tesis) = item.tesis() else { return false };
+    let topic = tesis.rubro.split('.').next().unwrap_or_default();
+    let terms = question.terms();
+    let words: Vec<(String, Vec<String>)> =
+        content_terms(topic).into_iter().filter(|(word, _)| !thesaurus::is_stop_word(word)).collect();
+    !words.is_empty() && words.iter().all(|(_, stems)| stems.iter().any(|stem| terms.contains(stem)))
+}
+
+/// Combines the scores by words with the similarity of vectors, if there are any.
+fn fuse_similarity(scored: &mut [Scored]) {
+    let best = scored.iter().filter(|scored| scored.is_relevant).map(|scored| scored.score).fold(0.0, f64::max);
+    let best_similarity = scored.iter().filter_map(|scored| scored.hit.similarity).fold(0.0, f64::max);
+    if best_similarity <= 0.0 {
+        return;
+    }
+    for scored in scored {
+        let words = if best > 0.0 { (scored.score / best).min(1.0) } else { 0.0 };
+        let similarity = scored.hit.similarity.unwrap_or(0.0).max(0.0) / best_similarity;
+        let is_near =
+            scored.hit.similarity.is_some_and(|similarity| similarity >= MIN_SIMILARITY) && similarity >= 0.95;
+        scored.is_relevant = scored.is_relevant && scored.hit.has_terms || is_near && best <= 0.0;
+        scored.score = 0.7 * words + 0.3 * similarity;
+    }
+}
+
+/// Puts the relevant tesis into their legal order, followed by other items by relevance.
+fn in_legal_order(scored: Vec<Scored>, has_words: bool) -> Vec<Found> {
+    let best = scored.first().map_or(0.0, |first| first.score);
+    let relevance = |score: f64| if best > 0.0 { score / best } else { 1.0 };
+    let found = scored.into_iter().map(|scored| {
+        let relevance = relevance(scored.score);
+        let similarity = scored.hit.similarity.unwrap_or(relevance);
+        let rank_score = scored.hit.item.tesis().map_or(50.0 * relevance, |tesis| rank_score(tesis, similarity));
+        let distance = scored.hit.similarity.map(|similarity| 1.0 - similarity);
+        Found { item: scored.hit.item, relevance, rank_score, distance, is_known: false }
+    });
+    let relevant = found.filter(|found| !has_words || found.relevance >= RELEVANT_SHARE);
+    let (mut tesis, others): (Vec<Found>, Vec<Found>) = relevant.partition(|found| found.item.tesis().is_some());
+    tesis.truncate(MAX_RELEVANT);
+    tesis.sort_by(|a, b| b.rank_score.total_cmp(&a.rank_score));
+    // An article that bears on the question more than every tesis precedes them.
+    let best_tesis = tesis.iter().map(|found| found.relevance).fold(0.0, f64::max);
+    let (mut all, rest): (Vec<Found>, Vec<Found>) =
+        others.into_iter().partition(|found| best_tesis < RELEVANT_SHARE || found.relevance > 2.0 * best_tesis);
+    all.extend(tesis);
+    all.extend(rest);
+    all
+}
+
+/// Returns the legal rank of a tesis: newer épocas first, jurisprudencia before aislada, higher courts, newer years, relevance.
+#[must_use]
+pub fn rank_score(tesis: &Tesis, similarity: f64) -> f64 {
+    let epoca = tesis.epoca.map_or(0.0, |epoca| match epoca {
+        9..=12 => f64::from(epoca) * 100.0 - 100.0,
+        older => f64::from(older) * 100.0 - 100.0,
+    });
+    let tipo = match tesis.tipo {
+        Some(Tipo::Jurisprudencia) => 100.0,
+        Some(Tipo::Aislada) => 50.0,
+        None => 0.0,
+    };
+    let court = match tesis.instancia.as_deref().map(court_slug).as_deref() {
+        Some("primera_sala" | "segunda_sala" | "pleno") => 30.0,
+        Some("plenos_regionales" | "plenos_de_circuito") => 20.0,
+        Some(_) => 10.0,
+        None => 0.0,
+    };
+    let year = tesis.anio.map_or(0.0, |year| ((year - 2000) as f64 / 25.0 * 10.0).clamp(0.0, 10.0));
+    let sum = epoca + tipo + court + year + 50.0 * similarity.clamp(0.0, 1.0);
+    (sum * 100.0).round() / 100.0
+}
+
+/// Returns how many of the distinct content words of a question each text contains.
+pub(crate) fn matches(question: &str, texts: &[String]) -> Vec<usize> {
+    let question = Question::of_all_words(&content_of(question));
+    let count = |text: &String| question.count(text).counts.iter().filter(|count| **count > 0).count();
+    texts.iter().map(count).collect()
+}
+
+/// Groups items by key and keeps the first of each.
+pub(crate) fn distinct(found: Vec<Found>) -> Vec<Found> {
+    let mut seen: HashMap<String, ()> = HashMap::new();
+    found.into_iter().filter(|found| seen.insert(found.item.key(), ()).is_none()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tesis(epoca: u8, tipo: Tipo, instancia: &str, anio: i64) -> Tesis {
+        Tesis {
+            epoca: Some(epoca),
+            tipo: Some(tipo),
+            instancia: Some(instancia.to_owned()),
+            anio: Some(anio),
+            ..Tesis::default()
+        }
+    }
+
+    // S3.53
+    #[test]
+    fn newer_epocas_and_jurisprudencia_rank_first() {
+        let scores: Vec<f64> = [
+            tesis(12, Tipo::Aislada, "Tribunales Colegiados de Circuito", 2025),
+            tesis(11, Tipo::Jurisprudencia, "Primera Sala", 2024),
+            tesis(11, Tipo::Jurisprudencia, "Plenos Regionales", 2024),
+            tesis(11, Tipo::Aislada, "Primera Sala", 2024),
+            tesis(10, Tipo::Jurisprudencia, "Pleno", 2016),
+            tesis(9, Tipo::Jurisprudencia, "Pleno", 2005),
+            tesis(5, Tipo::Aislada, "Pleno", 1950),
+        ]
+        .iter()
+        .map(|tesis| rank_score(tesis, 0.5))
+        .collect();
+        assert!(scores.is_sorted_by(|a, b| a > b), "{scores:?}");
+        assert_eq!(rank_score(&tesis(11, Tipo::Jurisprudencia, "Primera Sala", 2025), 1.0), 1190.0);
+    }
+}

@@ -1,0 +1,142 @@
+//! Words that carry no topic, and groups of words that people use for one legal concept.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use threadkeep::core::text::content_terms;
+
+/// Words of requests and of talk about sources, folded.
+const STOP_WORDS: &str = "
+    busca buscar buscame busque busquen buscas encuentra encuentrame encontrar localiza localizame consulta investiga rastrea revisa
+    dame deme dime digame muestra muestrame muestreme necesito necesitaria quiero quisiera requiero ponme cita citame tienes tendras
+    hay existe existen existira conoces sabes puedes podrias podria puede favor porfavor porfa gracias hola
+    explica explicame explicar explicas detalla detalles detalle amplia ampliame profundiza aclara aclarame resume resumen
+    tesis jurisprudencia jurisprudencias jurisprudencial criterio criterios precedente precedentes registro registros rubro clave
+    epoca epocas fuente fuentes resultado resultados articulo articulos ley leyes
+    mas otra otro otras otros distinta distinto distintas distintos diferente diferentes nueva nuevas nuevo nuevos reciente recientes
+    ultima ultimas ultimo ultimos primera segunda tercera cuarta quinta
+    hablame habla platicame informacion info algo alguna algun alguno algunas algunos acerca respecto relacionada relacionadas
+    relacionado relacionados tema temas figura caso casos asunto asuntos pregunta preguntas misma mismo ahora tambien ademas
+    dice dicen dijo establece establecen senala senalan significa significan entiende quiere decir refiere consiste
+    cual cuales cuando como donde porque qué mexico mexicano mexicana legal legales derecho";
+
+/// Groups of words for one concept; the words of a group are related to each other.
+const GROUPS: &str = "
+    despido despedir despidieron despiden corrieron correr rescision separacion cese
+    patron patrones empleador empresa jefe
+    trabajador trabajadora empleado empleada obrero
+    salario sueldo paga remuneracion percepciones salarios
+    aguinaldo gratificacion
+    jornada horario horas extraordinarias
+    vacaciones descanso
+    finiquito liquidacion indemnizacion
+    embarazo embarazada maternidad gravidez
+    divorcio disolucion matrimonio conyuges esposos conyuge esposo esposa casados
+    alimentos pension alimenticia manutencion alimentario acreedor
+    menor menores hijo hijos nino ninos nina infancia infante adolescente
+    custodia guarda convivencia visitas patria potestad
+    herencia sucesion heredero herederos testamento legado intestado testador
+    arrendamiento renta alquiler inquilino arrendatario arrendador casero rentar
+    compraventa comprar vender comprador vendedor venta
+    prestamo mutuo deudor acreedor deuda adeudo
+    usucapion prescripcion adquisitiva posesion poseedor
+    prescripcion prescribe prescriben prescribir caducidad
+    plazo termino dias tiempo cuanto
+    dano danos perjuicio perjuicios responsabilidad reparacion
+    banco institucion bancaria financiera credito cuenta cuentahabiente
+    transferencia transferencias electronica electronicas vaciaron retiro cargo autorice autorizada
+    probar prueba carga acreditar demostrar demuestra comprobar probatoria pruebas
+    factura facturas comprobante comprobantes fiscal fiscales cfdi
+    impuesto impuestos contribucion contribuciones tributo tributaria fisco
+    multa sancion sanciones pena castigo penas
+    carcel prision encarcelado preso detenido detencion privacion libertad reclusion
+    policia arresto aprehension detener arrestar
+    delito delitos crimen ilicito
+    homicidio matar muerte privar vida
+    robo hurto robar
+    defensa legitima defenderse agresion
+    abogado defensor defensora licenciado asesoria
+    juez jueza juzgador juzgadora juzgado tribunal jueces magistrado
+    sentencia resolucion fallo laudo
+    recurso impugnar impugnacion apelacion revision queja inconformarse apelar
+    demanda demandar demandado demandante actor quejoso
+    suspension suspender suspenda paralizar detenga medida cautelar
+    notificacion notificar emplazamiento notificaciones emplazar avisar
+    municipio municipal ayuntamiento municipales
+    huelga paro sindicato sindical coalicion
+    expropiacion expropiar utilidad publica indemnizacion
+    extranjero extranjeros extranjera inmigrante nacionalidad
+    libertad expresion prensa manifestacion imprenta censura
+    discriminacion igualdad genero discriminar discriminatorio
+    salud medico medica hospital medicina
+    educacion escuela ensenanza maestro alumno
+    contrato contratos convenio pacto acuerdo clausula
+    nulidad nulo nula invalidez anular
+    obligatorio obligatoria obligacion deber debe
+    garantia fianza aval caucion hipoteca prenda
+    propiedad dueno propietario inmueble casa terreno bienes
+    domicilio morada hogar vivienda
+    cateo allanamiento registro intervencion comunicaciones
+    edad anos mayoria mayor
+    firma firmar rubrica
+    electoral eleccion elecciones voto votar sufragio
+    indigena indigenas pueblos comunidades
+    agua ambiente ambiental contaminacion ecologico
+    presidente ejecutivo mandatario
+    diputado diputados senador senadores congreso legislador
+    seguro seguridad social imss pensionado jubilacion
+    accidente riesgo enfermedad incapacidad accidentes
+    negar niega rechazar improcedencia desechar improcedente
+    proceder procede procedencia procedente";
+
+static RELATED: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
+    let mut related: HashMap<String, Vec<&str>> = HashMap::new();
+    for group in GROUPS.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = group.split_whitespace().collect();
+        for word in &words {
+            for term in stems(word) {
+                related.entry(term).or_default().extend(words.iter().filter(|other| *other != word));
+            }
+        }
+    }
+    related
+});
+
+fn stems(word: &str) -> Vec<String> {
+    content_terms(word).into_iter().flat_map(|(_, stems)| stems).collect()
+}
+
+/// Whether a folded word carries no topic.
+pub(crate) fn is_stop_word(word: &str) -> bool {
+    static WORDS: LazyLock<std::collections::HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
+    WORDS.contains(word)
+}
+
+/// Returns words that are related to those of a query, without the words themselves.
+pub(crate) fn related(query: &str) -> String {
+    let own: Vec<(String, Vec<String>)> = content_terms(query);
+    let own_stems: Vec<&String> = own.iter().flat_map(|(_, stems)| stems).collect();
+    let mut found: Vec<&str> = Vec::new();
+    for stem in &own_stems {
+        for word in RELATED.get(*stem).into_iter().flatten() {
+            let is_own = || stems(word).iter().any(|stem| own_stems.contains(&stem));
+            if !found.contains(word) && !is_own() {
+                found.push(word);
+            }
+        }
+    }
+    found.truncate(12);
+    found.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn related_words_are_those_of_the_groups() {
+        let words = related("me corrieron del trabajo");
+        assert!(words.contains("despido") && !words.contains("corrieron"), "{words}");
+        assert_eq!(related("arraigo"), "");
+    }
+}

@@ -1,0 +1,197 @@
+//! `threadkeep-bench tesis`: search of the legal assistant's corpus, compared with BM25 over stems in the same run.
+//!
+//! The questions are a JSON array of `{"question": …, "relevant": […]}`. Relevant are the ids of documents: a registro digital, the
+//! `_id` of a document, or `LAW:POSITION` for an article (`amparo:97`, from 0). The last line is JSON.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use threadkeep_context::recall::{Question, Statistics, bm25};
+use threadkeep_core::{Collection, Scope, SearchQuery, TenantId};
+use threadkeep_memory::Memory;
+use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
+use threadkeep_tesis::{Corpus, ImportRequest, SearchRequest};
+
+/// The number of results that are compared.
+const RESULTS: usize = 10;
+/// The number of candidates of the baseline.
+const CANDIDATES: usize = 400;
+
+/// Arguments of `threadkeep-bench tesis`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// File with the questions
+    path: PathBuf,
+    /// Folder or file with the corpus [default: the folder of the questions]
+    #[arg(long)]
+    corpus: Vec<PathBuf>,
+    /// Also print each question whose answer is not among the first five
+    #[arg(long)]
+    misses: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Asked {
+    #[serde(alias = "pregunta", alias = "query", alias = "text")]
+    question: String,
+    #[serde(alias = "expected", alias = "answers", alias = "ids", alias = "gold")]
+    relevant: Vec<Value>,
+}
+
+/// The ranks of the first relevant results, by question.
+#[derive(Debug, Default)]
+struct Ranks(Vec<Option<usize>>);
+
+impl Ranks {
+    fn add(&mut self, results: &[String], relevant: &BTreeSet<String>) {
+        self.0.push(results.iter().position(|id| relevant.contains(id)));
+    }
+
+    fn recall_at(&self, limit: usize) -> f64 {
+        let found = self.0.iter().filter(|rank| rank.is_some_and(|rank| rank < limit)).count();
+        found as f64 / self.0.len().max(1) as f64
+    }
+
+    fn mrr(&self) -> f64 {
+        let sum: f64 = self.0.iter().flatten().map(|rank| 1.0 / (rank + 1) as f64).sum();
+        sum / self.0.len().max(1) as f64
+    }
+
+    fn json(&self) -> Value {
+        json!({ "recall_at_5": self.recall_at(5), "recall_at_10": self.recall_at(10), "mrr": self.mrr() })
+    }
+}
+
+pub(crate) async fn run(args: &Args) -> Result<()> {
+    let text = std::fs::read(&args.path).with_context(|| format!("cannot read {}", args.path.display()))?;
+    let asked: Vec<Asked> = serde_json::from_slice(&text).context("expected an array of {question, relevant}")?;
+    ensure!(!asked.is_empty(), "{} has no questions", args.path.display());
+    let folder = tempfile::tempdir()?;
+    let store = SqliteStore::open(folder.path().join("store.db"), SqliteOptions::default())?;
+    let memory = Memory::new(store.backend());
+    let tenant = Scope::Tenant(TenantId::new("bench")?);
+    let corpus = Corpus::new(&memory);
+    let began = Instant::now();
+    let items = import(&corpus, &tenant, args).await?;
+    let import_seconds = began.elapsed().as_secs_f64();
+    println!("{items} items imported in {import_seconds:.1} s");
+    let (mut own, mut baseline, mut times) = (Ranks::default(), Ranks::default(), Vec::new());
+    for asked in &asked {
+        let relevant: BTreeSet<String> = asked.relevant.iter().map(id_of).collect();
+        let began = Instant::now();
+        let request = SearchRequest { query: asked.question.clone(), limit: 4 * RESULTS, ..SearchRequest::default() };
+        let found = corpus.search(&tenant, &request).await?;
+        times.push(began.elapsed().as_secs_f64() * 1_000.0);
+        let results = documents(found.iter().map(|found| found.item.key()));
+        if args.misses && !results.iter().take(5).any(|id| relevant.contains(id)) {
+            println!(
+                "missed: {} (relevant {relevant:?}; found {:?})",
+                asked.question,
+                &results[..results.len().min(5)]
+            );
+        }
+        own.add(&results, &relevant);
+        baseline.add(&documents(by_bm25(&memory, &tenant, &asked.question).await?.into_iter()), &relevant);
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    let result = json!({
+        "questions": asked.len(), "items": items, "items_per_second": items as f64 / import_seconds.max(f64::MIN_POSITIVE),
+        "search": own.json(), "bm25": baseline.json(), "p50_ms": at(0.5), "p99_ms": at(0.99),
+    });
+    println!("{result}");
+    Ok(())
+}
+
+async fn import(corpus: &Corpus, tenant: &Scope, args: &Args) -> Result<u64> {
+    let default = args.path.parent().map(PathBuf::from).into_iter().collect();
+    let paths: Vec<PathBuf> = if args.corpus.is_empty() { default } else { args.corpus.clone() };
+    let request = ImportRequest { tenant, embedder: None, as_of: None, progress: &|_, _| {} };
+    let report = corpus.import(&paths, &request).await?;
+    if report.broken > 0 {
+        println!("{} records are broken; the first: {}", report.broken, report.problems[0]);
+    }
+    Ok(report.stored)
+}
+
+/// Ranks the corpus by BM25 over stems of titles and texts.
+async fn by_bm25(memory: &Memory, tenant: &Scope, question: &str) -> Result<Vec<String>> {
+    let question = Question::of_all_words(question);
+    let query = SearchQuery {
+        collection: Collection::Named("tesis".to_owned()),
+        terms: question.terms(),
+        vector: None,
+        filters: Vec::new(),
+        thread: None,
+        limit: CANDIDATES,
+    };
+    let index = Arc::clone(&memory.backend().search);
+    let answer = index.search(tenant, &query, memory.now()).await?;
+    let counts: Vec<_> = answer.entries.iter().map(|entry| question.count(&entry.text)).collect();
+    let statistics =
+        Statistics { documents: answer.documents, frequencies: question.frequencies_of_words(&answer.frequencies) };
+    let mut ranked: Vec<(f64, &str)> =
+        bm25(&counts, &statistics).into_iter().zip(answer.entries.iter().map(|entry| entry.id.as_str())).collect();
+    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    Ok(ranked.into_iter().take(4 * RESULTS).map(|(_, id)| id.to_owned()).collect())
+}
+
+/// Returns the documents of results, each once, at most [`RESULTS`].
+fn documents(keys: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for key in keys {
+        let document = document_of(&key);
+        if !found.contains(&document) {
+            found.push(document);
+        }
+    }
+    found.truncate(RESULTS);
+    found
+}
+
+/// Returns the id of the document with a key: `ley:amparo:97.0` is `amparo:97`.
+fn document_of(key: &str) -> String {
+    let id = key.split_once(':').map_or(key, |(_, id)| id);
+    match key.split(':').next() {
+        Some("ley") => id.rsplit_once('.').map_or(id, |(id, _)| id).to_owned(),
+        Some("doc") => id.rsplit_once(':').map_or(id, |(id, _)| id).to_owned(),
+        _ => id.to_owned(),
+    }
+}
+
+fn id_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_named_without_their_parts() {
+        for (key, id) in [
+            ("ley:amparo:97.2", "amparo:97"),
+            ("doc:MX-1:3", "MX-1"),
+            ("tesis:2031567", "2031567"),
+            ("doc:a:b:3", "a:b"),
+        ] {
+            assert_eq!(document_of(key), id);
+        }
+    }
+
+    #[test]
+    fn ranks_are_summed_up() {
+        let relevant = BTreeSet::from(["a".to_owned()]);
+        let mut ranks = Ranks::default();
+        for results in [&["a", "b"][..], &["b", "a"], &["b"]] {
+            ranks.add(&results.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>(), &relevant);
+        }
+        assert!((ranks.recall_at(5) - 2.0 / 3.0).abs() < 1e-9 && (ranks.mrr() - 0.5).abs() < 1e-9);
+        assert!((ranks.recall_at(1) - 1.0 / 3.0).abs() < 1e-9);
+    }
+}

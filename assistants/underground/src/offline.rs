@@ -16,6 +16,7 @@ use threadkeep_transit::offline::{
 };
 
 use crate::prompt::REFUSAL;
+use crate::routing::stations_of;
 pub(crate) use speech::SPEECH;
 
 const ABOUT: &str = "I answer questions about London's Underground, Elizabeth line, DLR and Overground: status, next trains, \
@@ -101,6 +102,7 @@ fn declaration() -> OfflineModelBuilder {
     let builder = builder
         .reply(Act::Source, whether_live)
         .answer("nearest", nearest)
+        .answer("asked_station", asked_station)
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
         .phrase_file(PHRASES)
         .expect("a test reads the phrases");
@@ -108,6 +110,25 @@ fn declaration() -> OfflineModelBuilder {
         REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.answer(class, move |_| text.to_owned()));
     let intents = intents::intents().into_iter().chain(personal_intents(&SPEECH));
     intents.fold(builder, OfflineModelBuilder::intent)
+}
+
+/// Answers which station the user spoke of last.
+fn asked_station(turn: &Turn<'_>) -> String {
+    let calls = turn.earlier().iter().rev().flat_map(ChatMessage::tool_calls);
+    let of_call = |call: &threadkeep::ToolCall| {
+        let arguments: threadkeep::Value = call.arguments.read().ok()?;
+        Some(arguments["station"].as_str()?.to_owned())
+    };
+    if let Some(name) = calls.into_iter().find_map(of_call) {
+        return format!("You asked about {name}.");
+    }
+    let messages = turn.earlier().iter().rev().filter(|message| message.role == Role::User);
+    let named = messages.map(|message| stations_of(&Utterance::new(message.plain_text())));
+    let stations = named.into_iter().find(|stations| !stations.is_empty()).unwrap_or_default();
+    match stations.first() {
+        Some((name, _)) => format!("You asked about {name}."),
+        None => "You have not named a station yet.".to_owned(),
+    }
 }
 
 /// Answers where the nearest station is, from what the caller said about the user's position.

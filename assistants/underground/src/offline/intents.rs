@@ -4,7 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Utterance};
 use threadkeep_transit::offline::{
-    at_station, last_result_text, lines_of, route_intent, station, station_info, stations_on_line, stops_at, with_saved,
+    at_station, last_result_text, lines_of, on_lines, route_intent, station, station_info, stations_on_line, stops_at,
+    with_saved,
 };
 
 use super::SPEECH;
@@ -28,6 +29,7 @@ pub(super) fn intents() -> Vec<Intent> {
         train_times("last_trains", "last").example("When is the last Central line train at Bank?"),
         train_times("frequency", "frequency").example("How often do trains run at Angel?"),
         night_tube(),
+        save_commute(),
     ]
 }
 
@@ -67,11 +69,17 @@ fn usual_line(outcome: &Outcome<'_>) -> Option<String> {
 
 /// "Next Victoria line at Oxford Circus towards Brixton"
 fn arrivals() -> Intent {
+    let station_slot = Slot::required("station", "station")
+        .after(["at", "from", "in", "near", "leaving", "leave", "leaves"])
+        .asks("At which station?")
+        .narrowed_by(on_lines)
+        .narrowing_assumed()
+        .pronoun_from("from_station");
     let intent = Intent::new("arrivals")
         .example("When is the next Victoria line train at Oxford Circus?")
         .restored_from_calls()
         .alternatives("direction", "towards")
-        .slot(at_station("station").pronoun_from("from_station"))
+        .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
         .slot(
@@ -79,24 +87,81 @@ fn arrivals() -> Intent {
                 .after(["to", "towards", "toward", "heading to", "going to", "bound for", "in the direction of", "for"]),
         )
         .slot(Slot::optional("now", "now"));
-    let intent = with_saved(intent, &["station"]);
+    let intent = with_saved(intent, &ENDS);
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {
         intent.then_calls("get_arrivals", move |outcome| {
-            let mut arguments = json!({"station": station(outcome, "station")?});
-            let lines = lines_of(&outcome.slots().value("lines"));
+            let here = station(outcome, "station")?;
+            let there = station(outcome, "towards");
+            let named = lines_of(&outcome.slots().value("lines"));
+            let lines = if named.is_empty() { only_line(&here, there.as_deref()) } else { named };
+            let mut arguments = json!({"station": here});
             match lines.get(number) {
                 Some(line) => arguments["line"] = Value::from(line.as_str()),
                 None if number > 0 => return None,
                 None => {}
             }
-            let [direction, towards] = ["direction", "towards"].map(|slot| outcome.slots().value(slot));
-            if let Some(towards) = direction.as_str().or(towards.as_str()) {
+            let direction = outcome.slots().value("direction");
+            if let Some(towards) = direction.as_str().or(there.as_deref()) {
                 arguments["towards"] = Value::from(towards);
             }
             Some(arguments)
         })
     });
-    intent.says(|outcome| SPEECH.missing(outcome, &["station"]).unwrap_or_else(|| all_texts(outcome, "get_arrivals")))
+    intent
+        .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| all_texts(outcome, "get_arrivals")))
+        .yields(announced_lines)
+}
+
+const ENDS: [&str; 2] = ["station", "towards"];
+
+/// Returns the line between two stations if only one makes the trip.
+fn only_line(here: &str, there: Option<&str>) -> Vec<String> {
+    let lines = |name: &str| {
+        let first = SPEECH.system.places(name).into_iter().next();
+        first.map(|place| SPEECH.system.view_of(&place).lines).unwrap_or_default()
+    };
+    let Some(there) = there.map(lines) else { return Vec::new() };
+    let common: Vec<String> = lines(here).into_iter().filter(|line| there.contains(line)).collect();
+    if common.len() == 1 { common } else { Vec::new() }
+}
+
+/// Makes the line of a departure board available for "does that one stop at …?"
+fn announced_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let text = all_texts(outcome, "get_arrivals");
+    match lines_in(text.lines().next().unwrap_or_default()) {
+        lines if lines.is_empty() => Vec::new(),
+        lines => vec![("lines".to_owned(), Choice::new(json!(lines), "the lines of the board"))],
+    }
+}
+
+/// "I live in Kennington and take the Northern line to Old Street every day, remember that."
+fn save_commute() -> Intent {
+    let saved = |key: &'static str, slot: &'static str| {
+        move |outcome: &Outcome<'_>| {
+            let value = outcome.slots().value(slot);
+            Some(json!({"key": key, "value": value.as_str()?}))
+        }
+    };
+    Intent::new("save_commute")
+        .slot(
+            Slot::required("home", "station")
+                .fresh()
+                .after(["live in", "live at", "live near", "live by", "from", "home is", "living in"])
+                .asks("Where do you live?"),
+        )
+        .slot(Slot::optional("work", "station").after(["to", "work in", "work at", "work near", "office is at"]))
+        .slot(Slot::optional("lines", "lines"))
+        .then_calls("save_preference", saved("home station", "home"))
+        .then_calls("save_preference", saved("work station", "work"))
+        .then_calls("save_preference", |outcome| {
+            let line = lines_of(&outcome.slots().value("lines")).into_iter().next()?;
+            Some(json!({"key": USUAL_LINE, "value": SPEECH.system.line_name(&line)}))
+        })
+        .says(|outcome| all_lines(outcome, "save_preference"))
+}
+
+fn all_lines(outcome: &Outcome<'_>, tool: &str) -> String {
+    all_texts(outcome, tool).replace("\n\n", "\n")
 }
 
 fn all_texts(outcome: &Outcome<'_>, tool: &str) -> String {

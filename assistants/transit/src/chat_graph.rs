@@ -40,7 +40,10 @@ state! {
 /// Never: the graph is complete, which a test checks.
 #[must_use]
 pub fn chat_graph(name: &'static str) -> Graph<TurnState> {
-    chat_loop(Graph::<TurnState>::builder(name, 1, begin)).edge(START, "agent").finish(finish).expect("a test builds it")
+    chat_loop(Graph::<TurnState>::builder(name, 1, begin))
+        .edge(START, "agent")
+        .finish(finish)
+        .expect("a test builds it")
 }
 
 /// What an assistant with several agents adds to [`chat_graph`].

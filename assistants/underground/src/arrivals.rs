@@ -138,7 +138,8 @@ impl Way {
 
 /// Whether a train stops at a station after a stop. On the Northern line, the branch that it shows counts.
 fn goes_to(stop: &str, station: &str, train: &Prediction) -> bool {
-    let destination = train.destination_name.as_deref().or(train.towards.as_deref()).map(clean_name).unwrap_or_default();
+    let destination =
+        train.destination_name.as_deref().or(train.towards.as_deref()).map(clean_name).unwrap_or_default();
     let Some(target) = LONDON.station(station) else { return false };
     if target.name == destination {
         return true;
@@ -151,7 +152,8 @@ fn goes_to(stop: &str, station: &str, train: &Prediction) -> bool {
     let is_on_branch = match train.towards.as_deref() {
         Some(towards) if train.line_id == "northern" && towards.contains(" via ") => {
             let via_bank = towards.contains("via Bank");
-            let of_bank = ["BNK", "ODS", "MGT", "AGL", "KSX", "LNB", "BOR", "EAC"].iter().any(|code| station.ends_with(code));
+            let of_bank =
+                ["BNK", "ODS", "MGT", "AGL", "KSX", "LNB", "BOR", "EAC"].iter().any(|code| station.ends_with(code));
             let of_charing_cross =
                 ["CHX", "LSQ", "TCR", "GDG", "WRR", "MTC", "EMB", "WLO"].iter().any(|code| station.ends_with(code));
             (via_bank || !of_bank) && (!via_bank || !of_charing_cross)

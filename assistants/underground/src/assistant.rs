@@ -5,9 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use threadkeep::agent::{Failure, PrepareRequest, TurnLimits, TurnPreparation};
-use threadkeep::{
-    Assistant, ChatModel, ContextPolicy, Definition, JsonText, Map, Memory, MessageQuery, Scope, Value,
-};
+use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Map, Memory, MessageQuery, Scope, Value};
 use threadkeep_transit::{RiderMemory, Routing, TurnState, USER_ID, routed_graph};
 
 use crate::lines::find_network_lines;
@@ -86,8 +84,10 @@ fn whereabouts(extra_input: &Map) -> Option<String> {
     let context = extra_input.get(USER_CONTEXT)?;
     let degrees = |names: [&str; 2]| names.iter().find_map(|name| context.get(*name)?.as_f64());
     let (latitude, longitude) = (degrees(["latitude", "lat"])?, degrees(["longitude", "lon"])?);
-    let nearest: Vec<String> =
-        nearest_stations(latitude, longitude, 3).into_iter().map(|(name, metres)| format!("{name} ({metres} m)")).collect();
+    let nearest: Vec<String> = nearest_stations(latitude, longitude, 3)
+        .into_iter()
+        .map(|(name, metres)| format!("{name} ({metres} m)"))
+        .collect();
     Some(format!("The user is at {latitude}, {longitude}. The nearest stations are {}.", nearest.join(", ")))
 }
 

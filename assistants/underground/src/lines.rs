@@ -42,14 +42,40 @@ pub const LINES: [LineInfo; 19] = [
         "hammersmith-city",
         "Hammersmith & City line",
         "HAMMERSMITH_CITY",
-        &["hammersmith and city", "hammersmith city", "hammersmith n city", "h and c", "h c line", "hc line", "ham and city"],
+        &[
+            "hammersmith and city",
+            "hammersmith city",
+            "hammersmith n city",
+            "h and c",
+            "h c line",
+            "hc line",
+            "ham and city",
+        ],
         None,
     ),
     line("jubilee", "Jubilee line", "JUBILEE", &["jubilee", "jubillee", "jubilly", "jubliee"], None),
-    line("metropolitan", "Metropolitan line", "METROPOLITAN", &["metropolitan", "met line", "metropolitain"], Some("met")),
+    line(
+        "metropolitan",
+        "Metropolitan line",
+        "METROPOLITAN",
+        &["metropolitan", "met line", "metropolitain"],
+        Some("met"),
+    ),
     line("northern", "Northern line", "NORTHERN", &["northern line", "nothern line", "misery line"], Some("northern")),
-    line("piccadilly", "Piccadilly line", "PICCADILLY", &["piccadilly line", "picadilly line", "piccadily line"], Some("piccadilly")),
-    line("victoria", "Victoria line", "VICTORIA", &["victoria line", "vic line", "victoria tube", "the vic"], Some("victoria")),
+    line(
+        "piccadilly",
+        "Piccadilly line",
+        "PICCADILLY",
+        &["piccadilly line", "picadilly line", "piccadily line"],
+        Some("piccadilly"),
+    ),
+    line(
+        "victoria",
+        "Victoria line",
+        "VICTORIA",
+        &["victoria line", "vic line", "victoria tube", "the vic"],
+        Some("victoria"),
+    ),
     line(
         "waterloo-city",
         "Waterloo & City line",
@@ -67,13 +93,21 @@ pub const LINES: [LineInfo; 19] = [
             None,
         )
     },
-    LineInfo { has_timetable: false, ..line("dlr", "DLR", "DLR", &["dlr", "docklands light railway", "docklands light rail"], None) },
+    LineInfo {
+        has_timetable: false,
+        ..line("dlr", "DLR", "DLR", &["dlr", "docklands light railway", "docklands light rail"], None)
+    },
     overground("liberty", "Liberty line", "LIBERTY", &["liberty line"]),
     overground("lioness", "Lioness line", "LIONESS", &["lioness line"]),
     overground("mildmay", "Mildmay line", "MILDMAY", &["mildmay line", "mildmay"]),
     overground("suffragette", "Suffragette line", "SUFFRAGETTE", &["suffragette line", "goblin line"]),
     overground("weaver", "Weaver line", "WEAVER", &["weaver line"]),
-    overground("windrush", "Windrush line", "WINDRUSH", &["windrush line", "windrush", "ginger line", "east london line"]),
+    overground(
+        "windrush",
+        "Windrush line",
+        "WINDRUSH",
+        &["windrush line", "windrush", "ginger line", "east london line"],
+    ),
 ];
 
 const fn line(
@@ -137,8 +171,30 @@ const BEFORE_LINE: [&str; 12] =
     ["next", "on", "via", "by", "avoid", "avoiding", "without", "not", "take", "taking", "usual", "northbound"];
 /// Words after "circle", "central", … that show that no line is meant.
 const NOT_AFTER: [&str; 24] = [
-    "back", "around", "round", "of", "london", "station", "park", "perk", "heating", "rail", "ireland", "lights", "coach",
-    "court", "council", "nurse", "bank", "government", "and", "albert", "sponge", "embankment", "circus", "road",
+    "back",
+    "around",
+    "round",
+    "of",
+    "london",
+    "station",
+    "park",
+    "perk",
+    "heating",
+    "rail",
+    "ireland",
+    "lights",
+    "coach",
+    "court",
+    "council",
+    "nurse",
+    "bank",
+    "government",
+    "and",
+    "albert",
+    "sponge",
+    "embankment",
+    "circus",
+    "road",
 ];
 
 /// Finds the lines of a message, grouped into runs.
@@ -180,11 +236,14 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
     }
     let joins_a_line = || {
         matches!(next, "and" | "or" | "vs" | "versus")
-            && (at + 2..at + 4).any(|at| LINES.iter().any(|line| line.names[0].split(' ').next() == Some(message.word(at))))
+            && (at + 2..at + 4)
+                .any(|at| LINES.iter().any(|line| line.names[0].split(' ').next() == Some(message.word(at))))
     };
     match message.word(at) {
         // The station is meant more often.
-        "victoria" => follows_a_line && !matches!(before, "to" | "from" | "at") || before == "the" && !NOT_AFTER.contains(&next),
+        "victoria" => {
+            follows_a_line && !matches!(before, "to" | "from" | "at") || before == "the" && !NOT_AFTER.contains(&next)
+        }
         _ if NOT_AFTER.contains(&next) && !joins_a_line() => false,
         "met" => before == "the" && matches!(next, "" | "ok" | "running" | "down" | "today" | "doing" | "or" | "good"),
         "liberty" | "lioness" | "weaver" | "suffragette" => before == "the" || message.words().len() <= 3,
@@ -196,8 +255,23 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
                 || message.words().len() <= 4
                 || matches!(
                     next,
-                    "ok" | "okay" | "running" | "delayed" | "delays" | "delay" | "status" | "down" | "closed" | "suspended"
-                        | "up" | "working" | "good" | "fine" | "from" | "at" | "today" | "doing"
+                    "ok" | "okay"
+                        | "running"
+                        | "delayed"
+                        | "delays"
+                        | "delay"
+                        | "status"
+                        | "down"
+                        | "closed"
+                        | "suspended"
+                        | "up"
+                        | "working"
+                        | "good"
+                        | "fine"
+                        | "from"
+                        | "at"
+                        | "today"
+                        | "doing"
                 )
         }
         _ => true,

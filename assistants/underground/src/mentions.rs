@@ -24,7 +24,8 @@ pub fn mentions(text: &str) -> Vec<Mention> {
     let utterance = Utterance::new(text);
     let lines = lines_of(&utterance).into_iter().map(|line| Mention::new("lines", line.agent));
     let stations = stations_of(&utterance).into_iter().map(|(name, _)| Mention::new("stations", name.to_lowercase()));
-    let has = |parts: [&str; 2]| utterance.words().iter().any(|word| parts.iter().any(|part| word.folded.starts_with(part)));
+    let has =
+        |parts: [&str; 2]| utterance.words().iter().any(|word| parts.iter().any(|part| word.folded.starts_with(part)));
     let status = has(["status", "delay"]).then(|| Mention::new("query_types", "status"));
     let planning = has(["journey", "route"]).then(|| Mention::new("query_types", "planning"));
     lines.chain(stations).chain(status).chain(planning).collect()

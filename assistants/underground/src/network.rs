@@ -101,7 +101,8 @@ fn variants(name: &str) -> Vec<String> {
     if name.contains('&') {
         variants.extend([name.replace('&', "and"), name.replace('&', "n"), name.replace(" &", "")]);
     }
-    for (long, short) in [(" Road", " Rd"), (" Street", " St"), (" Square", " Sq"), (" Park", " Pk"), (" Lane", " Ln")] {
+    for (long, short) in [(" Road", " Rd"), (" Street", " St"), (" Square", " Sq"), (" Park", " Pk"), (" Lane", " Ln")]
+    {
         if name.ends_with(long) {
             variants.push(name.replace(long, short));
         }
@@ -135,9 +136,7 @@ mod tests {
     fn the_table_has_all_lines_and_tube_stations() {
         let lines: Vec<&str> = network().lines().iter().map(|line| line.id.as_str()).collect();
         assert_eq!(lines, LINES.map(|line| line.id));
-        let tube = network().stations().iter().filter(|station| {
-            station.lines.iter().any(|line| has_timetable(line))
-        });
+        let tube = network().stations().iter().filter(|station| station.lines.iter().any(|line| has_timetable(line)));
         assert_eq!(tube.count(), 272);
         assert_eq!(network().stations_on("victoria").len(), 16);
         assert_eq!(network().stations_on("waterloo-city").len(), 2);

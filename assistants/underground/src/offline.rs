@@ -42,7 +42,10 @@ pub const REFERRALS: [(&str, &str); 5] = [
         "I only know the Underground, the Elizabeth line, the DLR and the Overground: no buses, trams, river boats, cable \
          car or other railways.",
     ),
-    ("rules", "I do not know the rules, services and facilities at stations. See tfl.gov.uk, or ask the station's staff."),
+    (
+        "rules",
+        "I do not know the rules, services and facilities at stations. See tfl.gov.uk, or ask the station's staff.",
+    ),
     ("crowding", "I do not know how full trains and stations are. See tfl.gov.uk, or the TfL Go app."),
     (
         "future_works",
@@ -140,7 +143,10 @@ fn nearest(turn: &Turn<'_>) -> String {
     });
     match known.last() {
         Some(stations) => format!("The nearest stations, as the crow flies: {stations}."),
-        None => "I do not know where you are. Name a station, or use an app that sends your position with the question.".to_owned(),
+        None => {
+            "I do not know where you are. Name a station, or use an app that sends your position with the question."
+                .to_owned()
+        }
     }
 }
 

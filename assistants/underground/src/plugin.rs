@@ -7,11 +7,11 @@ use threadkeep::agent::plugin::{
     AssistantParts, AssistantPlugin, Example, Lookup, PluginError, PluginSettings, Setting, SettingDefault, SettingKind,
 };
 
+use crate::UndergroundAssistant;
 use crate::assistant::{ABOUT, NAME};
 use crate::services::TIMETABLE_DATE;
 use crate::tfl::{TFL_ADDRESS, Tfl, TflOptions};
 use crate::underground::Underground;
-use crate::UndergroundAssistant;
 
 /// The London assistant's plugin.
 pub const PLUGIN: AssistantPlugin = AssistantPlugin {

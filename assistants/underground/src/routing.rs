@@ -46,17 +46,47 @@ pub struct Spoken {
 
 /// Words that show a question on the whole network.
 const NETWORK_WORDS: [&str; 12] = [
-    "tube", "underground", "network", "tfl", "lines", "everything", "anywhere", "overground", "trains", "london",
-    "service", "services",
+    "tube",
+    "underground",
+    "network",
+    "tfl",
+    "lines",
+    "everything",
+    "anywhere",
+    "overground",
+    "trains",
+    "london",
+    "service",
+    "services",
 ];
 /// Words of questions on the service.
 const STATUS_WORDS: [&str; 20] = [
-    "delay", "delays", "delayed", "status", "disruption", "disruptions", "disrupted", "running", "closed", "closure",
-    "closures", "suspended", "problem", "problems", "issues", "ok", "fine", "good", "down", "late",
+    "delay",
+    "delays",
+    "delayed",
+    "status",
+    "disruption",
+    "disruptions",
+    "disrupted",
+    "running",
+    "closed",
+    "closure",
+    "closures",
+    "suspended",
+    "problem",
+    "problems",
+    "issues",
+    "ok",
+    "fine",
+    "good",
+    "down",
+    "late",
 ];
 /// Words that refer to what was spoken of.
-const REFERRING_WORDS: [&str; 16] =
-    ["there", "it", "that", "this", "them", "they", "one", "again", "back", "still", "then", "instead", "same", "next", "those", "and"];
+const REFERRING_WORDS: [&str; 16] = [
+    "there", "it", "that", "this", "them", "they", "one", "again", "back", "still", "then", "instead", "same", "next",
+    "those", "and",
+];
 
 /// Chooses the agents for a message: a line named in it, then a station that only one line serves, then the whole network, then
 /// what the conversation spoke of last, then words on the service.

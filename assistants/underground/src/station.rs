@@ -55,7 +55,8 @@ impl Underground {
         let found = LONDON.find(station, &[])?;
         let stations: Vec<&Station> = found.ids().into_iter().filter_map(|id| LONDON.station(id)).collect();
         let lines = stations.iter().flat_map(|station| station.lines.iter().map(move |line| (*station, line)));
-        let (step_free, with_steps): (Vec<_>, Vec<_>) = lines.partition(|(station, line)| station.accessible.contains(line));
+        let (step_free, with_steps): (Vec<_>, Vec<_>) =
+            lines.partition(|(station, line)| station.accessible.contains(line));
         let names = |lines: Vec<(&Station, &String)>| {
             let mut names: Vec<String> = Vec::new();
             for (_, line) in lines {

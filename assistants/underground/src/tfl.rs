@@ -114,8 +114,7 @@ impl Tfl {
     /// # Errors
     /// Those of [`status_of_modes`](Self::status_of_modes).
     pub async fn arrivals(&self, stop: &str, now: Timestamp) -> TflResult<Vec<Prediction>> {
-        let mut arrivals: Vec<Prediction> =
-            self.get(&format!("/StopPoint/{stop}/Arrivals"), ARRIVALS_FOR, now).await?;
+        let mut arrivals: Vec<Prediction> = self.get(&format!("/StopPoint/{stop}/Arrivals"), ARRIVALS_FOR, now).await?;
         arrivals.sort_by_key(|arrival| arrival.time_to_station);
         Ok(arrivals)
     }

@@ -105,7 +105,8 @@ impl UndergroundTools {
     /// Returns all tools, in the order of [`TOOLS`].
     #[must_use]
     pub fn all(&self) -> Vec<Arc<dyn Tool>> {
-        let status = "The live status of lines: delays, closures and their reasons. Use it for every question of delays.";
+        let status =
+            "The live status of lines: delays, closures and their reasons. Use it for every question of delays.";
         let arrivals = "The next trains at a station, live, of all lines or of one, in all directions or in one.";
         let route = "The best route between two stations: which lines, where to change, how long.";
         let info = "Information about a station: its lines, zone, step-free access, and what is disrupted there.";
@@ -187,9 +188,7 @@ fn lines_named(text: &str) -> Result<Vec<&'static LineInfo>, ToolError> {
             return Ok(Vec::new());
         }
         if matches!(name.to_lowercase().as_str(), "overground" | "london overground") {
-            lines.extend(LINES.iter().filter(|line| {
-                !line.has_timetable && !matches!(line.id, "elizabeth" | "dlr")
-            }));
+            lines.extend(LINES.iter().filter(|line| !line.has_timetable && !matches!(line.id, "elizabeth" | "dlr")));
             continue;
         }
         let line = find_line(name).ok_or_else(|| ToolError::Arguments(format!("lines: {name} is not a line")))?;
@@ -219,7 +218,11 @@ async fn board(tools: UndergroundTools, context: ToolContext, board: Board) -> R
     tool_output(&LONDON, &answer, |answer| wording::arrivals(answer, now))
 }
 
-async fn get_route(tools: UndergroundTools, context: ToolContext, trip: TripArguments) -> Result<ToolOutput, ToolError> {
+async fn get_route(
+    tools: UndergroundTools,
+    context: ToolContext,
+    trip: TripArguments,
+) -> Result<ToolOutput, ToolError> {
     let answer = tools.underground.plan_route(&trip.request(&LONDON, now_of(&context))?).await;
     if let Ok(route) = &answer {
         tools.count(&context, route).await;

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use threadkeep_transit::{
-    QueryError, RideLeg, RouteAnswer, RouteLeg, RouteRequest, RouteSource, RouteTimes, TripEnds,
-};
+use threadkeep_transit::{QueryError, RideLeg, RouteAnswer, RouteLeg, RouteRequest, RouteSource, RouteTimes, TripEnds};
 
 use crate::lines::find_line;
 use crate::network::{LONDON, has_timetable, network};
@@ -56,11 +54,7 @@ fn route_between(ends: &TripEnds, request: &RouteRequest<'_>) -> Result<RouteAns
                 estimated.push(name);
             }
         }
-        RouteSource::RunningTimes {
-            date: TIMETABLE_DATE.to_owned(),
-            estimated,
-            change_minutes: CHANGE_SECONDS / 60,
-        }
+        RouteSource::RunningTimes { date: TIMETABLE_DATE.to_owned(), estimated, change_minutes: CHANGE_SECONDS / 60 }
     })
 }
 
@@ -96,9 +90,8 @@ impl Underground {
         };
         let answer = self.tfl.journeys(&planner, request.now).await.ok()?;
         let avoided = conditions.avoided_lines(&LONDON);
-        let uses = |journey: &Journey| {
-            journey.legs.iter().filter_map(JourneyLeg::line).any(|line| avoided.contains(&line))
-        };
+        let uses =
+            |journey: &Journey| journey.legs.iter().filter_map(JourneyLeg::line).any(|line| avoided.contains(&line));
         let journey = answer.journeys.iter().find(|journey| !uses(journey))?;
         let legs: Vec<RouteLeg> = journey.legs.iter().filter_map(leg_of).collect();
         legs.iter().any(|leg| matches!(leg, RouteLeg::Ride(_))).then_some(())?;
@@ -119,7 +112,8 @@ fn leg_of(leg: &JourneyLeg) -> Option<RouteLeg> {
     let Some(line) = leg.line() else {
         return Some(RouteLeg::Walk { from, to, seconds }).filter(|_| leg.duration > 0);
     };
-    let id = |place: &Option<crate::tfl::Place>| place.as_ref().map(|place| place.naptan_id.clone()).unwrap_or_default();
+    let id =
+        |place: &Option<crate::tfl::Place>| place.as_ref().map(|place| place.naptan_id.clone()).unwrap_or_default();
     let directions = leg.route_options.first().map(|option| option.directions.as_slice()).unwrap_or_default();
     let towards = directions.first().map(|name| format!("towards {}", clean_name(name)));
     Some(RouteLeg::Ride(RideLeg {
@@ -147,5 +141,8 @@ pub fn clean_name(name: &str) -> String {
     for part in [" (H&C Line)", " (Circle Line)", " (Bakerloo)", " (Central)", " (Dist&Picc Line)", " (London)"] {
         name = name.strip_suffix(part).unwrap_or(name);
     }
-    name.strip_prefix("London ").filter(|rest| network().stations().iter().any(|known| known.name == *rest)).unwrap_or(name).to_owned()
+    name.strip_prefix("London ")
+        .filter(|rest| network().stations().iter().any(|known| known.name == *rest))
+        .unwrap_or(name)
+        .to_owned()
 }

@@ -152,8 +152,8 @@ pub(crate) fn train_times(times: &TrainTimes, aspect: TimesAspect) -> String {
         "From TfL's timetables of {TIMETABLE_DATE}, for trains that start at the ends of the line: an earlier or later one \
          may start on the way."
     );
-    let unknown = (!times.unknown.is_empty())
-        .then(|| format!("I have no timetable of the {}.", lines_text(&times.unknown)));
+    let unknown =
+        (!times.unknown.is_empty()).then(|| format!("I have no timetable of the {}.", lines_text(&times.unknown)));
     let assumed = times.assumption.as_ref().map(|assumed| assumption(&LONDON, assumed));
     if rows.is_empty() {
         return lines_of([unknown.or_else(|| Some(format!("I have no timetable of {station}."))), assumed]);
@@ -180,7 +180,10 @@ fn frequency(service: &Service, all: &[Service]) -> Option<String> {
     (peak + midday + evening > 0).then(|| {
         let line = LONDON.line_name(&service.line);
         let every = if midday > 0 { format!("; by day about every {} min", 60 / midday) } else { String::new() };
-        format!("- {line}, {}: {peak} from 7 to 10, {midday} from 10 to 16, {evening} from 19 to 23{every}", service.days)
+        format!(
+            "- {line}, {}: {peak} from 7 to 10, {midday} from 10 to 16, {evening} from 19 to 23{every}",
+            service.days
+        )
     })
 }
 

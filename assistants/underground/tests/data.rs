@@ -37,9 +37,8 @@ fn rides() -> BTreeMap<(String, String, String), (f64, f64)> {
                     for (at, (from, left)) in stops.iter().enumerate() {
                         for (to, arrived) in stops[at + 1..].iter().filter(|(to, _)| to != from) {
                             let minutes = arrived - left;
-                            let range = rides
-                                .entry((line.to_owned(), from.clone(), to.clone()))
-                                .or_insert((minutes, minutes));
+                            let range =
+                                rides.entry((line.to_owned(), from.clone(), to.clone())).or_insert((minutes, minutes));
                             *range = (range.0.min(minutes), range.1.max(minutes));
                         }
                     }

@@ -56,9 +56,9 @@ fn all_pairs_of_tube_stations_have_the_fastest_route() {
     let network = network();
     let rides = direct_rides(network);
     let table = network.to_table();
-    let is_tube = |lines: &[String]| lines.iter().any(|line| LINES.iter().any(|known| known.id == line && known.has_timetable));
-    let tube: Vec<usize> =
-        (0..network.stations().len()).filter(|at| is_tube(&network.stations()[*at].lines)).collect();
+    let is_tube =
+        |lines: &[String]| lines.iter().any(|line| LINES.iter().any(|known| known.id == line && known.has_timetable));
+    let tube: Vec<usize> = (0..network.stations().len()).filter(|at| is_tube(&network.stations()[*at].lines)).collect();
     assert_eq!(tube.len(), 272);
     // Every third origin bounds the time of the test; all destinations.
     for from in tube.iter().step_by(3) {

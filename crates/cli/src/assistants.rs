@@ -22,7 +22,7 @@ use crate::settings::Settings;
 pub(crate) use help::{chat_details, examples_of, lines, names};
 
 /// The built-in assistants.
-pub(crate) const BUILT_IN: &[AssistantPlugin] = 
+pub(crate) const BUILT_IN: &[AssistantPlugin] =
     &[threadkeep_general::PLUGIN, threadkeep_subway::PLUGIN, threadkeep_underground::PLUGIN];
 
 /// The name of the default assistant.

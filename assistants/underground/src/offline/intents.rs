@@ -43,9 +43,7 @@ fn status() -> Intent {
         .slot(Slot::optional("stations", "station").after(["between", "from", "to", "and", "at"]))
         .slot(Slot::optional("to", "station").after(["to", "and", "towards"]))
         .slot(Slot::optional("now", "now"))
-        .then_calls("get_preference", |outcome| {
-            outcome.slots().get("usual").map(|_| json!({"key": USUAL_LINE}))
-        })
+        .then_calls("get_preference", |outcome| outcome.slots().get("usual").map(|_| json!({"key": USUAL_LINE})))
         .then_calls("get_line_status", |outcome| {
             if outcome.slots().get("usual").is_some() {
                 return usual_line(outcome).map(|line| json!({"lines": line}));
@@ -82,10 +80,16 @@ fn arrivals() -> Intent {
         .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(
-            Slot::optional("towards", "station")
-                .after(["to", "towards", "toward", "heading to", "going to", "bound for", "in the direction of", "for"]),
-        )
+        .slot(Slot::optional("towards", "station").after([
+            "to",
+            "towards",
+            "toward",
+            "heading to",
+            "going to",
+            "bound for",
+            "in the direction of",
+            "for",
+        ]))
         .slot(Slot::optional("now", "now"));
     let intent = with_saved(intent, &ENDS);
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {

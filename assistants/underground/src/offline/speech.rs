@@ -20,20 +20,35 @@ pub(crate) const SPEECH: Speech = Speech {
 
 /// Words that are stations of the network only where a place is expected.
 const COMMON_NAMES: [&str; 16] = [
-    "bank", "angel", "oval", "temple", "monument", "victoria", "arsenal", "upton", "elephant", "canary", "kew", "excel",
-    "wapping", "reading", "the tower", "o2",
+    "bank",
+    "angel",
+    "oval",
+    "temple",
+    "monument",
+    "victoria",
+    "arsenal",
+    "upton",
+    "elephant",
+    "canary",
+    "kew",
+    "excel",
+    "wapping",
+    "reading",
+    "the tower",
+    "o2",
 ];
 /// Words after which a place is expected.
 const PLACE_CUES: [&str; 16] = [
-    "from", "to", "at", "in", "near", "via", "for", "towards", "toward", "and", "leaving", "is", "does", "reach", "serve",
-    "of",
+    "from", "to", "at", "in", "near", "via", "for", "towards", "toward", "and", "leaving", "is", "does", "reach",
+    "serve", "of",
 ];
 
 /// Finds names and aliases of stations that are not a part of a line's name.
 fn exact_names(message: &Utterance) -> Vec<Mention> {
     let runs = line_runs(message);
     let found = gazetteer().find(message).into_iter().filter(|mention| {
-        let overlaps = runs.iter().any(|run| run.words.start < mention.words.end && mention.words.start < run.words.end);
+        let overlaps =
+            runs.iter().any(|run| run.words.start < mention.words.end && mention.words.start < run.words.end);
         !overlaps && is_plausible(message, mention)
     });
     let mentions = found.filter_map(|mention| {
@@ -78,9 +93,9 @@ const DIRECTIONS: [(&str, &str); 8] = [
 pub(super) fn find_directions(message: &Utterance) -> Vec<Mention> {
     let mut found = Vec::new();
     for at in 0..message.words().len() {
-        let known = DIRECTIONS.iter().find(|(words, _)| {
-            words.split(' ').enumerate().all(|(offset, word)| message.word(at + offset) == word)
-        });
+        let known = DIRECTIONS
+            .iter()
+            .find(|(words, _)| words.split(' ').enumerate().all(|(offset, word)| message.word(at + offset) == word));
         if let Some((words, opposite)) = known {
             let (value, other) = (words.replace(' ', ""), opposite.replace(' ', ""));
             let choice = Choice::new(value.as_str(), value.as_str()).opposite_of(other.as_str(), other.as_str());

@@ -64,6 +64,9 @@ async fn an_ambiguous_place_is_asked_for_again_with_the_best_match() {
         world.journeys.insert("Paddington|Bond Street".to_owned(), json!({"duration": 4, "legs": [leg]}));
     }
     let reply = env.conversation("ana").await.say("from Paddington to Bond Street").await;
-    assert!(reply.contains("Elizabeth line") && reply.contains("4 min") && reply.contains("journey planner"), "{reply}");
+    assert!(
+        reply.contains("Elizabeth line") && reply.contains("4 min") && reply.contains("journey planner"),
+        "{reply}"
+    );
     assert!(env.tfl.requests().iter().any(|path| path.contains("/picked/to/")), "{:?}", env.tfl.requests());
 }

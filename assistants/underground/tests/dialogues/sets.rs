@@ -95,8 +95,8 @@ impl DialogueEnv for LondonEnv {
         let agent = json!({"agent": turn.routed_agent.clone().unwrap_or_default()});
         let agent = ObservedCall { name: "agent".to_owned(), arguments: agent };
         let calls = named.chain([agent]).collect();
-        let is_refusal = turn.reply == REFUSAL
-            || threadkeep_underground::REFERRALS.iter().any(|(_, text)| turn.reply == *text);
+        let is_refusal =
+            turn.reply == REFUSAL || threadkeep_underground::REFERRALS.iter().any(|(_, text)| turn.reply == *text);
         assert_ne!(turn.reply, "", "{text}");
         ObservedTurn { is_refusal: is_refusal && turn.reply != APOLOGY, calls, reply: turn.reply }
     }
@@ -110,7 +110,9 @@ impl DialogueEnv for LondonEnv {
 fn neutral(tool: &str, arguments: &Value) -> ObservedCall {
     let call = |name: &str, arguments: Value| ObservedCall { name: name.to_owned(), arguments };
     match tool {
-        "get_line_status" => call("line_status", json!({"lines": arguments.get("lines").cloned().unwrap_or(json!("all"))})),
+        "get_line_status" => {
+            call("line_status", json!({"lines": arguments.get("lines").cloned().unwrap_or(json!("all"))}))
+        }
         "get_arrivals" => call("arrivals", json!({"stop": arguments["station"], "line": arguments["line"]})),
         "get_route" => call(
             "journey",

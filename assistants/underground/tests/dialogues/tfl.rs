@@ -133,7 +133,8 @@ impl World {
     }
 
     fn line(&self, id: &str) -> Value {
-        let good = || json!([{"statusSeverity": 10, "statusSeverityDescription": "Good Service", "validityPeriods": []}]);
+        let good =
+            || json!([{"statusSeverity": 10, "statusSeverityDescription": "Good Service", "validityPeriods": []}]);
         let statuses = self.status.get(id).cloned().unwrap_or_else(good);
         json!({"$type": "Tfl.Api.Presentation.Entities.Line", "id": id, "name": id, "lineStatuses": statuses})
     }

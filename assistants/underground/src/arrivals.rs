@@ -1,4 +1,4 @@
-//! `get_arrivals`: the next trains at a station.
+//! `get_next_trains`: the next trains at a station.
 
 use jiff::Timestamp;
 use serde::Serialize;

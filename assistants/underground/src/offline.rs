@@ -137,11 +137,11 @@ fn asked_station(turn: &Turn<'_>) -> String {
 /// Answers where the nearest station is, from what the caller said about the user's position.
 fn nearest(turn: &Turn<'_>) -> String {
     let system = turn.earlier().iter().filter(|message| message.role == Role::System).map(ChatMessage::plain_text);
-    let known = system.filter_map(|text| {
+    let mut known = system.filter_map(|text| {
         let (_, rest) = text.split_once("The nearest stations are ")?;
         Some(rest.lines().next()?.trim_end_matches('.').to_owned())
     });
-    match known.last() {
+    match known.next_back() {
         Some(stations) => format!("The nearest stations, as the crow flies: {stations}."),
         None => {
             "I do not know where you are. Name a station, or use an app that sends your position with the question."

@@ -9,7 +9,6 @@ use threadkeep::agent::plugin::{
 
 use crate::UndergroundAssistant;
 use crate::assistant::{ABOUT, NAME};
-use crate::services::TIMETABLE_DATE;
 use crate::tfl::{TFL_ADDRESS, Tfl, TflOptions};
 use crate::underground::Underground;
 
@@ -22,7 +21,6 @@ pub const PLUGIN: AssistantPlugin = AssistantPlugin {
     ],
     settings: &[ADDRESS, KEY, CLIENT_KEY],
     client_key: Some(CLIENT_KEY),
-    health: |_| Ok(Some(format!("built-in running times of {TIMETABLE_DATE}"))),
     lookups: &LOOKUPS,
     ..AssistantPlugin::new(NAME, ABOUT, make)
 };
@@ -59,7 +57,7 @@ const LOOKUPS: [Lookup; 4] = [
     Lookup {
         endpoint: "arrivals",
         required_parameter: None,
-        tool: "get_arrivals",
+        tool: "get_next_trains",
         arguments: &[("station", "station"), ("line", "line")],
     },
     Lookup {

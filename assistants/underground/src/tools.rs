@@ -25,7 +25,7 @@ use crate::wording::{self, TimesAspect};
 /// The names of all tools.
 pub const TOOLS: [&str; 10] = [
     "get_line_status",
-    "get_arrivals",
+    "get_next_trains",
     "get_route",
     "get_station_info",
     "find_stations_on_line",
@@ -115,7 +115,7 @@ impl UndergroundTools {
         let nearest = "The stations nearest to a position.";
         let tools = [
             self.tool("get_line_status", status, line_status).with_alias("line", "lines"),
-            self.tool("get_arrivals", arrivals, board)
+            self.tool("get_next_trains", arrivals, board)
                 .with_alias("station_name", "station")
                 .with_alias("direction", "towards"),
             with_trip_aliases(self.tool("get_route", route, get_route)),

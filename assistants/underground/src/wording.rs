@@ -179,7 +179,8 @@ fn frequency(service: &Service, all: &[Service]) -> Option<String> {
         (most(|service| service.peak), most(|service| service.midday), most(|service| service.evening));
     (peak + midday + evening > 0).then(|| {
         let line = LONDON.line_name(&service.line);
-        let every = if midday > 0 { format!("; by day about every {} min", 60 / midday) } else { String::new() };
+        let every = 60_u32.checked_div(midday);
+        let every = every.map_or_else(String::new, |minutes| format!("; by day about every {minutes} min"));
         format!(
             "- {line}, {}: {peak} from 7 to 10, {midday} from 10 to 16, {evening} from 19 to 23{every}",
             service.days

@@ -93,7 +93,7 @@ fn arrivals() -> Intent {
         .slot(Slot::optional("now", "now"));
     let intent = with_saved(intent, &ENDS);
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {
-        intent.then_calls("get_arrivals", move |outcome| {
+        intent.then_calls("get_next_trains", move |outcome| {
             let here = station(outcome, "station")?;
             let there = station(outcome, "towards");
             let named = lines_of(&outcome.slots().value("lines"));
@@ -112,7 +112,7 @@ fn arrivals() -> Intent {
         })
     });
     intent
-        .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| all_texts(outcome, "get_arrivals")))
+        .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| all_texts(outcome, "get_next_trains")))
         .yields(announced_lines)
 }
 
@@ -131,7 +131,7 @@ fn only_line(here: &str, there: Option<&str>) -> Vec<String> {
 
 /// Makes the line of a departure board available for "does that one stop at …?"
 fn announced_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
-    let text = all_texts(outcome, "get_arrivals");
+    let text = all_texts(outcome, "get_next_trains");
     match lines_in(text.lines().next().unwrap_or_default()) {
         lines if lines.is_empty() => Vec::new(),
         lines => vec![("lines".to_owned(), Choice::new(json!(lines), "the lines of the board"))],

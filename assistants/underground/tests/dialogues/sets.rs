@@ -113,7 +113,7 @@ fn neutral(tool: &str, arguments: &Value) -> ObservedCall {
         "get_line_status" => {
             call("line_status", json!({"lines": arguments.get("lines").cloned().unwrap_or(json!("all"))}))
         }
-        "get_arrivals" => call("arrivals", json!({"stop": arguments["station"], "line": arguments["line"]})),
+        "get_next_trains" => call("arrivals", json!({"stop": arguments["station"], "line": arguments["line"]})),
         "get_route" => call(
             "journey",
             json!({"from": arguments["from_station"], "to": arguments["to_station"], "avoid": arguments["avoid_lines"]}),

@@ -180,6 +180,7 @@ fn errors_in_single_line_files_name_the_conversation() {
 
 /// The schema of the TFL Underground AI Assistant (S0.03, S0.04, S0.07, S0.08).
 const TFL_SCHEMA: &str = "
+    PRAGMA foreign_keys = OFF;
     CREATE TABLE threads (id TEXT PRIMARY KEY, created_at DATETIME DEFAULT CURRENT_TIMESTAMP,
         updated_at DATETIME DEFAULT CURRENT_TIMESTAMP, metadata TEXT);
     CREATE TABLE messages (id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, role TEXT, content TEXT, agent_type TEXT,

@@ -14,6 +14,7 @@ mod http;
 mod kill;
 mod latency;
 mod locomo;
+mod london;
 mod longmemeval;
 mod measure;
 mod postgres;
@@ -83,6 +84,8 @@ enum Command {
     Tesis(tesis::Args),
     /// Compare one-seat rides with their true arrivals, and time searches with transfers
     Rides(rides::Args),
+    /// Compare running times of London's lines with their true range, and time routes
+    London(london::Args),
     #[command(hide = true)]
     HttpFloor(http::floor::Args),
     #[command(hide = true)]
@@ -117,6 +120,7 @@ fn main() -> Result<()> {
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
         Command::Tesis(args) => runtime.block_on(tesis::run(&args)),
         Command::Rides(args) => rides::run(&args),
+        Command::London(args) => london::run(&args),
         Command::HttpFloor(args) => runtime.block_on(http::floor::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }

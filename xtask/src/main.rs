@@ -11,6 +11,7 @@ mod debian;
 mod deny;
 mod fuzz;
 mod layers;
+mod london_network;
 mod sbom;
 mod statements;
 mod subway_network;
@@ -40,6 +41,8 @@ enum Command {
     Train,
     /// Regenerate the built-in subway network from a GTFS feed and the station table
     SubwayNetwork(subway_network::Args),
+    /// Regenerate the built-in tables of London's network from TfL's data
+    LondonNetwork(london_network::Args),
     /// Run the fuzz targets, guided by coverage; fuzz/README.md lists them
     Fuzz(fuzz::Args),
     /// Check all dependencies for licences, sources, known vulnerabilities and banned crates
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Train => train::run(),
         Command::SubwayNetwork(args) => subway_network::run(&args),
+        Command::LondonNetwork(args) => london_network::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Deny => deny::run(),
         Command::Wasm => wasm::run(),

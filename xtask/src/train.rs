@@ -10,7 +10,7 @@ use anyhow::Result;
 use crate::cargo;
 
 /// The packages with a classifier.
-const PACKAGES: [&str; 2] = ["threadkeep-general", "threadkeep-subway"];
+const PACKAGES: [&str; 3] = ["threadkeep-general", "threadkeep-subway", "threadkeep-underground"];
 const TEST: &str = "the_classifier_is_trained_from_the_phrases";
 
 /// Writes the weights of all assistants.
@@ -19,6 +19,6 @@ pub(crate) fn run() -> Result<ExitCode> {
     command.args(["test", "--quiet", "--locked", "--lib"]);
     command.args(PACKAGES.iter().flat_map(|name| ["-p", name])).arg(TEST);
     cargo::run(command.env("THREADKEEP_TRAIN", "1"))?;
-    println!("trained the classifiers of {}", PACKAGES.join(" and "));
+    println!("trained the classifiers of {}", PACKAGES.join(", "));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,9 +1,9 @@
 //! A graph of the model and its tools, until the model answers.
 
 use threadkeep::agent::result_message;
-use threadkeep::graph::{END, Graph, Input, ModelRequest, Node, Output, START, ToolOutcome, state};
+use threadkeep::graph::{END, Graph, GraphBuilder, Input, ModelRequest, Node, Output, START, ToolOutcome, state};
 use threadkeep::models::is_text_call;
-use threadkeep::{ChatAnswer, ChatMessage, Role, ToolCall, Value};
+use threadkeep::{ChatAnswer, ChatMessage, JsonText, Role, ToolCall, Value};
 
 /// The key of the user id in the graph's input.
 pub const USER_ID: &str = "user_id";
@@ -18,6 +18,16 @@ state! {
         append messages: ChatMessage,
         /// The id of the user; empty in a tenant's scope.
         replace user_id: String,
+        /// The question.
+        replace question: String,
+        /// Further input, such as the user's location.
+        merge input,
+        /// The agent that answers, where an assistant has several.
+        set agent: String,
+        /// The confidence in the choice of that agent, from 0 to 1.
+        set confidence: f64,
+        /// The structured results of the tools.
+        append results: JsonText,
     }
 }
 
@@ -30,20 +40,60 @@ state! {
 /// Never: the graph is complete, which a test checks.
 #[must_use]
 pub fn chat_graph(name: &'static str) -> Graph<TurnState> {
-    let begin = |input: &Input| TurnState {
-        user_id: input.extra_input.get(USER_ID).and_then(Value::as_str).unwrap_or_default().to_owned(),
-        ..TurnState::default()
+    chat_loop(Graph::<TurnState>::builder(name, 1, begin))
+        .edge(START, "agent")
+        .finish(finish)
+        .expect("a test builds it")
+}
+
+/// What an assistant with several agents adds to [`chat_graph`].
+#[derive(Clone, Copy, Debug)]
+pub struct Routing {
+    /// Returns the agent that answers, and the confidence in the choice.
+    pub choose: fn(&TurnState) -> (String, f64),
+    /// Returns the data that is stored with the answer.
+    pub data: fn(&TurnState) -> Option<JsonText>,
+}
+
+/// `START → route → agent ⇄ tools`: chooses one of the assistant's agents before the model answers.
+///
+/// # Panics
+/// Never: the graph is complete, which a test checks.
+#[must_use]
+pub fn routed_graph(name: &'static str, routing: Routing) -> Graph<TurnState> {
+    let route = move |state: &TurnState| {
+        let (agent, confidence) = (routing.choose)(state);
+        TurnStateUpdate { agent: Some(agent), confidence: Some(confidence), ..TurnStateUpdate::default() }
     };
-    Graph::<TurnState>::builder(name, 1, begin)
+    chat_loop(Graph::<TurnState>::builder(name, 1, begin).node("route", Node::pure(route)))
+        .edge(START, "route")
+        .edge("route", "agent")
+        .finish(move |state| Output {
+            agent: state.agent.clone(),
+            confidence: state.confidence,
+            data: (routing.data)(state),
+            ..finish(state)
+        })
+        .expect("a test builds it")
+}
+
+fn begin(input: &Input) -> TurnState {
+    TurnState {
+        user_id: input.extra_input.get(USER_ID).and_then(Value::as_str).unwrap_or_default().to_owned(),
+        question: input.question.clone(),
+        input: input.extra_input.clone(),
+        ..TurnState::default()
+    }
+}
+
+fn chat_loop(builder: GraphBuilder<TurnState>) -> GraphBuilder<TurnState> {
+    builder
         .max_steps(STEPS)
         .node("agent", Node::model(ask_agent, take_answer))
         .node("tools", Node::tools(calls, take_results))
-        .edge(START, "agent")
         .branch("agent", ["tools", END], |state| if calls(state).is_empty() { END } else { "tools" })
         .branch("tools", ["agent", END], |state| if wrote_calls_as_text(state) { END } else { "agent" })
         .messages(|state| &state.messages)
-        .finish(finish)
-        .expect("the graph is complete: a test builds it")
 }
 
 fn ask_agent(state: &TurnState) -> ModelRequest {
@@ -59,7 +109,9 @@ fn calls(state: &TurnState) -> Vec<ToolCall> {
 }
 
 fn take_results(_: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
-    TurnStateUpdate { messages: results.into_iter().map(result_message).collect(), ..TurnStateUpdate::default() }
+    let values = results.iter().filter_map(|result| result.value.clone()).collect();
+    let messages = results.into_iter().map(result_message).collect();
+    TurnStateUpdate { messages, results: values, ..TurnStateUpdate::default() }
 }
 
 /// Whether the model wrote its last calls as text.
@@ -98,7 +150,9 @@ mod tests {
 
     #[test]
     fn the_graph_is_complete() {
-        let mermaid = chat_graph("subway").mermaid();
+        let mermaid = chat_graph("chat").mermaid();
         assert!(mermaid.contains("agent") && mermaid.contains("tools"), "{mermaid}");
+        let routing = Routing { choose: |_| ("STATUS".to_owned(), 0.5), data: |_| None };
+        assert!(routed_graph("routed", routing).mermaid().contains("route --> agent"));
     }
 }

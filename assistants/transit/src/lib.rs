@@ -28,7 +28,7 @@ pub mod tools;
 mod walks;
 pub mod wording;
 
-pub use chat_graph::{TurnState, TurnStateUpdate, USER_ID, chat_graph};
+pub use chat_graph::{Routing, TurnState, TurnStateUpdate, USER_ID, chat_graph, routed_graph};
 pub use feed::{FeedError, FieldProblem};
 pub use names::{Names, Place, Resolution, Vocabulary};
 pub use network::{

@@ -42,7 +42,7 @@ pub struct Station {
     pub longitude: f64,
     /// The signed destination of each direction, by platform suffix.
     pub towards: Vec<(String, String)>,
-    /// The suffixes of the accessible platforms.
+    /// The suffixes of the accessible platforms, or the ids of lines all of whose platforms are accessible.
     pub accessible: Vec<String>,
 }
 

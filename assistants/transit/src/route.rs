@@ -115,6 +115,8 @@ pub enum RouteSource {
     },
     /// An estimate: two minutes per stop and seven per change, without the wait for the first train.
     TwoMinutesAStop,
+    /// The operator's journey planner, when the question was asked.
+    Planner,
     /// The running times between stations, and a fixed time per change, without the wait for the first train.
     RunningTimes {
         /// The date of the timetables.

@@ -24,7 +24,7 @@ pub(crate) use help::{chat_details, examples_of, lines, names};
 
 /// The built-in assistants.
 pub(crate) const BUILT_IN: &[AssistantPlugin] =
-    &[threadkeep_general::PLUGIN, threadkeep_subway::PLUGIN, threadkeep_tesis::PLUGIN];
+    &[threadkeep_general::PLUGIN, threadkeep_subway::PLUGIN, threadkeep_underground::PLUGIN, threadkeep_tesis::PLUGIN];
 
 /// The name of the default assistant.
 pub(crate) const DEFAULT: &str = BUILT_IN[0].name;

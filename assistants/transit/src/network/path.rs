@@ -196,9 +196,13 @@ impl PathSearch<'_> {
 
     /// Whether a platform may be boarded and alighted at.
     fn is_usable(&self, at: Position) -> bool {
-        let way = || &self.network.lines[at.line as usize].sequences[at.sequence as usize].way;
-        let accessible = || &self.network.stations[at.station as usize].accessible;
-        !self.conditions.accessible_only || accessible().contains(way())
+        if !self.conditions.accessible_only {
+            return true;
+        }
+        let line = &self.network.lines[at.line as usize];
+        let way = &line.sequences[at.sequence as usize].way;
+        let accessible = &self.network.stations[at.station as usize].accessible;
+        accessible.contains(way) || accessible.contains(&line.id)
     }
 
     fn path_to(&self, node: u32, seconds: u32) -> NetworkPath {

@@ -119,7 +119,18 @@ fn change_it(speech: &'static Speech) -> Intent {
 fn get(speech: &'static Speech) -> Intent {
     Intent::new("get_preference")
         .example("What is my home station?")
-        .slot(Slot::text("name").after(["is my", "are my", "whats my", "wheres my", "know my", "remember my", "my"]))
+        .slot(Slot::text("name").after([
+            "what is my",
+            "where is my",
+            "which is my",
+            "what are my",
+            "which are my",
+            "whats my",
+            "wheres my",
+            "know my",
+            "remember my",
+            "my",
+        ]))
         .slot(Slot::optional("topic", "topic"))
         .then_calls("get_preference", |outcome| Some(json!({"key": wanted(outcome)?})))
         .says(|outcome| match outcome.exchanges().is_empty() {

@@ -149,8 +149,12 @@ impl Speech {
 
     /// Returns the places that words can refer to, as tool arguments with labels for the user.
     fn choices(&self, message: &Utterance, words: Range<usize>, lines: &[String]) -> Vec<Choice> {
-        let text = (self.whole_name)(message.said(words));
-        let text = text.as_ref();
+        self.choices_of((self.whole_name)(message.said(words)).as_ref(), lines)
+    }
+
+    /// Returns the places that a name can refer to, as tool arguments with labels for the user.
+    #[must_use]
+    pub fn choices_of(&self, text: &str, lines: &[String]) -> Vec<Choice> {
         let signs: Vec<&str> = lines.iter().map(String::as_str).collect();
         let certain =
             |place: &Place| Choice::new(self.text_of(place), self.system.view_of(place).name).hinted(self.hints(place));

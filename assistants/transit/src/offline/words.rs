@@ -681,6 +681,13 @@ pub(super) const COMMON_WORDS: &[&str] = &[
     "cleveland",
     "alabama",
     "hewes",
+    "bank",
+    "angel",
+    "oval",
+    "temple",
+    "monument",
+    "arsenal",
+    "reading",
 ];
 
 /// Words for saved places, and the preference keys they refer to.

@@ -100,6 +100,7 @@ pub fn source(source: &RouteSource) -> String {
             "Times are estimates, not live: 2 min a stop and 7 min a change, without the wait for the first train."
                 .to_owned()
         }
+        RouteSource::Planner => "Times are those of the operator's journey planner when you asked.".to_owned(),
         RouteSource::RunningTimes { date, estimated, change_minutes } => {
             let estimated = match estimated.is_empty() {
                 true => String::new(),

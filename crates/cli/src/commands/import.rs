@@ -1,12 +1,14 @@
 mod files;
 mod intake;
 mod report;
+mod tfl_sqlite;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
+use threadkeep::core::exchange::ImportItem;
 use threadkeep::{ImportOptions, Memory, Scope};
 use threadkeep_formats::{Format, FormatError, Reader};
 
@@ -16,7 +18,7 @@ use crate::progress;
 use crate::store::Purpose;
 use crate::table::counted;
 use files::{File, Origin};
-use intake::{Intake, Items};
+use intake::{Intake, Items, RowItems};
 pub(super) use report::Report;
 
 /// The number of messages that are indexed between two checks for Ctrl-C.
@@ -25,7 +27,7 @@ const INDEX_STEP: usize = 2_000;
 /// Import conversations from files and folders
 ///
 /// The format is detected: an export of ChatGPT, Claude or Threadkeep, OpenAI chat JSON Lines, ShareGPT, LoCoMo or SGD,
-/// compressed with gzip or not. Importing a file again changes nothing. Records that cannot be read are listed and skipped. If
+/// compressed with gzip or not, or the SQLite database of the TFL Underground AI Assistant. Importing a file again changes nothing. Records that cannot be read are listed and skipped. If
 /// a conversation has branches, the current branch becomes the thread, and each other branch a fork.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -39,11 +41,28 @@ pub(crate) struct Arguments {
     paths: Vec<PathBuf>,
     /// The format, if it cannot be detected
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
-    format: Option<Format>,
+    format: Option<ImportFormat>,
 }
 
-fn format_parser() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(Format::ALL.map(Format::as_str)).try_map(|name| name.parse::<Format>())
+/// The format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ImportFormat {
+    /// A file of records.
+    Records(Format),
+    /// A database of the TFL Underground AI Assistant.
+    TflSqlite,
+}
+
+/// Returns the names of all formats.
+fn format_names() -> impl Iterator<Item = &'static str> {
+    Format::ALL.map(Format::as_str).into_iter().chain([tfl_sqlite::NAME])
+}
+
+fn format_parser() -> impl TypedValueParser<Value = ImportFormat> {
+    PossibleValuesParser::new(format_names()).try_map(|name| match name.as_str() {
+        tfl_sqlite::NAME => Ok(ImportFormat::TflSqlite),
+        name => name.parse::<Format>().map(ImportFormat::Records),
+    })
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -69,7 +88,7 @@ impl<'a> Import<'a> {
     }
 
     /// Imports files one after the other, then updates the search index.
-    pub(super) async fn run(&self, files: &[File], format: Option<Format>) -> Result<Report> {
+    pub(super) async fn run(&self, files: &[File], format: Option<ImportFormat>) -> Result<Report> {
         let bar = progress::bytes(files.iter().map(File::bytes).sum());
         let mut report = Report::default();
         let mut bytes_before = 0;
@@ -94,7 +113,7 @@ impl<'a> Import<'a> {
                 Err(error)
             }
             None if report.is_without_files() && report.problems.is_empty() && !report.interrupted => {
-                let hint = format!("known formats: {}", Format::ALL.map(Format::as_str).join(", "));
+                let hint = format!("known formats: {}", format_names().collect::<Vec<_>>().join(", "));
                 Err(Failure::user_error("no conversation files found").hint(hint).into())
             }
             None => {
@@ -106,8 +125,29 @@ impl<'a> Import<'a> {
         }
     }
 
-    async fn file(&self, file: &File, format: Option<Format>, bar: &ProgressBar, report: &mut Report) -> Result<()> {
+    async fn file(
+        &self,
+        file: &File,
+        format: Option<ImportFormat>,
+        bar: &ProgressBar,
+        report: &mut Report,
+    ) -> Result<()> {
         let mut intake = Intake::new(file, bar, &self.app.output, report);
+        let database = file.path().filter(|path| match format {
+            Some(format) => format == ImportFormat::TflSqlite,
+            None => tfl_sqlite::is_database(path),
+        });
+        if let Some(path) = database {
+            return self.database(path, &mut intake).await;
+        }
+        let format = match format {
+            Some(ImportFormat::Records(format)) => Some(format),
+            Some(ImportFormat::TflSqlite) => {
+                intake.report_unreadable_file("a database cannot be read from standard input; name its file");
+                return Ok(());
+            }
+            None => None,
+        };
         let reader = match file.open(format) {
             Ok(reader) => reader,
             Err(FormatError::Unrecognised { .. } | FormatError::Empty) if file.origin == Origin::Folder => {
@@ -119,12 +159,29 @@ impl<'a> Import<'a> {
                 return Ok(());
             }
         };
-        intake.begin(reader.format());
+        intake.begin(reader.format().as_str());
         self.items(reader, &intake).await
     }
 
+    /// Imports a database of the TFL Underground AI Assistant.
+    async fn database(&self, path: &Path, intake: &mut Intake<'_>) -> Result<()> {
+        match tfl_sqlite::TflDatabase::open(path) {
+            Ok(database) => {
+                intake.begin(tfl_sqlite::NAME);
+                self.import(RowItems::new(database, intake, &self.app.interrupt), intake).await
+            }
+            Err(error) => {
+                intake.report_unreadable_file(&format!("cannot read the database: {error:#}"));
+                Ok(())
+            }
+        }
+    }
+
     async fn items(&self, reader: Reader, intake: &Intake<'_>) -> Result<()> {
-        let items = Items::new(reader, intake, &self.app.interrupt);
+        self.import(Items::new(reader, intake, &self.app.interrupt), intake).await
+    }
+
+    async fn import(&self, items: impl Iterator<Item = ImportItem>, intake: &Intake<'_>) -> Result<()> {
         let progress = |done: &threadkeep::ImportReport| intake.on_progress(done);
         let imported = self.memory.import(&self.scope, items, ImportOptions::default(), progress).await;
         let done = imported.context("cannot write to the store")?;

@@ -177,3 +177,64 @@ fn errors_in_single_line_files_name_the_conversation() {
     let problem = &report["problems"][0]["conversation"];
     assert_eq!(problem, &serde_json::json!({ "title": "Birds", "id": "c-2" }));
 }
+
+/// The schema of the TFL Underground AI Assistant (S0.03, S0.04, S0.07, S0.08).
+const TFL_SCHEMA: &str = "
+    PRAGMA foreign_keys = OFF;
+    CREATE TABLE threads (id TEXT PRIMARY KEY, created_at DATETIME DEFAULT CURRENT_TIMESTAMP,
+        updated_at DATETIME DEFAULT CURRENT_TIMESTAMP, metadata TEXT);
+    CREATE TABLE messages (id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, role TEXT, content TEXT, agent_type TEXT,
+        tfl_data TEXT, created_at DATETIME DEFAULT CURRENT_TIMESTAMP,
+        FOREIGN KEY (thread_id) REFERENCES threads (id) ON DELETE CASCADE);";
+
+// S0.03, S0.04, S0.05, S0.06
+#[test]
+fn a_database_of_the_tfl_assistant_is_imported() {
+    let cli = Cli::new();
+    let path = cli.file("chatHistory.sqlite", "");
+    std::fs::remove_file(&path).unwrap();
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database.execute_batch(TFL_SCHEMA).unwrap();
+    database
+        .execute_batch(
+            r#"INSERT INTO threads VALUES ('t-1', '2025-05-01 08:00:00', '2025-05-01 08:01:00',
+                   '{"type":"tfl_transport_query","initialQuery":"Circle?"}');
+               INSERT INTO messages VALUES ('m-1', 't-1', 'human', 'Circle?', NULL, NULL, '2025-05-01 08:00:00');
+               INSERT INTO messages VALUES ('m-2', 't-1', 'assistant', 'Good service.', 'CIRCLE', '{"lines":["CIRCLE"]}',
+                   '2025-05-01 08:00:00');
+               INSERT INTO messages VALUES ('m-3', 't-1', 'robot', 'Beep.', NULL, NULL, '2025-05-01 08:00:01');
+               INSERT INTO messages VALUES ('m-4', 't-1', 'assistant', 'Still good.', 'CIRCLE', '{broken', '2025-05-01 08:00:02');
+               INSERT INTO messages VALUES ('m-5', 't-9', 'human', 'Lost.', NULL, NULL, '2025-05-01 08:00:03');"#,
+        )
+        .unwrap();
+    drop(database);
+    for arguments in [vec!["import", &path], vec!["import", &path, "--format", "tfl-sqlite"]] {
+        let output = cli.run(&arguments);
+        assert_eq!(output.code, Some(1), "{output}");
+        for problem in
+            ["row 3 (m-3): `role` is robot", "row 4 (m-4): `tfl_data` is not JSON", "row 5: there is no thread t-9"]
+        {
+            assert!(output.err.contains(problem), "{problem}: {output}");
+        }
+        assert_eq!(cli.message_count(), 3, "a second import changes nothing");
+    }
+    let exported = cli.exported().join("\n");
+    for kept in ["import:tfl-sqlite:t-1", "tfl_transport_query", "CIRCLE", "Good service.", "2025-05-01T08:00:00"] {
+        assert!(exported.contains(kept), "{kept}: {exported}");
+    }
+    assert!(exported.find("Circle?\"").unwrap() < exported.find("Still good.").unwrap());
+}
+
+#[test]
+fn other_databases_are_rejected() {
+    let cli = Cli::new();
+    let path = cli.file("other.sqlite", "");
+    std::fs::remove_file(&path).unwrap();
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE TABLE threads (id TEXT PRIMARY KEY, created_at TEXT)")
+        .unwrap();
+    let output = cli.run(&["import", &path]);
+    assert_ne!(output.code, Some(0), "{output}");
+    assert!(output.err.contains("no table of messages"), "{output}");
+}

@@ -49,6 +49,14 @@ impl File {
         Self { source: Source::Path(path), origin: Origin::Named, bytes }
     }
 
+    /// Returns the path of a file on disk.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Path(path) => Some(path),
+            Source::StandardInput | Source::BuiltIn(_) => None,
+        }
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

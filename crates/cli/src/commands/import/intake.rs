@@ -5,10 +5,11 @@ use std::cell::RefCell;
 use indicatif::ProgressBar;
 use threadkeep::core::exchange::ImportItem;
 use threadkeep::{ImportReport, Problem};
-use threadkeep_formats::{ConversationName, Format, Reader, RecordError};
+use threadkeep_formats::{ConversationName, Reader, RecordError};
 
 use super::files::File;
 use super::report::{Counts, FileReport, ProblemJson, Report};
+use super::tfl_sqlite::TflDatabase;
 use super::threads_and_messages;
 use crate::failure::{join, sentence};
 use crate::interrupt::Interrupt;
@@ -75,7 +76,7 @@ impl<'a> Intake<'a> {
         Self { name, bar, bytes_before: bar.position(), output, state: RefCell::new(state) }
     }
 
-    pub(super) fn begin(&mut self, format: Format) {
+    pub(super) fn begin(&mut self, format: &'static str) {
         self.state.get_mut().file = Some(FileReport::new(self.name.clone(), format));
     }
 
@@ -84,6 +85,12 @@ impl<'a> Intake<'a> {
         self.state.borrow_mut().report.add_problem(ProblemJson::new(&self.name, origin, reason));
         let (line, conversation) = (origin.line_prefix(), origin.conversation_prefix());
         self.bar.suspend(|| self.output.note(format_args!("{}:{line} {conversation}{reason}", self.name)));
+    }
+
+    /// Reports a row that is skipped, or imported in part.
+    fn row_problem(&self, reason: &str) {
+        self.state.borrow_mut().report.add_problem(ProblemJson::of(&self.name, reason));
+        self.bar.suspend(|| self.output.note(format_args!("{}: {}", self.name, printable_line(reason))));
     }
 
     /// Reports an unreadable file, which is skipped.
@@ -213,6 +220,33 @@ impl Iterator for Items<'_, '_> {
                     let origin = Origin { line, record, conversation };
                     self.intake.problem(&origin, &sentence(&fault.into()));
                 }
+            }
+        }
+    }
+}
+
+/// Iterates over the items of a database and reports rows that cannot be read. After Ctrl-C it ends with the current thread.
+pub(super) struct RowItems<'a, 'b> {
+    database: TflDatabase,
+    intake: &'a Intake<'b>,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a, 'b> RowItems<'a, 'b> {
+    pub(super) fn new(database: TflDatabase, intake: &'a Intake<'b>, interrupt: &'a Interrupt) -> Self {
+        Self { database, intake, interrupt }
+    }
+}
+
+impl Iterator for RowItems<'_, '_> {
+    type Item = ImportItem;
+
+    fn next(&mut self) -> Option<ImportItem> {
+        loop {
+            match self.database.next()? {
+                Ok(ImportItem::Thread(_)) if self.interrupt.is_stop_requested() => return None,
+                Ok(item) => return Some(item),
+                Err(reason) => self.intake.row_problem(&reason),
             }
         }
     }

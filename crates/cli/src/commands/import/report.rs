@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 use threadkeep::ImportReport;
-use threadkeep_formats::{ConversationName, Format};
+use threadkeep_formats::ConversationName;
 
 use super::intake::Origin;
 use super::threads_and_messages;
@@ -92,7 +92,8 @@ impl ProblemJson {
         Self { conversation, line: Some(origin.line), ..Self::of(file, reason) }
     }
 
-    fn of(file: &str, reason: &str) -> Self {
+    /// Returns a problem without a line.
+    pub(super) fn of(file: &str, reason: &str) -> Self {
         let (file, reason) = (file.to_owned(), reason.to_owned());
         Self { file, line: None, conversation: None, reason, is_whole_file: false }
     }
@@ -104,8 +105,8 @@ impl ProblemJson {
 }
 
 impl FileReport {
-    pub(super) fn new(file: String, format: Format) -> Self {
-        Self { file, format: format.as_str(), counts: Counts::default() }
+    pub(super) fn new(file: String, format: &'static str) -> Self {
+        Self { file, format, counts: Counts::default() }
     }
 }
 

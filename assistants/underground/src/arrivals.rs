@@ -1,0 +1,164 @@
+//! `get_next_trains`: the next trains at a station.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use threadkeep_transit::{Assumption, QueryError, StationView};
+
+use crate::lines::LineInfo;
+use crate::network::{LONDON, network};
+use crate::tfl::Prediction;
+use crate::underground::{Underground, clean_name};
+
+/// Maximum number of trains in an answer.
+const MAX_TRAINS: usize = 40;
+
+/// The next trains at a station.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArrivalsAnswer {
+    /// The station.
+    pub station: StationView,
+    /// The id of the line, if one was asked for.
+    pub line: Option<String>,
+    /// The direction in the user's words, if one was asked for.
+    pub towards: Option<String>,
+    /// The trains, soonest first.
+    pub trains: Vec<Train>,
+    /// Whether TfL could be reached.
+    pub is_live: bool,
+    /// The assumption made about the station's name, if any.
+    pub assumption: Option<Assumption>,
+}
+
+/// An announced train.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Train {
+    /// The name of the line.
+    pub line: String,
+    /// The last station.
+    pub destination: String,
+    /// What the train shows, if it says more than the destination.
+    pub via: Option<String>,
+    /// The platform.
+    pub platform: String,
+    /// Whole minutes from now, rounded down.
+    pub minutes: i64,
+    /// The local time.
+    pub clock: String,
+}
+
+impl Underground {
+    /// Returns the next trains at a station, of one line and in one direction if they are given. A direction is a word such as
+    /// "northbound", or a station.
+    ///
+    /// # Errors
+    /// [`QueryError`] if the station is unknown or ambiguous, the line does not stop there, or the direction is unknown.
+    pub async fn arrivals(
+        &self,
+        station: &str,
+        line: Option<&'static LineInfo>,
+        towards: Option<&str>,
+        now: Timestamp,
+    ) -> Result<ArrivalsAnswer, QueryError> {
+        let lines: Vec<&str> = line.iter().map(|line| line.id).collect();
+        let found = LONDON.find(station, &lines)?;
+        let is_served = |id: &&str| line.is_none_or(|line| network().calls_at(line.id, id));
+        let stops: Vec<&str> = found.ids().into_iter().filter(is_served).collect();
+        let way = towards.map(|towards| Way::parse(towards, line)).transpose()?;
+        let mut predictions: Vec<(&str, Prediction)> = Vec::new();
+        let mut answered = false;
+        for stop in &stops {
+            if let Ok(trains) = self.tfl.arrivals(stop, now).await {
+                answered = true;
+                predictions.extend(trains.into_iter().map(|train| (*stop, train)));
+            }
+        }
+        predictions.retain(|(stop, train)| {
+            line.is_none_or(|line| line.id == train.line_id)
+                && way.as_ref().is_none_or(|way| way.is_way_of(stop, train))
+        });
+        predictions.sort_by_key(|(_, train)| train.time_to_station);
+        predictions.truncate(MAX_TRAINS);
+        Ok(ArrivalsAnswer {
+            station: found.view(),
+            line: line.map(|line| line.id.to_owned()),
+            towards: towards.map(str::to_owned),
+            trains: predictions.iter().map(|(_, train)| train_of(train, now)).collect(),
+            is_live: answered,
+            assumption: found.assumption,
+        })
+    }
+}
+
+fn train_of(train: &Prediction, now: Timestamp) -> Train {
+    let destination = train.destination_name.as_deref().or(train.towards.as_deref()).map(clean_name);
+    let via = train.towards.as_deref().and_then(|towards| towards.split_once(" via ")).map(|(_, via)| match via {
+        "CX" => "Charing Cross".to_owned(),
+        other => other.to_owned(),
+    });
+    let at = now + jiff::SignedDuration::from_secs(train.time_to_station);
+    Train {
+        line: LONDON.line_name(&train.line_id),
+        destination: destination.unwrap_or_else(|| "check the front of the train".to_owned()),
+        via,
+        platform: train.platform_name.clone(),
+        minutes: train.time_to_station / 60,
+        clock: LONDON.clock(at),
+    }
+}
+
+/// A direction of travel.
+enum Way {
+    /// A word on platforms, such as "northbound".
+    Compass(&'static str),
+    /// The ids of the stations of a place.
+    To(Vec<String>),
+}
+
+impl Way {
+    fn parse(text: &str, line: Option<&LineInfo>) -> Result<Self, QueryError> {
+        let lower = text.to_lowercase();
+        for word in ["northbound", "southbound", "eastbound", "westbound"] {
+            if lower.contains(word) || lower.contains(word.trim_end_matches("bound")) && lower.len() <= word.len() {
+                return Ok(Self::Compass(word));
+            }
+        }
+        let lines: Vec<&str> = line.iter().map(|line| line.id).collect();
+        let found = LONDON.find(text, &lines).or_else(|_| LONDON.find(text, &[]))?;
+        Ok(Self::To(found.place.stations))
+    }
+
+    /// Whether a train at a stop goes this way.
+    fn is_way_of(&self, stop: &str, train: &Prediction) -> bool {
+        match self {
+            Self::Compass(word) => train.platform_name.to_lowercase().contains(word),
+            Self::To(stations) => stations.iter().any(|station| goes_to(stop, station, train)),
+        }
+    }
+}
+
+/// Whether a train stops at a station after a stop. On the Northern line, the branch that it shows counts.
+fn goes_to(stop: &str, station: &str, train: &Prediction) -> bool {
+    let destination =
+        train.destination_name.as_deref().or(train.towards.as_deref()).map(clean_name).unwrap_or_default();
+    let Some(target) = LONDON.station(station) else { return false };
+    if target.name == destination {
+        return true;
+    }
+    let ends = network().stations().iter().filter(|known| known.name == destination);
+    let passes = ends.filter_map(|end| {
+        let ride = network().ride(&train.line_id, stop, station)?;
+        network().ride(&train.line_id, station, &end.id).filter(|rest| rest.way == ride.way)
+    });
+    let is_on_branch = match train.towards.as_deref() {
+        Some(towards) if train.line_id == "northern" && towards.contains(" via ") => {
+            let via_bank = towards.contains("via Bank");
+            let of_bank =
+                ["BNK", "ODS", "MGT", "AGL", "KSX", "LNB", "BOR", "EAC"].iter().any(|code| station.ends_with(code));
+            let of_charing_cross =
+                ["CHX", "LSQ", "TCR", "GDG", "WRR", "MTC", "EMB", "WLO"].iter().any(|code| station.ends_with(code));
+            (via_bank || !of_bank) && (!via_bank || !of_charing_cross)
+        }
+        _ => true,
+    };
+    is_on_branch && passes.count() > 0
+}

@@ -1,0 +1,140 @@
+//! The London assistant.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+use threadkeep::agent::{Failure, PrepareRequest, TurnLimits, TurnPreparation};
+use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Map, Memory, MessageQuery, Scope, Value};
+use threadkeep_transit::{RiderMemory, Routing, TurnState, USER_ID, routed_graph};
+
+use crate::lines::find_network_lines;
+use crate::routing::{RoutedAgents, Spoken, last_line, refers_to_usual_line, route};
+use crate::tools::{UndergroundTools, nearest_stations};
+use crate::underground::Underground;
+use crate::{mentions, offline_model, prompt};
+
+/// The name of the assistant.
+pub(crate) const NAME: &str = "underground";
+/// The description of the assistant.
+pub(crate) const ABOUT: &str = "Status, trains and routes of London's Underground, Elizabeth line, DLR and Overground.";
+/// The reply if a turn fails.
+pub const APOLOGY: &str = "I apologize for the technical difficulties. Please try asking about TFL services again.";
+/// Low, because a rider expects the same answer to the same question.
+const TEMPERATURE: f64 = 0.1;
+/// The number of messages before the question that routing reads.
+const HISTORY: usize = 10;
+/// The keys of the graph's input.
+const SPOKEN: &str = "spoken";
+const USER_CONTEXT: &str = "userContext";
+
+/// The assistant for London's network.
+#[derive(Clone, Debug)]
+pub struct UndergroundAssistant {
+    definition: Definition,
+}
+
+impl UndergroundAssistant {
+    /// Creates the assistant. `memory` must be the memory of its agent. Without a model, the offline model answers.
+    #[must_use]
+    pub fn new(memory: &Memory, underground: Arc<Underground>, model: Option<Arc<dyn ChatModel>>) -> Self {
+        let model = model.unwrap_or_else(|| Arc::new(offline_model()));
+        let graph = routed_graph(NAME, Routing { choose, data });
+        let mut definition = Definition::new(NAME, model).with_graph(graph);
+        definition.description = ABOUT.to_owned();
+        definition.tools = UndergroundTools::new(memory, underground).all();
+        definition.context = ContextPolicy::default();
+        definition.temperature = Some(TEMPERATURE);
+        definition.bounds = TurnLimits { model_calls: 8, tool_calls: 12, ..TurnLimits::default() };
+        Self { definition: definition.with_instructions(prompt::instructions()) }
+    }
+}
+
+/// Routes the question of a turn.
+fn routed(state: &TurnState) -> RoutedAgents {
+    let spoken = state.input.get(SPOKEN).cloned().unwrap_or_default();
+    route(&state.question, &serde_json::from_value::<Spoken>(spoken).unwrap_or_default())
+}
+
+fn choose(state: &TurnState) -> (String, f64) {
+    let routed = routed(state);
+    (routed.stored().to_owned(), routed.confidence)
+}
+
+/// Returns the data that is stored with an answer: its agents, what the question mentions, and the tools' results.
+fn data(state: &TurnState) -> Option<JsonText> {
+    let found = mentions::mentions(&state.question);
+    let of = |kind: &str| {
+        let values = found.iter().filter(|mention| mention.kind == kind);
+        values.map(|mention| mention.value.clone()).collect::<Vec<String>>()
+    };
+    let results: Vec<Value> = state.results.iter().filter_map(|result| result.read().ok()).collect();
+    let data = json!({
+        "agents": routed(state).agents,
+        "lines": of("lines"),
+        "stations": of("stations"),
+        "queryTypes": of("query_types"),
+        "results": results,
+    });
+    Some(JsonText::from(&data))
+}
+
+/// Returns a sentence on where the user is, if the caller says so.
+fn whereabouts(extra_input: &Map) -> Option<String> {
+    let context = extra_input.get(USER_CONTEXT)?;
+    let degrees = |names: [&str; 2]| names.iter().find_map(|name| context.get(*name)?.as_f64());
+    let (latitude, longitude) = (degrees(["latitude", "lat"])?, degrees(["longitude", "lon"])?);
+    let nearest: Vec<String> = nearest_stations(latitude, longitude, 3)
+        .into_iter()
+        .map(|(name, metres)| format!("{name} ({metres} m)"))
+        .collect();
+    Some(format!("The user is at {latitude}, {longitude}. The nearest stations are {}.", nearest.join(", ")))
+}
+
+#[async_trait]
+impl Assistant for UndergroundAssistant {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
+        tracing::info!("🚇 Loading context for TFL thread: {}", asked.thread);
+        let user = match asked.scope {
+            Scope::User(_, user) => user.as_str().to_owned(),
+            Scope::Tenant(_) => String::new(),
+        };
+        let query = MessageQuery::newest(HISTORY + 1);
+        let messages = match asked.memory.messages(asked.scope, asked.thread, &query).await {
+            Ok(page) => page.messages.into_iter().filter(|message| message.seq < asked.seq).collect(),
+            Err(error) => {
+                tracing::error!("❌ Error loading conversation context: {error}");
+                Vec::new()
+            }
+        };
+        tracing::info!("📝 Processing {} messages for context", messages.len());
+        let mut spoken = Spoken { line: last_line(&messages), usual_line: None };
+        if refers_to_usual_line(asked.question) && matches!(asked.scope, Scope::User(..)) {
+            let rider = RiderMemory::new(asked.memory.clone(), NAME);
+            for key in ["usual line", "favorite line", "line"] {
+                let saved = rider.get(asked.scope, key).await.ok().flatten();
+                let lines = saved.and_then(|saved| find_network_lines(&saved).ok());
+                spoken.usual_line = spoken.usual_line.or_else(|| Some(lines?.first()?.id.clone()));
+            }
+        }
+        let chosen = route(asked.question, &spoken);
+        tracing::info!("🎯 Routed to {} with {} confidence", chosen.stored(), chosen.confidence);
+        let spoken = serde_json::to_value(&spoken).unwrap_or_default();
+        let given: Map = [(USER_ID.to_owned(), Value::from(user)), (SPOKEN.to_owned(), spoken)].into_iter().collect();
+        Ok(TurnPreparation {
+            extra_input: given,
+            grounding: whereabouts(asked.extra_input),
+            enrichment: Some(mentions::enrichment()),
+            ..TurnPreparation::default()
+        })
+    }
+
+    fn failure_reply(&self, failure: &Failure) -> String {
+        tracing::error!("❌ Error processing TFL query: {}", failure.message);
+        APOLOGY.to_owned()
+    }
+}

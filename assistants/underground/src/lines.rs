@@ -1,0 +1,323 @@
+//! The lines of London's network: ids, names, agents, and how riders name them.
+
+use std::sync::LazyLock;
+
+use threadkeep::dialogue::{Choice, Extractor as _, Names, Utterance};
+use threadkeep_transit::offline::{LineRun, group_lines};
+use threadkeep_transit::{Line, QueryError};
+
+use crate::network::{gazetteer, network};
+
+/// The agent that answers questions on the whole network.
+pub const STATUS_AGENT: &str = "STATUS";
+/// The agent that is stored with an answer to which several agents contributed.
+pub const COLLABORATIVE_AGENT: &str = "COLLABORATIVE";
+/// TfL's name of each mode, as requests list them.
+pub const MODES: &str = "tube,dlr,overground,elizabeth-line";
+
+/// A line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineInfo {
+    /// TfL's id.
+    pub id: &'static str,
+    /// The name for users, such as "Victoria line".
+    pub name: &'static str,
+    /// The name of its agent: the id in capitals with `_` for `-`.
+    pub agent: &'static str,
+    /// Whether timetables with running times are built in.
+    pub has_timetable: bool,
+    /// Names that always mean the line.
+    names: &'static [&'static str],
+    /// A name that can also mean something else, such as a station.
+    shared_name: Option<&'static str>,
+}
+
+/// All lines, in the order in which lists show them.
+pub const LINES: [LineInfo; 19] = [
+    line("bakerloo", "Bakerloo line", "BAKERLOO", &["bakerloo", "bakerlo", "bakeloo", "bakerlow"], None),
+    line("central", "Central line", "CENTRAL", &["central line", "central tube"], Some("central")),
+    line("circle", "Circle line", "CIRCLE", &["circle line"], Some("circle")),
+    line("district", "District line", "DISTRICT", &["district line"], Some("district")),
+    line(
+        "hammersmith-city",
+        "Hammersmith & City line",
+        "HAMMERSMITH_CITY",
+        &[
+            "hammersmith and city",
+            "hammersmith city",
+            "hammersmith n city",
+            "h and c",
+            "h c line",
+            "hc line",
+            "ham and city",
+        ],
+        None,
+    ),
+    line("jubilee", "Jubilee line", "JUBILEE", &["jubilee", "jubillee", "jubilly", "jubliee"], None),
+    line(
+        "metropolitan",
+        "Metropolitan line",
+        "METROPOLITAN",
+        &["metropolitan", "met line", "metropolitain"],
+        Some("met"),
+    ),
+    line("northern", "Northern line", "NORTHERN", &["northern line", "nothern line", "misery line"], Some("northern")),
+    line(
+        "piccadilly",
+        "Piccadilly line",
+        "PICCADILLY",
+        &["piccadilly line", "picadilly line", "piccadily line"],
+        Some("piccadilly"),
+    ),
+    line(
+        "victoria",
+        "Victoria line",
+        "VICTORIA",
+        &["victoria line", "vic line", "victoria tube", "the vic"],
+        Some("victoria"),
+    ),
+    line(
+        "waterloo-city",
+        "Waterloo & City line",
+        "WATERLOO_CITY",
+        &["waterloo and city", "waterloo city", "w and c", "the drain"],
+        None,
+    ),
+    LineInfo {
+        has_timetable: false,
+        ..line(
+            "elizabeth",
+            "Elizabeth line",
+            "ELIZABETH",
+            &["elizabeth line", "lizzie line", "liz line", "lizzy line", "crossrail", "purple line", "elizabeth"],
+            None,
+        )
+    },
+    LineInfo {
+        has_timetable: false,
+        ..line("dlr", "DLR", "DLR", &["dlr", "docklands light railway", "docklands light rail"], None)
+    },
+    overground("liberty", "Liberty line", "LIBERTY", &["liberty line"]),
+    overground("lioness", "Lioness line", "LIONESS", &["lioness line"]),
+    overground("mildmay", "Mildmay line", "MILDMAY", &["mildmay line", "mildmay"]),
+    overground("suffragette", "Suffragette line", "SUFFRAGETTE", &["suffragette line", "goblin line"]),
+    overground("weaver", "Weaver line", "WEAVER", &["weaver line"]),
+    overground(
+        "windrush",
+        "Windrush line",
+        "WINDRUSH",
+        &["windrush line", "windrush", "ginger line", "east london line"],
+    ),
+];
+
+const fn line(
+    id: &'static str,
+    name: &'static str,
+    agent: &'static str,
+    names: &'static [&'static str],
+    shared_name: Option<&'static str>,
+) -> LineInfo {
+    LineInfo { id, name, agent, has_timetable: true, names, shared_name }
+}
+
+const fn overground(
+    id: &'static str,
+    name: &'static str,
+    agent: &'static str,
+    names: &'static [&'static str],
+) -> LineInfo {
+    LineInfo { id, name, agent, has_timetable: false, names, shared_name: Some(id) }
+}
+
+/// Returns the line with an id, a name for users, or the name of its agent.
+#[must_use]
+pub fn find_line(text: &str) -> Option<&'static LineInfo> {
+    let text = text.trim();
+    let is_named = |line: &&LineInfo| {
+        line.id.eq_ignore_ascii_case(text)
+            || line.name.eq_ignore_ascii_case(text)
+            || line.agent.eq_ignore_ascii_case(text)
+            || line.name.trim_end_matches(" line").eq_ignore_ascii_case(text)
+            || line.names.iter().any(|name| name.eq_ignore_ascii_case(text))
+            || line.shared_name.is_some_and(|name| name.eq_ignore_ascii_case(text))
+    };
+    LINES.iter().find(is_named)
+}
+
+/// Finds the line that a name refers to.
+///
+/// # Errors
+/// [`QueryError::UnknownLine`].
+pub fn find_network_lines(name: &str) -> Result<Vec<&'static Line>, QueryError> {
+    let name = name.trim();
+    let bare = name.strip_prefix("the ").unwrap_or(name);
+    let known = find_line(bare).or_else(|| {
+        let runs = line_runs(&Utterance::new(format!("the {bare} line")));
+        runs.first().and_then(|run| find_line(run.lines.first()?))
+    });
+    let unknown = || QueryError::UnknownLine { line: bare.to_owned() };
+    let known = known.ok_or_else(unknown)?;
+    Ok(network().lines().iter().filter(|line| line.id == known.id).collect())
+}
+
+static NAMES: LazyLock<Names> = LazyLock::new(|| {
+    LINES.iter().fold(Names::new(), |names, line| names.with(Choice::new(line.id, line.names[0]), line.names))
+});
+
+/// Words after a shared name that show that it means the line.
+const AFTER_LINE: [&str; 8] = ["line", "lines", "train", "trains", "tube", "branch", "service", "services"];
+/// Words before a shared name that show the same.
+const BEFORE_LINE: [&str; 12] =
+    ["next", "on", "via", "by", "avoid", "avoiding", "without", "not", "take", "taking", "usual", "northbound"];
+/// Words after "circle", "central", … that show that no line is meant.
+const NOT_AFTER: [&str; 24] = [
+    "back",
+    "around",
+    "round",
+    "of",
+    "london",
+    "station",
+    "park",
+    "perk",
+    "heating",
+    "rail",
+    "ireland",
+    "lights",
+    "coach",
+    "court",
+    "council",
+    "nurse",
+    "bank",
+    "government",
+    "and",
+    "albert",
+    "sponge",
+    "embankment",
+    "circus",
+    "road",
+];
+
+/// Finds the lines of a message, grouped into runs.
+#[must_use]
+pub fn line_runs(message: &Utterance) -> Vec<LineRun> {
+    let exact = NAMES.find(message);
+    // "Finchley Central" is a station.
+    let stations = gazetteer().find(message);
+    let is_in_station = |at: usize, end: usize| {
+        stations.iter().any(|found| found.words.len() > end - at && found.words.start <= at && end <= found.words.end)
+    };
+    group_lines(message, |message, at, follows_a_line| {
+        if let Some(found) = exact.iter().find(|found| found.words.start == at)
+            && !is_in_station(at, found.words.end)
+        {
+            let mut length = found.words.len();
+            let word = message.word(at + length);
+            if matches!(word, "line" | "lines") {
+                length += 1;
+            }
+            let id = found.choices.first()?.value.as_str()?.to_owned();
+            return Some((id, length));
+        }
+        let line = LINES.iter().find(|line| line.shared_name == Some(message.word(at)))?;
+        if is_in_station(at, at + 1) || !means_a_line(message, at, follows_a_line) {
+            return None;
+        }
+        let length = if matches!(message.word(at + 1), "line" | "lines") { 2 } else { 1 };
+        Some((line.id.to_owned(), length))
+    })
+}
+
+/// Whether a name that can mean something else refers to a line in its context.
+fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
+    let before = at.checked_sub(1).map_or("", |before| message.word(before));
+    let next = message.word(at + 1);
+    if AFTER_LINE.contains(&next) {
+        return true;
+    }
+    let joins_a_line = || {
+        matches!(next, "and" | "or" | "vs" | "versus")
+            && (at + 2..at + 4)
+                .any(|at| LINES.iter().any(|line| line.names[0].split(' ').next() == Some(message.word(at))))
+    };
+    match message.word(at) {
+        // The station is meant more often.
+        "victoria" => {
+            follows_a_line && !matches!(before, "to" | "from" | "at") || before == "the" && !NOT_AFTER.contains(&next)
+        }
+        _ if NOT_AFTER.contains(&next) && !joins_a_line() => false,
+        "met" => before == "the" && matches!(next, "" | "ok" | "running" | "down" | "today" | "doing" | "or" | "good"),
+        "liberty" | "lioness" | "weaver" | "suffragette" => before == "the" || message.words().len() <= 3,
+        "circle" | "central" | "district" | "northern" | "piccadilly" => {
+            before == "the"
+                || follows_a_line
+                || joins_a_line()
+                || BEFORE_LINE.contains(&before)
+                || message.words().len() <= 4
+                || matches!(
+                    next,
+                    "ok" | "okay"
+                        | "running"
+                        | "delayed"
+                        | "delays"
+                        | "delay"
+                        | "status"
+                        | "down"
+                        | "closed"
+                        | "suspended"
+                        | "up"
+                        | "working"
+                        | "good"
+                        | "fine"
+                        | "from"
+                        | "at"
+                        | "today"
+                        | "doing"
+                )
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        line_runs(&Utterance::new(text)).into_iter().flat_map(|run| run.lines).collect()
+    }
+
+    // S0.45
+    #[test]
+    fn lines_are_distinguished_from_stations_and_other_words() {
+        for (text, lines) in [
+            ("What is Circle line status?", &["circle"][..]),
+            ("let's circle back to this", &[]),
+            ("how do I get to Oxford Circus", &[]),
+            ("is the Hammersmith & City ok", &["hammersmith-city"]),
+            ("from Hammersmith to Victoria", &[]),
+            ("the Victoria line at Victoria", &["victoria"]),
+            ("is the Waterloo and City line running", &["waterloo-city"]),
+            ("Waterloo to Bank", &[]),
+            ("Finchley Central to Walthamstow Central", &[]),
+            ("Piccadilly Circus on the Piccadilly", &["piccadilly"]),
+            ("central London hotels", &[]),
+            ("any delays on the central, jubilee or northern?", &["central", "jubilee", "northern"]),
+            ("DLR?", &["dlr"]),
+            ("Circle?", &["circle"]),
+            ("is the lizzie line delayed", &["elizabeth"]),
+            ("bank holiday service", &[]),
+        ] {
+            assert_eq!(found(text), lines, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_line_is_found_by_its_names() {
+        for line in &LINES {
+            assert_eq!(found(&format!("any delays on the {}?", line.name)), [line.id]);
+            assert_eq!(find_line(line.agent), Some(line));
+            assert_eq!(line.agent, line.id.to_uppercase().replace('-', "_"));
+            assert_eq!(find_network_lines(line.name).map(|lines| lines.len()), Ok(1), "{}", line.name);
+        }
+    }
+}

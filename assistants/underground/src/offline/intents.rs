@@ -1,0 +1,239 @@
+//! The intents about lines, stations and routes.
+
+use serde_json::json;
+use threadkeep::Value;
+use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Utterance};
+use threadkeep_transit::offline::{
+    at_station, last_result_text, lines_of, on_lines, route_intent, station, station_info, stations_on_line, stops_at,
+    with_saved,
+};
+
+use super::SPEECH;
+use crate::lines::{find_network_lines, line_runs};
+
+/// Maximum number of lines looked up for one message.
+const MAX_LINES: usize = 3;
+const USUAL_LINE: &str = "usual line";
+
+pub(super) fn intents() -> Vec<Intent> {
+    let route = route_intent(&SPEECH, "How do I get from Paddington to Canary Wharf?", "get_route");
+    let info = station_info(&SPEECH, "Is Bond Street step-free?");
+    vec![
+        status(),
+        arrivals(),
+        route.yields(ridden_lines),
+        info.yields(named_lines),
+        stops_at(&SPEECH, "Does the Jubilee line stop at Waterloo?"),
+        stations_on_line("Which stations are on the Victoria line?"),
+        train_times("first_trains", "first").example("When is the first train from Brixton?"),
+        train_times("last_trains", "last").example("When is the last Central line train at Bank?"),
+        train_times("frequency", "frequency").example("How often do trains run at Angel?"),
+        night_tube(),
+        save_commute(),
+    ]
+}
+
+/// "Is the Circle line running?", "any delays on the tube?"
+fn status() -> Intent {
+    Intent::new("status")
+        .example("Is the Circle line running?")
+        .restored_from_calls()
+        .slot(Slot::optional("lines", "lines"))
+        .slot(Slot::optional("usual", "usualline"))
+        .slot(Slot::optional("stations", "station").after(["between", "from", "to", "and", "at"]))
+        .slot(Slot::optional("to", "station").after(["to", "and", "towards"]))
+        .slot(Slot::optional("now", "now"))
+        .then_calls("get_preference", |outcome| outcome.slots().get("usual").map(|_| json!({"key": USUAL_LINE})))
+        .then_calls("get_line_status", |outcome| {
+            if outcome.slots().get("usual").is_some() {
+                return usual_line(outcome).map(|line| json!({"lines": line}));
+            }
+            let lines = lines_of(&outcome.slots().value("lines"));
+            Some(if lines.is_empty() { json!({}) } else { json!({"lines": lines.join(",")}) })
+        })
+        .says(|outcome| match outcome.slots().get("usual").is_some() && usual_line(outcome).is_none() {
+            true => "I do not know your usual line yet. Say, for instance: “My usual line is the Northern.”".to_owned(),
+            false => last_result_text(outcome),
+        })
+}
+
+/// Returns the id of the line that the user saved as the usual one.
+fn usual_line(outcome: &Outcome<'_>) -> Option<String> {
+    let exchange = outcome.exchanges().iter().find(|exchange| exchange.call.name == "get_preference")?;
+    let text = exchange.value();
+    let value = text.as_str()?.strip_prefix("Your usual line: ")?;
+    Some(find_network_lines(value).ok()?.first()?.id.clone())
+}
+
+/// "Next Victoria line at Oxford Circus towards Brixton"
+fn arrivals() -> Intent {
+    let station_slot = Slot::required("station", "station")
+        .after(["at", "from", "in", "near", "leaving", "leave", "leaves"])
+        .asks("At which station?")
+        .narrowed_by(on_lines)
+        .narrowing_assumed()
+        .pronoun_from("from_station");
+    let intent = Intent::new("arrivals")
+        .example("When is the next Victoria line train at Oxford Circus?")
+        .restored_from_calls()
+        .alternatives("direction", "towards")
+        .slot(station_slot)
+        .slot(Slot::optional("lines", "lines").argument("line"))
+        .slot(Slot::optional("direction", "direction"))
+        .slot(Slot::optional("towards", "station").after([
+            "to",
+            "towards",
+            "toward",
+            "heading to",
+            "going to",
+            "bound for",
+            "in the direction of",
+            "for",
+        ]))
+        .slot(Slot::optional("now", "now"));
+    let intent = with_saved(intent, &ENDS);
+    let intent = (0..MAX_LINES).fold(intent, |intent, number| {
+        intent.then_calls("get_next_trains", move |outcome| {
+            let here = station(outcome, "station")?;
+            let there = station(outcome, "towards");
+            let named = lines_of(&outcome.slots().value("lines"));
+            let lines = if named.is_empty() { only_line(&here, there.as_deref()) } else { named };
+            let mut arguments = json!({"station": here});
+            match lines.get(number) {
+                Some(line) => arguments["line"] = Value::from(line.as_str()),
+                None if number > 0 => return None,
+                None => {}
+            }
+            let direction = outcome.slots().value("direction");
+            if let Some(towards) = direction.as_str().or(there.as_deref()) {
+                arguments["towards"] = Value::from(towards);
+            }
+            Some(arguments)
+        })
+    });
+    intent
+        .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| all_texts(outcome, "get_next_trains")))
+        .yields(announced_lines)
+}
+
+const ENDS: [&str; 2] = ["station", "towards"];
+
+/// Returns the line between two stations if only one makes the trip.
+fn only_line(here: &str, there: Option<&str>) -> Vec<String> {
+    let lines = |name: &str| {
+        let first = SPEECH.system.places(name).into_iter().next();
+        first.map(|place| SPEECH.system.view_of(&place).lines).unwrap_or_default()
+    };
+    let Some(there) = there.map(lines) else { return Vec::new() };
+    let common: Vec<String> = lines(here).into_iter().filter(|line| there.contains(line)).collect();
+    if common.len() == 1 { common } else { Vec::new() }
+}
+
+/// Makes the line of a departure board available for "does that one stop at …?"
+fn announced_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let text = all_texts(outcome, "get_next_trains");
+    match lines_in(text.lines().next().unwrap_or_default()) {
+        lines if lines.is_empty() => Vec::new(),
+        lines => vec![("lines".to_owned(), Choice::new(json!(lines), "the lines of the board"))],
+    }
+}
+
+/// "I live in Kennington and take the Northern line to Old Street every day, remember that."
+fn save_commute() -> Intent {
+    let saved = |key: &'static str, slot: &'static str| {
+        move |outcome: &Outcome<'_>| {
+            let value = outcome.slots().value(slot);
+            Some(json!({"key": key, "value": value.as_str()?}))
+        }
+    };
+    Intent::new("save_commute")
+        .slot(
+            Slot::required("home", "station")
+                .fresh()
+                .after(["live in", "live at", "live near", "live by", "from", "home is", "living in"])
+                .asks("Where do you live?"),
+        )
+        .slot(Slot::optional("work", "station").after(["to", "work in", "work at", "work near", "office is at"]))
+        .slot(Slot::optional("lines", "lines"))
+        .then_calls("save_preference", saved("home station", "home"))
+        .then_calls("save_preference", saved("work station", "work"))
+        .then_calls("save_preference", |outcome| {
+            let line = lines_of(&outcome.slots().value("lines")).into_iter().next()?;
+            Some(json!({"key": USUAL_LINE, "value": SPEECH.system.line_name(&line)}))
+        })
+        .says(|outcome| all_lines(outcome, "save_preference"))
+}
+
+fn all_lines(outcome: &Outcome<'_>, tool: &str) -> String {
+    all_texts(outcome, tool).replace("\n\n", "\n")
+}
+
+fn all_texts(outcome: &Outcome<'_>, tool: &str) -> String {
+    let calls = outcome.exchanges().iter().filter(|exchange| exchange.call.name == tool);
+    let texts: Vec<String> = calls.filter_map(|exchange| exchange.value().as_str().map(str::to_owned)).collect();
+    texts.join("\n\n")
+}
+
+/// First or last trains, or how often trains run.
+fn train_times(name: &str, what: &'static str) -> Intent {
+    let intent = Intent::new(name)
+        .restored_from_calls()
+        .slot(at_station("station"))
+        .slot(Slot::optional("lines", "lines").argument("line"))
+        .slot(Slot::optional("day", "depart"));
+    with_saved(intent, &["station"])
+        .then_calls("get_train_times", move |outcome| {
+            let mut arguments = json!({"station": station(outcome, "station")?, "what": what});
+            if let Some(line) = lines_of(&outcome.slots().value("lines")).first() {
+                arguments["line"] = Value::from(line.as_str());
+            }
+            Some(arguments)
+        })
+        .says(|outcome| SPEECH.missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))
+}
+
+fn night_tube() -> Intent {
+    Intent::new("night_tube")
+        .slot(Slot::optional("station", "station"))
+        .slot(Slot::optional("lines", "lines").argument("line"))
+        .slot(Slot::optional("day", "depart"))
+        .then_calls("get_train_times", |outcome| {
+            let station = outcome.slots().value("station");
+            Some(match station.as_str() {
+                Some(station) => json!({"station": station, "what": "night"}),
+                None => json!({"what": "night"}),
+            })
+        })
+}
+
+/// Makes the lines of a route available for "is it delayed?" and "avoiding it".
+fn ridden_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let text = last_result_text(outcome);
+    let steps: Vec<&str> = text.lines().filter(|line| line.contains("ake the ")).collect();
+    let lines = lines_in(&steps.join("\n"));
+    let Some(first) = lines.first() else { return Vec::new() };
+    vec![
+        ("lines".to_owned(), Choice::new(json!(lines), "the lines of the route")),
+        ("avoided".to_owned(), Choice::new(json!([first]), "the first line of the route")),
+    ]
+}
+
+/// Makes the lines at a station available for "any delays on them?"
+fn named_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let text = last_result_text(outcome);
+    let lines = lines_in(text.lines().next().unwrap_or_default());
+    match lines.is_empty() {
+        true => Vec::new(),
+        false => vec![("lines".to_owned(), Choice::new(json!(lines), "the lines of the station"))],
+    }
+}
+
+fn lines_in(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in line_runs(&Utterance::new(text)).into_iter().flat_map(|run| run.lines) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}

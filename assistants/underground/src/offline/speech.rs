@@ -1,0 +1,161 @@
+//! How riders speak of London's network.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+use threadkeep::dialogue::{Choice, Extractor as _, Mention, Utterance};
+use threadkeep_transit::offline::Speech;
+
+use crate::lines::line_runs;
+use crate::network::{LONDON, gazetteer, place_choices};
+
+/// The names of London.
+pub(crate) const SPEECH: Speech = Speech {
+    system: LONDON,
+    line_runs,
+    exact_names,
+    whole_name: |text| Cow::Borrowed(text),
+    example_station: "Brixton",
+};
+
+/// Words that are stations of the network only where a place is expected.
+const COMMON_NAMES: [&str; 16] = [
+    "bank",
+    "angel",
+    "oval",
+    "temple",
+    "monument",
+    "victoria",
+    "arsenal",
+    "upton",
+    "elephant",
+    "canary",
+    "kew",
+    "excel",
+    "wapping",
+    "reading",
+    "the tower",
+    "o2",
+];
+/// Words after which a place is expected.
+const PLACE_CUES: [&str; 16] = [
+    "from", "to", "at", "in", "near", "via", "for", "towards", "toward", "and", "leaving", "is", "does", "reach",
+    "serve", "of",
+];
+
+/// Finds names and aliases of stations that are not a part of a line's name.
+fn exact_names(message: &Utterance) -> Vec<Mention> {
+    let runs = line_runs(message);
+    let found = gazetteer().find(message).into_iter().filter(|mention| {
+        let overlaps =
+            runs.iter().any(|run| run.words.start < mention.words.end && mention.words.start < run.words.end);
+        !overlaps && is_plausible(message, mention)
+    });
+    let mentions = found.filter_map(|mention| {
+        let text = mention.choices.first()?.value.as_str()?;
+        // "Bank station"
+        let end = mention.words.end;
+        let end = if matches!(message.word(end), "station" | "stn") { end + 1 } else { end };
+        let choices = place_choices(text);
+        (!choices.is_empty()).then(|| Mention::new(mention.words.start..end, choices))
+    });
+    mentions.collect()
+}
+
+/// Whether a name that is a common word means the station: "bank holiday" does not.
+fn is_plausible(message: &Utterance, mention: &Mention) -> bool {
+    let text = mention.choices.first().and_then(|choice| choice.value.as_str()).unwrap_or_default().to_lowercase();
+    if !COMMON_NAMES.contains(&text.as_str()) {
+        return true;
+    }
+    let before = mention.words.start.checked_sub(1).map_or("", |at| message.word(at));
+    let next = message.word(mention.words.end);
+    if matches!(next, "holiday" | "holidays" | "account" | "statement" | "manager" | "book" | "books") {
+        return false;
+    }
+    let is_capital = message.said(mention.words.clone()).starts_with(|c: char| c.is_uppercase());
+    is_capital || PLACE_CUES.contains(&before) || next == "station" || next == "to" || message.words().len() <= 3
+}
+
+/// Directions on platforms, with the opposite.
+const DIRECTIONS: [(&str, &str); 8] = [
+    ("northbound", "southbound"),
+    ("southbound", "northbound"),
+    ("eastbound", "westbound"),
+    ("westbound", "eastbound"),
+    ("north bound", "south bound"),
+    ("south bound", "north bound"),
+    ("east bound", "west bound"),
+    ("west bound", "east bound"),
+];
+
+/// Finds directions: "northbound", "going south".
+pub(super) fn find_directions(message: &Utterance) -> Vec<Mention> {
+    let mut found = Vec::new();
+    for at in 0..message.words().len() {
+        let known = DIRECTIONS
+            .iter()
+            .find(|(words, _)| words.split(' ').enumerate().all(|(offset, word)| message.word(at + offset) == word));
+        if let Some((words, opposite)) = known {
+            let (value, other) = (words.replace(' ', ""), opposite.replace(' ', ""));
+            let choice = Choice::new(value.as_str(), value.as_str()).opposite_of(other.as_str(), other.as_str());
+            found.push(Mention::new(at..at + words.split(' ').count(), vec![choice]));
+        }
+    }
+    found
+}
+
+/// Finds references to the line that the user said to be the usual one.
+pub(super) fn find_usual_line(message: &Utterance) -> Vec<Mention> {
+    let mut found = Vec::new();
+    for at in 0..message.words().len() {
+        let word = |offset: usize| message.word(at + offset);
+        let is_usual = matches!(word(1), "usual" | "regular" | "normal" | "favourite" | "favorite" | "own");
+        let length = match (word(0), is_usual) {
+            ("my", true) if matches!(word(2), "line" | "tube" | "train") => 3,
+            ("my", false) if matches!(word(1), "line" | "tube") => 2,
+            _ => continue,
+        };
+        // "My usual line is the Northern" saves it.
+        if matches!(message.word(at + length), "is" | "s") && at == 0 {
+            continue;
+        }
+        let words = at..at + length;
+        found.push(Mention::new(words.clone(), vec![Choice::new(json!({"saved": "usual line"}), message.said(words))]));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let message = Utterance::new(text);
+        SPEECH.find_stations(&message).into_iter().map(|mention| message.said(mention.words).to_owned()).collect()
+    }
+
+    // S0.45
+    #[test]
+    fn stations_are_found_by_the_longest_name() {
+        for (text, expected) in [
+            ("from Edgware Road to Edgware", &["Edgware Road", "Edgware"][..]),
+            ("how do I get from Elephant & Castle to Bank?", &["Elephant & Castle", "Bank"]),
+            ("is there a service on bank holiday", &[]),
+            ("Hammersmith & City line", &[]),
+            ("next Victoria line at Victoria", &["Victoria"]),
+            ("Shepherd's Bush Market to Shepherds Bush", &["Shepherd's Bush Market", "Shepherds Bush"]),
+            ("from Seven Sisters to Mile End", &["Seven Sisters", "Mile End"]),
+            ("heathrow terminal 5 to kings cross st pancras", &["heathrow terminal 5", "kings cross st pancras"]),
+            ("is central London busy", &[]),
+        ] {
+            assert_eq!(found(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn misspelt_names_are_found_after_cues() {
+        assert_eq!(found("next bakerloo from elefant and castle?"), ["elefant and castle"]);
+        assert_eq!(found("how do I get from padington to wimbeldon"), ["padington", "wimbeldon"]);
+    }
+}

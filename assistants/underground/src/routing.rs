@@ -1,0 +1,247 @@
+//! Chooses the agent that answers: one for each line, and one for the whole network.
+
+use serde::{Deserialize, Serialize};
+use threadkeep::core::Message;
+use threadkeep::dialogue::Utterance;
+
+use crate::lines::{COLLABORATIVE_AGENT, LineInfo, STATUS_AGENT, find_line, line_runs};
+use crate::network::LONDON;
+use crate::offline::SPEECH;
+
+/// Maximum number of agents that answer together.
+pub const MAX_AGENTS: usize = 3;
+
+/// The choice of agents.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoutedAgents {
+    /// The agents, at least one.
+    pub agents: Vec<String>,
+    /// The confidence in the choice, from 0 to 1.
+    pub confidence: f64,
+}
+
+impl RoutedAgents {
+    fn one(agent: &str, confidence: f64) -> Self {
+        Self { agents: vec![agent.to_owned()], confidence }
+    }
+
+    /// Returns the value that is stored with the answer.
+    #[must_use]
+    pub fn stored(&self) -> &str {
+        match self.agents.as_slice() {
+            [one] => one,
+            _ => COLLABORATIVE_AGENT,
+        }
+    }
+}
+
+/// What the conversation says about the subject of a message.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spoken {
+    /// The id of the line last spoken of.
+    pub line: Option<String>,
+    /// The id of the user's usual line, if the message refers to it.
+    pub usual_line: Option<String>,
+}
+
+/// Words that show a question on the whole network.
+const NETWORK_WORDS: [&str; 12] = [
+    "tube",
+    "underground",
+    "network",
+    "tfl",
+    "lines",
+    "everything",
+    "anywhere",
+    "overground",
+    "trains",
+    "london",
+    "service",
+    "services",
+];
+/// Words of questions on the service.
+const STATUS_WORDS: [&str; 20] = [
+    "delay",
+    "delays",
+    "delayed",
+    "status",
+    "disruption",
+    "disruptions",
+    "disrupted",
+    "running",
+    "closed",
+    "closure",
+    "closures",
+    "suspended",
+    "problem",
+    "problems",
+    "issues",
+    "ok",
+    "fine",
+    "good",
+    "down",
+    "late",
+];
+/// Words that refer to what was spoken of.
+const REFERRING_WORDS: [&str; 16] = [
+    "there", "it", "that", "this", "them", "they", "one", "again", "back", "still", "then", "instead", "same", "next",
+    "those", "and",
+];
+
+/// Chooses the agents for a message: a line named in it, then a station that only one line serves, then the whole network, then
+/// what the conversation spoke of last, then words on the service.
+#[must_use]
+pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
+    const NAMED: f64 = 0.95;
+    const USUAL: f64 = 0.9;
+    const STATION: f64 = 0.9;
+    const NETWORK: f64 = 0.9;
+    const CONVERSATION: f64 = 0.7;
+    const STATUS: f64 = 0.6;
+    const DEFAULT: f64 = 0.5;
+    let utterance = Utterance::new(message);
+    let named = lines_of(&utterance);
+    match named.as_slice() {
+        [] => {}
+        [one] => return RoutedAgents::one(one.agent, NAMED),
+        several => {
+            let agents = several.iter().take(MAX_AGENTS).map(|line| line.agent.to_owned()).collect();
+            return RoutedAgents { agents, confidence: NAMED };
+        }
+    }
+    if let Some(line) = spoken.usual_line.as_deref().and_then(find_line) {
+        return RoutedAgents::one(line.agent, USUAL);
+    }
+    let stations = stations_of(&utterance);
+    let common = common_lines(&stations);
+    if let [only] = common.as_slice() {
+        return RoutedAgents::one(only.agent, STATION);
+    }
+    let has = |words: &[&str]| utterance.words().iter().any(|word| words.contains(&word.folded.as_str()));
+    let refers = has(&REFERRING_WORDS) || utterance.words().len() <= 3;
+    let is_of_line = spoken.line.as_deref().and_then(find_line);
+    if stations.is_empty() && has(&NETWORK_WORDS) && (has(&STATUS_WORDS) || !refers) && !has(&["there", "it"]) {
+        return RoutedAgents::one(STATUS_AGENT, NETWORK);
+    }
+    // With a station, the line spoken of counts only if it stops there.
+    let fits = |line: &&LineInfo| stations.is_empty() || common.iter().any(|known| known.id == line.id);
+    if let Some(line) = is_of_line.filter(fits)
+        && (refers || has(&STATUS_WORDS) || !stations.is_empty())
+    {
+        return RoutedAgents::one(line.agent, CONVERSATION);
+    }
+    RoutedAgents::one(STATUS_AGENT, if has(&STATUS_WORDS) { STATUS } else { DEFAULT })
+}
+
+/// Returns the lines that a message names, in order.
+pub(crate) fn lines_of(utterance: &Utterance) -> Vec<&'static LineInfo> {
+    let mut lines: Vec<&'static LineInfo> = Vec::new();
+    for line in line_runs(utterance).iter().flat_map(|run| &run.lines).filter_map(|line| find_line(line)) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// Returns the names of the stations that a message names, each with the ids of its lines.
+pub(crate) fn stations_of(utterance: &Utterance) -> Vec<(String, Vec<String>)> {
+    let mut stations: Vec<(String, Vec<String>)> = Vec::new();
+    for mention in SPEECH.find_stations(utterance) {
+        let Some(choice) = mention.choices.first() else { continue };
+        let Some(name) = choice.value.as_str() else { continue };
+        if let Some(place) = LONDON.places(name).first() {
+            let view = LONDON.view_of(place);
+            if !stations.iter().any(|(known, _)| *known == view.name) {
+                stations.push((view.name, view.lines));
+            }
+        }
+    }
+    stations
+}
+
+/// Returns the lines that serve all of the stations; none for no stations.
+fn common_lines(stations: &[(String, Vec<String>)]) -> Vec<&'static LineInfo> {
+    let Some(((_, first), rest)) = stations.split_first() else { return Vec::new() };
+    let all = first.iter().filter(|line| rest.iter().all(|(_, lines)| lines.contains(line)));
+    all.filter_map(|line| find_line(line)).collect()
+}
+
+/// Returns the id of the line that a conversation spoke of last: named in a message, or the agent of an answer.
+#[must_use]
+pub fn last_line(messages: &[Message]) -> Option<String> {
+    messages.iter().rev().find_map(|message| {
+        let text = message.plain_text();
+        let named = match message.content.role {
+            threadkeep::Role::User => lines_of(&Utterance::new(text.as_ref())).last().map(|line| line.id.to_owned()),
+            _ => None,
+        };
+        let agent = || message.content.agent.as_deref().and_then(find_line).map(|line| line.id.to_owned());
+        named.or_else(agent)
+    })
+}
+
+/// Whether a message refers to the line that the user said to be the usual one.
+#[must_use]
+pub fn refers_to_usual_line(message: &str) -> bool {
+    let utterance = Utterance::new(message);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    words.windows(2).any(|pair| pair == ["my", "line"])
+        || words.windows(3).any(|three| {
+            three[0] == "my"
+                && matches!(three[1], "usual" | "regular" | "normal" | "favourite" | "favorite" | "home" | "own")
+                && matches!(three[2], "line" | "tube" | "train")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::LINES;
+
+    fn agent(message: &str, line: Option<&str>) -> String {
+        let spoken = Spoken { line: line.map(str::to_owned), usual_line: None };
+        let routed = route(message, &spoken);
+        assert!((0.0..=1.0).contains(&routed.confidence));
+        routed.stored().to_owned()
+    }
+
+    // S0.53
+    #[test]
+    fn follow_ups_stay_with_every_line() {
+        for line in &LINES {
+            assert_eq!(agent(&format!("What is {} status?", line.name), None), line.agent);
+            assert_eq!(agent("Any delays there?", Some(line.id)), line.agent);
+        }
+        assert_eq!(agent("Any delays there?", None), "STATUS");
+    }
+
+    // S0.34, S0.53
+    #[test]
+    fn agents_are_chosen_in_order() {
+        for (message, line, expected) in [
+            ("any delays on the Tube?", Some("circle"), "STATUS"),
+            ("is the tube running ok", Some("victoria"), "STATUS"),
+            ("next train at Oxford Circus", None, "STATUS"),
+            ("when is the next train from Brixton", None, "VICTORIA"),
+            ("trains at Stanmore", Some("circle"), "JUBILEE"),
+            ("from Brixton to Walthamstow Central", None, "VICTORIA"),
+            ("Is it delayed?", Some("elizabeth"), "ELIZABETH"),
+            ("and northbound?", Some("victoria"), "VICTORIA"),
+            ("how do I get to Oxford Circus", Some("circle"), "STATUS"),
+            ("is the Central ok and the Jubilee?", None, "COLLABORATIVE"),
+            ("let's circle back", None, "STATUS"),
+            ("What's the weather in Paris", None, "STATUS"),
+            ("and on to Richmond?", Some("district"), "DISTRICT"),
+        ] {
+            assert_eq!(agent(message, line), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn the_usual_line_is_recognised() {
+        assert!(refers_to_usual_line("Is my usual line OK?"));
+        assert!(refers_to_usual_line("how is my line today"));
+        assert!(!refers_to_usual_line("Is the Bakerloo line OK?"));
+    }
+}

@@ -1,0 +1,122 @@
+//! Checks against TfL's data outside the repository: running times, and the recorded answers of the service.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use threadkeep_underground::tfl::{Prediction, StatusOfLine, StopPoint};
+use threadkeep_underground::{network, ride_time, view_of};
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tfl")
+}
+
+fn read(path: &str) -> Value {
+    serde_json::from_reader(File::open(data().join(path)).unwrap()).unwrap()
+}
+
+/// The least and most minutes of each ride, over all sets of intervals of the timetables.
+fn rides() -> BTreeMap<(String, String, String), (f64, f64)> {
+    let mut rides: BTreeMap<(String, String, String), (f64, f64)> = BTreeMap::new();
+    for entry in std::fs::read_dir(data().join("timetables")).unwrap() {
+        let file = flate2::read::GzDecoder::new(File::open(entry.unwrap().path()).unwrap());
+        let answers: Value = serde_json::from_reader(file).unwrap();
+        let line = answers["line_id"].as_str().unwrap();
+        for answer in answers["timetables"].as_object().unwrap().values() {
+            let first = answer["timetable"]["departureStopId"].as_str().unwrap_or_default();
+            for route in answer["timetable"]["routes"].as_array().into_iter().flatten() {
+                for set in route["stationIntervals"].as_array().into_iter().flatten() {
+                    let mut stops = vec![(first.to_owned(), 0.0)];
+                    for interval in set["intervals"].as_array().into_iter().flatten() {
+                        let stop = interval["stopId"].as_str().unwrap().to_owned();
+                        if stops.last().is_none_or(|(last, _)| *last != stop) {
+                            stops.push((stop, interval["timeToArrival"].as_f64().unwrap()));
+                        }
+                    }
+                    for (at, (from, left)) in stops.iter().enumerate() {
+                        for (to, arrived) in stops[at + 1..].iter().filter(|(to, _)| to != from) {
+                            let minutes = arrived - left;
+                            let range =
+                                rides.entry((line.to_owned(), from.clone(), to.clone())).or_insert((minutes, minutes));
+                            *range = (range.0.min(minutes), range.1.max(minutes));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    rides
+}
+
+fn is_within(seconds: u32, (least, most): (f64, f64)) -> bool {
+    let minutes = f64::from(seconds) / 60.0;
+    minutes >= least - 1.0 && minutes <= most + 1.0
+}
+
+#[test]
+fn every_ride_of_the_timetables_is_within_a_minute() {
+    let mut wrong = Vec::new();
+    let rides = rides();
+    for ((line, from, to), range) in &rides {
+        let known = network().find_station(from).is_some() && network().find_station(to).is_some();
+        match ride_time(line, from, to) {
+            Some(time) if is_within(time.seconds, *range) => {}
+            other if known => wrong.push(format!("{line} {from} {to}: {range:?}, {other:?}")),
+            _ => {}
+        }
+    }
+    assert!(rides.len() > 14_000, "{}", rides.len());
+    assert!(wrong.is_empty(), "{} of {}: {:?}", wrong.len(), rides.len(), &wrong[..wrong.len().min(10)]);
+}
+
+#[test]
+fn the_truth_of_the_data_set_is_met() {
+    for pair in read("ride-minutes-truth-dev.json").as_array().unwrap() {
+        let text = |key: &str| pair[key].as_str().unwrap();
+        let range = (pair["minutes_min"].as_f64().unwrap(), pair["minutes_max"].as_f64().unwrap());
+        let time = ride_time(text("line"), text("from_id"), text("to_id"));
+        assert!(time.is_some_and(|time| is_within(time.seconds, range)), "{pair}: {time:?}");
+    }
+}
+
+#[test]
+fn recorded_statuses_are_read() {
+    let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap();
+    let lines: Vec<StatusOfLine> =
+        serde_json::from_value(read("recorded/line-mode-status-20180314-central-minor.json")).unwrap();
+    let central = lines.iter().find(|line| line.id == "central").unwrap();
+    let view = view_of(central, at("2018-04-11T18:00:00Z"));
+    assert_eq!((view.headline.as_str(), view.is_good), ("Minor Delays", false));
+    assert!(view.reasons.iter().any(|reason| reason.contains("Minor delays")), "{view:?}");
+    assert!(lines.iter().filter(|line| line.id != "central").all(|line| !line.line_statuses.is_empty()));
+    let mut closures = 0;
+    for answer in read("recorded/line-statuses.json").as_array().unwrap() {
+        let lines: Vec<StatusOfLine> = serde_json::from_value(answer["body"].clone()).unwrap();
+        for line in &lines {
+            let view = view_of(line, at("2019-10-17T13:00:00Z"));
+            let severities: Vec<i64> = line.line_statuses.iter().map(|status| status.status_severity).collect();
+            if severities.iter().all(|severity| *severity == 10) {
+                assert!(view.is_good, "{view:?}");
+            } else {
+                closures += 1;
+                assert!(!view.is_good || !view.planned.is_empty() || view.headline == "Service Closed", "{view:?}");
+            }
+        }
+    }
+    assert!(closures > 0);
+}
+
+#[test]
+fn recorded_arrivals_and_stations_are_read() {
+    let trains: Vec<Prediction> =
+        serde_json::from_value(read("recorded/arrivals-20250727-stratford-jubilee.json")).unwrap();
+    assert_eq!(trains.len(), 36);
+    assert!(trains.iter().all(|train| train.line_id == "jubilee" && train.expected_arrival.is_some()));
+    for (file, count) in [("victoria", 16), ("waterloo-city", 2)] {
+        let stops: Vec<StopPoint> =
+            serde_json::from_value(read(&format!("recorded/line-stoppoints-2015-{file}.json"))).unwrap();
+        assert_eq!(stops.len(), count);
+        assert!(stops.iter().all(|stop| network().find_station(&stop.id).is_some() && !stop.lines.is_empty()));
+    }
+}

@@ -1,0 +1,191 @@
+//! Sets of dialogues: written without sight of the phrases. Prints the report of the set in `THREADKEEP_DIALOGUES`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use threadkeep::ThreadId;
+use threadkeep_dialogue_sets::{Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, play, report};
+use threadkeep_transit::Resolution;
+use threadkeep_underground::{APOLOGY, LINES, REFUSAL, find_line, names};
+
+use crate::env::TestEnv;
+use crate::tfl::{FakeTfl, Fault};
+
+/// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.
+#[tokio::test]
+async fn dialogues_of_a_given_set_are_reported() {
+    let Some(path) = std::env::var_os("THREADKEEP_DIALOGUES") else { return };
+    let mut set = DialogueSet::read(Path::new(&path)).expect("the set exists");
+    for turn in set.dialogues.iter_mut().flat_map(|dialogue| &mut dialogue.turns) {
+        turn.expect = comparable(&turn.expect);
+    }
+    println!("{}", report(&play::<LondonEnv>(&set).await));
+}
+
+/// Turns the agent into a call that is compared like the others, and leaves out what is checked elsewhere.
+fn comparable(expect: &Map<String, Value>) -> Map<String, Value> {
+    let mut expect = expect.clone();
+    for key in ["same_thread", "persisted", "http", "answer_given", "error_reported", "confidence"] {
+        expect.remove(key);
+    }
+    if let Some(agent) = expect.remove("agent") {
+        let mut calls = expect.get("calls").and_then(Value::as_array).cloned().unwrap_or_default();
+        calls.push(json!({"name": "agent", "args": {"agent": agent}}));
+        expect.insert("calls".to_owned(), Value::Array(calls));
+    }
+    if let Some(most) = expect.get("calls_max").and_then(Value::as_u64) {
+        expect.insert("calls_max".to_owned(), json!(most + 1));
+    }
+    expect
+}
+
+/// The environment of a dialogue.
+struct LondonEnv {
+    env: Option<TestEnv>,
+    clock: Timestamp,
+    threads: BTreeMap<(String, String), ThreadId>,
+    _folder: tempfile::TempDir,
+}
+
+impl LondonEnv {
+    fn env(&self) -> &TestEnv {
+        self.env.as_ref().expect("the environment is only absent during a restart")
+    }
+}
+
+impl DialogueEnv for LondonEnv {
+    async fn start(dialogue: &Dialogue) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("store.db").display());
+        let env = TestEnv::over(&url, FakeTfl::start().await, None).await;
+        let clock = dialogue.clock.as_deref().map_or_else(crate::env::now, |clock| clock.parse().expect("RFC 3339"));
+        env.set_time(clock);
+        for (key, value) in &dialogue.world {
+            publish(&env.tfl, key, value);
+        }
+        Self { env: Some(env), clock, threads: BTreeMap::new(), _folder: folder }
+    }
+
+    async fn apply(&mut self, event: &str, value: &Value) {
+        match event {
+            "restart" => {
+                let env = self.env.take().expect("the environment is only absent during a restart");
+                self.env = Some(env.restarted().await);
+            }
+            "advance_clock_s" => self.clock += jiff::SignedDuration::from_secs(value.as_i64().unwrap_or(0)),
+            "set_status" => publish(&self.env().tfl, "status", value),
+            "set_arrivals" => publish(&self.env().tfl, "arrivals", value),
+            "fail" => fail(&self.env().tfl, value),
+            _ => {}
+        }
+        self.env().set_time(self.clock);
+    }
+
+    async fn send(&mut self, user: &str, conversation: &str, text: &str) -> ObservedTurn {
+        let key = (user.to_owned(), conversation.to_owned());
+        let conversation = match self.threads.get(&key) {
+            Some(thread) => self.env().existing_conversation(user, *thread),
+            None => self.env().conversation(user).await,
+        };
+        let (thread, turn) = (conversation.thread, conversation.turn(text).await);
+        self.threads.insert(key, thread);
+        let named = turn.tool_calls.iter().map(|call| neutral(&call.name, &call.arguments.read().unwrap_or_default()));
+        let agent = json!({"agent": turn.routed_agent.clone().unwrap_or_default()});
+        let agent = ObservedCall { name: "agent".to_owned(), arguments: agent };
+        let calls = named.chain([agent]).collect();
+        let is_refusal =
+            turn.reply == REFUSAL || threadkeep_underground::REFERRALS.iter().any(|(_, text)| turn.reply == *text);
+        assert_ne!(turn.reply, "", "{text}");
+        ObservedTurn { is_refusal: is_refusal && turn.reply != APOLOGY, calls, reply: turn.reply }
+    }
+
+    fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
+        is_equal(name, expected, actual)
+    }
+}
+
+/// The call in the vocabulary of the sets.
+fn neutral(tool: &str, arguments: &Value) -> ObservedCall {
+    let call = |name: &str, arguments: Value| ObservedCall { name: name.to_owned(), arguments };
+    match tool {
+        "get_line_status" => {
+            call("line_status", json!({"lines": arguments.get("lines").cloned().unwrap_or(json!("all"))}))
+        }
+        "get_next_trains" => call("arrivals", json!({"stop": arguments["station"], "line": arguments["line"]})),
+        "get_route" => call(
+            "journey",
+            json!({"from": arguments["from_station"], "to": arguments["to_station"], "avoid": arguments["avoid_lines"]}),
+        ),
+        "get_station_info" => call("stop_disruption", json!({"stop": arguments["station"]})),
+        other => call(other, arguments.clone()),
+    }
+}
+
+fn publish(tfl: &FakeTfl, key: &str, value: &Value) {
+    let mut world = tfl.world.lock().unwrap();
+    for (name, value) in value.as_object().into_iter().flatten() {
+        match key {
+            "status" => drop(world.status.insert(name.clone(), value.clone())),
+            "arrivals" => drop(world.arrivals.insert(name.clone(), value.clone())),
+            "journeys" => drop(world.journeys.insert(name.clone(), value.clone())),
+            "stop_disruptions" => {
+                if let Some(text) = value.as_str() {
+                    world.disruptions.insert(name.clone(), text.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    if key == "disambiguation" && !value.is_null() {
+        world.disambiguation = Some(value.clone());
+    }
+}
+
+fn fail(tfl: &FakeTfl, value: &Value) {
+    let mut world = tfl.world.lock().unwrap();
+    world.faults.clear();
+    for (call, fault) in value.as_object().into_iter().flatten() {
+        let part = match call.as_str() {
+            "line_status" => "/Line/",
+            "arrivals" => "/Arrivals",
+            "journey" => "/Journey/",
+            "stop_disruption" => "/Disruption",
+            _ => "",
+        };
+        let fault = fault.as_u64().and_then(|status| u16::try_from(status).ok()).map_or(Fault::Slow, Fault::Status);
+        world.faults.insert(part.to_owned(), fault);
+    }
+}
+
+fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
+    let list = |value: &Value| -> Vec<String> {
+        match value {
+            Value::String(text) => text.split(',').map(|part| part.trim().to_owned()).collect(),
+            other => other.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+        }
+    };
+    let lines = |value: &Value| -> Vec<&'static str> {
+        let named = list(value);
+        match named.iter().any(|name| name == "all") {
+            true => LINES.iter().map(|line| line.id).collect(),
+            false => named.iter().filter_map(|name| find_line(name)).map(|line| line.id).collect(),
+        }
+    };
+    let complex = |value: &Value| match names().resolve(value.as_str().unwrap_or_default()) {
+        Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => place.complex,
+        Resolution::Several(places) => places.first().map(|place| place.complex.clone()).unwrap_or_default(),
+        _ => value.as_str().unwrap_or_default().to_lowercase(),
+    };
+    match name {
+        "agent" => list(expected).iter().any(|agent| Some(agent.as_str()) == actual.as_str()),
+        // A request for more lines counts too.
+        "lines" | "line" | "avoid" => {
+            let actual = lines(actual);
+            lines(expected).iter().all(|line| actual.contains(line))
+        }
+        "stop" | "from" | "to" => complex(expected) == complex(actual),
+        _ => expected == actual,
+    }
+}

@@ -123,9 +123,6 @@ impl Assistant for Kubeops {
             if effect.is_empty() { format!("`{line}`") } else { format!("`{line}`\n{effect}") }
         });
         let requests: Vec<String> = requests.collect();
-        format!(
-            "⚠️ This action requires approval\n{}\nReact with ✅ to approve or ❌ to deny.",
-            requests.join("\n")
-        )
+        format!("⚠️ This action requires approval\n{}\nReact with ✅ to approve or ❌ to deny.", requests.join("\n"))
     }
 }

@@ -17,9 +17,9 @@ use crate::command::{Command, Verb};
 use crate::config::AccessRules;
 use crate::kinds::Kind;
 use client::{ApiError, KubeClient};
+use kubeconfig::Connection;
 pub use kubeconfig::KubeconfigError;
 pub(crate) use reads::likeness;
-use kubeconfig::Connection;
 
 /// Installs a TLS provider, unless another part of the program has installed one.
 fn install_provider() {
@@ -151,7 +151,8 @@ impl Cluster {
         }
         let kind = match command.kind.as_deref() {
             Some(kind) => {
-                let found = Kind::find(kind).ok_or_else(|| CommandError::Invalid(format!("`{kind}` is not a kind that I know")))?;
+                let found = Kind::find(kind)
+                    .ok_or_else(|| CommandError::Invalid(format!("`{kind}` is not a kind that I know")))?;
                 command.kind = Some(found.plural.clone());
                 Some(found)
             }

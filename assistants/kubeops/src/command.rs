@@ -238,15 +238,24 @@ impl Command {
     pub fn line(&self) -> String {
         let mut line = format!("kubectl {}", self.verb.words());
         let kind = self.kind.as_deref().and_then(Kind::find);
-        let singular = kind.as_ref().map_or_else(|| self.kind.clone().unwrap_or_default(), |kind| kind.singular.clone());
+        let singular =
+            kind.as_ref().map_or_else(|| self.kind.clone().unwrap_or_default(), |kind| kind.singular.clone());
         match (&self.name, self.verb) {
             (_, Verb::Apply) => line.push_str(" -f -"),
             (Some(name), Verb::Cordon | Verb::Uncordon | Verb::Drain) => push(&mut line, name),
             (Some(name), Verb::Logs) if singular == "pod" => push(&mut line, name),
             (
                 Some(name),
-                Verb::RolloutRestart | Verb::RolloutUndo | Verb::RolloutPause | Verb::RolloutResume | Verb::RolloutStatus
-                | Verb::RolloutHistory | Verb::SetImage | Verb::SetResources | Verb::SetEnv | Verb::Logs,
+                Verb::RolloutRestart
+                | Verb::RolloutUndo
+                | Verb::RolloutPause
+                | Verb::RolloutResume
+                | Verb::RolloutStatus
+                | Verb::RolloutHistory
+                | Verb::SetImage
+                | Verb::SetResources
+                | Verb::SetEnv
+                | Verb::Logs,
             ) => push(&mut line, &format!("{singular}/{name}")),
             (Some(name), _) => push(&mut line, &format!("{singular} {name}")),
             (None, Verb::Events) => {}
@@ -311,14 +320,21 @@ impl Command {
             let value: String = value.chars().filter(|c| !c.is_control()).take(80).collect();
             Err(InvalidCommand(format!("`{value}` is not a valid {what}")))
         };
-        for (what, value) in [("name", &self.name), ("namespace", &self.namespace), ("container", &self.container), ("part of a name", &self.like)] {
+        for (what, value) in [
+            ("name", &self.name),
+            ("namespace", &self.namespace),
+            ("container", &self.container),
+            ("part of a name", &self.like),
+        ] {
             match value {
                 Some(value) if !is_name(value) => return invalid(what, value),
                 _ => {}
             }
         }
         let is_word = |text: &str, others: &str| {
-            !text.is_empty() && text.len() <= 512 && text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+            !text.is_empty()
+                && text.len() <= 512
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
         };
         if let Some(image) = self.image.as_ref().filter(|image| !is_word(image, "._/:@-") || image.starts_with('-')) {
             return invalid("image", image);
@@ -388,23 +404,45 @@ mod tests {
         assert_eq!(line(Command::new(Verb::Delete).on("pods", "web-1", Some("default"))), "kubectl delete pod web-1");
         let scale = Command { replicas: Some(3), ..Command::new(Verb::Scale).on("deploy", "web", Some("prod")) };
         assert_eq!(line(scale), "kubectl scale deployment web --replicas=3 -n prod");
-        let image = Command { image: Some("nginx:1.28".to_owned()), container: Some("web".to_owned()), ..Command::new(Verb::SetImage).on("deployment", "web", None) };
+        let image = Command {
+            image: Some("nginx:1.28".to_owned()),
+            container: Some("web".to_owned()),
+            ..Command::new(Verb::SetImage).on("deployment", "web", None)
+        };
         assert_eq!(line(image), "kubectl set image deployment/web web=nginx:1.28");
-        let logs = Command { tail: Some(20), previous: true, ..Command::new(Verb::Logs).on("pod", "web-1", Some("prod")) };
+        let logs =
+            Command { tail: Some(20), previous: true, ..Command::new(Verb::Logs).on("pod", "web-1", Some("prod")) };
         assert_eq!(line(logs), "kubectl logs web-1 --tail=20 --previous -n prod");
-        assert_eq!(line(Command { kind: Some("po".to_owned()), all_namespaces: true, ..Command::new(Verb::Get) }), "kubectl get pods --all-namespaces");
+        assert_eq!(
+            line(Command { kind: Some("po".to_owned()), all_namespaces: true, ..Command::new(Verb::Get) }),
+            "kubectl get pods --all-namespaces"
+        );
         assert_eq!(line(Command::new(Verb::Drain).on("node", "n1", None)), "kubectl drain n1");
     }
 
     // S4.52
     #[test]
     fn no_argument_has_characters_of_a_shell() {
-        for name in ["web; rm -rf /", "$(reboot)", "`id`", "web|cat", "web&&ls", "../etc", "-A", "web\nb", "Web", "web>x", "", "a b"] {
+        for name in [
+            "web; rm -rf /",
+            "$(reboot)",
+            "`id`",
+            "web|cat",
+            "web&&ls",
+            "../etc",
+            "-A",
+            "web\nb",
+            "Web",
+            "web>x",
+            "",
+            "a b",
+        ] {
             assert!(Command::new(Verb::Delete).on("pod", name, None).check().is_err(), "{name}");
             assert!(Command::new(Verb::Describe).on("pod", "web", Some(name)).check().is_err(), "{name}");
         }
         for image in ["nginx;id", "$(id)", "--x", "nginx 1"] {
-            let command = Command { image: Some(image.to_owned()), ..Command::new(Verb::SetImage).on("deployment", "web", None) };
+            let command =
+                Command { image: Some(image.to_owned()), ..Command::new(Verb::SetImage).on("deployment", "web", None) };
             assert!(command.check().is_err(), "{image}");
         }
         assert!(Command::new(Verb::Delete).on("pod", "web-1.x", Some("prod")).check().is_ok());
@@ -413,7 +451,10 @@ mod tests {
     #[test]
     fn a_command_that_lacks_something_says_what() {
         let error = |command: Command| command.check().unwrap_err().to_string();
-        assert_eq!(error(Command::new(Verb::Scale).on("deployment", "web", None)), "`scale` needs a number of replicas");
+        assert_eq!(
+            error(Command::new(Verb::Scale).on("deployment", "web", None)),
+            "`scale` needs a number of replicas"
+        );
         assert_eq!(error(Command::new(Verb::Delete)), "`delete` needs the name of an object");
         let many = Command { replicas: Some(5_000), ..Command::new(Verb::Scale).on("deployment", "web", None) };
         assert!(error(many).contains("more than the limit"));

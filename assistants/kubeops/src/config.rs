@@ -191,7 +191,9 @@ impl Config {
             approvals: ApprovalRules {
                 allowed_users: strings(&approvals.allowed_users, "spec.approvals.allowed_users")?,
                 allow_requester: flag(&approvals.allow_requester, "spec.approvals.allow_requester")?.unwrap_or(true),
-                expires_minutes: minutes.and_then(|minutes| u32::try_from(minutes).ok()).unwrap_or(default.expires_minutes),
+                expires_minutes: minutes
+                    .and_then(|minutes| u32::try_from(minutes).ok())
+                    .unwrap_or(default.expires_minutes),
             },
         })
     }
@@ -199,10 +201,12 @@ impl Config {
 
 fn memory_rules(memory: &Memory) -> Result<MemoryRules> {
     let default = MemoryRules::default();
-    let max_messages = number(&memory.max_messages, "spec.memory.max_messages", MAX_MESSAGES)?.unwrap_or(default.max_messages);
+    let max_messages =
+        number(&memory.max_messages, "spec.memory.max_messages", MAX_MESSAGES)?.unwrap_or(default.max_messages);
     let window = number(&memory.context_window, "spec.memory.context_window", MAX_WINDOW)?;
     if let Some(window) = window.filter(|window| *window > max_messages) {
-        let text = format!("spec.memory.context_window: {window} is greater than max_messages, which is {max_messages}");
+        let text =
+            format!("spec.memory.context_window: {window} is greater than max_messages, which is {max_messages}");
         return Err(ConfigError(text));
     }
     let window = window.unwrap_or(max_messages.min(default.context_window as u64));
@@ -243,7 +247,8 @@ fn strings(value: &Value, key: &str) -> Result<Option<Vec<String>>> {
     match value {
         Value::Null => Ok(None),
         Value::Array(entries) => {
-            let name = |entry: &Value| string(entry, key)?.ok_or_else(|| ConfigError(format!("{key}: a name is empty")));
+            let name =
+                |entry: &Value| string(entry, key)?.ok_or_else(|| ConfigError(format!("{key}: a name is empty")));
             entries.iter().map(name).collect::<Result<_>>().map(Some)
         }
         other => Err(ConfigError(format!("{key}: expected a list, found {other}"))),

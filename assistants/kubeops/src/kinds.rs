@@ -30,14 +30,35 @@ const KINDS: &[Row] = &[
     ("", "v1", "events", "event", true, &["ev"]),
     ("", "v1", "endpoints", "endpoints", true, &["ep"]),
     ("", "v1", "serviceaccounts", "serviceaccount", true, &["sa", "service account", "service accounts"]),
-    ("", "v1", "persistentvolumeclaims", "persistentvolumeclaim", true, &["pvc", "pvcs", "volume claim", "volume claims"]),
+    (
+        "",
+        "v1",
+        "persistentvolumeclaims",
+        "persistentvolumeclaim",
+        true,
+        &["pvc", "pvcs", "volume claim", "volume claims"],
+    ),
     ("", "v1", "persistentvolumes", "persistentvolume", false, &["pv", "pvs"]),
     ("", "v1", "resourcequotas", "resourcequota", true, &["quota", "quotas"]),
     ("batch", "v1", "jobs", "job", true, &[]),
     ("batch", "v1", "cronjobs", "cronjob", true, &["cj", "cron job", "cron jobs"]),
     ("networking.k8s.io", "v1", "ingresses", "ingress", true, &["ing"]),
-    ("networking.k8s.io", "v1", "networkpolicies", "networkpolicy", true, &["netpol", "network policy", "network policies"]),
-    ("autoscaling", "v2", "horizontalpodautoscalers", "horizontalpodautoscaler", true, &["hpa", "hpas", "autoscaler", "autoscalers"]),
+    (
+        "networking.k8s.io",
+        "v1",
+        "networkpolicies",
+        "networkpolicy",
+        true,
+        &["netpol", "network policy", "network policies"],
+    ),
+    (
+        "autoscaling",
+        "v2",
+        "horizontalpodautoscalers",
+        "horizontalpodautoscaler",
+        true,
+        &["hpa", "hpas", "autoscaler", "autoscalers"],
+    ),
     ("policy", "v1", "poddisruptionbudgets", "poddisruptionbudget", true, &["pdb", "pdbs"]),
     ("rbac.authorization.k8s.io", "v1", "roles", "role", true, &[]),
     ("rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding", true, &[]),
@@ -53,7 +74,16 @@ pub(crate) const WORKLOADS: [&str; 3] = ["deployments", "statefulsets", "daemons
 pub(crate) const SCALABLE: [&str; 3] = ["deployments", "statefulsets", "replicasets"];
 /// The kinds among which an object is looked for if the kind is not known.
 pub(crate) const SEARCHED: [&str; 10] = [
-    "deployments", "statefulsets", "daemonsets", "pods", "services", "jobs", "cronjobs", "configmaps", "secrets", "ingresses",
+    "deployments",
+    "statefulsets",
+    "daemonsets",
+    "pods",
+    "services",
+    "jobs",
+    "cronjobs",
+    "configmaps",
+    "secrets",
+    "ingresses",
 ];
 
 impl Kind {
@@ -99,7 +129,10 @@ impl Kind {
 
 /// Whether a word of a message names a kind. Words such as "no" and "dep" do so only in commands.
 pub(crate) fn kind_word(word: &str) -> Option<Kind> {
-    if matches!(word, "no" | "dep" | "deps" | "limits" | "container" | "containers" | "role" | "roles" | "quota" | "quotas") {
+    if matches!(
+        word,
+        "no" | "dep" | "deps" | "limits" | "container" | "containers" | "role" | "roles" | "quota" | "quotas"
+    ) {
         return None;
     }
     Kind::find(word)
@@ -107,7 +140,8 @@ pub(crate) fn kind_word(word: &str) -> Option<Kind> {
 
 /// Whether a word names several objects of a kind.
 pub(crate) fn is_plural(word: &str) -> bool {
-    word.ends_with('s') && Kind::find(word).is_some_and(|kind| kind.singular != word && kind.plural.starts_with(&word[..2]))
+    word.ends_with('s')
+        && Kind::find(word).is_some_and(|kind| kind.singular != word && kind.plural.starts_with(&word[..2]))
         || matches!(word, "svcs" | "pvcs" | "deploys")
 }
 
@@ -120,10 +154,19 @@ mod tests {
         for name in ["pods", "pod", "po", "Pod"] {
             assert_eq!(Kind::find(name).unwrap().plural, "pods", "{name}");
         }
-        for (name, plural) in [("deploy", "deployments"), ("svc", "services"), ("sts", "statefulsets"), ("cj", "cronjobs"), ("no", "nodes")] {
+        for (name, plural) in [
+            ("deploy", "deployments"),
+            ("svc", "services"),
+            ("sts", "statefulsets"),
+            ("cj", "cronjobs"),
+            ("no", "nodes"),
+        ] {
             assert_eq!(Kind::find(name).unwrap().plural, plural);
         }
-        assert_eq!(Kind::find("deployments.apps").unwrap().path(Some("prod")), "/apis/apps/v1/namespaces/prod/deployments");
+        assert_eq!(
+            Kind::find("deployments.apps").unwrap().path(Some("prod")),
+            "/apis/apps/v1/namespaces/prod/deployments"
+        );
         assert_eq!(Kind::find("nodes").unwrap().path(Some("prod")), "/api/v1/nodes");
         assert_eq!(Kind::find("widgets"), None);
     }

@@ -11,7 +11,9 @@ mod words;
 use async_trait::async_trait;
 use threadkeep::core::{ChatDelta, Finish};
 use threadkeep::dialogue::Turn;
-use threadkeep::{ChatAnswer, ChatMessage, ChatModel, ChatRequest, DeltaSink, JsonText, ModelError, Part, Role, ToolCall, Usage};
+use threadkeep::{
+    ChatAnswer, ChatMessage, ChatModel, ChatRequest, DeltaSink, JsonText, ModelError, Part, Role, ToolCall, Usage,
+};
 
 use crate::conversation::Conversation;
 use crate::tool;

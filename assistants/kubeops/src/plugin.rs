@@ -53,7 +53,8 @@ const CONFIG: Setting = Setting {
 pub fn config(settings: &PluginSettings) -> Result<Config, PluginError> {
     let Some(file) = settings.file(&CONFIG) else { return Ok(Config::default()) };
     let invalid = |error: String| {
-        PluginError::new(Fault::Caller, format!("{}: {error}", file.display())).with_hint("docs/slack.md describes the file")
+        PluginError::new(Fault::Caller, format!("{}: {error}", file.display()))
+            .with_hint("docs/slack.md describes the file")
     };
     let text = std::fs::read_to_string(&file).map_err(|error| invalid(error.to_string()))?;
     Config::from_yaml(&text).map_err(|error| invalid(error.to_string()))

@@ -30,7 +30,8 @@ pub(crate) struct Kubectl {
 impl Kubectl {
     pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
         // The schema is derived from the type of the arguments.
-        let schema = FnTool::new::<Command, _, _>(NAME, DESCRIPTION, |_, _| std::future::ready(Ok(ToolOutput::default())));
+        let schema =
+            FnTool::new::<Command, _, _>(NAME, DESCRIPTION, |_, _| std::future::ready(Ok(ToolOutput::default())));
         let description: ToolDescription = schema.spec().description.clone();
         Self { spec: ToolSpec { timeout: TIMEOUT, ..ToolSpec::new(description) }, cluster }
     }

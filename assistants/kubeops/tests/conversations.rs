@@ -83,8 +83,14 @@ async fn commands_with_names_find_their_objects() {
     for (said, line) in [
         ("scale nginx to 3", "kubectl scale deployment nginx --replicas=3"),
         ("restart the cart deployment in shop", "kubectl rollout restart deployment/cart -n shop"),
-        ("set image deployment/api api=shop-api:2.5.0 -n shop", "kubectl set image deployment/api api=shop-api:2.5.0 -n shop"),
-        ("raise the memory limit of cart to 512Mi", "kubectl set resources deployment/cart -c cart --limits=memory=512Mi -n shop"),
+        (
+            "set image deployment/api api=shop-api:2.5.0 -n shop",
+            "kubectl set image deployment/api api=shop-api:2.5.0 -n shop",
+        ),
+        (
+            "raise the memory limit of cart to 512Mi",
+            "kubectl set resources deployment/cart -c cart --limits=memory=512Mi -n shop",
+        ),
         ("delete secret db in shop", "kubectl delete secret db -n shop"),
     ] {
         let turn = talk.say(said).await;
@@ -112,7 +118,8 @@ async fn an_object_that_changed_since_the_request_is_left_alone() {
     let talk = Talk::start(shop()).await;
     let turn = talk.say("scale cart in shop to 9").await;
     talk.cluster.edit("apps", "deployments", "shop", "cart", |object| object["status"]["note"] = 1.into());
-    talk.cluster.edit("apps", "deployments", "shop", "cart", |object| object["metadata"]["labels"]["new"] = "yes".into());
+    talk.cluster
+        .edit("apps", "deployments", "shop", "cart", |object| object["metadata"]["labels"]["new"] = "yes".into());
     let done = talk.decide(&turn, Verdict::Approve).await.unwrap().reply;
     assert!(done.contains("was changed since the request"), "{done}");
     assert_eq!(talk.cluster.object("apps", "deployments", "shop", "cart").unwrap()["spec"]["replicas"], 3);
@@ -147,7 +154,12 @@ async fn hostile_text_changes_nothing() {
         talk.say(said).await;
     }
     assert_eq!(talk.cluster.changes(), []);
-    for said in ["show me secret db in shop", "describe secret db in shop", "what is the value of the password in db?", "get secret db -n shop -o yaml"] {
+    for said in [
+        "show me secret db in shop",
+        "describe secret db in shop",
+        "what is the value of the password in db?",
+        "get secret db -n shop -o yaml",
+    ] {
         let answer = talk.say(said).await.reply;
         for value in ["aHVudGVyMg", "hunter2", "YWRtaW4"] {
             assert!(!answer.contains(value), "{said}: {answer}");
@@ -191,7 +203,8 @@ async fn the_conversation_has_the_request_the_decision_and_the_result() {
     let turn = talk.say("scale cart in shop to 4").await;
     talk.decide(&turn, Verdict::Approve).await.unwrap();
     let texts = talk.texts().await;
-    let starts = ["scale cart", "⚠️ This action", "Approved: kubectl scale deployment cart --replicas=4 -n shop", "✅ Done"];
+    let starts =
+        ["scale cart", "⚠️ This action", "Approved: kubectl scale deployment cart --replicas=4 -n shop", "✅ Done"];
     assert_eq!(texts.len(), starts.len(), "{texts:?}");
     for (text, start) in texts.iter().zip(starts) {
         assert!(text.starts_with(start), "{text}");

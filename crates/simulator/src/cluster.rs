@@ -194,6 +194,12 @@ impl Cluster {
     }
 }
 
-async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn serve(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     serving::answer(&shared, &method, uri.path(), uri.query().unwrap_or_default(), &headers, &body)
 }

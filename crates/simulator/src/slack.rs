@@ -174,7 +174,12 @@ impl Shared {
     }
 }
 
-async fn serve(State(shared): State<Arc<Shared>>, Path(method): Path<String>, headers: HeaderMap, body: Bytes) -> Response {
+async fn serve(
+    State(shared): State<Arc<Shared>>,
+    Path(method): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let refusal = {
         let mut workspace = lock(&shared.workspace);
         let (left, seconds) = workspace.refusals;

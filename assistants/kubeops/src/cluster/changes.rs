@@ -38,9 +38,12 @@ pub(crate) fn read_manifest(command: &mut Command) -> Result<Value> {
     let kind = Kind::of_object(&api_version, &kind_name)
         .ok_or_else(|| invalid(format!("`{kind_name}` in `{api_version}` is not a kind that I know")))?;
     if kind.plural == "secrets" {
-        return Err(CommandError::NotAllowed("secrets are not applied from a conversation, because it would keep their values".to_owned()));
+        return Err(CommandError::NotAllowed(
+            "secrets are not applied from a conversation, because it would keep their values".to_owned(),
+        ));
     }
-    let name = object["metadata"]["name"].as_str().ok_or_else(|| invalid("the manifest has no metadata.name".to_owned()))?;
+    let name =
+        object["metadata"]["name"].as_str().ok_or_else(|| invalid("the manifest has no metadata.name".to_owned()))?;
     command.kind = Some(kind.plural);
     command.name = Some(name.to_owned());
     if let Some(namespace) = object["metadata"]["namespace"].as_str() {
@@ -71,7 +74,8 @@ impl Cluster {
 
     /// Carries out a command that was approved, exactly as it was approved, if the object is still the same.
     pub(crate) async fn apply(&self, approved: &Command) -> Result<Outcome> {
-        let basis = approved.basis.clone().ok_or_else(|| CommandError::Invalid("the command was not checked".to_owned()))?;
+        let basis =
+            approved.basis.clone().ok_or_else(|| CommandError::Invalid("the command was not checked".to_owned()))?;
         let command = Command { basis: None, ..self.admit(&Command { basis: None, ..approved.clone() })? };
         let kind = Self::kind(&command)?;
         let mut attempts = 0;
@@ -131,7 +135,9 @@ impl Cluster {
             }
             Verb::RolloutRestart => {
                 let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-                strategic(template(json!({ "metadata": { "annotations": { "kubectl.kubernetes.io/restartedAt": now } } })))
+                strategic(template(
+                    json!({ "metadata": { "annotations": { "kubectl.kubernetes.io/restartedAt": now } } }),
+                ))
             }
             Verb::RolloutPause => strategic(json!({ "spec": { "paused": true } })),
             Verb::RolloutResume => strategic(json!({ "spec": { "paused": null } })),
@@ -149,7 +155,9 @@ impl Cluster {
     async fn undo_patch(&self, command: &Command, object: &Value) -> Result<Change> {
         let revisions = self.revisions(command).await?;
         let current = revisions.last().map_or(0, |(number, _)| *number);
-        let wanted = command.revision.or_else(|| revisions.iter().rev().map(|(number, _)| *number).find(|number| *number != current));
+        let wanted = command
+            .revision
+            .or_else(|| revisions.iter().rev().map(|(number, _)| *number).find(|number| *number != current));
         let found = wanted.and_then(|wanted| revisions.iter().find(|(number, _)| *number == wanted));
         let Some((_, set)) = found else {
             return Err(CommandError::Failed("there is no earlier revision to return to".to_owned()));
@@ -169,7 +177,14 @@ impl Cluster {
     }
 
     /// Sends a change, or only tries it.
-    async fn send(&self, command: &Command, kind: &Kind, object: &Value, change: &Change, is_dry_run: bool) -> std::result::Result<Value, ApiError> {
+    async fn send(
+        &self,
+        command: &Command,
+        kind: &Kind,
+        object: &Value,
+        change: &Change,
+        is_dry_run: bool,
+    ) -> std::result::Result<Value, ApiError> {
         let client = self.client().map_err(|error| ApiError::Unreachable(error.to_string()))?;
         let name = command.name.as_deref().unwrap_or_default();
         let path = format!("{}/{name}", kind.path(command.namespace.as_deref()));
@@ -207,7 +222,9 @@ impl Cluster {
                 for pod in self.pods_on(name).await? {
                     let (pod, namespace) = (text(&pod["metadata"]["name"]), text(&pod["metadata"]["namespace"]));
                     let eviction = json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": pod, "namespace": namespace } });
-                    client.post(&format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction"), &eviction, false).await?;
+                    client
+                        .post(&format!("/api/v1/namespaces/{namespace}/pods/{pod}/eviction"), &eviction, false)
+                        .await?;
                     evicted += 1;
                 }
                 Ok(json!({ "evicted": evicted }))
@@ -285,7 +302,10 @@ fn complete(command: &mut Command, kind: &Kind, object: &Value) -> Result<()> {
         let names: Vec<String> = containers.into_iter().flatten().map(|container| text(&container["name"])).collect();
         match (&command.container, &names[..]) {
             (Some(container), names) if !names.contains(container) => {
-                return Err(CommandError::Invalid(format!("there is no container {container}; there are {}", names.join(", "))));
+                return Err(CommandError::Invalid(format!(
+                    "there is no container {container}; there are {}",
+                    names.join(", ")
+                )));
             }
             (None, [only]) => command.container = Some(only.clone()),
             (None, names) => {
@@ -306,7 +326,8 @@ fn differences(before: &Value, after: &Value) -> Vec<String> {
 }
 
 fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
-    const IGNORED: [&str; 5] = ["status", "metadata.managedFields", "metadata.resourceVersion", "metadata.generation", "metadata.uid"];
+    const IGNORED: [&str; 5] =
+        ["status", "metadata.managedFields", "metadata.resourceVersion", "metadata.generation", "metadata.uid"];
     if before == after || IGNORED.contains(&path) {
         return;
     }

@@ -114,12 +114,25 @@ impl KubeClient {
         self.json(Method::DELETE, path, &dry_run(is_dry_run), Some(("application/json", body))).await
     }
 
-    async fn json(&self, method: Method, path: &str, query: &[(&str, &str)], body: Option<(&str, &Value)>) -> Result<Value> {
+    async fn json(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<(&str, &Value)>,
+    ) -> Result<Value> {
         let bytes = self.send(method, path, query, body).await?;
-        serde_json::from_slice(&bytes).map_err(|_| ApiError::Other("the API server answered with something else than JSON".to_owned()))
+        serde_json::from_slice(&bytes)
+            .map_err(|_| ApiError::Other("the API server answered with something else than JSON".to_owned()))
     }
 
-    async fn send(&self, method: Method, path: &str, query: &[(&str, &str)], body: Option<(&str, &Value)>) -> Result<Vec<u8>> {
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<(&str, &Value)>,
+    ) -> Result<Vec<u8>> {
         let mut url = format!("{}{path}", self.connection.server);
         for (index, (name, value)) in query.iter().enumerate() {
             let separator = if index == 0 { '?' } else { '&' };
@@ -133,7 +146,8 @@ impl KubeClient {
             request = request.bearer_auth(token);
         }
         if let Some((content_type, body)) = body {
-            let content_type = HeaderValue::from_str(content_type).map_err(|error| ApiError::Other(error.to_string()))?;
+            let content_type =
+                HeaderValue::from_str(content_type).map_err(|error| ApiError::Other(error.to_string()))?;
             request = request.header(CONTENT_TYPE, content_type).body(body.to_string());
         }
         let mut response = request.send().await.map_err(|error| unreachable_error(&error))?;
@@ -142,7 +156,9 @@ impl KubeClient {
         while let Some(chunk) = response.chunk().await.map_err(|error| unreachable_error(&error))? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > MAX_BYTES {
-                return Err(ApiError::Other(format!("the answer exceeds {MAX_BYTES} bytes; name an object or a namespace")));
+                return Err(ApiError::Other(format!(
+                    "the answer exceeds {MAX_BYTES} bytes; name an object or a namespace"
+                )));
             }
         }
         if (200..300).contains(&status) { Ok(bytes) } else { Err(error_of(status, &bytes)) }
@@ -156,7 +172,8 @@ fn dry_run(is_dry_run: bool) -> Vec<(&'static str, &'static str)> {
 /// Escapes a value of a query.
 fn escape(value: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let escaped = value.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
+    let escaped =
+        value.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
     escaped.collect()
 }
 

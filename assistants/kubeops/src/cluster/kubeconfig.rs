@@ -26,7 +26,10 @@ pub(crate) struct Connection {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("server", &self.server).field("namespace", &self.namespace).finish_non_exhaustive()
+        f.debug_struct("Connection")
+            .field("server", &self.server)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
     }
 }
 
@@ -63,9 +66,11 @@ impl Connection {
     pub(crate) fn read(file: &Path, context: Option<&str>) -> Result<Self> {
         let text = text_of(file)?;
         let name = file.display();
-        let config: Value = serde_saphyr::from_str(&text)
-            .map_err(|error| KubeconfigError(format!("{name}: {}", error.to_string().lines().next().unwrap_or("invalid YAML"))))?;
-        let Some(context_name) = context.or_else(|| config["current-context"].as_str()).filter(|name| !name.is_empty()) else {
+        let config: Value = serde_saphyr::from_str(&text).map_err(|error| {
+            KubeconfigError(format!("{name}: {}", error.to_string().lines().next().unwrap_or("invalid YAML")))
+        })?;
+        let Some(context_name) = context.or_else(|| config["current-context"].as_str()).filter(|name| !name.is_empty())
+        else {
             return error(format!("{name} has no current-context"));
         };
         let context = entry(&config, "contexts", context_name, "context", file)?;
@@ -74,10 +79,14 @@ impl Connection {
         let user_name = text(&context["user"]);
         let user = if user_name.is_empty() { Value::Null } else { entry(&config, "users", &user_name, "user", file)? };
         if !user["exec"].is_null() || !user["auth-provider"].is_null() {
-            return error(format!("{name}: user {user_name} signs in with a program, which is not supported; use a token or a certificate"));
+            return error(format!(
+                "{name}: user {user_name} signs in with a program, which is not supported; use a token or a certificate"
+            ));
         }
         if cluster["insecure-skip-tls-verify"] == true {
-            return error(format!("{name}: insecure-skip-tls-verify is not supported; give the cluster's certificate-authority"));
+            return error(format!(
+                "{name}: insecure-skip-tls-verify is not supported; give the cluster's certificate-authority"
+            ));
         }
         let server = text(&cluster["server"]).trim_end_matches('/').to_owned();
         if !["https://", "http://"].iter().any(|scheme| server.starts_with(scheme)) {
@@ -167,7 +176,11 @@ fn tls(authority: Option<Vec<u8>>, identity: Option<(Vec<u8>, Vec<u8>)>) -> Resu
     let invalid = |what: &str| KubeconfigError(format!("the {what} is not valid PEM"));
     let Some(authority) = authority else {
         let config = threadkeep::models::client_tls().map_err(|error| KubeconfigError(error.to_string()))?;
-        return if identity.is_none() { Ok(config) } else { error("a client certificate needs the cluster's certificate-authority") };
+        return if identity.is_none() {
+            Ok(config)
+        } else {
+            error("a client certificate needs the cluster's certificate-authority")
+        };
     };
     let mut roots = rustls::RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&authority) {
@@ -213,8 +226,12 @@ mod tests {
         let reason = |text: &str| read(text).unwrap_err().to_string();
         assert!(reason("clusters: []").contains("no current-context"));
         assert!(reason(CONFIG).contains("no user named `u`"));
-        assert!(reason(&format!("{CONFIG}users: [{{name: u, user: {{exec: {{command: aws}}}}}}]")).contains("signs in with a program"));
-        let authority = CONFIG.replace("'http://127.0.0.1:1/'", "'https://127.0.0.1:1', certificate-authority-data: '!'");
+        assert!(
+            reason(&format!("{CONFIG}users: [{{name: u, user: {{exec: {{command: aws}}}}}}]"))
+                .contains("signs in with a program")
+        );
+        let authority =
+            CONFIG.replace("'http://127.0.0.1:1/'", "'https://127.0.0.1:1', certificate-authority-data: '!'");
         assert!(reason(&format!("{authority}users: [{{name: u, user: {{}}}}]")).contains("not base64"));
     }
 }

@@ -105,7 +105,8 @@ impl Cluster {
         let object = self.object(&kind, &command).await?;
         let name = command.name.clone().unwrap_or_default();
         let text = if command.verb == Verb::Get {
-            let namespace = command.namespace.as_deref().map(|name| format!(" in the {name} namespace")).unwrap_or_default();
+            let namespace =
+                command.namespace.as_deref().map(|name| format!(" in the {name} namespace")).unwrap_or_default();
             format!("{}{namespace}:\n{}", title(&kind.singular), line(&kind, &object, false))
         } else {
             let mut text = format!("{} *{name}*\n{}", title(&kind.singular), describe(&kind, &object));
@@ -139,8 +140,12 @@ impl Cluster {
             }
         }
         let best = found.iter().map(|(likeness, _)| *likeness).min();
-        let objects: Vec<Shown> =
-            found.into_iter().filter(|(likeness, _)| Some(*likeness) == best).map(|(_, shown)| shown).take(MAX_LINES).collect();
+        let objects: Vec<Shown> = found
+            .into_iter()
+            .filter(|(likeness, _)| Some(*likeness) == best)
+            .map(|(_, shown)| shown)
+            .take(MAX_LINES)
+            .collect();
         if let (true, Some(failure)) = (objects.is_empty(), failure) {
             return Err(failure);
         }
@@ -197,8 +202,12 @@ impl Cluster {
 
     async fn log(&self, command: &Command, pod: &Value, tail: u32) -> Result<String> {
         let (name, namespace) = (text(&pod["metadata"]["name"]), text(&pod["metadata"]["namespace"]));
-        let containers: Vec<String> =
-            pod["spec"]["containers"].as_array().into_iter().flatten().map(|container| text(&container["name"])).collect();
+        let containers: Vec<String> = pod["spec"]["containers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|container| text(&container["name"]))
+            .collect();
         let default = pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"].as_str();
         let container = command.container.clone().or(default.map(str::to_owned)).or(containers.first().cloned());
         let (lines, seconds) = (tail.to_string(), command.since_seconds.map(|seconds| seconds.to_string()));
@@ -210,8 +219,13 @@ impl Cluster {
         }
         let log = self.client()?.log(&format!("/api/v1/namespaces/{namespace}/pods/{name}/log"), &query).await?;
         let before = if command.previous { " before its last restart" } else { "" };
-        let others: Vec<&str> = containers.iter().filter(|other| Some(*other) != container.as_ref()).map(String::as_str).collect();
-        let note = if others.is_empty() { String::new() } else { format!(" (container {}; also {})", container.unwrap_or_default(), others.join(", ")) };
+        let others: Vec<&str> =
+            containers.iter().filter(|other| Some(*other) != container.as_ref()).map(String::as_str).collect();
+        let note = if others.is_empty() {
+            String::new()
+        } else {
+            format!(" (container {}; also {})", container.unwrap_or_default(), others.join(", "))
+        };
         if log.trim().is_empty() {
             return Ok(format!("The log of {name}{before}{note} is empty."));
         }
@@ -228,14 +242,21 @@ impl Cluster {
             command.name.as_ref().is_none_or(|name| own_kind && object["name"] == **name)
         };
         found.retain(is_about);
-        let time = |event: &Value| event["lastTimestamp"].as_str().or(event["eventTime"].as_str()).unwrap_or_default().to_owned();
+        let time = |event: &Value| {
+            event["lastTimestamp"].as_str().or(event["eventTime"].as_str()).unwrap_or_default().to_owned()
+        };
         found.sort_by_key(time);
         let newest = found.iter().rev().take(MAX_EVENTS).rev();
         Ok(newest
             .map(|event| {
                 let object = &event["involvedObject"];
                 let about = format!("{}/{}", text(&object["kind"]).to_lowercase(), text(&object["name"]));
-                format!("- {} {} {about}: {}", text(&event["type"]), text(&event["reason"]), cut(&text(&event["message"]), 300))
+                format!(
+                    "- {} {} {about}: {}",
+                    text(&event["type"]),
+                    text(&event["reason"]),
+                    cut(&text(&event["message"]), 300)
+                )
             })
             .collect())
     }
@@ -260,7 +281,9 @@ impl Cluster {
         let metrics = Kind { group: "metrics.k8s.io".to_owned(), version: "v1beta1".to_owned(), ..kind.clone() };
         let items = match self.items(&metrics, &command).await {
             Err(CommandError::NotFound(_)) => {
-                return Err(CommandError::Failed("the cluster has no metrics: metrics-server is not installed".to_owned()));
+                return Err(CommandError::Failed(
+                    "the cluster has no metrics: metrics-server is not installed".to_owned(),
+                ));
             }
             items => items?,
         };
@@ -270,14 +293,18 @@ impl Cluster {
                 Some(containers) => containers.iter().map(|container| &container["usage"]).collect(),
                 None => vec![&item["usage"]],
             };
-            let sum = |name: &str| usages.iter().map(|usage| quantity(usage[name].as_str().unwrap_or("0"))).sum::<f64>();
+            let sum =
+                |name: &str| usages.iter().map(|usage| quantity(usage[name].as_str().unwrap_or("0"))).sum::<f64>();
             (sum("cpu") * 1000.0, sum("memory") / 1_048_576.0)
         };
         let mut rows: Vec<(String, (f64, f64))> =
             items.iter().filter(is_named).map(|item| (text(&item["metadata"]["name"]), used(item))).collect();
         rows.sort_by(|(_, one), (_, other)| other.1.total_cmp(&one.1));
-        let lines: Vec<String> =
-            rows.iter().take(MAX_LINES).map(|(name, (cpu, memory))| format!("- {name}: CPU {cpu:.0}m, memory {memory:.0}Mi")).collect();
+        let lines: Vec<String> = rows
+            .iter()
+            .take(MAX_LINES)
+            .map(|(name, (cpu, memory))| format!("- {name}: CPU {cpu:.0}m, memory {memory:.0}Mi"))
+            .collect();
         let place = place(&kind, &command);
         let text = match lines.len() {
             0 => format!("There are no metrics of {}{place}.", kind.plural),
@@ -295,7 +322,10 @@ impl Cluster {
         let name = command.name.clone().unwrap_or_default();
         let text = match ready >= wanted && updated >= wanted {
             true => format!("{} {name} is successfully rolled out: {ready}/{wanted} ready.", kind.singular),
-            false => format!("{} {name} is not rolled out yet: {updated} of {wanted} updated, {ready} of {wanted} ready.", kind.singular),
+            false => format!(
+                "{} {name} is not rolled out yet: {updated} of {wanted} updated, {ready} of {wanted} ready.",
+                kind.singular
+            ),
         };
         let text = format!("{text}\n{}", describe(&kind, &object));
         Ok(Outcome { command, text, objects: vec![shown(&kind, &object)] })
@@ -329,14 +359,20 @@ impl Cluster {
         let uid = &deployment["metadata"]["uid"];
         let all = list(self.client()?, &sets, command.namespace.as_deref(), None).await?;
         let own = all.into_iter().filter(|set| set["metadata"]["ownerReferences"][0]["uid"] == *uid);
-        let number = |set: &Value| text(&set["metadata"]["annotations"]["deployment.kubernetes.io/revision"]).parse().ok();
+        let number =
+            |set: &Value| text(&set["metadata"]["annotations"]["deployment.kubernetes.io/revision"]).parse().ok();
         let mut revisions: Vec<(u32, Value)> = own.filter_map(|set| Some((number(&set)?, set))).collect();
         revisions.sort_by_key(|(number, _)| *number);
         Ok(revisions)
     }
 }
 
-async fn list(client: &KubeClient, kind: &Kind, namespace: Option<&str>, selector: Option<&str>) -> std::result::Result<Vec<Value>, ApiError> {
+async fn list(
+    client: &KubeClient,
+    kind: &Kind,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+) -> std::result::Result<Vec<Value>, ApiError> {
     let limit = MAX_ITEMS.to_string();
     let mut query = vec![("limit", &*limit)];
     query.extend(selector.map(|selector| ("labelSelector", selector)));
@@ -405,7 +441,8 @@ fn list_text(kind: &Kind, command: &Command, items: &[Value]) -> String {
     if items.is_empty() {
         return format!("There are no {}{like}{place}.", kind.plural);
     }
-    let lines: Vec<String> = items.iter().take(MAX_LINES).map(|item| line(kind, item, command.namespace.is_none())).collect();
+    let lines: Vec<String> =
+        items.iter().take(MAX_LINES).map(|item| line(kind, item, command.namespace.is_none())).collect();
     let rest = items.len().saturating_sub(MAX_LINES);
     let rest = if rest == 0 { String::new() } else { format!("\nand {rest} more") };
     format!("Here are the {} {}{like}{problem}{place}:\n{}{rest}", items.len(), kind.plural, lines.join("\n"))

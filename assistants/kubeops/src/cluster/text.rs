@@ -136,20 +136,33 @@ pub(crate) fn line(kind: &Kind, object: &Value, with_namespace: bool) -> String 
             format!(" ({ready}/{wanted} ready){image}{paused}")
         }
         "services" => {
-            let ports: Vec<String> = spec["ports"].as_array().into_iter().flatten().map(|port| port["port"].to_string()).collect();
+            let ports: Vec<String> =
+                spec["ports"].as_array().into_iter().flatten().map(|port| port["port"].to_string()).collect();
             format!(": {}, {}, port {}", text(&spec["type"]), text(&spec["clusterIP"]), ports.join(", "))
         }
         "nodes" => {
             let ready = condition(object, "Ready").is_none_or(|condition| condition["status"] == "True");
             let cordoned = if spec["unschedulable"] == true { ", cordoned" } else { "" };
-            format!(": {}{cordoned}, {}", if ready { "Ready" } else { "NotReady" }, text(&status["nodeInfo"]["kubeletVersion"]))
+            format!(
+                ": {}{cordoned}, {}",
+                if ready { "Ready" } else { "NotReady" },
+                text(&status["nodeInfo"]["kubeletVersion"])
+            )
         }
         "namespaces" | "persistentvolumeclaims" | "persistentvolumes" => format!(": {}", text(&status["phase"])),
         "secrets" | "configmaps" => format!(": keys {}", keys(object).join(", ")),
-        "jobs" => format!(": {} succeeded, {} failed, {} active", number(&status["succeeded"]), number(&status["failed"]), number(&status["active"])),
-        "cronjobs" => format!(": {}{}", text(&spec["schedule"]), if spec["suspend"] == true { ", suspended" } else { "" }),
+        "jobs" => format!(
+            ": {} succeeded, {} failed, {} active",
+            number(&status["succeeded"]),
+            number(&status["failed"]),
+            number(&status["active"])
+        ),
+        "cronjobs" => {
+            format!(": {}{}", text(&spec["schedule"]), if spec["suspend"] == true { ", suspended" } else { "" })
+        }
         "ingresses" => {
-            let hosts: Vec<String> = spec["rules"].as_array().into_iter().flatten().map(|rule| text(&rule["host"])).collect();
+            let hosts: Vec<String> =
+                spec["rules"].as_array().into_iter().flatten().map(|rule| text(&rule["host"])).collect();
             format!(": {}", hosts.join(", "))
         }
         "horizontalpodautoscalers" => {
@@ -190,7 +203,11 @@ pub(crate) fn describe(kind: &Kind, object: &Value) -> String {
             lines.push(format!("Replicas: {wanted} wanted, {ready} ready"));
             lines.extend(containers(kind, object).iter().map(container_line));
         }
-        "secrets" => lines.push(format!("Type: {}\nKeys: {} (values are never shown)", text(&object["type"]), keys(object).join(", "))),
+        "secrets" => lines.push(format!(
+            "Type: {}\nKeys: {} (values are never shown)",
+            text(&object["type"]),
+            keys(object).join(", ")
+        )),
         "configmaps" => {
             for (name, value) in object["data"].as_object().into_iter().flatten() {
                 lines.push(format!("{name}: {}", cut(&text(value), MAX_VALUE)));
@@ -229,7 +246,11 @@ fn describe_pod(pod: &Value, lines: &mut Vec<String>) {
             for (title, state) in [("Terminated", &status["state"]), ("Last state", &status["lastState"])] {
                 let ended = &state["terminated"];
                 if !ended.is_null() {
-                    lines.push(format!("  {title}: {}, exit code {}", text(&ended["reason"]), number(&ended["exitCode"])));
+                    lines.push(format!(
+                        "  {title}: {}, exit code {}",
+                        text(&ended["reason"]),
+                        number(&ended["exitCode"])
+                    ));
                 }
             }
         }
@@ -241,7 +262,9 @@ fn container_line(container: &Value) -> String {
     let mut line = format!("Container {}: image {}", text(&container["name"]), text(&container["image"]));
     for (name, title) in [("limits", "limits"), ("requests", "requests")] {
         let values = container["resources"][name].as_object().into_iter().flatten();
-        let values: Vec<String> = values.map(|(name, value)| format!("{name} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect();
+        let values: Vec<String> = values
+            .map(|(name, value)| format!("{name} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+            .collect();
         if !values.is_empty() {
             line.push_str(&format!(", {title}: {}", values.join(", ")));
         }

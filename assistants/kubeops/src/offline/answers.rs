@@ -18,7 +18,8 @@ pub(super) const CAPABILITIES: &str = "I operate a Kubernetes cluster. I read po
 pub(super) const THANKS: &str = "You are welcome.";
 pub(super) const NOT_UNDERSTOOD: &str = "Noted. I did nothing: I did not find a request for the cluster in that. You can say for \
     example “list pods in prod”, “describe the nginx pod”, “logs of the payments deployment” or “scale web to 3”.";
-pub(super) const SECRET_VALUE: &str = "I never show values of secrets. I can list the keys: “which keys are in secret NAME?”";
+pub(super) const SECRET_VALUE: &str =
+    "I never show values of secrets. I can list the keys: “which keys are in secret NAME?”";
 pub(super) const NOTHING_BEFORE: &str = "I have not requested a change in this conversation.";
 
 /// Returns the request that waits for an approval.
@@ -41,8 +42,12 @@ pub(super) fn fate(requested: &Requested) -> Option<String> {
     match requested.state {
         ApprovalState::Pending => Some(waiting(requested)),
         ApprovalState::Denied => Some(format!("No: the request `{line}` was denied, so nothing was changed.")),
-        ApprovalState::Expired => Some(format!("No: the request `{line}` expired without an approval, so nothing was changed.")),
-        ApprovalState::Replaced => Some(format!("No: the request `{line}` was replaced by a later one, so it was not carried out.")),
+        ApprovalState::Expired => {
+            Some(format!("No: the request `{line}` expired without an approval, so nothing was changed."))
+        }
+        ApprovalState::Replaced => {
+            Some(format!("No: the request `{line}` was replaced by a later one, so it was not carried out."))
+        }
         ApprovalState::OutcomeUnknown => Some(format!("I do not know: the process ended while `{line}` was running.")),
         _ => None,
     }
@@ -88,10 +93,15 @@ pub(super) fn ask_which(objects: &[Shown]) -> String {
 pub(super) fn ask_what(verb: Verb) -> String {
     let what = match verb {
         Verb::Cordon | Verb::Uncordon | Verb::Drain => "Which node",
-        Verb::Scale | Verb::RolloutRestart | Verb::RolloutUndo | Verb::SetImage | Verb::SetResources => "Which deployment",
+        Verb::Scale | Verb::RolloutRestart | Verb::RolloutUndo | Verb::SetImage | Verb::SetResources => {
+            "Which deployment"
+        }
         _ => "Which object",
     };
-    format!("{what} do you mean? Please give its kind and name; I have nothing in this conversation that “{}” could refer to. Which one is it?", verb.words())
+    format!(
+        "{what} do you mean? Please give its kind and name; I have nothing in this conversation that “{}” could refer to. Which one is it?",
+        verb.words()
+    )
 }
 
 /// Compares the images of the two newest lists of the same kind. Returns the text, and the pairs that differ.
@@ -134,9 +144,15 @@ pub(super) fn compare(conversation: &Conversation) -> Option<(String, Vec<(Shown
 
 /// Returns the newest list of objects, and the one before it of the same kind from another namespace.
 fn last_two_lists(conversation: &Conversation) -> Option<(Vec<Shown>, Vec<Shown>)> {
-    let mut lists = conversation.earlier.iter().rev().filter(|exchange| {
-        exchange.steps.iter().any(|step| step.command.verb == Verb::Get && step.command.name.is_none())
-    }).map(listed).filter(|list| !list.is_empty());
+    let mut lists = conversation
+        .earlier
+        .iter()
+        .rev()
+        .filter(|exchange| {
+            exchange.steps.iter().any(|step| step.command.verb == Verb::Get && step.command.name.is_none())
+        })
+        .map(listed)
+        .filter(|list| !list.is_empty());
     let newer = lists.next()?;
     let (kind, namespace) = (newer[0].kind.clone(), newer[0].namespace.clone());
     let older = lists.find(|list| list[0].kind == kind && list[0].namespace != namespace)?;
@@ -146,10 +162,20 @@ fn last_two_lists(conversation: &Conversation) -> Option<(Vec<Shown>, Vec<Shown>
 /// Returns the command that shows whether a change had its effect.
 pub(super) fn verification(command: &Command) -> Command {
     match command.verb {
-        Verb::Delete => Command { kind: command.kind.clone(), namespace: command.namespace.clone(), ..Command::new(Verb::Get) },
-        Verb::Label | Verb::Annotate | Verb::Cordon | Verb::Uncordon | Verb::Drain | Verb::Apply => {
-            Command { kind: command.kind.clone(), name: command.name.clone(), namespace: command.namespace.clone(), ..Command::new(Verb::Describe) }
+        Verb::Delete => {
+            Command { kind: command.kind.clone(), namespace: command.namespace.clone(), ..Command::new(Verb::Get) }
         }
-        _ => Command { kind: command.kind.clone(), name: command.name.clone(), namespace: command.namespace.clone(), ..Command::new(Verb::RolloutStatus) },
+        Verb::Label | Verb::Annotate | Verb::Cordon | Verb::Uncordon | Verb::Drain | Verb::Apply => Command {
+            kind: command.kind.clone(),
+            name: command.name.clone(),
+            namespace: command.namespace.clone(),
+            ..Command::new(Verb::Describe)
+        },
+        _ => Command {
+            kind: command.kind.clone(),
+            name: command.name.clone(),
+            namespace: command.namespace.clone(),
+            ..Command::new(Verb::RolloutStatus)
+        },
     }
 }

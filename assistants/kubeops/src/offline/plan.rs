@@ -37,7 +37,8 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
 /// Completes a message that answers a question of the assistant with what the user had asked before.
 fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     let Some(last) = conversation.earlier.last().filter(|last| last.asked) else { return reading };
-    let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get) || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
+    let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get)
+        || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent));
     if names_verb || is_other {
         return reading;
@@ -94,7 +95,9 @@ impl Planner<'_> {
             .conversation
             .steps
             .iter()
-            .filter(|step| step.command.verb != Verb::Find && commands.iter().any(|command| command.verb == step.command.verb))
+            .filter(|step| {
+                step.command.verb != Verb::Find && commands.iter().any(|command| command.verb == step.command.verb)
+            })
             .collect();
         if done.is_empty() {
             return Next::Run(commands);
@@ -129,8 +132,14 @@ impl Planner<'_> {
         let Some(verb) = self.reading.verb else { return self.without_verb() };
         if verb == Verb::Apply {
             return match &self.reading.manifest {
-                Some(manifest) => Next::Run(vec![Command { manifest: Some(manifest.clone()), namespace: self.reading.namespace.clone(), ..Command::new(verb) }]),
-                None => reply("Please paste the manifest of one object in a block of code, with its kind and name. What do you want to apply?"),
+                Some(manifest) => Next::Run(vec![Command {
+                    manifest: Some(manifest.clone()),
+                    namespace: self.reading.namespace.clone(),
+                    ..Command::new(verb)
+                }]),
+                None => reply(
+                    "Please paste the manifest of one object in a block of code, with its kind and name. What do you want to apply?",
+                ),
             };
         }
         self.of_verb(verb)
@@ -148,7 +157,10 @@ impl Planner<'_> {
                 None => reply("There is no request that waits for an approval."),
             },
             Act::Refusal => match answers::pending(self.conversation) {
-                Some(requested) => reply(format!("Nothing was changed. The request `{}` still waits: react with ❌ to deny it.", requested.command.line())),
+                Some(requested) => reply(format!(
+                    "Nothing was changed. The request `{}` still waits: react with ❌ to deny it.",
+                    requested.command.line()
+                )),
                 None => reply("All right, nothing was changed."),
             },
             Act::Outcome => self.outcome(),
@@ -170,7 +182,8 @@ impl Planner<'_> {
         let reading = &self.reading;
         if let Some(requested) = answers::pending(self.conversation) {
             let kind = requested.command.kind.as_deref();
-            let is_same = reading.kind.as_deref().is_some_and(|own| Some(own) == kind) || reading.names.iter().any(|name| requested.command.name.as_ref() == Some(name));
+            let is_same = reading.kind.as_deref().is_some_and(|own| Some(own) == kind)
+                || reading.names.iter().any(|name| requested.command.name.as_ref() == Some(name));
             if is_same {
                 return reply(answers::waiting(requested));
             }
@@ -258,7 +271,7 @@ impl Planner<'_> {
         let current = || {
             let outcomes = self.conversation.steps.iter().filter_map(|step| step.outcome.as_ref());
             let objects = outcomes.flat_map(|outcome| &outcome.objects).filter(|read| read.name == object.name);
-            objects.filter_map(|read| read.replicas).last().and_then(|count| u32::try_from(count).ok())
+            objects.filter_map(|read| read.replicas).next_back().and_then(|count| u32::try_from(count).ok())
         };
         match self.reading.replicas? {
             Replicas::To(number) => Some(number),
@@ -271,13 +284,19 @@ impl Planner<'_> {
     fn list_command(&self, verb: Verb) -> Command {
         let reading = &self.reading;
         let kind = reading.kind.clone().or_else(|| (verb != Verb::Events).then(|| "pods".to_owned()));
-        let namespace = reading.namespace.clone().or_else(|| refer::last_namespace(self.conversation)).filter(|_| !reading.all_namespaces);
+        let namespace = reading
+            .namespace
+            .clone()
+            .or_else(|| refer::last_namespace(self.conversation))
+            .filter(|_| !reading.all_namespaces);
         let all = reading.all_namespaces || (namespace.is_none() && reading.unhealthy);
         // "Any failing pods" asks for the failing ones; "pods with their problems" does not exist.
         let unhealthy = verb == Verb::Get && reading.unhealthy;
         Command {
             kind,
-            namespace: namespace.or_else(|| (!all).then(|| self.conversation.default_namespace.clone())).filter(|name| !name.is_empty()),
+            namespace: namespace
+                .or_else(|| (!all).then(|| self.conversation.default_namespace.clone()))
+                .filter(|name| !name.is_empty()),
             all_namespaces: all,
             unhealthy,
             selector: reading.selector.clone(),
@@ -301,7 +320,9 @@ impl Planner<'_> {
         let is_change = !verb.is_read();
         if is_change && reading.is_plural && !reading.pronoun {
             let kind = reading.kind.as_deref().unwrap_or("objects");
-            return Targets::Then(reply(format!("One request changes one object, named exactly. Which of the {kind} do you mean?")));
+            return Targets::Then(reply(format!(
+                "One request changes one object, named exactly. Which of the {kind} do you mean?"
+            )));
         }
         if reading.each {
             return self.each(verb);
@@ -357,9 +378,11 @@ impl Planner<'_> {
 
     /// Looks for names in the cluster.
     fn search(&self, verb: Verb, names: &[String], mut objects: Vec<Shown>) -> Targets {
-        let searched: Vec<&Step> = self.conversation.steps.iter().filter(|step| step.command.verb == Verb::Find).collect();
+        let searched: Vec<&Step> =
+            self.conversation.steps.iter().filter(|step| step.command.verb == Verb::Find).collect();
         let is_searched = |name: &&String| searched.iter().any(|step| step.command.like.as_ref() == Some(*name));
-        let missing: Vec<Command> = names.iter().filter(|name| !is_searched(name)).map(|name| self.find_command(verb, name)).collect();
+        let missing: Vec<Command> =
+            names.iter().filter(|name| !is_searched(name)).map(|name| self.find_command(verb, name)).collect();
         if !missing.is_empty() {
             return Targets::Then(Next::Run(missing));
         }
@@ -421,7 +444,11 @@ impl Planner<'_> {
             return reply(answers::NOT_UNDERSTOOD);
         }
         let kind = reading.kind.as_deref().and_then(Kind::find).map_or("object", |_| "");
-        let kind = if kind.is_empty() { reading.kind.as_deref().and_then(Kind::find).map(|kind| kind.singular).unwrap_or_default() } else { kind.to_owned() };
+        let kind = if kind.is_empty() {
+            reading.kind.as_deref().and_then(Kind::find).map(|kind| kind.singular).unwrap_or_default()
+        } else {
+            kind.to_owned()
+        };
         let place = reading.namespace.as_ref().map(|name| format!(" in the {name} namespace")).unwrap_or_default();
         reply(format!("I found no {kind} like {}{place}.", names.join(" or ")))
     }
@@ -436,9 +463,10 @@ impl Planner<'_> {
 
     fn each(&self, verb: Verb) -> Targets {
         match refer::focus(self.conversation, verb, self.reading.kind.as_deref(), self.reading.namespace.as_deref()) {
-            Found::Several(objects) if objects.len() > MAX_EACH && !verb.is_read() => {
-                Targets::Then(reply(format!("{} at once is too many for requests of single changes. Which ones do you mean?", objects.len())))
-            }
+            Found::Several(objects) if objects.len() > MAX_EACH && !verb.is_read() => Targets::Then(reply(format!(
+                "{} at once is too many for requests of single changes. Which ones do you mean?",
+                objects.len()
+            ))),
             Found::Several(objects) => Targets::Objects(objects.into_iter().take(MAX_EACH).collect()),
             found => self.found(found, verb),
         }
@@ -447,7 +475,9 @@ impl Planner<'_> {
     fn found(&self, found: Found, verb: Verb) -> Targets {
         match found {
             Found::One(object) => Targets::Objects(vec![object]),
-            Found::Several(objects) if self.reading.each || (self.reading.has("and") && self.reading.names.len() > 1) => {
+            Found::Several(objects)
+                if self.reading.each || (self.reading.has("and") && self.reading.names.len() > 1) =>
+            {
                 Targets::Objects(objects.into_iter().take(MAX_EACH).collect())
             }
             Found::Several(objects) => Targets::Then(reply(answers::ask_which(&objects))),
@@ -460,7 +490,9 @@ impl Planner<'_> {
 
     /// "Did it work?": from the conversation, or from a look at the object.
     fn outcome(&self) -> Next {
-        let Some((_, requested, step)) = answers::last_change(self.conversation) else { return reply(answers::NOTHING_BEFORE) };
+        let Some((_, requested, step)) = answers::last_change(self.conversation) else {
+            return reply(answers::NOTHING_BEFORE);
+        };
         if let Some(text) = requested.and_then(answers::fate) {
             return reply(text);
         }
@@ -479,7 +511,8 @@ impl Planner<'_> {
         if reads.is_empty() {
             return if self.reading.verb.is_some() { self.of_verb(Verb::Get) } else { reply(answers::NOT_UNDERSTOOD) };
         }
-        let there = |command: Command| Command { namespace: self.reading.namespace.clone(), all_namespaces: false, ..command };
+        let there =
+            |command: Command| Command { namespace: self.reading.namespace.clone(), all_namespaces: false, ..command };
         Next::Run(reads.into_iter().map(there).collect())
     }
 
@@ -505,7 +538,8 @@ impl Planner<'_> {
     /// "Why?": a look at what the last answer showed to be wrong.
     fn why(&self) -> Next {
         for exchange in self.conversation.earlier.iter().rev() {
-            let unhealthy: Vec<Shown> = refer::listed(exchange).into_iter().filter(|object| object.is_unhealthy).take(3).collect();
+            let unhealthy: Vec<Shown> =
+                refer::listed(exchange).into_iter().filter(|object| object.is_unhealthy).take(3).collect();
             if !unhealthy.is_empty() {
                 return Next::Run(unhealthy.iter().map(|object| self.command(Verb::Describe, object)).collect());
             }
@@ -522,10 +556,26 @@ impl Planner<'_> {
 
     fn is_diagnosis(&self) -> bool {
         let reading = &self.reading;
-        let is_question = reading.has_any(&["why", "wrong", "issue", "investigate", "diagnose", "troubleshoot", "whats"]);
-        let is_about_problem = reading.unhealthy || reading.has_any(&["issue", "slow", "restarting", "investigate", "diagnose", "troubleshoot", "down", "dying", "why"]);
+        let is_question =
+            reading.has_any(&["why", "wrong", "issue", "investigate", "diagnose", "troubleshoot", "whats"]);
+        let is_about_problem = reading.unhealthy
+            || reading.has_any(&[
+                "issue",
+                "slow",
+                "restarting",
+                "investigate",
+                "diagnose",
+                "troubleshoot",
+                "down",
+                "dying",
+                "why",
+            ]);
         let is_read = reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::Describe));
-        is_read && is_question && is_about_problem && !reading.is_plural && (!reading.names.is_empty() || reading.pronoun)
+        is_read
+            && is_question
+            && is_about_problem
+            && !reading.is_plural
+            && (!reading.names.is_empty() || reading.pronoun)
     }
 
     /// "What is wrong with web?": describes its pods that are not healthy, or else the object.
@@ -539,12 +589,19 @@ impl Planner<'_> {
             all_namespaces: reading.namespace.is_none(),
             ..Command::new(Verb::Find)
         };
-        let searches: Vec<&Step> = self.conversation.steps.iter().filter(|step| step.command.verb == Verb::Find).collect();
-        let Some(step) = searches.first() else { return Next::Run(vec![find(reading.kind.as_deref()), find(Some("pods"))]) };
+        let searches: Vec<&Step> =
+            self.conversation.steps.iter().filter(|step| step.command.verb == Verb::Find).collect();
+        let Some(step) = searches.first() else {
+            return Next::Run(vec![find(reading.kind.as_deref()), find(Some("pods"))]);
+        };
         if let Some(error) = &step.error {
             return reply(format!("I could not read that: {error}"));
         }
-        let found: Vec<Shown> = searches.iter().filter_map(|step| step.outcome.as_ref()).flat_map(|outcome| outcome.objects.clone()).collect();
+        let found: Vec<Shown> = searches
+            .iter()
+            .filter_map(|step| step.outcome.as_ref())
+            .flat_map(|outcome| outcome.objects.clone())
+            .collect();
         let found = self.in_namespace(found);
         let sick: Vec<&Shown> = found.iter().filter(|object| object.kind == "pods" && object.is_unhealthy).collect();
         let mut objects: Vec<&Shown> = sick.into_iter().take(2).collect();

@@ -29,7 +29,9 @@ impl Found {
 pub(super) fn kinds_of(verb: Verb) -> Option<&'static [&'static str]> {
     match verb {
         Verb::Scale => Some(&SCALABLE),
-        Verb::RolloutRestart | Verb::SetImage | Verb::SetResources | Verb::SetEnv | Verb::RolloutStatus => Some(&WORKLOADS),
+        Verb::RolloutRestart | Verb::SetImage | Verb::SetResources | Verb::SetEnv | Verb::RolloutStatus => {
+            Some(&WORKLOADS)
+        }
         Verb::RolloutUndo | Verb::RolloutPause | Verb::RolloutResume | Verb::RolloutHistory => Some(&["deployments"]),
         Verb::Logs => Some(&["pods", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs"]),
         Verb::Cordon | Verb::Uncordon | Verb::Drain => Some(&["nodes"]),
@@ -50,13 +52,16 @@ pub(super) fn fitting(object: &Shown, verb: Verb, kind: Option<&str>) -> Option<
     let of_owner = Shown { kind: owner_kind, name: owner, namespace: object.namespace.clone(), ..Shown::default() };
     // "Restart the nginx pod" names the pod, and means its workload.
     let may_stand_for_owner = is_named(&of_owner) || kind == Some("pods");
-    (fits(&of_owner) && !fits(object) && may_stand_for_owner || fits(&of_owner) && kind == Some(&*of_owner.kind)).then_some(of_owner)
+    (fits(&of_owner) && !fits(object) && may_stand_for_owner || fits(&of_owner) && kind == Some(&*of_owner.kind))
+        .then_some(of_owner)
 }
 
 fn unique(objects: Vec<Shown>) -> Vec<Shown> {
     let mut found: Vec<Shown> = Vec::new();
     for object in objects {
-        let is_known = found.iter().any(|known| (&known.kind, &known.name, &known.namespace) == (&object.kind, &object.name, &object.namespace));
+        let is_known = found.iter().any(|known| {
+            (&known.kind, &known.name, &known.namespace) == (&object.kind, &object.name, &object.namespace)
+        });
         if !is_known {
             found.push(object);
         }
@@ -79,7 +84,8 @@ fn outcome_of(step: &Step) -> Option<&Outcome> {
 
 /// Returns the objects that an exchange was about: those that it named, or else those that it listed.
 pub(super) fn subjects(exchange: &Exchange) -> Vec<Shown> {
-    let requested: Vec<Shown> = exchange.requested.iter().filter_map(|requested| of_command(&requested.command, &[])).collect();
+    let requested: Vec<Shown> =
+        exchange.requested.iter().filter_map(|requested| of_command(&requested.command, &[])).collect();
     if !requested.is_empty() {
         return unique(requested);
     }
@@ -105,7 +111,8 @@ pub(super) fn listed(exchange: &Exchange) -> Vec<Shown> {
 /// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
 pub(super) fn focus(conversation: &Conversation, verb: Verb, kind: Option<&str>, namespace: Option<&str>) -> Found {
     for exchange in conversation.earlier.iter().rev() {
-        let subjects = subjects(exchange).into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
+        let subjects =
+            subjects(exchange).into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
         let fitting: Vec<Shown> = unique(subjects.filter_map(|object| fitting(&object, verb, kind)).collect());
         if !fitting.is_empty() {
             return Found::of(fitting);
@@ -126,7 +133,9 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
         Pick::At(at) => list.get(at).cloned(),
         Pick::Last => list.last().cloned(),
         Pick::Other => {
-            let Found::One(current) = focus(conversation, Verb::Describe, None, None) else { return Found::Several(list) };
+            let Found::One(current) = focus(conversation, Verb::Describe, None, None) else {
+                return Found::Several(list);
+            };
             let others: Vec<Shown> = list.into_iter().filter(|object| object.name != current.name).collect();
             return Found::of(others.iter().filter_map(|object| fitting(object, verb, None)).collect());
         }
@@ -140,7 +149,10 @@ pub(super) fn named(conversation: &Conversation, name: &str, verb: Verb, reading
         let mut objects = subjects(exchange);
         objects.extend(listed(exchange));
         let in_namespace = objects.iter().filter(|object| {
-            reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace || object.namespace.is_empty())
+            reading
+                .namespace
+                .as_ref()
+                .is_none_or(|namespace| object.namespace == *namespace || object.namespace.is_empty())
         });
         let best = best_fitting(in_namespace, name, verb, reading.kind.as_deref());
         if !best.is_empty() {
@@ -151,14 +163,23 @@ pub(super) fn named(conversation: &Conversation, name: &str, verb: Verb, reading
 }
 
 /// Returns the objects whose names fit best and to which the verb applies.
-pub(super) fn best_fitting<'a>(objects: impl Iterator<Item = &'a Shown>, name: &str, verb: Verb, kind: Option<&str>) -> Vec<Shown> {
+pub(super) fn best_fitting<'a>(
+    objects: impl Iterator<Item = &'a Shown>,
+    name: &str,
+    verb: Verb,
+    kind: Option<&str>,
+) -> Vec<Shown> {
     let mut fits: Vec<(u8, Shown)> = Vec::new();
     for object in objects {
         let own = crate::cluster::likeness(&object.name, name);
         let owner = object.owner.as_ref().and_then(|(_, owner)| crate::cluster::likeness(owner, name));
         let Some(fitting) = fitting(object, verb, kind) else { continue };
         // The name of an owner counts if the owner is meant.
-        let likeness = if fitting.name == object.name { own } else { own.max(owner).and(crate::cluster::likeness(&fitting.name, name)).or(own) };
+        let likeness = if fitting.name == object.name {
+            own
+        } else {
+            own.max(owner).and(crate::cluster::likeness(&fitting.name, name)).or(own)
+        };
         if let Some(likeness) = likeness {
             fits.push((likeness, fitting));
         }

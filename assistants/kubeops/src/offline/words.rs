@@ -110,22 +110,376 @@ const REFUSED: [(&str, &str); 11] = [
 
 /// Words that have no part in names.
 const STOP_WORDS: &[&str] = &[
-    "a", "about", "above", "actually", "afterwards", "again", "ago", "alive", "all", "also", "am", "an", "and", "any", "anything", "are", "as", "ask",
-    "at", "available", "back", "bad", "be", "been", "before", "being", "both", "bring", "but", "by", "can", "check", "chance", "cluster", "command", "could", "count",
-    "cpu", "crash", "crashed", "crashing", "crashlooping", "current", "currently", "decode", "details", "did", "died", "differ", "different", "do", "does", "doing", "done", "dont", "down",
-    "each", "error", "errors", "every", "everything", "exist", "exists", "failed", "failing", "fails", "few", "fifth", "find", "fine", "first", "for", "fourth", "from", "gb", "get",
-    "give", "go", "going", "gone", "good", "got", "great", "had", "happen", "happened", "happening", "has", "have", "he", "health", "healthy", "hello", "help", "here", "hey",
-    "hi", "how", "i", "id", "if", "image", "images", "in", "info", "inside", "instead", "into", "is", "isnt", "it", "its", "itself", "just", "k8s", "keys", "kind", "kindly", "kubectl",
-    "kubernetes", "last", "latest", "left", "let", "lets", "like", "limit", "limits", "line", "lines", "list", "live", "long", "look", "looking", "looks", "many", "matter", "may", "maybe", "me", "mean",
-    "memory", "mi", "might", "mine", "minute", "minutes", "more", "most", "much", "must", "my", "named", "names", "name", "namespace", "namespaces", "need", "new", "newest", "next", "no", "not", "now", "number",
-    "of", "off", "ok", "okay", "old", "on", "once", "one", "ones", "only", "oom", "or", "other", "our", "out", "over", "over", "please", "pls", "previous", "previously", "print", "problem", "problems",
-    "pull", "put", "quick", "quickly", "ready", "real", "really", "recent", "replica", "replicas", "restarted", "restarting", "restarts", "result", "right", "running", "runs", "same", "say", "says", "second", "see", "seem", "seems", "set",
-    "she", "should", "show", "sick", "since", "so", "some", "something", "stand", "state", "status", "still", "stuck", "stuff", "sure", "take", "tell", "than", "thank", "thanks", "that", "thats", "the", "their",
-    "them", "then", "there", "these", "they", "thing", "things", "third", "this", "those", "time", "to", "today", "too", "total", "trouble", "try", "trying", "two", "up", "us", "usage", "use", "used", "using", "value", "values",
-    "version", "versions", "very", "want", "was", "we", "well", "were", "what", "whats", "when", "where", "which", "who", "why", "will", "with", "working", "works", "work", "would", "wrong", "yes", "yet", "you", "your",
-    "unhealthy", "broken", "pending", "evicted", "crashloopbackoff", "oomkilled", "imagepullbackoff", "instances", "instance", "copies", "copy", "app", "apps", "application", "workload", "workloads", "resource", "resources", "object", "objects",
-    "deployed", "created", "exactly", "detail", "latency", "traffic", "hour", "hours", "seconds", "sec", "min", "mins", "env", "environment", "variable", "label", "labels", "annotation", "rollout", "cant", "doesnt", "wont", "has", "having", "issue", "issues", "dead", "ill",
-    "thx", "cool", "perfect", "nice", "fully", "completely", "entirely", "everyone", "team", "guys", "folks", "bot", "quite", "via", "per", "whole", "entire", "own", "owner", "belongs", "its", "hes", "shes", "theyre", "were", "youre", "im", "ive", "id", "lot",
+    "a",
+    "about",
+    "above",
+    "actually",
+    "afterwards",
+    "again",
+    "ago",
+    "alive",
+    "all",
+    "also",
+    "am",
+    "an",
+    "and",
+    "any",
+    "anything",
+    "are",
+    "as",
+    "ask",
+    "at",
+    "available",
+    "back",
+    "bad",
+    "be",
+    "been",
+    "before",
+    "being",
+    "both",
+    "bring",
+    "but",
+    "by",
+    "can",
+    "check",
+    "chance",
+    "cluster",
+    "command",
+    "could",
+    "count",
+    "cpu",
+    "crash",
+    "crashed",
+    "crashing",
+    "crashlooping",
+    "current",
+    "currently",
+    "decode",
+    "details",
+    "did",
+    "died",
+    "differ",
+    "different",
+    "do",
+    "does",
+    "doing",
+    "done",
+    "dont",
+    "down",
+    "each",
+    "error",
+    "errors",
+    "every",
+    "everything",
+    "exist",
+    "exists",
+    "failed",
+    "failing",
+    "fails",
+    "few",
+    "fifth",
+    "find",
+    "fine",
+    "first",
+    "for",
+    "fourth",
+    "from",
+    "gb",
+    "get",
+    "give",
+    "go",
+    "going",
+    "gone",
+    "good",
+    "got",
+    "great",
+    "had",
+    "happen",
+    "happened",
+    "happening",
+    "has",
+    "have",
+    "he",
+    "health",
+    "healthy",
+    "hello",
+    "help",
+    "here",
+    "hey",
+    "hi",
+    "how",
+    "i",
+    "id",
+    "if",
+    "image",
+    "images",
+    "in",
+    "info",
+    "inside",
+    "instead",
+    "into",
+    "is",
+    "isnt",
+    "it",
+    "its",
+    "itself",
+    "just",
+    "k8s",
+    "keys",
+    "kind",
+    "kindly",
+    "kubectl",
+    "kubernetes",
+    "last",
+    "latest",
+    "left",
+    "let",
+    "lets",
+    "like",
+    "limit",
+    "limits",
+    "line",
+    "lines",
+    "list",
+    "live",
+    "long",
+    "look",
+    "looking",
+    "looks",
+    "many",
+    "matter",
+    "may",
+    "maybe",
+    "me",
+    "mean",
+    "memory",
+    "mi",
+    "might",
+    "mine",
+    "minute",
+    "minutes",
+    "more",
+    "most",
+    "much",
+    "must",
+    "my",
+    "named",
+    "names",
+    "name",
+    "namespace",
+    "namespaces",
+    "need",
+    "new",
+    "newest",
+    "next",
+    "no",
+    "not",
+    "now",
+    "number",
+    "of",
+    "off",
+    "ok",
+    "okay",
+    "old",
+    "on",
+    "once",
+    "one",
+    "ones",
+    "only",
+    "oom",
+    "or",
+    "other",
+    "our",
+    "out",
+    "over",
+    "over",
+    "please",
+    "pls",
+    "previous",
+    "previously",
+    "print",
+    "problem",
+    "problems",
+    "pull",
+    "put",
+    "quick",
+    "quickly",
+    "ready",
+    "real",
+    "really",
+    "recent",
+    "replica",
+    "replicas",
+    "restarted",
+    "restarting",
+    "restarts",
+    "result",
+    "right",
+    "running",
+    "runs",
+    "same",
+    "say",
+    "says",
+    "second",
+    "see",
+    "seem",
+    "seems",
+    "set",
+    "she",
+    "should",
+    "show",
+    "sick",
+    "since",
+    "so",
+    "some",
+    "something",
+    "stand",
+    "state",
+    "status",
+    "still",
+    "stuck",
+    "stuff",
+    "sure",
+    "take",
+    "tell",
+    "than",
+    "thank",
+    "thanks",
+    "that",
+    "thats",
+    "the",
+    "their",
+    "them",
+    "then",
+    "there",
+    "these",
+    "they",
+    "thing",
+    "things",
+    "third",
+    "this",
+    "those",
+    "time",
+    "to",
+    "today",
+    "too",
+    "total",
+    "trouble",
+    "try",
+    "trying",
+    "two",
+    "up",
+    "us",
+    "usage",
+    "use",
+    "used",
+    "using",
+    "value",
+    "values",
+    "version",
+    "versions",
+    "very",
+    "want",
+    "was",
+    "we",
+    "well",
+    "were",
+    "what",
+    "whats",
+    "when",
+    "where",
+    "which",
+    "who",
+    "why",
+    "will",
+    "with",
+    "working",
+    "works",
+    "work",
+    "would",
+    "wrong",
+    "yes",
+    "yet",
+    "you",
+    "your",
+    "unhealthy",
+    "broken",
+    "pending",
+    "evicted",
+    "crashloopbackoff",
+    "oomkilled",
+    "imagepullbackoff",
+    "instances",
+    "instance",
+    "copies",
+    "copy",
+    "app",
+    "apps",
+    "application",
+    "workload",
+    "workloads",
+    "resource",
+    "resources",
+    "object",
+    "objects",
+    "deployed",
+    "created",
+    "exactly",
+    "detail",
+    "latency",
+    "traffic",
+    "hour",
+    "hours",
+    "seconds",
+    "sec",
+    "min",
+    "mins",
+    "env",
+    "environment",
+    "variable",
+    "label",
+    "labels",
+    "annotation",
+    "rollout",
+    "cant",
+    "doesnt",
+    "wont",
+    "has",
+    "having",
+    "issue",
+    "issues",
+    "dead",
+    "ill",
+    "thx",
+    "cool",
+    "perfect",
+    "nice",
+    "fully",
+    "completely",
+    "entirely",
+    "everyone",
+    "team",
+    "guys",
+    "folks",
+    "bot",
+    "quite",
+    "via",
+    "per",
+    "whole",
+    "entire",
+    "own",
+    "owner",
+    "belongs",
+    "its",
+    "hes",
+    "shes",
+    "theyre",
+    "were",
+    "youre",
+    "im",
+    "ive",
+    "id",
+    "lot",
 ];
 
 /// Verbs: the words, and what they mean. Longer ones come first.
@@ -216,8 +570,13 @@ const VERBS: &[(&str, Verb)] = &[
 pub(super) fn read(message: &str) -> Reading {
     let text: String = message.chars().take(MAX_CHARACTERS).collect();
     let (text, manifest) = take_manifest(&text);
-    let originals: Vec<String> = text.split_whitespace().take(MAX_WORDS).map(clean).filter(|word| !word.is_empty()).collect();
-    let mut reading = Reading { manifest, words: originals.iter().map(|word| word.to_lowercase().replace(['\'', '’'], "")).collect(), ..Reading::default() };
+    let originals: Vec<String> =
+        text.split_whitespace().take(MAX_WORDS).map(clean).filter(|word| !word.is_empty()).collect();
+    let mut reading = Reading {
+        manifest,
+        words: originals.iter().map(|word| word.to_lowercase().replace(['\'', '’'], "")).collect(),
+        ..Reading::default()
+    };
     let mut used = vec![false; originals.len()];
     let words = reading.words.clone();
     let joined = words.join(" ");
@@ -253,7 +612,9 @@ fn clean(word: &str) -> String {
 fn number_of(word: &str) -> Option<u32> {
     const NUMBERS: [&str; 13] =
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-    word.parse().ok().or_else(|| NUMBERS.iter().position(|number| *number == word).and_then(|at| u32::try_from(at).ok()))
+    word.parse()
+        .ok()
+        .or_else(|| NUMBERS.iter().position(|number| *number == word).and_then(|at| u32::try_from(at).ok()))
 }
 
 impl Reading {
@@ -286,8 +647,22 @@ impl Reading {
             };
             used[at] = true;
             let flag = flag.trim_start_matches('-');
-            let (name, inline) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value.to_owned())));
-            let takes_value = matches!(name, "n" | "namespace" | "l" | "selector" | "c" | "container" | "tail" | "replicas" | "since" | "to-revision" | "limits" | "requests");
+            let (name, inline) =
+                flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value.to_owned())));
+            let takes_value = matches!(
+                name,
+                "n" | "namespace"
+                    | "l"
+                    | "selector"
+                    | "c"
+                    | "container"
+                    | "tail"
+                    | "replicas"
+                    | "since"
+                    | "to-revision"
+                    | "limits"
+                    | "requests"
+            );
             let value = match inline {
                 Some(value) => value,
                 None if takes_value && at + 1 < originals.len() => {
@@ -315,7 +690,12 @@ impl Reading {
             "since" => self.since_seconds = duration(&value),
             "limits" | "requests" => {
                 let target = if name == "limits" { &mut self.limits } else { &mut self.requests };
-                target.extend(value.split(',').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())));
+                target.extend(
+                    value
+                        .split(',')
+                        .filter_map(|pair| pair.split_once('='))
+                        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+                );
             }
             _ => {}
         }
@@ -324,14 +704,56 @@ impl Reading {
     /// Reads "in prod", "in the prod namespace", "namespace prod", "across all namespaces".
     fn read_namespace(&mut self, used: &mut [bool]) {
         const NOT_NAMESPACES: &[&str] = &[
-            "total", "there", "here", "detail", "details", "it", "that", "this", "general", "short", "progress", "use", "parallel", "case", "order", "trouble", "them", "default-",
-            "logs", "full", "cluster", "k8s", "kubernetes", "crashloopbackoff", "pending", "production-", "memory", "yaml", "json", "my", "our", "error", "crash", "fact", "which", "what", "one", "its", "time", "last", "past",
+            "total",
+            "there",
+            "here",
+            "detail",
+            "details",
+            "it",
+            "that",
+            "this",
+            "general",
+            "short",
+            "progress",
+            "use",
+            "parallel",
+            "case",
+            "order",
+            "trouble",
+            "them",
+            "default-",
+            "logs",
+            "full",
+            "cluster",
+            "k8s",
+            "kubernetes",
+            "crashloopbackoff",
+            "pending",
+            "production-",
+            "memory",
+            "yaml",
+            "json",
+            "my",
+            "our",
+            "error",
+            "crash",
+            "fact",
+            "which",
+            "what",
+            "one",
+            "its",
+            "time",
+            "last",
+            "past",
         ];
         for at in 0..self.words.len() {
             let word = self.word(at).to_owned();
             if matches!(&*word, "namespaces" | "cluster" | "everywhere") {
                 let before: Vec<&str> = (at.saturating_sub(3)..at).map(|before| self.word(before)).collect();
-                let is_all = word == "everywhere" || before.iter().any(|before| matches!(*before, "all" | "every" | "across" | "any" | "whole" | "entire"));
+                let is_all = word == "everywhere"
+                    || before
+                        .iter()
+                        .any(|before| matches!(*before, "all" | "every" | "across" | "any" | "whole" | "entire"));
                 if is_all {
                     self.all_namespaces = true;
                     used[at] = true;
@@ -345,7 +767,10 @@ impl Reading {
                 if is_candidate(&next) && !used.get(at + 1).copied().unwrap_or(true) {
                     (used[at], used[at + 1]) = (true, true);
                     self.namespace = Some(next);
-                } else if at > 0 && is_candidate(self.word(at - 1)) && !matches!(self.word(at - 1), "each" | "every" | "any") {
+                } else if at > 0
+                    && is_candidate(self.word(at - 1))
+                    && !matches!(self.word(at - 1), "each" | "every" | "any")
+                {
                     (used[at], used[at - 1]) = (true, true);
                     self.namespace = Some(self.word(at - 1).to_owned());
                 }
@@ -360,12 +785,15 @@ impl Reading {
             }
             let candidate = self.word(next).to_owned();
             let after = self.word(next + 1);
-            let names_namespace = matches!(after, "namespace" | "ns") || (next > 0 && matches!(self.word(next - 1), "namespace" | "ns"));
+            let names_namespace =
+                matches!(after, "namespace" | "ns") || (next > 0 && matches!(self.word(next - 1), "namespace" | "ns"));
             // "on web-1" and "for web" name objects; "for staging" names a namespace only in "same for staging".
             let by_preposition = matches!(&*word, "in" | "from" | "within" | "inside" | "into")
-                || (matches!(&*word, "for" | "on") && self.words.iter().any(|word| matches!(&**word, "same" | "likewise")));
+                || (matches!(&*word, "for" | "on")
+                    && self.words.iter().any(|word| matches!(&**word, "same" | "likewise")));
             let is_followed_by_kind = kind_word(after).is_some() && !matches!(after, "namespace" | "ns");
-            let is_name = is_candidate(&candidate) && !NOT_NAMESPACES.contains(&&*candidate) && kind_word(&candidate).is_none();
+            let is_name =
+                is_candidate(&candidate) && !NOT_NAMESPACES.contains(&&*candidate) && kind_word(&candidate).is_none();
             if is_name && (names_namespace || (by_preposition && !is_followed_by_kind)) && self.namespace.is_none() {
                 used[next] = true;
                 used[at] = true;
@@ -421,19 +849,25 @@ impl Reading {
             "hour" | "h" | "hr" => self.since_seconds = Some(number * 3_600),
             "second" | "sec" => self.since_seconds = Some(number),
             "replica" | "copie" | "instance" | "copy" | "pod" if !self.has("how") => {
-                let is_relative = matches!(before, "by") || self.has_any(&["more", "add", "another", "extra"]) || self.has("fewer");
+                let is_relative =
+                    matches!(before, "by") || self.has_any(&["more", "add", "another", "extra"]) || self.has("fewer");
                 let sign = if self.has_any(&["fewer", "less", "remove", "decrease", "reduce"]) { -1 } else { 1 };
-                self.replicas = Some(if is_relative { Replicas::By(sign * i64::from(number)) } else { Replicas::To(number) });
+                self.replicas =
+                    Some(if is_relative { Replicas::By(sign * i64::from(number)) } else { Replicas::To(number) });
             }
             "more" => self.replicas = Some(Replicas::By(i64::from(number))),
             "fewer" | "les" => self.replicas = Some(Replicas::By(-i64::from(number))),
             _ if matches!(before, "revision" | "rev" | "#") => self.revision = Some(number),
-            _ if matches!(before, "number" | "no" | "option") && number > 0 => self.pick = Some(Pick::At(number as usize - 1)),
+            _ if matches!(before, "number" | "no" | "option") && number > 0 => {
+                self.pick = Some(Pick::At(number as usize - 1))
+            }
             _ if before == "by" => {
                 let sign = if self.has_any(&["down", "decrease", "reduce", "fewer"]) { -1 } else { 1 };
                 self.replicas = Some(Replicas::By(sign * i64::from(number)));
             }
-            _ if matches!(before, "to" | "at" | "with" | "have") && next != "one" => self.replicas = Some(Replicas::To(number)),
+            _ if matches!(before, "to" | "at" | "with" | "have") && next != "one" => {
+                self.replicas = Some(Replicas::To(number))
+            }
             _ if matches!(before, "last" | "tail" | "newest" | "latest") && number > 1 => self.tail = Some(number),
             _ if self.words.len() <= 3 && !matches!(self.word(at), "one") => self.replicas = Some(Replicas::To(number)),
             _ => return,
@@ -492,25 +926,75 @@ impl Reading {
             }
         }
         self.unhealthy = self.has_any(&[
-            "crashing", "crash", "crashlooping", "crashloopbackoff", "failing", "failed", "unhealthy", "broken", "problem", "problems", "sick", "dead",
-            "evicted", "oomkilled", "imagepullbackoff", "wrong", "trouble", "issues", "stuck", "pending",
-        ]) || self.says("not running") || self.says("not ready") || self.says("not healthy");
+            "crashing",
+            "crash",
+            "crashlooping",
+            "crashloopbackoff",
+            "failing",
+            "failed",
+            "unhealthy",
+            "broken",
+            "problem",
+            "problems",
+            "sick",
+            "dead",
+            "evicted",
+            "oomkilled",
+            "imagepullbackoff",
+            "wrong",
+            "trouble",
+            "issues",
+            "stuck",
+            "pending",
+        ]) || self.says("not running")
+            || self.says("not ready")
+            || self.says("not healthy");
         self.counts = self.says("how many") || self.says("number of");
         self.previous |= self.has_any(&["previous", "previously"]) && self.verb == Some(Verb::Logs)
-            || ["before it died", "before it crashed", "before the crash", "before the restart", "before it restarted", "last run", "before that", "previous run", "before it was killed", "crashed container"]
-                .iter()
-                .any(|phrase| self.says(phrase));
+            || [
+                "before it died",
+                "before it crashed",
+                "before the crash",
+                "before the restart",
+                "before it restarted",
+                "last run",
+                "before that",
+                "previous run",
+                "before it was killed",
+                "crashed container",
+            ]
+            .iter()
+            .any(|phrase| self.says(phrase));
         self.imply_verb();
     }
 
     /// Finds what a message asks for that has no verb of a command, or that means more than its verb.
     fn imply_verb(&mut self) {
         let is_weak = matches!(self.verb, None | Some(Verb::Get | Verb::Describe));
-        let wants_more = self.has_any(&["raise", "increase", "bump", "lower", "decrease", "reduce", "set", "change", "give", "make", "grow", "shrink", "up", "down"]);
+        let wants_more = self.has_any(&[
+            "raise", "increase", "bump", "lower", "decrease", "reduce", "set", "change", "give", "make", "grow",
+            "shrink", "up", "down",
+        ]);
         if is_weak && (!self.limits.is_empty() || !self.requests.is_empty()) && wants_more {
             self.verb = Some(Verb::SetResources);
         } else if is_weak && self.image.is_some() {
-            let words = ["update", "upgrade", "deploy", "set", "change", "use", "switch", "bump", "roll", "ship", "put", "move", "release", "downgrade", "run"];
+            let words = [
+                "update",
+                "upgrade",
+                "deploy",
+                "set",
+                "change",
+                "use",
+                "switch",
+                "bump",
+                "roll",
+                "ship",
+                "put",
+                "move",
+                "release",
+                "downgrade",
+                "run",
+            ];
             if self.has_any(&words) {
                 self.verb = Some(Verb::SetImage);
             }
@@ -520,12 +1004,30 @@ impl Reading {
             self.verb = Some(Verb::Apply);
         } else if is_weak && self.has_any(&["lines"]) && (self.tail.is_some() || self.previous) {
             self.verb = Some(Verb::Logs);
-        } else if is_weak && self.has_any(&["cpu", "memory", "ram", "usage", "consuming"]) && self.has_any(&["usage", "using", "use", "uses", "consuming", "consumption", "most", "least", "much", "top"]) && !self.has_any(&["limit", "limits", "request", "requests"]) {
+        } else if is_weak
+            && self.has_any(&["cpu", "memory", "ram", "usage", "consuming"])
+            && self.has_any(&[
+                "usage",
+                "using",
+                "use",
+                "uses",
+                "consuming",
+                "consumption",
+                "most",
+                "least",
+                "much",
+                "top",
+            ])
+            && !self.has_any(&["limit", "limits", "request", "requests"])
+        {
             self.verb = Some(Verb::Top);
         } else if self.verb.is_none() && (self.unhealthy || (self.is_plural && self.words.len() <= 5)) {
             self.verb = Some(Verb::Get);
             self.is_implied = true;
-        } else if is_weak && self.has("rollout") && self.has_any(&["status", "done", "finished", "complete", "progress", "how"]) {
+        } else if is_weak
+            && self.has("rollout")
+            && self.has_any(&["status", "done", "finished", "complete", "progress", "how"])
+        {
             self.verb = Some(Verb::RolloutStatus);
         }
         if self.verb == Some(Verb::Scale) {
@@ -545,16 +1047,45 @@ impl Reading {
 
     fn read_references(&mut self, joined: &str, used: &mut [bool]) {
         const ORDINALS: [(&str, Pick); 14] = [
-            ("first", Pick::At(0)), ("1st", Pick::At(0)), ("second", Pick::At(1)), ("2nd", Pick::At(1)), ("third", Pick::At(2)), ("3rd", Pick::At(2)),
-            ("fourth", Pick::At(3)), ("4th", Pick::At(3)), ("fifth", Pick::At(4)), ("5th", Pick::At(4)), ("sixth", Pick::At(5)),
-            ("latter", Pick::Last), ("former", Pick::At(0)), ("other", Pick::Other),
+            ("first", Pick::At(0)),
+            ("1st", Pick::At(0)),
+            ("second", Pick::At(1)),
+            ("2nd", Pick::At(1)),
+            ("third", Pick::At(2)),
+            ("3rd", Pick::At(2)),
+            ("fourth", Pick::At(3)),
+            ("4th", Pick::At(3)),
+            ("fifth", Pick::At(4)),
+            ("5th", Pick::At(4)),
+            ("sixth", Pick::At(5)),
+            ("latter", Pick::Last),
+            ("former", Pick::At(0)),
+            ("other", Pick::Other),
         ];
         for (at, word) in self.words.clone().iter().enumerate() {
             let next = self.word(at + 1);
             let ordinal = ORDINALS.iter().find(|(name, _)| name == word);
             if let Some((_, pick)) = ordinal
                 && self.pick.is_none()
-                && (next.is_empty() || matches!(next, "one" | "pod" | "deployment" | "service" | "to" | "in" | "please" | "container" | "statefulset" | "job" | "node" | "of" | "secret" | "again" | "key"))
+                && (next.is_empty()
+                    || matches!(
+                        next,
+                        "one"
+                            | "pod"
+                            | "deployment"
+                            | "service"
+                            | "to"
+                            | "in"
+                            | "please"
+                            | "container"
+                            | "statefulset"
+                            | "job"
+                            | "node"
+                            | "of"
+                            | "secret"
+                            | "again"
+                            | "key"
+                    ))
             {
                 self.pick = Some(*pick);
                 used[at] = true;
@@ -569,7 +1100,8 @@ impl Reading {
                 self.verb = None;
             }
         }
-        self.each = self.has_any(&["both", "them", "those", "these"]) || self.says("all of them") || self.says("each of");
+        self.each =
+            self.has_any(&["both", "them", "those", "these"]) || self.says("all of them") || self.says("each of");
         self.pronoun = self.each
             || self.has("it")
             || ["that one", "this one", "the same one", "that thing", "its"].iter().any(|phrase| self.says(phrase))
@@ -593,7 +1125,9 @@ impl Reading {
     fn find_act(&self, joined: &str) -> Option<Act> {
         let short = self.words.len() <= 6;
         let is_plain = self.kind.is_none() && self.names.is_empty() && self.replicas.is_none() && self.image.is_none();
-        let starts = |phrases: &[&str]| phrases.iter().any(|phrase| joined == *phrase || joined.starts_with(&format!("{phrase} ")));
+        let starts = |phrases: &[&str]| {
+            phrases.iter().any(|phrase| joined == *phrase || joined.starts_with(&format!("{phrase} ")))
+        };
         if let Some((_, reason)) = REFUSED.iter().find(|(word, _)| self.is_command_word(word, joined)) {
             return Some(Act::Refused(reason));
         }
@@ -601,13 +1135,44 @@ impl Reading {
         if is_change {
             return self.align_act();
         }
-        if self.has_any(&["value", "values", "decode", "decoded", "plaintext", "cleartext", "reveal"]) || (self.has_any(&["password", "token"]) && self.has_any(&["what", "whats", "show", "give"])) {
+        if self.has_any(&["value", "values", "decode", "decoded", "plaintext", "cleartext", "reveal"])
+            || (self.has_any(&["password", "token"]) && self.has_any(&["what", "whats", "show", "give"]))
+        {
             return Some(Act::SecretValue);
         }
         const OUTCOMES: [&str; 32] = [
-            "did it work", "did that work", "is it gone", "is it done", "what happened", "any luck", "did it go through", "was it deleted", "has it been deleted", "did it scale",
-            "is it deleted", "did it restart", "is it finished", "did it finish", "did you do it", "was it approved", "is that done", "did it succeed", "did it fail", "how did it go",
-            "has it worked", "did they approve", "is it back", "is it up", "did the rollout", "is it fixed", "did it help", "what was the result", "whats the result", "still pending", "is it approved", "has it finished",
+            "did it work",
+            "did that work",
+            "is it gone",
+            "is it done",
+            "what happened",
+            "any luck",
+            "did it go through",
+            "was it deleted",
+            "has it been deleted",
+            "did it scale",
+            "is it deleted",
+            "did it restart",
+            "is it finished",
+            "did it finish",
+            "did you do it",
+            "was it approved",
+            "is that done",
+            "did it succeed",
+            "did it fail",
+            "how did it go",
+            "has it worked",
+            "did they approve",
+            "is it back",
+            "is it up",
+            "did the rollout",
+            "is it fixed",
+            "did it help",
+            "what was the result",
+            "whats the result",
+            "still pending",
+            "is it approved",
+            "has it finished",
         ];
         if OUTCOMES.iter().any(|phrase| self.says(phrase)) && self.namespace.is_none() {
             return Some(Act::Outcome);
@@ -621,55 +1186,155 @@ impl Reading {
         if self.is_repeat(joined, is_plain) {
             return Some(Act::Repeat);
         }
-        let is_same = self.namespace.is_some() && (self.has("same") || starts(&["and in", "and", "what about", "how about", "now in", "now", "also in", "in", "for"]))
-            && self.kind.is_none() && self.names.is_empty() && !is_change && !self.unhealthy;
+        let is_same = self.namespace.is_some()
+            && (self.has("same")
+                || starts(&["and in", "and", "what about", "how about", "now in", "now", "also in", "in", "for"]))
+            && self.kind.is_none()
+            && self.names.is_empty()
+            && !is_change
+            && !self.unhealthy;
         if is_same {
             return Some(Act::Same);
         }
-        if short && (joined == "why" || starts(&["why is it", "why is that", "how come", "why did it", "why are they", "whats wrong with it", "what is wrong with it", "why though", "but why", "why exactly", "why does it"]) || joined == "whats wrong") && self.kind.is_none() && self.names.is_empty() {
+        if short
+            && (joined == "why"
+                || starts(&[
+                    "why is it",
+                    "why is that",
+                    "how come",
+                    "why did it",
+                    "why are they",
+                    "whats wrong with it",
+                    "what is wrong with it",
+                    "why though",
+                    "but why",
+                    "why exactly",
+                    "why does it",
+                ])
+                || joined == "whats wrong")
+            && self.kind.is_none()
+            && self.names.is_empty()
+        {
             return Some(Act::Why);
         }
         self.social_act(joined, &starts, is_plain, short)
     }
 
     fn social_act(&self, joined: &str, starts: &dyn Fn(&[&str]) -> bool, is_plain: bool, short: bool) -> Option<Act> {
-        if self.says("what can you do") || self.says("what do you do") || joined == "help" || self.says("who are you") || self.says("how do you work") || self.says("what are you able") || self.says("how can you help") {
+        if self.says("what can you do")
+            || self.says("what do you do")
+            || joined == "help"
+            || self.says("who are you")
+            || self.says("how do you work")
+            || self.says("what are you able")
+            || self.says("how can you help")
+        {
             return Some(Act::Capabilities);
         }
-        let has_request = matches!(self.verb, Some(verb) if !(verb == Verb::Get && self.kind.is_none() && !self.pronoun)) || self.pick.is_some();
-        if is_plain && !has_request && short && starts(&["hi", "hello", "hey", "good morning", "good afternoon", "good evening", "yo", "howdy"]) {
+        let has_request = matches!(self.verb, Some(verb) if !(verb == Verb::Get && self.kind.is_none() && !self.pronoun))
+            || self.pick.is_some();
+        if is_plain
+            && !has_request
+            && short
+            && starts(&["hi", "hello", "hey", "good morning", "good afternoon", "good evening", "yo", "howdy"])
+        {
             return Some(Act::Greeting);
         }
-        if !has_request && starts(&["thanks", "thank you", "thx", "cheers", "great", "perfect", "nice", "cool", "awesome", "ty"]) && short {
+        if !has_request
+            && starts(&["thanks", "thank you", "thx", "cheers", "great", "perfect", "nice", "cool", "awesome", "ty"])
+            && short
+        {
             return Some(Act::Thanks);
         }
-        if !has_request && (starts(&["yes", "yep", "yeah", "approve", "approved", "i approve", "go ahead", "do it", "confirm", "confirmed", "lgtm", "ok do it", "sure", "proceed", "y", "ship it", "ok", "okay"]) || self.says("i approve") || self.says("go ahead")) && (self.kind.is_none() || self.says("i approve")) {
+        if !has_request
+            && (starts(&[
+                "yes",
+                "yep",
+                "yeah",
+                "approve",
+                "approved",
+                "i approve",
+                "go ahead",
+                "do it",
+                "confirm",
+                "confirmed",
+                "lgtm",
+                "ok do it",
+                "sure",
+                "proceed",
+                "y",
+                "ship it",
+                "ok",
+                "okay",
+            ]) || self.says("i approve")
+                || self.says("go ahead"))
+            && (self.kind.is_none() || self.says("i approve"))
+        {
             return Some(Act::Consent);
         }
-        if is_plain && !has_request && starts(&["no", "nope", "never mind", "nevermind", "cancel", "stop", "forget it", "dont", "abort", "deny"]) {
+        if is_plain
+            && !has_request
+            && starts(&[
+                "no",
+                "nope",
+                "never mind",
+                "nevermind",
+                "cancel",
+                "stop",
+                "forget it",
+                "dont",
+                "abort",
+                "deny",
+            ])
+        {
             return Some(Act::Refusal);
         }
         None
     }
 
     fn align_act(&self) -> Option<Act> {
-        let is_same = (self.has("same") && self.has_any(&["version", "image", "tag", "release"])) || self.has_any(&["match", "align", "sync"]);
-        let does = self.has_any(&["bring", "make", "update", "upgrade", "set", "get", "put", "move", "roll", "align", "sync", "match", "bump", "give"]);
+        let is_same = (self.has("same") && self.has_any(&["version", "image", "tag", "release"]))
+            || self.has_any(&["match", "align", "sync"]);
+        let does = self.has_any(&[
+            "bring", "make", "update", "upgrade", "set", "get", "put", "move", "roll", "align", "sync", "match",
+            "bump", "give",
+        ]);
         (is_same && does && self.image.is_none()).then_some(Act::Align)
     }
 
     fn is_repeat(&self, joined: &str, is_plain: bool) -> bool {
         const REPEATS: [&str; 18] = [
-            "again", "once more", "retry", "refresh", "try again", "one more time", "repeat", "repeat that", "whats left", "what is left", "show again", "list again", "and now",
-            "list them again", "show them again", "check again", "same again", "what remains",
+            "again",
+            "once more",
+            "retry",
+            "refresh",
+            "try again",
+            "one more time",
+            "repeat",
+            "repeat that",
+            "whats left",
+            "what is left",
+            "show again",
+            "list again",
+            "and now",
+            "list them again",
+            "show them again",
+            "check again",
+            "same again",
+            "what remains",
         ];
-        is_plain && self.namespace.is_none() && REPEATS.iter().any(|phrase| self.says(phrase)) && self.words.len() <= 7 && !joined.contains("how many")
+        is_plain
+            && self.namespace.is_none()
+            && REPEATS.iter().any(|phrase| self.says(phrase))
+            && self.words.len() <= 7
+            && !joined.contains("how many")
     }
 
     /// Whether a word is used as the command that it names, not as a part of a sentence.
     fn is_command_word(&self, word: &str, joined: &str) -> bool {
         let starts = |prefix: &str| joined == prefix || joined.starts_with(&format!("{prefix} "));
-        let leads = ["", "please ", "kubectl ", "can you ", "could you ", "can you please ", "lets ", "i want to ", "just "];
+        let leads =
+            ["", "please ", "kubectl ", "can you ", "could you ", "can you please ", "lets ", "i want to ", "just "];
         let is_first = leads.iter().any(|lead| starts(&format!("{lead}{word}")));
         let needs_more = matches!(word, "run" | "edit" | "debug" | "proxy" | "attach" | "cp");
         is_first && (!needs_more || self.words.len() > 1)
@@ -682,7 +1347,12 @@ fn is_object_pronoun(joined: &str) -> bool {
     let words: Vec<&str> = joined.split(' ').collect();
     words.iter().enumerate().any(|(at, word)| {
         let next = words.get(at + 1).copied().unwrap_or_default();
-        matches!(*word, "that" | "this") && (next.is_empty() || matches!(next, "to" | "in" | "please" | "again" | "by" | "for" | "down" | "up" | "back" | "now" | "with" | "too"))
+        matches!(*word, "that" | "this")
+            && (next.is_empty()
+                || matches!(
+                    next,
+                    "to" | "in" | "please" | "again" | "by" | "for" | "down" | "up" | "back" | "now" | "with" | "too"
+                ))
     })
 }
 
@@ -695,17 +1365,159 @@ fn is_candidate(word: &str) -> bool {
         && kind_word(word).is_none()
         && number_of(word).is_none()
         && !VERBS.iter().any(|(phrase, _)| *phrase == word)
-        && !matches!(word, "raise" | "increase" | "bump" | "lower" | "decrease" | "reduce" | "change" | "update" | "upgrade" | "deploy" | "grow" | "shrink" | "switch" | "add" | "remove" | "double" | "halve" | "half"
-            | "raised" | "make" | "lets" | "roll" | "ship" | "move" | "release" | "match" | "align" | "sync" | "compare" | "differs" | "difference" | "fewer" | "less" | "extra" | "another" | "uses" | "consuming" | "least"
-            | "yep" | "yeah" | "approve" | "approved" | "confirm" | "cancel" | "stop" | "abort" | "deny" | "nope" | "nevermind" | "never" | "mind" | "ahead" | "approval" | "request" | "requests" | "explain" | "password" | "token"
-            | "ram" | "replace" | "downgrade" | "ssh" | "exec" | "edit" | "run" | "port-forward" | "forward" | "port" | "debug" | "refresh" | "retry" | "repeat" | "remains" | "acknowledge" | "note" | "nothing" | "morning" | "afternoon" | "evening"
-            | "oldest" | "slow" | "slower" | "fast" | "weird" | "happens" | "investigate" | "diagnose" | "troubleshoot" | "look" | "into" | "within" | "across" | "everywhere" | "turn" | "start" | "started" | "starting" | "keep" | "keeps" | "kept"
-            | "dying" | "die" | "dies" | "bad" | "worked" | "finished" | "finish" | "fixed" | "fix" | "succeed" | "deleted" | "scaled" | "rolled" | "bit" | "ten" | "last" | "revision" | "rev" | "container" | "containers" | "quota" | "role" | "roles" | "sth" | "whichever" | "whatever" | "reveal" | "plaintext" | "cleartext" | "decoded" | "former" | "latter" | "sixth" | "1st" | "2nd" | "3rd" | "4th" | "5th" | "howdy" | "yo" | "cheers" | "thx" | "ty" | "awesome")
+        && !matches!(
+            word,
+            "raise"
+                | "increase"
+                | "bump"
+                | "lower"
+                | "decrease"
+                | "reduce"
+                | "change"
+                | "update"
+                | "upgrade"
+                | "deploy"
+                | "grow"
+                | "shrink"
+                | "switch"
+                | "add"
+                | "remove"
+                | "double"
+                | "halve"
+                | "half"
+                | "raised"
+                | "make"
+                | "lets"
+                | "roll"
+                | "ship"
+                | "move"
+                | "release"
+                | "match"
+                | "align"
+                | "sync"
+                | "compare"
+                | "differs"
+                | "difference"
+                | "fewer"
+                | "less"
+                | "extra"
+                | "another"
+                | "uses"
+                | "consuming"
+                | "least"
+                | "yep"
+                | "yeah"
+                | "approve"
+                | "approved"
+                | "confirm"
+                | "cancel"
+                | "stop"
+                | "abort"
+                | "deny"
+                | "nope"
+                | "nevermind"
+                | "never"
+                | "mind"
+                | "ahead"
+                | "approval"
+                | "request"
+                | "requests"
+                | "explain"
+                | "password"
+                | "token"
+                | "ram"
+                | "replace"
+                | "downgrade"
+                | "ssh"
+                | "exec"
+                | "edit"
+                | "run"
+                | "port-forward"
+                | "forward"
+                | "port"
+                | "debug"
+                | "refresh"
+                | "retry"
+                | "repeat"
+                | "remains"
+                | "acknowledge"
+                | "note"
+                | "nothing"
+                | "morning"
+                | "afternoon"
+                | "evening"
+                | "oldest"
+                | "slow"
+                | "slower"
+                | "fast"
+                | "weird"
+                | "happens"
+                | "investigate"
+                | "diagnose"
+                | "troubleshoot"
+                | "look"
+                | "into"
+                | "within"
+                | "across"
+                | "everywhere"
+                | "turn"
+                | "start"
+                | "started"
+                | "starting"
+                | "keep"
+                | "keeps"
+                | "kept"
+                | "dying"
+                | "die"
+                | "dies"
+                | "bad"
+                | "worked"
+                | "finished"
+                | "finish"
+                | "fixed"
+                | "fix"
+                | "succeed"
+                | "deleted"
+                | "scaled"
+                | "rolled"
+                | "bit"
+                | "ten"
+                | "last"
+                | "revision"
+                | "rev"
+                | "container"
+                | "containers"
+                | "quota"
+                | "role"
+                | "roles"
+                | "sth"
+                | "whichever"
+                | "whatever"
+                | "reveal"
+                | "plaintext"
+                | "cleartext"
+                | "decoded"
+                | "former"
+                | "latter"
+                | "sixth"
+                | "1st"
+                | "2nd"
+                | "3rd"
+                | "4th"
+                | "5th"
+                | "howdy"
+                | "yo"
+                | "cheers"
+                | "thx"
+                | "ty"
+                | "awesome"
+        )
 }
 
 fn is_image(word: &str) -> bool {
     let Some((name, tag)) = word.rsplit_once(':') else { return false };
-    let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._/-@".contains(c));
+    let is_word =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._/-@".contains(c));
     is_word(name) && is_word(tag) && !word.starts_with("http") && name.chars().any(|c| c.is_ascii_alphabetic())
 }
 
@@ -748,14 +1560,20 @@ mod tests {
         assert_eq!((reading.verb, reading.replicas), (Some(Verb::Scale), Some(Replicas::To(3))));
         assert_eq!((&*reading.names, reading.namespace.as_deref()), (&["nginx".to_owned()][..], Some("shop")));
         let reading = read("logs of the payments deployment, last 20 lines");
-        assert_eq!((reading.verb, reading.kind.as_deref(), reading.tail), (Some(Verb::Logs), Some("deployments"), Some(20)));
+        assert_eq!(
+            (reading.verb, reading.kind.as_deref(), reading.tail),
+            (Some(Verb::Logs), Some("deployments"), Some(20))
+        );
         assert_eq!(reading.names, ["payments"]);
         let reading = read("kubectl get po -n prod -l app=web");
         assert_eq!((reading.verb, reading.kind.as_deref()), (Some(Verb::Get), Some("pods")));
         assert_eq!((reading.namespace.as_deref(), reading.selector.as_deref()), (Some("prod"), Some("app=web")));
         assert!(reading.names.is_empty(), "{reading:?}");
         let reading = read("set image deployment/api api=shop-api:2.4.0");
-        assert_eq!((reading.verb, reading.kind.as_deref(), reading.container.as_deref()), (Some(Verb::SetImage), Some("deployments"), Some("api")));
+        assert_eq!(
+            (reading.verb, reading.kind.as_deref(), reading.container.as_deref()),
+            (Some(Verb::SetImage), Some("deployments"), Some("api"))
+        );
         assert_eq!((reading.image.as_deref(), &*reading.names), (Some("shop-api:2.4.0"), &["api".to_owned()][..]));
         let reading = read("give the web deployment 512Mi of memory");
         assert_eq!(reading.verb, Some(Verb::SetResources));
@@ -764,7 +1582,9 @@ mod tests {
 
     #[test]
     fn sentences_without_a_request_name_no_object() {
-        for message in ["note number 3: nothing to do, just acknowledge", "thanks, that was great", "what can you do?", "hi"] {
+        for message in
+            ["note number 3: nothing to do, just acknowledge", "thanks, that was great", "what can you do?", "hi"]
+        {
             let reading = read(message);
             assert!(reading.names.is_empty() && reading.kind.is_none(), "{message}: {reading:?}");
         }
@@ -772,7 +1592,12 @@ mod tests {
 
     #[test]
     fn commands_that_need_a_terminal_are_refused_by_name() {
-        for message in ["kubectl exec -it web-1 -- sh", "port-forward web 8080:80", "edit deployment web", "can you ssh into web-1"] {
+        for message in [
+            "kubectl exec -it web-1 -- sh",
+            "port-forward web 8080:80",
+            "edit deployment web",
+            "can you ssh into web-1",
+        ] {
             assert!(matches!(read(message).act, Some(Act::Refused(_))), "{message}: {:?}", read(message));
         }
     }

@@ -108,6 +108,7 @@ pub(crate) fn pod(namespace: &str, name: &str, image: &str) -> Value {
 
 /// Returns a secret.
 pub(crate) fn secret(namespace: &str, name: &str, data: &[(&str, &str)]) -> Value {
-    let data: serde_json::Map<String, Value> = data.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+    let data: serde_json::Map<String, Value> =
+        data.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name, "namespace": namespace }, "type": "Opaque", "data": data })
 }

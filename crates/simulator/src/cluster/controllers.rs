@@ -12,7 +12,8 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 impl Objects {
     /// Gives each deployment a replica set, and each pod without an owner the owner whose selector it matches.
     pub(crate) fn adopt(&mut self) {
-        let deployments: Vec<Key> = self.list("apps", "deployments", "").into_iter().map(|(key, _)| key.clone()).collect();
+        let deployments: Vec<Key> =
+            self.list("apps", "deployments", "").into_iter().map(|(key, _)| key.clone()).collect();
         for key in deployments {
             self.replica_set(&key);
         }
@@ -63,7 +64,11 @@ impl Objects {
         let owned: Vec<Key> = self
             .by_key
             .iter()
-            .filter(|(_, other)| other["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.iter().any(|owner| owner["uid"] == uid)))
+            .filter(|(_, other)| {
+                other["metadata"]["ownerReferences"]
+                    .as_array()
+                    .is_some_and(|owners| owners.iter().any(|owner| owner["uid"] == uid))
+            })
             .map(|(key, _)| key.clone())
             .collect();
         for owned_key in owned {
@@ -92,7 +97,8 @@ impl Objects {
             .collect();
         for set_key in sets {
             let Some(mut set) = self.by_key.get(&set_key).cloned() else { continue };
-            set["spec"]["replicas"] = if set_key == current { deployment["spec"]["replicas"].clone() } else { json!(0) };
+            set["spec"]["replicas"] =
+                if set_key == current { deployment["spec"]["replicas"].clone() } else { json!(0) };
             self.put(set_key.clone(), set);
             self.reconcile_pods(&set_key);
             self.update_status(&set_key);
@@ -113,7 +119,8 @@ impl Objects {
             })
             .map(|(key, set)| (key.clone(), set.clone()))
             .collect();
-        let is_same = |set: &Value| containers(set) == containers(&deployment) && annotations(set) == annotations(&deployment);
+        let is_same =
+            |set: &Value| containers(set) == containers(&deployment) && annotations(set) == annotations(&deployment);
         let newest = sets.iter().filter_map(|(_, set)| revision(set)).max().unwrap_or(0);
         let found = sets.iter().find(|(_, set)| is_same(set)).cloned();
         let (set_key, mut set) = found.unwrap_or_else(|| {
@@ -151,8 +158,11 @@ impl Objects {
         let wanted = owner["spec"]["replicas"].as_u64().unwrap_or(1);
         let mut pods = self.pods_of(&owner, &key.namespace);
         if key.plural == "statefulsets" {
-            let outdated: Vec<Key> =
-                pods.iter().filter(|(_, pod)| pod["spec"]["containers"] != containers(&owner)).map(|(key, _)| key.clone()).collect();
+            let outdated: Vec<Key> = pods
+                .iter()
+                .filter(|(_, pod)| pod["spec"]["containers"] != containers(&owner))
+                .map(|(key, _)| key.clone())
+                .collect();
             for pod in outdated {
                 self.remove(&pod);
             }
@@ -193,7 +203,12 @@ impl Objects {
         self.update_status(key);
         let owner = self.by_key.get(key).map(|set| set["metadata"]["ownerReferences"][0].clone()).unwrap_or_default();
         if owner["kind"] == "Deployment" {
-            self.update_status(&Key::new("apps", "deployments", &key.namespace, owner["name"].as_str().unwrap_or_default()));
+            self.update_status(&Key::new(
+                "apps",
+                "deployments",
+                &key.namespace,
+                owner["name"].as_str().unwrap_or_default(),
+            ));
         }
     }
 
@@ -215,7 +230,12 @@ impl Objects {
         let generation = owner["metadata"]["generation"].as_u64().unwrap_or(1);
         owner["metadata"]["generation"] = json!(generation);
         let status = &mut owner["status"];
-        for (name, number) in [("replicas", pods.len()), ("readyReplicas", ready), ("availableReplicas", ready), ("updatedReplicas", pods.len())] {
+        for (name, number) in [
+            ("replicas", pods.len()),
+            ("readyReplicas", ready),
+            ("availableReplicas", ready),
+            ("updatedReplicas", pods.len()),
+        ] {
             status[name] = json!(number);
         }
         status["observedGeneration"] = json!(generation);

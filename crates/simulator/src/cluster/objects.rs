@@ -51,8 +51,14 @@ impl Objects {
         for object in world.objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition") {
             resources.define(object);
         }
-        let mut objects =
-            Self { resources, by_key: BTreeMap::new(), logs: world.logs, changes: Vec::new(), version: 1_000, created: 0 };
+        let mut objects = Self {
+            resources,
+            by_key: BTreeMap::new(),
+            logs: world.logs,
+            changes: Vec::new(),
+            version: 1_000,
+            created: 0,
+        };
         let mut refused = Vec::new();
         for object in world.objects {
             if let Err(reason) = objects.load_object(object) {

@@ -98,7 +98,9 @@ fn change(object: &mut Value, operation: &Value) -> Result<(), String> {
             members.insert(key, value);
             Ok(())
         }
-        ("remove", Value::Object(members)) => members.remove(&key).map(drop).ok_or_else(|| format!("there is no {path}")),
+        ("remove", Value::Object(members)) => {
+            members.remove(&key).map(drop).ok_or_else(|| format!("there is no {path}"))
+        }
         ("add", Value::Array(list)) if key == "-" => {
             list.push(value);
             Ok(())
@@ -122,7 +124,10 @@ mod tests {
         let pod = json!({ "spec": { "containers": [{ "name": "web", "image": "nginx:1" }, { "name": "log", "image": "tail" }] } });
         let patch = json!({ "spec": { "containers": [{ "name": "web", "image": "nginx:2" }] } });
         let patched = apply(PatchKind::Strategic, &pod, &patch).unwrap();
-        assert_eq!(patched["spec"]["containers"], json!([{ "name": "web", "image": "nginx:2" }, { "name": "log", "image": "tail" }]));
+        assert_eq!(
+            patched["spec"]["containers"],
+            json!([{ "name": "web", "image": "nginx:2" }, { "name": "log", "image": "tail" }])
+        );
         let replaced = apply(PatchKind::Merge, &pod, &patch).unwrap();
         assert_eq!(replaced["spec"]["containers"], json!([{ "name": "web", "image": "nginx:2" }]));
         let removed = apply(PatchKind::Merge, &json!({ "a": 1, "b": 2 }), &json!({ "a": null })).unwrap();

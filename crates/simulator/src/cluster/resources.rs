@@ -101,14 +101,15 @@ pub(crate) struct Resources(Vec<Resource>);
 
 impl Resources {
     pub(crate) fn built_in() -> Self {
-        let resource = |(group, version, plural, kind, short, is_namespaced): &(&str, &str, &str, &str, &str, bool)| Resource {
-            group: (*group).to_owned(),
-            version: (*version).to_owned(),
-            plural: (*plural).to_owned(),
-            kind: (*kind).to_owned(),
-            short: short.split(' ').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-            is_namespaced: *is_namespaced,
-        };
+        let resource =
+            |(group, version, plural, kind, short, is_namespaced): &(&str, &str, &str, &str, &str, bool)| Resource {
+                group: (*group).to_owned(),
+                version: (*version).to_owned(),
+                plural: (*plural).to_owned(),
+                kind: (*kind).to_owned(),
+                short: short.split(' ').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+                is_namespaced: *is_namespaced,
+            };
         Self(BUILT_IN.iter().map(resource).collect())
     }
 
@@ -164,7 +165,8 @@ impl Resources {
         let known: Vec<&Resource> =
             self.0.iter().filter(|resource| resource.group == group && resource.version == version).collect();
         let first = known.first()?;
-        let entries: Vec<Value> = known.iter().flat_map(|resource| resource.describe(group != "metrics.k8s.io")).collect();
+        let entries: Vec<Value> =
+            known.iter().flat_map(|resource| resource.describe(group != "metrics.k8s.io")).collect();
         Some(json!({
             "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": first.api_version(), "resources": entries,
         }))

@@ -112,7 +112,14 @@ impl Target {
 }
 
 /// Answers a request.
-pub(crate) fn answer(shared: &Shared, method: &Method, path: &str, query: &str, headers: &HeaderMap, body: &Bytes) -> Response {
+pub(crate) fn answer(
+    shared: &Shared,
+    method: &Method,
+    path: &str,
+    query: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Response {
     let query: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let call = Call { method, query, content_type, body };
@@ -143,7 +150,8 @@ fn discover(objects: &Objects, path: &str) -> Option<Response> {
 
 fn target_of(objects: &Objects, path: &str) -> Result<Target, Refusal> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let unknown = || Refusal::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
+    let unknown =
+        || Refusal::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource");
     let (group, version, rest) = match &parts[..] {
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
@@ -184,7 +192,8 @@ fn handle(shared: &Shared, objects: &mut Objects, call: &Call<'_>, path: &str) -
         ("watch", None, None) => Ok(watch(shared, objects, call, &target)),
         ("create", None, None) => create(objects, call, &target),
         ("get", Some(name), None | Some("status")) => {
-            let object = objects.by_key.get(&target.key(&name)).ok_or_else(|| Refusal::not_found(&target.resource, &name))?;
+            let object =
+                objects.by_key.get(&target.key(&name)).ok_or_else(|| Refusal::not_found(&target.resource, &name))?;
             Ok(json_response(StatusCode::OK, object))
         }
         ("get", Some(name), Some("log")) => log(objects, call, &target, &name),
@@ -192,7 +201,11 @@ fn handle(shared: &Shared, objects: &mut Objects, call: &Call<'_>, path: &str) -
         ("create", Some(name), Some("eviction")) => delete(objects, call, &target, &name),
         ("update" | "patch", Some(name), None) => change(objects, call, &target, &name),
         ("delete", Some(name), None) => delete(objects, call, &target, &name),
-        _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", "the server does not allow this method on the requested resource")),
+        _ => Err(Refusal::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )),
     }
 }
 
@@ -207,7 +220,8 @@ fn check_denials(denials: &[Denial], target: &Target, verb: &str) -> Result<(), 
         "" => "at the cluster scope".to_owned(),
         namespace => format!("in the namespace \"{namespace}\""),
     };
-    let (resource, name) = (&target.resource, target.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default());
+    let (resource, name) =
+        (&target.resource, target.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default());
     let message = format!(
         "{}{name} is forbidden: User \"bot\" cannot {verb} resource \"{}\" in API group \"{}\" {place}",
         resource.qualified(),
@@ -221,7 +235,9 @@ fn selected<'a>(objects: &'a Objects, call: &Call<'_>, target: &Target) -> Vec<&
     let labels = call.query.get("labelSelector").map_or("", String::as_str);
     let fields = call.query.get("fieldSelector").map_or("", String::as_str);
     let all = objects.list(&target.resource.group, &target.resource.plural, &target.namespace).into_iter();
-    all.map(|(_, object)| object).filter(|object| matches_selector(object, labels) && matches_fields(object, fields)).collect()
+    all.map(|(_, object)| object)
+        .filter(|object| matches_selector(object, labels) && matches_fields(object, fields))
+        .collect()
 }
 
 fn list(objects: &Objects, call: &Call<'_>, target: &Target) -> Response {
@@ -251,7 +267,8 @@ fn watch(shared: &Shared, objects: &Objects, call: &Call<'_>, target: &Target) -
     };
     let fields = call.query.get("fieldSelector").cloned().unwrap_or_default();
     let labels = call.query.get("labelSelector").cloned().unwrap_or_default();
-    let (group, plural, namespace) = (target.resource.group.clone(), target.resource.plural.clone(), target.namespace.clone());
+    let (group, plural, namespace) =
+        (target.resource.group.clone(), target.resource.plural.clone(), target.namespace.clone());
     let is_watched = move |change: &Change| {
         let key = &change.key;
         (&key.group, &key.plural) == (&group, &plural)
@@ -312,7 +329,9 @@ fn check_shape(resource: &Resource, object: &Value) -> Result<(), Refusal> {
         && resource.group == "apps"
         && replicas.as_u64().is_none()
     {
-        return Err(invalid(format!("{what}: spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0")));
+        return Err(invalid(format!(
+            "{what}: spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0"
+        )));
     }
     for container in object["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten() {
         if container["image"].as_str().is_none_or(|image| image.is_empty() || image.contains(' ')) {
@@ -335,7 +354,11 @@ fn change(objects: &mut Objects, call: &Call<'_>, target: &Target, name: &str) -
         body
     } else {
         let kind = PatchKind::of(&call.content_type).ok_or_else(|| {
-            Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", "the body of the request was in an unknown format")
+            Refusal::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "UnsupportedMediaType",
+                "the body of the request was in an unknown format",
+            )
         })?;
         apply(kind, &old, &body).map_err(Refusal::bad)?
     };
@@ -399,7 +422,11 @@ fn scale(objects: &mut Objects, call: &Call<'_>, target: &Target, name: &str) ->
         check_conflict(&target.resource, &object, &body["metadata"], name)?;
         let replicas = body["spec"]["replicas"].as_u64();
         let replicas = replicas.ok_or_else(|| {
-            Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", "spec.replicas: must be greater than or equal to 0")
+            Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Invalid",
+                "spec.replicas: must be greater than or equal to 0",
+            )
         })?;
         object["spec"]["replicas"] = json!(replicas);
         if !call.is_dry_run() {
@@ -422,22 +449,30 @@ fn scale(objects: &mut Objects, call: &Call<'_>, target: &Target, name: &str) ->
 fn log(objects: &Objects, call: &Call<'_>, target: &Target, name: &str) -> Result<Response, Refusal> {
     let key = target.key(name);
     let pod = objects.by_key.get(&key).ok_or_else(|| Refusal::not_found(&target.resource, name))?;
-    let containers: Vec<&str> =
-        pod["spec"]["containers"].as_array().into_iter().flatten().filter_map(|container| container["name"].as_str()).collect();
+    let containers: Vec<&str> = pod["spec"]["containers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|container| container["name"].as_str())
+        .collect();
     let container = call.query.get("container").map(String::as_str);
     if let Some(container) = container.filter(|container| !containers.contains(container)) {
         return Err(Refusal::bad(format!("container {container} is not valid for pod {name}")));
     }
     if container.is_none() && containers.len() > 1 {
         let choices = containers.join(" ");
-        return Err(Refusal::bad(format!("a container name must be specified for pod {name}, choose one of: [{choices}]")));
+        return Err(Refusal::bad(format!(
+            "a container name must be specified for pod {name}, choose one of: [{choices}]"
+        )));
     }
     let is_previous = call.query.get("previous").is_some_and(|value| value == "true");
     let key = log_key(&target.namespace, name, is_previous);
     let Some(log) = objects.logs.get(&key) else {
         if is_previous {
             let container = containers.first().copied().unwrap_or_default();
-            return Err(Refusal::bad(format!("previous terminated container \"{container}\" in pod \"{name}\" not found")));
+            return Err(Refusal::bad(format!(
+                "previous terminated container \"{container}\" in pod \"{name}\" not found"
+            )));
         }
         return Ok(text_response(String::new()));
     };

@@ -145,8 +145,16 @@ mod tests {
     fn a_folder_has_objects_and_logs() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("logs/prod")).unwrap();
-        std::fs::write(folder.path().join("a.yaml"), "kind: Pod\nmetadata: {name: a}\n---\nkind: Pod\nmetadata: {name: b}\n").unwrap();
-        std::fs::write(folder.path().join("b.json"), r#"{"kind":"PodList","items":[{"kind":"Pod","metadata":{"name":"c"}}]}"#).unwrap();
+        std::fs::write(
+            folder.path().join("a.yaml"),
+            "kind: Pod\nmetadata: {name: a}\n---\nkind: Pod\nmetadata: {name: b}\n",
+        )
+        .unwrap();
+        std::fs::write(
+            folder.path().join("b.json"),
+            r#"{"kind":"PodList","items":[{"kind":"Pod","metadata":{"name":"c"}}]}"#,
+        )
+        .unwrap();
         std::fs::write(folder.path().join("logs/prod/a.previous.log"), "bye\n").unwrap();
         let world = World::read(folder.path()).unwrap();
         let names: Vec<_> = world.objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap()).collect();

@@ -124,7 +124,12 @@ impl Slack {
 
     /// A user presses a button of a message.
     pub async fn press(&self, app: &App, message: &Message, user: &str, action: &str) -> Delivery {
-        let buttons = message.blocks.as_array().into_iter().flatten().flat_map(|block| block["elements"].as_array().into_iter().flatten());
+        let buttons = message
+            .blocks
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|block| block["elements"].as_array().into_iter().flatten());
         let button = buttons.into_iter().find(|button| button["action_id"] == action).cloned().unwrap_or_default();
         let payload = json!({
             "type": "block_actions", "user": { "id": user, "username": user.to_lowercase(), "team_id": TEAM },
@@ -136,7 +141,8 @@ impl Slack {
                 "text": button["text"], "action_ts": self.tick(),
             }],
         });
-        let body = form_urlencoded::Serializer::new(String::new()).append_pair("payload", &payload.to_string()).finish();
+        let body =
+            form_urlencoded::Serializer::new(String::new()).append_pair("payload", &payload.to_string()).finish();
         self.post(&app.interactions, &body, "application/x-www-form-urlencoded", None).await
     }
 

@@ -28,7 +28,10 @@ pub(crate) fn answer(shared: &Shared, method: &str, headers: &HeaderMap, body: &
 
 fn call(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Value>, &'static str> {
     let mut arguments = arguments(headers, body)?;
-    let header = headers.get("authorization").and_then(|value| value.to_str().ok()).and_then(|value| value.strip_prefix("Bearer "));
+    let header = headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
     let in_form = arguments.remove("token");
     match header.or(in_form.as_ref().and_then(Value::as_str)) {
         None => return Err("not_authed"),
@@ -50,7 +53,9 @@ fn call(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Resu
         "conversations.replies" => history(&workspace, &arguments, true)?,
         "conversations.info" => {
             let channel = text(&arguments, "channel")?.ok_or("channel_not_found")?;
-            object(json!({ "channel": { "id": channel, "is_im": channel.starts_with('D'), "is_channel": channel.starts_with('C') } }))
+            object(
+                json!({ "channel": { "id": channel, "is_im": channel.starts_with('D'), "is_channel": channel.starts_with('C') } }),
+            )
         }
         "reactions.add" => {
             find(&mut workspace, &arguments, "timestamp")?;
@@ -59,7 +64,9 @@ fn call(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Resu
         }
         "users.info" => {
             let user = text(&arguments, "user")?.ok_or("user_not_found")?;
-            object(json!({ "user": { "id": user, "team_id": TEAM, "name": user.to_lowercase(), "is_bot": user == BOT_USER } }))
+            object(
+                json!({ "user": { "id": user, "team_id": TEAM, "name": user.to_lowercase(), "is_bot": user == BOT_USER } }),
+            )
         }
         _ => return Err("unknown_method"),
     };
@@ -123,7 +130,9 @@ fn check_content(arguments: &Arguments) -> Result<(String, Value), &'static str>
 
 /// Checks the parts of blocks that the limits of Slack concern.
 fn check_blocks(blocks: &Value) -> Result<(), &'static str> {
-    let Value::Array(blocks) = blocks else { return if blocks.is_null() { Ok(()) } else { Err("invalid_blocks_format") } };
+    let Value::Array(blocks) = blocks else {
+        return if blocks.is_null() { Ok(()) } else { Err("invalid_blocks_format") };
+    };
     if blocks.len() > 50 {
         return Err("invalid_blocks");
     }
@@ -149,10 +158,12 @@ fn check_blocks(blocks: &Value) -> Result<(), &'static str> {
 }
 
 fn post(workspace: &mut Workspace, arguments: &Arguments) -> Result<Map<String, Value>, &'static str> {
-    let channel = text(arguments, "channel")?.filter(|channel| is_channel(channel)).ok_or("channel_not_found")?.to_owned();
+    let channel =
+        text(arguments, "channel")?.filter(|channel| is_channel(channel)).ok_or("channel_not_found")?.to_owned();
     let (text_of_message, blocks) = check_content(arguments)?;
     let thread_ts = text(arguments, "thread_ts")?.map(str::to_owned);
-    let has_root = |root: &String| workspace.messages.iter().any(|message| message.channel == channel && message.ts == *root);
+    let has_root =
+        |root: &String| workspace.messages.iter().any(|message| message.channel == channel && message.ts == *root);
     if thread_ts.as_ref().is_some_and(|root| !has_root(root)) {
         return Err("thread_not_found");
     }

@@ -213,3 +213,16 @@ async fn the_conversation_has_the_request_the_decision_and_the_result() {
     let status = talk.say("did it work?").await.reply;
     assert!(status.contains("successfully rolled out: 4/4"), "{status}");
 }
+
+// What a search found is not what the user saw: "the first one" is the first of the answer.
+#[tokio::test]
+async fn the_first_one_is_the_first_that_was_shown() {
+    let talk = Talk::start(shop()).await;
+    talk.say("logs of the api deployment").await;
+    let turn = talk.say("kill the first one").await;
+    assert!(turn.reply.contains("`kubectl delete pod api-7b4f9c6d5-x0x9k -n shop`"), "{}", turn.reply);
+    talk.say("describe deployment cart in shop").await;
+    let asked = talk.say("delete both").await;
+    assert!(asked.reply.ends_with('?'), "{}", asked.reply);
+    assert_eq!(talk.cluster.changes(), []);
+}

@@ -110,14 +110,6 @@ impl AssistantSource {
         }
     }
 
-    /// Returns the contents of the assistant's YAML file.
-    pub(crate) fn manifest(&self) -> Option<&Manifest> {
-        match self {
-            Self::BuiltIn(_) => None,
-            Self::File { manifest, .. } => Some(manifest),
-        }
-    }
-
     /// Returns the URL of the store that the assistant requires instead of the command's.
     ///
     /// # Errors

@@ -181,6 +181,11 @@ impl Cluster {
         true
     }
 
+    /// Sets the log of a pod.
+    pub fn write_log(&self, namespace: &str, pod: &str, is_previous: bool, log: &str) {
+        lock(&self.shared.objects).logs.insert(log_key(namespace, pod, is_previous), log.to_owned());
+    }
+
     /// Denies requests from now on.
     pub fn deny(&self, verb: &str, resource: &str, namespace: &str) {
         let own = str::to_owned;

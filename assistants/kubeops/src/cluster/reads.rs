@@ -445,6 +445,9 @@ fn list_text(kind: &Kind, command: &Command, items: &[Value]) -> String {
         items.iter().take(MAX_LINES).map(|item| line(kind, item, command.namespace.is_none())).collect();
     let rest = items.len().saturating_sub(MAX_LINES);
     let rest = if rest == 0 { String::new() } else { format!("\nand {rest} more") };
+    if let [_] = items {
+        return format!("There is 1 {}{like}{problem}{place}:\n{}", kind.singular, lines.join("\n"));
+    }
     format!("Here are the {} {}{like}{problem}{place}:\n{}{rest}", items.len(), kind.plural, lines.join("\n"))
 }
 

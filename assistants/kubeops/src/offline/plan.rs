@@ -27,11 +27,25 @@ fn reply(text: impl Into<String>) -> Next {
 
 /// Returns the next step for a message.
 pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
-    let planner = Planner { conversation, reading: completed(read(message), conversation) };
+    let planner = Planner { conversation, reading: completed(read_request(message), conversation) };
     match planner.wanted() {
         Next::Run(commands) => planner.run_or_answer(commands),
         answer => answer,
     }
+}
+
+/// Reads the request of a message: of several sentences, the last that is one.
+fn read_request(message: &str) -> Reading {
+    let sentences: Vec<&str> = message.split_inclusive(['.', '?', '!', ';']).collect();
+    // A dot within a name or an image does not end a sentence.
+    let ends_words = sentences.iter().skip(1).all(|sentence| sentence.starts_with(char::is_whitespace));
+    if !ends_words || sentences.len() > 8 || message.contains("```") {
+        return read(message);
+    }
+    let is_request = |reading: &Reading| {
+        reading.verb.is_some() && (reading.kind.is_some() || !reading.names.is_empty() || reading.pronoun)
+    };
+    sentences.iter().rev().map(|sentence| read(sentence)).find(is_request).unwrap_or_else(|| read(message))
 }
 
 /// Completes a message that answers a question of the assistant with what the user had asked before.
@@ -142,7 +156,23 @@ impl Planner<'_> {
                 ),
             };
         }
+        if verb == Verb::Get && !self.is_specific() {
+            return self.without_verb();
+        }
         self.of_verb(verb)
+    }
+
+    /// Whether a message without a kind asks for an object, and does not only have words such as "check" and "what".
+    fn is_specific(&self) -> bool {
+        let reading = &self.reading;
+        let looks_like_name = |name: &String| name.contains('-') || name.chars().any(|c| c.is_ascii_digit());
+        reading.kind.is_some()
+            || reading.namespace.is_some()
+            || reading.names.is_empty()
+            || reading.words.len() <= 4
+            || reading.names.iter().any(looks_like_name)
+            || reading.has_any(&["status", "state", "health", "healthy", "running", "ready", "up"])
+            || reading.names.iter().any(|name| refer::named(self.conversation, name, Verb::Get, reading) != Found::None)
     }
 
     fn of_act(&self, act: Act) -> Next {
@@ -463,6 +493,10 @@ impl Planner<'_> {
 
     fn each(&self, verb: Verb) -> Targets {
         match refer::focus(self.conversation, verb, self.reading.kind.as_deref(), self.reading.namespace.as_deref()) {
+            Found::Several(objects) if self.reading.has("both") && objects.len() != 2 => {
+                Targets::Then(reply(answers::ask_which(&objects)))
+            }
+            Found::One(_) => Targets::Then(reply(answers::ask_what(verb))),
             Found::Several(objects) if objects.len() > MAX_EACH && !verb.is_read() => Targets::Then(reply(format!(
                 "{} at once is too many for requests of single changes. Which ones do you mean?",
                 objects.len()

@@ -103,9 +103,11 @@ pub(super) fn subjects(exchange: &Exchange) -> Vec<Shown> {
     unique(listed(exchange))
 }
 
-/// Returns the objects that an exchange listed, in the order of the list.
+/// Returns the objects that an exchange listed, in the order of the list. Results of a search count only if the user was asked
+/// about them; otherwise nobody saw them.
 pub(super) fn listed(exchange: &Exchange) -> Vec<Shown> {
-    exchange.steps.iter().filter_map(outcome_of).flat_map(|outcome| outcome.objects.clone()).collect()
+    let steps = exchange.steps.iter().filter(|step| (step.command.verb == Verb::Find) == exchange.asked);
+    steps.filter_map(outcome_of).flat_map(|outcome| outcome.objects.clone()).collect()
 }
 
 /// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
@@ -180,7 +182,8 @@ pub(super) fn best_fitting<'a>(
         } else {
             own.max(owner).and(crate::cluster::likeness(&fitting.name, name)).or(own)
         };
-        if let Some(likeness) = likeness {
+        // A change needs a word of the name, not any part of it.
+        if let Some(likeness) = likeness.filter(|likeness| verb.is_read() || *likeness < 3) {
             fits.push((likeness, fitting));
         }
     }

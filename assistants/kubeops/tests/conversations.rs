@@ -1,5 +1,6 @@
 //! Conversations with the offline model, over a real API server on this machine: what is read, what is requested, and what the
 //! cluster is like afterwards.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod world;
 
@@ -224,5 +225,22 @@ async fn the_first_one_is_the_first_that_was_shown() {
     talk.say("describe deployment cart in shop").await;
     let asked = talk.say("delete both").await;
     assert!(asked.reply.ends_with('?'), "{}", asked.reply);
+    assert_eq!(talk.cluster.changes(), []);
+}
+
+#[tokio::test]
+async fn a_change_that_names_no_object_does_not_hit_another_one() {
+    let talk = Talk::start(shop()).await;
+    for said in ["describe deployment cart in shop", "scale it to 4"] {
+        talk.say(said).await;
+    }
+    for said in ["undo that", "restart everything", "delete all", "delete everything in shop", "wipe all pods in shop"]
+    {
+        let answer = talk.say(said).await;
+        assert!(answer.status == TurnStatus::Completed && answer.reply.ends_with('?'), "{said}: {}", answer.reply);
+    }
+    let turn = talk.say("delete the shop namespace").await;
+    assert!(turn.reply.contains("`kubectl delete namespace shop`"), "{}", turn.reply);
+    assert!(turn.reply.contains("with everything in it"), "{}", turn.reply);
     assert_eq!(talk.cluster.changes(), []);
 }

@@ -77,7 +77,7 @@ impl Worker {
         &self.options
     }
 
-    /// Signs in, and goes on with the requests that an earlier process did not finish. Ends when the service stops.
+    /// Signs in, and does the requests that an earlier process did not finish. Ends when the service stops.
     pub(crate) async fn run(self: Arc<Self>, service: Service) {
         for token in self.options.bot_tokens.clone() {
             loop {

@@ -1,4 +1,5 @@
 //! The door with a local Slack, a local cluster and the Kubernetes assistant, over real sockets.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bench;
 
@@ -260,4 +261,25 @@ async fn messages_of_two_users_are_answered_in_order() {
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
     assert_eq!(world().objects.len(), 11, "the world of these tests");
     assert_eq!(bench.team(), TEAM);
+}
+
+// S4.18, S4.51: an accepted event goes on after a restart, with one turn and one reply.
+#[tokio::test]
+async fn an_answer_that_could_not_be_posted_is_posted_after_a_restart() {
+    let mut bench = Bench::start(Settings::default()).await;
+    bench.ask(CHANNEL, "U1", "<@U0BOT> hi", None).await;
+    // As many refusals as attempts.
+    bench.slack.limit(8, 0);
+    let calls = bench.slack.calls().len();
+    bench.slack.say(&bench.app, CHANNEL, "U1", "<@U0BOT> scale api in shop to 4", None).await;
+    bench.restart().await;
+    let request = bench.slack.wait_for(approval).await;
+    assert!(request.text.contains("--replicas=4"), "{}", request.text);
+    assert_eq!(bench.texts(CHANNEL).await.len(), 4, "one turn");
+    let posts = bench.slack.calls()[calls..].iter().filter(|call| call.method == "chat.postMessage").count();
+    assert_eq!(posts, 1);
+    let before = bench.slack.messages().len();
+    bench.slack.react(&bench.app, CHANNEL, &request.ts, "U02BOB", "+1").await;
+    let done = bench.slack.wait_for(|messages| messages.get(before).cloned()).await;
+    assert!(done.text.contains("scaled to 4"), "{}", done.text);
 }

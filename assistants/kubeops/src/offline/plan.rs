@@ -11,6 +11,8 @@ use super::words::{Act, Pick, Reading, Replicas, read};
 
 /// The most objects that "all of them" may stand for in a change.
 const MAX_EACH: usize = 5;
+/// The most words of a change that names no object, such as "raise the memory limit to 512Mi".
+const MAX_WORDS_OF_REMARK: usize = 8;
 /// The most names of a message that are looked for.
 const MAX_NAMES: usize = 3;
 
@@ -238,6 +240,11 @@ impl Planner<'_> {
         if verb == Verb::SetImage && self.reading.image.is_none() {
             return reply("Which image?");
         }
+        if verb == Verb::RolloutUndo
+            && let Some(next) = self.undo_of_another_change()
+        {
+            return next;
+        }
         let objects = match self.targets(verb) {
             Targets::Objects(objects) => objects,
             Targets::List => return Next::Run(vec![self.list_command(verb)]),
@@ -249,6 +256,19 @@ impl Planner<'_> {
             return next;
         }
         Next::Run(objects.iter().map(|object| self.command(verb, object)).collect())
+    }
+
+    /// "Undo that" after a change that a rollback does not undo.
+    fn undo_of_another_change(&self) -> Option<Next> {
+        let (_, requested, step) = answers::last_change(self.conversation)?;
+        let last = step.map(|step| &step.command).or(requested.map(|requested| &requested.command))?;
+        let is_rollout = matches!(
+            last.verb,
+            Verb::SetImage | Verb::SetResources | Verb::SetEnv | Verb::RolloutRestart | Verb::RolloutUndo | Verb::Apply
+        );
+        let text =
+            format!("The last change was `{}`, which a rollback does not undo. What do you want instead?", last.line());
+        (self.reading.names.is_empty() && self.reading.kind.is_none() && !is_rollout).then(|| reply(text))
     }
 
     fn is_relative(&self) -> bool {
@@ -347,12 +367,19 @@ impl Planner<'_> {
         if !reading.names.is_empty() {
             return self.by_names(verb);
         }
+        if let Some(namespace) = self.named_namespace(verb) {
+            return namespace;
+        }
         let is_change = !verb.is_read();
-        if is_change && reading.is_plural && !reading.pronoun {
+        let is_sweeping = reading.has_any(&["all", "every", "everything", "anything"]) && !reading.each;
+        if is_change && (is_sweeping || reading.is_plural && !reading.pronoun) {
             let kind = reading.kind.as_deref().unwrap_or("objects");
             return Targets::Then(reply(format!(
                 "One request changes one object, named exactly. Which of the {kind} do you mean?"
             )));
+        }
+        if is_change && !reading.pronoun && reading.kind.is_none() && reading.words.len() > MAX_WORDS_OF_REMARK {
+            return Targets::Then(reply(answers::ask_what(verb)));
         }
         if reading.each {
             return self.each(verb);
@@ -365,6 +392,18 @@ impl Planner<'_> {
             return self.only_one(verb);
         }
         self.found(found, verb)
+    }
+
+    /// "Delete the lab namespace": the object is the namespace itself, not one in it.
+    fn named_namespace(&self, verb: Verb) -> Option<Targets> {
+        let reading = &self.reading;
+        let is_named = reading.kind.is_none() && !reading.pronoun && reading.has_any(&["namespace", "ns"]);
+        let name = reading.namespace.clone().filter(|_| is_named && verb != Verb::Get && verb != Verb::Events)?;
+        let namespace = Shown { kind: "namespaces".to_owned(), name, ..Shown::default() };
+        Some(match refer::kinds_of(verb) {
+            None => Targets::Objects(vec![namespace]),
+            Some(_) => Targets::Then(reply(answers::ask_what(verb))),
+        })
     }
 
     /// Whether a message asks for a list: it names a kind and no object, or a selector.

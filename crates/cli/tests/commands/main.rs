@@ -36,6 +36,7 @@ mod readme;
 mod recall;
 mod serve;
 mod shutdown;
+mod slack;
 mod subway;
 mod supabase;
 mod token;

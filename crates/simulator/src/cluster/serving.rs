@@ -126,7 +126,7 @@ pub(crate) fn answer(
     let mut objects = lock(&shared.objects);
     let answered = discover(&objects, path).map_or_else(|| handle(shared, &mut objects, &call, path), Ok);
     for change in objects.take_changes() {
-        // Nobody may be watching.
+        // There may be no watcher.
         drop(shared.changes.send(change));
     }
     drop(objects);

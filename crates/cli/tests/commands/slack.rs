@@ -12,7 +12,7 @@ fn inputs(transcript: &str) -> String {
 fn the_transcript_of_the_documentation_is_what_the_simulation_prints() {
     let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/slack.md")).unwrap();
     let (_, rest) = docs.split_once("```text\n#ops").unwrap();
-    let (transcript, _) = rest.split_once("\n~~~end\n").unwrap_or_else(|| rest.split_once("\n````").unwrap());
+    let (transcript, _) = rest.split_once("\n```\n").unwrap();
     let cli = Cli::new();
     let output = cli.run_with_input(&["slack", "simulate"], inputs(transcript).as_bytes());
     assert_eq!(output.code, Some(0), "{output}");

@@ -12,7 +12,7 @@ mod setting;
 use std::sync::Arc;
 
 use threadkeep_core::{ChatModel, Embedder};
-use threadkeep_memory::Memory;
+use threadkeep_memory::{Memory, Retention};
 
 use crate::Assistant;
 pub use command::{
@@ -72,6 +72,11 @@ pub struct AssistantPlugin {
     /// # Errors
     /// The reason why the assistant cannot be created.
     pub health: Health,
+    /// Returns how long its conversations are kept, if that is not the program's choice.
+    ///
+    /// # Errors
+    /// The reason why the assistant cannot be created.
+    pub retention: RetentionOf,
     /// Its own commands.
     pub commands: Option<CommandGroup>,
     /// The tools that answer lookup endpoints. The first lookup that applies to a request answers it.
@@ -80,6 +85,9 @@ pub struct AssistantPlugin {
 
 /// Creates an assistant.
 pub type Make = fn(AssistantParts, &PluginSettings) -> Result<Arc<dyn Assistant>, PluginError>;
+
+/// Returns how long the conversations of an assistant are kept.
+pub type RetentionOf = fn(&PluginSettings) -> Result<Option<Retention>, PluginError>;
 
 /// Checks the dependencies of an assistant.
 pub type Health = fn(&PluginSettings) -> Result<Option<String>, PluginError>;
@@ -118,6 +126,7 @@ impl AssistantPlugin {
             client_key: None,
             make,
             health: |_| Ok(None),
+            retention: |_| Ok(None),
             commands: None,
             lookups: &[],
         }

@@ -24,7 +24,13 @@ pub(crate) use help::{chat_details, examples_of, lines, names};
 
 /// The built-in assistants.
 pub(crate) const BUILT_IN: &[AssistantPlugin] =
-    &[threadkeep_general::PLUGIN, threadkeep_subway::PLUGIN, threadkeep_underground::PLUGIN, threadkeep_tesis::PLUGIN];
+    &[
+        threadkeep_general::PLUGIN,
+        threadkeep_subway::PLUGIN,
+        threadkeep_underground::PLUGIN,
+        threadkeep_tesis::PLUGIN,
+        threadkeep_kubeops::PLUGIN,
+    ];
 
 /// The name of the default assistant.
 pub(crate) const DEFAULT: &str = BUILT_IN[0].name;
@@ -39,7 +45,37 @@ pub(crate) enum AssistantSource {
     File { manifest: Box<Manifest>, path: PathBuf },
 }
 
+/// The assistant that answers in Slack unless another one is named, and that operates the cluster of a simulation.
+pub(crate) const OPERATOR: &AssistantPlugin = &threadkeep_kubeops::PLUGIN;
+
+/// The rules of the operator that its door has to follow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OperatorRules {
+    pub(crate) remembers: bool,
+    pub(crate) requester_may_approve: bool,
+}
+
+/// Returns the rules of the operator.
+///
+/// # Errors
+/// Its configuration file is invalid.
+pub(crate) fn operator_rules(settings: &Settings) -> Result<OperatorRules> {
+    let config = threadkeep_kubeops::config(&settings.for_plugin(OPERATOR)).map_err(Failure::from)?;
+    Ok(OperatorRules { remembers: config.memory.enabled, requester_may_approve: config.approvals.allow_requester })
+}
+
 impl AssistantSource {
+    /// Returns how long the assistant's conversations are kept, if that is not the program's choice.
+    ///
+    /// # Errors
+    /// The assistant's configuration is invalid.
+    pub(crate) fn retention(&self, settings: &Settings) -> Result<Option<threadkeep::Retention>> {
+        match self {
+            Self::BuiltIn(plugin) => Ok((plugin.retention)(&settings.for_plugin(plugin)).map_err(Failure::from)?),
+            Self::File { manifest, .. } => Ok(Some(manifest.memory.retention())),
+        }
+    }
+
     /// Finds an assistant: a built-in one, a YAML file by its path, or `NAME.yaml` in the assistants' folder.
     ///
     /// # Errors
@@ -78,14 +114,6 @@ impl AssistantSource {
         match self {
             Self::BuiltIn(_) => None,
             Self::File { manifest, .. } => manifest.model.as_deref(),
-        }
-    }
-
-    /// Returns the contents of the assistant's YAML file.
-    pub(crate) fn manifest(&self) -> Option<&Manifest> {
-        match self {
-            Self::BuiltIn(_) => None,
-            Self::File { manifest, .. } => Some(manifest),
         }
     }
 

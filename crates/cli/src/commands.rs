@@ -27,6 +27,7 @@ mod restore;
 mod search;
 mod serve;
 mod show;
+mod slack;
 mod stats;
 mod supabase;
 mod threads;
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     Supabase(supabase::Arguments),
     Serve(serve::Arguments),
     Open(open::Arguments),
+    Slack(slack::Arguments),
     Keys(keys::Arguments),
     Audit(audit::Arguments),
     Demo(demo::Arguments),
@@ -141,6 +143,7 @@ impl App {
             Command::Supabase(arguments) => supabase::run(self, arguments).await,
             Command::Serve(arguments) => serve::run(self, arguments).await,
             Command::Open(arguments) => open::run(self, arguments).await,
+            Command::Slack(arguments) => slack::run(self, arguments).await,
             Command::Keys(arguments) => keys::run(self, arguments).await,
             Command::Audit(arguments) => audit::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,

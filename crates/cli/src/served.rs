@@ -167,9 +167,9 @@ impl<'a> ServedAssistants<'a> {
             return Err(failure.hint(format!("run the server with --store {required_store}")).into());
         }
         let mut memory = self.memory.clone();
-        if let Some(manifest) = found.manifest() {
+        if let Some(retention) = found.retention(&app.settings)? {
             // The server already has a thread cache.
-            let retention = Some(manifest.memory.retention());
+            let retention = Some(retention);
             let options = MemoryOptions { retention, thread_cache_bytes: 0, ..memory.options().clone() };
             memory = memory.with_options(options)?;
         }

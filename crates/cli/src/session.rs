@@ -73,8 +73,7 @@ impl Session {
         };
         let is_in_memory = required_store.is_some();
         let mut memory = app.open_at(&location, purpose).await?.memory;
-        if let Some(manifest) = source.manifest() {
-            let mut retention = manifest.memory.retention();
+        if let Some(mut retention) = source.retention(&app.settings)? {
             // A retention period would extend the expiry of the ephemeral thread with each message.
             if let (Some(minutes), Some(max)) = (&mut retention.ttl_minutes, max_minutes) {
                 *minutes = max.min(*minutes);

@@ -1,4 +1,4 @@
-mod lines;
+pub(super) mod lines;
 mod reply;
 mod slash;
 

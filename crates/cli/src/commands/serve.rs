@@ -127,6 +127,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let served = ServedAssistants::open(app, &memory, &arguments.assistants, arguments.model.as_deref())?;
     let server = Server::new(memory, options).with_assistants(served.assistants());
     let server = with_models(server, arguments.model.as_deref(), settings)?;
+    let server = match super::slack::door_options(settings)? {
+        Some(options) => server.with_door(super::slack::open_door(options)?)?,
+        None => server,
+    };
     let listener = listen.bind(&addresses).await?;
     announce(app, scheme, listener.local_addr()?, &access);
     tokio::select! {
@@ -144,6 +148,7 @@ pub(crate) fn problems(app: &App) -> Vec<String> {
         tls(&arguments, settings).map(drop),
         local_token::check_setting(settings),
         telemetry(settings).map(drop),
+        super::slack::door_options(settings).map(drop),
         models::chat_model(None, settings).map(drop),
         models::embedder(settings).map(drop),
     ];

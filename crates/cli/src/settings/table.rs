@@ -76,7 +76,7 @@ pub(crate) fn with_settings_of(assistants: &[AssistantPlugin]) -> Vec<Setting> {
 }
 
 /// The settings listed before those of the assistants.
-const BEFORE: [Setting; 34] = [
+const BEFORE: [Setting; 39] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting(
         "THREADKEEP_ERASURE_LEDGER",
@@ -136,6 +136,11 @@ const BEFORE: [Setting; 34] = [
         "whether `service_role` JWTs act for the whole tenant",
         "false",
     ),
+    setting("SLACK_SIGNING_SECRET", "slack.signing_secret", Secret, "the signing secret of the Slack app", ""),
+    setting("SLACK_BOT_TOKEN", "slack.bot_token", Secret, "the bot token of each workspace, separated by commas", ""),
+    setting("SLACK_ASSISTANT", "slack.assistant", Text, "the assistant that answers in Slack", "kubeops"),
+    setting("SLACK_ANSWER_ALL", "slack.answer_all", Flag, "whether messages without a mention are answered", "false"),
+    setting("SLACK_API_URL", "slack.api_url", Url, "the URL of Slack's Web API", "https://slack.com/api/"),
     setting("GROQ_API_KEY", "groq.api_key", Secret, "Groq's API key", ""),
     setting("GROQ_MODEL", "groq.model", Text, "Groq's model", "openai/gpt-oss-120b"),
     setting("GROQ_BASE_URL", "groq.base_url", Url, "Groq's base URL", "https://api.groq.com/openai/v1"),

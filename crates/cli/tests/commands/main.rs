@@ -37,6 +37,7 @@ mod recall;
 mod redis;
 mod serve;
 mod shutdown;
+mod slack;
 mod subway;
 mod supabase;
 mod token;

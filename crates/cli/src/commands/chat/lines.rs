@@ -14,7 +14,7 @@ const LINE_BYTES: u64 = 1024 * 1024;
 
 /// A line of input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(in crate::commands) enum Line {
     Text(String),
     /// Ctrl-C.
     Interrupted,
@@ -23,13 +23,13 @@ pub(super) enum Line {
 }
 
 /// Reads lines, with editing and history on a terminal.
-pub(super) enum Reader {
+pub(in crate::commands) enum Reader {
     Terminal(Box<DefaultEditor>),
     Stream,
 }
 
 impl Reader {
-    pub(super) fn new(is_terminal: bool) -> Result<Self> {
+    pub(in crate::commands) fn new(is_terminal: bool) -> Result<Self> {
         if !is_terminal {
             return Ok(Self::Stream);
         }
@@ -37,7 +37,7 @@ impl Reader {
         Ok(Self::Terminal(Box::new(DefaultEditor::with_config(config)?)))
     }
 
-    pub(super) fn read(&mut self) -> Result<Line> {
+    pub(in crate::commands) fn read(&mut self) -> Result<Line> {
         match self {
             Self::Terminal(editor) => match editor.readline(PROMPT) {
                 Ok(line) => Ok(Line::Text(line)),

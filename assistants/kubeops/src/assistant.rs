@@ -1,0 +1,128 @@
+//! The definition of the assistant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use threadkeep::agent::{
+    ApprovalPolicy, EarlierRequests, Failure, FnActivity, PrepareRequest, RepeatPolicy, TurnPreparation, list_approvals,
+};
+use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Message, Rendering};
+
+use crate::cluster::Cluster;
+use crate::config::Config;
+use crate::conversation::Conversation;
+use crate::graph::{CHECK, CONVERSATION, CheckedCall, conversation_value, kubeops_graph};
+use crate::offline::OfflineOperator;
+use crate::tool::{Kubectl, tool_error};
+use crate::{INSTRUCTIONS, MEMORY_PARAGRAPH};
+
+/// The name of the assistant.
+pub(crate) const NAME: &str = "kubeops";
+/// Its purpose.
+pub(crate) const ABOUT: &str = "Operates a Kubernetes cluster: reads freely, and changes nothing without an approval.";
+
+/// The longest message of the history in the context, in characters.
+const MESSAGE_CHARACTERS: usize = 500;
+
+/// The assistant.
+#[derive(Clone, Debug)]
+pub struct Kubeops {
+    definition: Definition,
+    cluster: Arc<Cluster>,
+    window: usize,
+}
+
+impl Kubeops {
+    /// Creates the assistant. Without a model, the offline one understands commands and their follow-ups.
+    #[must_use]
+    pub fn new(cluster: Cluster, config: &Config, model: Option<Arc<dyn ChatModel>>) -> Self {
+        let cluster = Arc::new(cluster);
+        let model = model.unwrap_or_else(|| Arc::new(OfflineOperator));
+        let mut definition = Definition::new(NAME, model)
+            .with_graph(kubeops_graph())
+            .with_tool(Kubectl::new(Arc::clone(&cluster)))
+            .with_activity(check_activity(Arc::clone(&cluster)));
+        definition.description = ABOUT.to_owned();
+        definition.context = ContextPolicy {
+            window: Some(config.memory.context_window),
+            message_characters: Some(MESSAGE_CHARACTERS),
+            summary: None,
+            rendering: Rendering::Transcript,
+            preferences: false,
+            ..ContextPolicy::default()
+        };
+        definition.approvals = ApprovalPolicy {
+            expires_after: Duration::from_secs(u64::from(config.approvals.expires_minutes) * 60),
+            deciders: config.approvals.allowed_users.clone(),
+            earlier_requests: EarlierRequests::Replace,
+        };
+        let instructions = instructions(config.instructions.as_deref());
+        Self { definition: definition.with_instructions(instructions), cluster, window: config.memory.context_window }
+    }
+}
+
+/// Returns the instructions, which always have the paragraph about the memory.
+fn instructions(custom: Option<&str>) -> String {
+    let text = custom.unwrap_or(INSTRUCTIONS).trim_end();
+    if text.contains(MEMORY_PARAGRAPH) { text.to_owned() } else { format!("{text}\n\n{MEMORY_PARAGRAPH}") }
+}
+
+/// Checks the commands of an answer before they are carried out: those that change the cluster, with a dry run.
+fn check_activity(cluster: Arc<Cluster>) -> FnActivity {
+    FnActivity::new(CHECK, RepeatPolicy::Repeatable, move |_, input: JsonText| {
+        let cluster = Arc::clone(&cluster);
+        async move {
+            let failed = |error: threadkeep::StoreError| Failure::new("check_failed", error.to_string());
+            let mut calls: Vec<CheckedCall> = input.read().map_err(failed)?;
+            for call in &mut calls {
+                check(&cluster, call).await;
+            }
+            JsonText::of(&calls).map_err(failed)
+        }
+    })
+}
+
+async fn check(cluster: &Cluster, call: &mut CheckedCall) {
+    let Ok(command) = call.arguments.read::<crate::Command>() else {
+        // The tool says what is wrong with the arguments.
+        return;
+    };
+    if command.verb.is_read() {
+        return;
+    }
+    match cluster.prepare(&command).await {
+        Ok(prepared) => match JsonText::of(&prepared) {
+            Ok(arguments) => call.arguments = arguments,
+            Err(error) => call.refusal = Some(error.to_string()),
+        },
+        Err(error) => call.refusal = Some(tool_error(error).to_string()),
+    }
+}
+
+#[async_trait]
+impl Assistant for Kubeops {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    async fn prepare(&self, request: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
+        let failed = |error: threadkeep::MemoryError| Failure::new("history_failed", error.to_string());
+        let newest = request.memory.newest(request.scope, request.thread, self.window * 2 + 2).await.map_err(failed)?;
+        let earlier: Vec<Message> = newest.into_iter().filter(|message| message.seq < request.seq).collect();
+        let shown = &earlier[earlier.len().saturating_sub(self.window)..];
+        let approvals = list_approvals(request.memory, request.scope, request.thread).await.map_err(failed)?;
+        let conversation = Conversation::of(shown, &approvals, self.cluster.default_namespace());
+        let extra_input = [(CONVERSATION.to_owned(), conversation_value(&conversation))].into_iter().collect();
+        Ok(TurnPreparation { extra_input, ..TurnPreparation::default() })
+    }
+
+    fn approval_reply(&self, previews: &[&str]) -> String {
+        let requests = previews.iter().map(|preview| {
+            let (line, effect) = preview.split_once('\n').unwrap_or((preview, ""));
+            if effect.is_empty() { format!("`{line}`") } else { format!("`{line}`\n{effect}") }
+        });
+        let requests: Vec<String> = requests.collect();
+        format!("⚠️ This action requires approval\n{}\nReact with ✅ to approve or ❌ to deny.", requests.join("\n"))
+    }
+}

@@ -1,0 +1,208 @@
+//! The cluster: reads, and the changes that were approved.
+
+mod changes;
+mod client;
+mod kubeconfig;
+mod reads;
+mod text;
+
+use std::path::Path;
+use std::sync::Once;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::command::{Command, Verb};
+use crate::config::AccessRules;
+use crate::kinds::Kind;
+use client::{ApiError, KubeClient};
+use kubeconfig::Connection;
+pub use kubeconfig::KubeconfigError;
+pub(crate) use reads::likeness;
+
+/// Installs a TLS provider, unless another part of the program has installed one.
+fn install_provider() {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+}
+
+/// An object that a result shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The kind, in the plural: `pods`.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+    /// The namespace; empty for objects without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The workload that owns a pod: its kind and name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<(String, String)>,
+    /// Whether it has a problem.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unhealthy: bool,
+    /// Its first image.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
+    /// The number of replicas that it wants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u64>,
+}
+
+/// The result of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The command as it was carried out: names and namespaces are filled in.
+    pub command: Command,
+    /// The text for people.
+    pub text: String,
+    /// The objects that the text shows.
+    pub objects: Vec<Shown>,
+}
+
+/// Why a command was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CommandError {
+    #[error("{0}")]
+    Invalid(String),
+    #[error("{0}")]
+    NotAllowed(String),
+    #[error("{0}")]
+    NotFound(String),
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<ApiError> for CommandError {
+    fn from(error: ApiError) -> Self {
+        let text = error.to_string();
+        match error {
+            ApiError::NotFound(_) => Self::NotFound(text),
+            ApiError::Forbidden(_) => Self::NotAllowed(text),
+            ApiError::Unreachable(_) => Self::Unreachable(text),
+            ApiError::Conflict(_) | ApiError::Other(_) => Self::Failed(text),
+        }
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, CommandError>;
+
+/// A cluster, with the rules of what may be done there.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// The client, or why there is none.
+    client: std::result::Result<KubeClient, String>,
+    rules: AccessRules,
+}
+
+impl Cluster {
+    /// Opens the cluster of a kubeconfig; without a file, that of the user's kubeconfig or of the pod. Nothing is sent. Without
+    /// a usable kubeconfig, every command fails with the reason.
+    #[must_use]
+    pub fn open(file: Option<&Path>, context: Option<&str>, rules: AccessRules) -> Self {
+        let default = kubeconfig::default_file().filter(|file| file.is_file());
+        let connection = match file.or(default.as_deref()) {
+            Some(file) => Connection::read(file, context),
+            None => Connection::of_pod().unwrap_or_else(|| Err(kubeconfig::missing())),
+        };
+        let client = connection.map_err(|error| error.to_string()).and_then(KubeClient::new);
+        Self { client, rules }
+    }
+
+    /// Returns why there is no connection; `None` if there is one.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        self.client.as_ref().err().map(String::as_str)
+    }
+
+    /// Returns the namespace of commands that name none.
+    #[must_use]
+    pub fn default_namespace(&self) -> &str {
+        self.client.as_ref().map_or("default", KubeClient::namespace)
+    }
+
+    /// Returns the rules.
+    #[must_use]
+    pub fn rules(&self) -> &AccessRules {
+        &self.rules
+    }
+
+    fn client(&self) -> Result<&KubeClient> {
+        self.client.as_ref().map_err(|problem| CommandError::Unreachable(problem.clone()))
+    }
+
+    /// Checks a command against its form and the rules, and fills in the kind and the namespace.
+    pub(crate) fn admit(&self, command: &Command) -> Result<Command> {
+        command.check().map_err(|error| CommandError::Invalid(error.to_string()))?;
+        let mut command = command.clone();
+        if !command.verb.is_read() && self.rules.read_only {
+            let text = format!("read-only mode: `{}` is not allowed", command.verb.words());
+            return Err(CommandError::NotAllowed(text));
+        }
+        if matches!(command.verb, Verb::Cordon | Verb::Uncordon | Verb::Drain) {
+            command.kind = Some("nodes".to_owned());
+        }
+        if command.verb == Verb::Apply {
+            changes::read_manifest(&mut command)?;
+        }
+        let kind = match command.kind.as_deref() {
+            Some(kind) => {
+                let found = Kind::find(kind)
+                    .ok_or_else(|| CommandError::Invalid(format!("`{kind}` is not a kind that I know")))?;
+                command.kind = Some(found.plural.clone());
+                Some(found)
+            }
+            None => None,
+        };
+        let is_namespaced = kind.as_ref().is_none_or(|kind| kind.is_namespaced);
+        if !is_namespaced {
+            command.namespace = None;
+            command.all_namespaces = false;
+            let is_restricted = self.rules.namespaces.is_some() && !command.verb.is_read();
+            if is_restricted {
+                return Err(CommandError::NotAllowed(format!("only the namespaces {} are allowed", self.rules.list())));
+            }
+            return Ok(command);
+        }
+        if !command.all_namespaces {
+            let namespace = command.namespace.get_or_insert_with(|| self.default_namespace().to_owned()).clone();
+            if !self.rules.allows(&namespace) {
+                let text = format!("the namespace {namespace} is not allowed; allowed are {}", self.rules.list());
+                return Err(CommandError::NotAllowed(text));
+            }
+        } else {
+            command.namespace = None;
+        }
+        Ok(command)
+    }
+}
+
+/// Returns the digest of an object without its status, managed fields and version, so that it changes if anything else does.
+pub(crate) fn digest(object: &Value) -> String {
+    let mut object = object.clone();
+    if let Some(members) = object.as_object_mut() {
+        members.remove("status");
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+        metadata.remove("resourceVersion");
+    }
+    sort(&mut object);
+    Sha256::digest(object.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Sorts the members of all objects, because their order has no meaning.
+fn sort(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.sort_keys();
+            members.values_mut().for_each(sort);
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(sort),
+        _ => {}
+    }
+}

@@ -1,0 +1,473 @@
+//! Commands that read.
+
+use serde_json::Value;
+
+use super::client::{ApiError, KubeClient, MAX_ITEMS};
+use super::text::{code_block, cut, describe, line, readiness, shown, text};
+use super::{Cluster, CommandError, Outcome, Result, Shown};
+use crate::command::{Command, Verb};
+use crate::kinds::{Kind, SEARCHED, WORKLOADS};
+
+/// The most objects that a text lists.
+const MAX_LINES: usize = 60;
+/// The default number of lines of a log.
+const TAIL: u32 = 50;
+/// The most pods of a workload whose logs are shown.
+const MAX_LOGS: usize = 3;
+/// The most events that are shown.
+const MAX_EVENTS: usize = 15;
+
+impl Cluster {
+    /// Carries out a command that reads.
+    pub(crate) async fn read(&self, command: &Command) -> Result<Outcome> {
+        let command = self.admit(command)?;
+        match command.verb {
+            Verb::Find => self.find(command).await,
+            Verb::Get if command.name.is_none() => self.list(command).await,
+            Verb::Get | Verb::Describe => self.show(command).await,
+            Verb::Logs => self.logs(command).await,
+            Verb::Events => self.events(command).await,
+            Verb::Top => self.top(command).await,
+            Verb::RolloutStatus => self.rollout_status(command).await,
+            Verb::RolloutHistory => self.rollout_history(command).await,
+            _ => Err(CommandError::Invalid(format!("`{}` does not read", command.verb.words()))),
+        }
+    }
+
+    pub(crate) fn kind(command: &Command) -> Result<Kind> {
+        let name = command.kind.as_deref().unwrap_or("pods");
+        Kind::find(name).ok_or_else(|| CommandError::Invalid(format!("`{name}` is not a kind that I know")))
+    }
+
+    /// Returns the objects of a kind, in the namespaces of a command.
+    async fn items(&self, kind: &Kind, command: &Command) -> Result<Vec<Value>> {
+        let client = self.client()?;
+        let selector = command.selector.as_deref();
+        let namespaces: Vec<Option<&str>> = match (&command.namespace, &self.rules.namespaces) {
+            (Some(namespace), _) => vec![Some(namespace)],
+            (None, Some(allowed)) if kind.is_namespaced => allowed.iter().map(|namespace| Some(&**namespace)).collect(),
+            (None, _) => vec![None],
+        };
+        let mut items = Vec::new();
+        for namespace in namespaces {
+            items.extend(list(client, kind, namespace, selector).await?);
+        }
+        if kind.plural == "namespaces" {
+            items.retain(|item| self.rules.allows(&text(&item["metadata"]["name"])));
+        }
+        Ok(items)
+    }
+
+    async fn list(&self, mut command: Command) -> Result<Outcome> {
+        let kind = Self::kind(&command)?;
+        command.kind = Some(kind.plural.clone());
+        let mut items = self.items(&kind, &command).await?;
+        if let Some(like) = command.like.clone() {
+            let all = std::mem::take(&mut items);
+            items = all.into_iter().filter(|item| is_like(&text(&item["metadata"]["name"]), &like)).collect();
+            if items.is_empty() && kind.is_namespaced && self.has_namespace(&like).await {
+                // "prod pods": the word is the name of a namespace.
+                command = Command { namespace: Some(like), like: None, all_namespaces: false, ..command };
+                items = self.items(&kind, &command).await?;
+            }
+        }
+        let count = items.len();
+        let is_unhealthy = |item: &Value| shown(&kind, item).is_unhealthy;
+        if command.unhealthy && items.iter().any(is_unhealthy) {
+            items.retain(is_unhealthy);
+        } else if command.unhealthy {
+            let text = match count {
+                0 => format!("There are no {}{}.", kind.plural, place(&kind, &command)),
+                count => format!("All {count} {}{} are healthy.", kind.plural, place(&kind, &command)),
+            };
+            let objects = items.iter().take(MAX_LINES).map(|item| shown(&kind, item)).collect();
+            return Ok(Outcome { command, text, objects });
+        }
+        let objects = items.iter().take(MAX_LINES).map(|item| shown(&kind, item)).collect();
+        let text = list_text(&kind, &command, &items);
+        Ok(Outcome { command, text, objects })
+    }
+
+    async fn has_namespace(&self, name: &str) -> bool {
+        let Ok(client) = self.client() else { return false };
+        self.rules.allows(name) && client.get(&format!("/api/v1/namespaces/{name}"), &[]).await.is_ok()
+    }
+
+    /// Returns the object of a command.
+    pub(crate) async fn object(&self, kind: &Kind, command: &Command) -> Result<Value> {
+        let name = command.name.as_deref().unwrap_or_default();
+        let path = format!("{}/{name}", kind.path(command.namespace.as_deref()));
+        Ok(self.client()?.get(&path, &[]).await?)
+    }
+
+    async fn show(&self, command: Command) -> Result<Outcome> {
+        let kind = Self::kind(&command)?;
+        let object = self.object(&kind, &command).await?;
+        let name = command.name.clone().unwrap_or_default();
+        let text = if command.verb == Verb::Get {
+            let namespace =
+                command.namespace.as_deref().map(|name| format!(" in the {name} namespace")).unwrap_or_default();
+            format!("{}{namespace}:\n{}", title(&kind.singular), line(&kind, &object, false))
+        } else {
+            let mut text = format!("{} *{name}*\n{}", title(&kind.singular), describe(&kind, &object));
+            let events = self.events_of(&kind, &command).await.unwrap_or_default();
+            if !events.is_empty() {
+                text.push_str(&format!("\nEvents:\n{}", events.join("\n")));
+            }
+            text
+        };
+        let objects = vec![shown(&kind, &object)];
+        Ok(Outcome { command, text, objects })
+    }
+
+    /// Looks for objects by a part of their names. Exact names come before beginnings, and those before other parts.
+    async fn find(&self, command: Command) -> Result<Outcome> {
+        let like = command.like.clone().unwrap_or_default();
+        let kinds: Vec<Kind> = match &command.kind {
+            Some(kind) => Kind::find(kind).into_iter().collect(),
+            None => SEARCHED.iter().filter_map(|kind| Kind::find(kind)).collect(),
+        };
+        let mut found: Vec<(u8, Shown)> = Vec::new();
+        let mut failure = None;
+        for kind in kinds {
+            match self.items(&kind, &command).await {
+                Ok(items) => found.extend(items.iter().filter_map(|item| {
+                    let shown = shown(&kind, item);
+                    Some((likeness(&shown.name, &like)?, shown))
+                })),
+                Err(error @ CommandError::Unreachable(_)) => return Err(error),
+                Err(error) => failure = Some(error),
+            }
+        }
+        let best = found.iter().map(|(likeness, _)| *likeness).min();
+        let objects: Vec<Shown> = found
+            .into_iter()
+            .filter(|(likeness, _)| Some(*likeness) == best)
+            .map(|(_, shown)| shown)
+            .take(MAX_LINES)
+            .collect();
+        if let (true, Some(failure)) = (objects.is_empty(), failure) {
+            return Err(failure);
+        }
+        let names: Vec<String> = objects.iter().map(|shown| format!("- {} {}", shown.kind, shown.name)).collect();
+        Ok(Outcome { command, text: names.join("\n"), objects })
+    }
+
+    /// Returns the pods of a command on a pod or a workload.
+    async fn pods_of(&self, command: &Command) -> Result<Vec<Value>> {
+        let kind = Self::kind(command)?;
+        let object = self.object(&kind, command).await?;
+        if kind.plural == "pods" {
+            return Ok(vec![object]);
+        }
+        let labels = match &*kind.plural {
+            "services" => &object["spec"]["selector"],
+            _ => &object["spec"]["selector"]["matchLabels"],
+        };
+        let pairs: Vec<String> =
+            labels.as_object().into_iter().flatten().map(|(name, value)| format!("{name}={}", text(value))).collect();
+        let name = command.name.as_deref().unwrap_or_default();
+        let pods = Kind::find("pods").ok_or_else(|| CommandError::Invalid("no pods".to_owned()))?;
+        let namespace = command.namespace.as_deref();
+        let mut found = match pairs.is_empty() {
+            true => Vec::new(),
+            false => list(self.client()?, &pods, namespace, Some(&pairs.join(","))).await?,
+        };
+        if found.is_empty() && WORKLOADS.contains(&&*kind.plural) {
+            let all = list(self.client()?, &pods, namespace, None).await?;
+            let is_owned = |pod: &Value| shown(&pods, pod).owner.is_some_and(|(_, owner)| owner == name);
+            found = all.into_iter().filter(is_owned).collect();
+        }
+        if found.is_empty() {
+            return Err(CommandError::NotFound(format!("{} {name} has no pods", kind.singular)));
+        }
+        found.sort_by_key(|pod| !shown(&pods, pod).is_unhealthy);
+        Ok(found)
+    }
+
+    async fn logs(&self, command: Command) -> Result<Outcome> {
+        let pods = self.pods_of(&command).await?;
+        let kind = Kind::find("pods").ok_or_else(|| CommandError::Invalid("no pods".to_owned()))?;
+        let (tail, count) = (command.tail.unwrap_or(TAIL), pods.len());
+        let (mut texts, mut objects) = (Vec::new(), Vec::new());
+        for pod in pods.iter().take(MAX_LOGS) {
+            texts.push(self.log(&command, pod, tail).await?);
+            objects.push(shown(&kind, pod));
+        }
+        if count > MAX_LOGS {
+            texts.push(format!("{} more pods are not shown.", count - MAX_LOGS));
+        }
+        Ok(Outcome { command, text: texts.join("\n"), objects })
+    }
+
+    async fn log(&self, command: &Command, pod: &Value, tail: u32) -> Result<String> {
+        let (name, namespace) = (text(&pod["metadata"]["name"]), text(&pod["metadata"]["namespace"]));
+        let containers: Vec<String> = pod["spec"]["containers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|container| text(&container["name"]))
+            .collect();
+        let default = pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"].as_str();
+        let container = command.container.clone().or(default.map(str::to_owned)).or(containers.first().cloned());
+        let (lines, seconds) = (tail.to_string(), command.since_seconds.map(|seconds| seconds.to_string()));
+        let mut query = vec![("tailLines", &*lines)];
+        query.extend(container.as_deref().map(|container| ("container", container)));
+        query.extend(seconds.as_deref().map(|seconds| ("sinceSeconds", seconds)));
+        if command.previous {
+            query.push(("previous", "true"));
+        }
+        let log = self.client()?.log(&format!("/api/v1/namespaces/{namespace}/pods/{name}/log"), &query).await?;
+        let before = if command.previous { " before its last restart" } else { "" };
+        let others: Vec<&str> =
+            containers.iter().filter(|other| Some(*other) != container.as_ref()).map(String::as_str).collect();
+        let note = if others.is_empty() {
+            String::new()
+        } else {
+            format!(" (container {}; also {})", container.unwrap_or_default(), others.join(", "))
+        };
+        if log.trim().is_empty() {
+            return Ok(format!("The log of {name}{before}{note} is empty."));
+        }
+        Ok(format!("Last {} lines of {name}{before}{note}:\n{}", log.lines().count(), code_block(&log)))
+    }
+
+    /// Returns the newest events, as lines.
+    async fn events_of(&self, kind: &Kind, command: &Command) -> Result<Vec<String>> {
+        let events = Kind::find("events").ok_or_else(|| CommandError::Invalid("no events".to_owned()))?;
+        let mut found = list(self.client()?, &events, command.namespace.as_deref(), None).await?;
+        let is_about = |event: &Value| {
+            let object = &event["involvedObject"];
+            let own_kind = Kind::find(&text(&object["kind"])).is_some_and(|other| other.plural == kind.plural);
+            command.name.as_ref().is_none_or(|name| own_kind && object["name"] == **name)
+        };
+        found.retain(is_about);
+        let time = |event: &Value| {
+            event["lastTimestamp"].as_str().or(event["eventTime"].as_str()).unwrap_or_default().to_owned()
+        };
+        found.sort_by_key(time);
+        let newest = found.iter().rev().take(MAX_EVENTS).rev();
+        Ok(newest
+            .map(|event| {
+                let object = &event["involvedObject"];
+                let about = format!("{}/{}", text(&object["kind"]).to_lowercase(), text(&object["name"]));
+                format!(
+                    "- {} {} {about}: {}",
+                    text(&event["type"]),
+                    text(&event["reason"]),
+                    cut(&text(&event["message"]), 300)
+                )
+            })
+            .collect())
+    }
+
+    async fn events(&self, command: Command) -> Result<Outcome> {
+        let kind = Self::kind(&command)?;
+        let lines = self.events_of(&kind, &command).await?;
+        let about = command.name.as_ref().map(|name| format!(" of {} {name}", kind.singular)).unwrap_or_default();
+        let place = place(&kind, &command);
+        let text = match lines.len() {
+            0 => format!("There are no events{about}{place}."),
+            _ => format!("Events{about}{place}:\n{}", lines.join("\n")),
+        };
+        Ok(Outcome { command, text, objects: Vec::new() })
+    }
+
+    async fn top(&self, command: Command) -> Result<Outcome> {
+        let kind = Self::kind(&command)?;
+        if !matches!(&*kind.plural, "pods" | "nodes") {
+            return Err(CommandError::Invalid("`top` shows pods and nodes".to_owned()));
+        }
+        let metrics = Kind { group: "metrics.k8s.io".to_owned(), version: "v1beta1".to_owned(), ..kind.clone() };
+        let items = match self.items(&metrics, &command).await {
+            Err(CommandError::NotFound(_)) => {
+                return Err(CommandError::Failed(
+                    "the cluster has no metrics: metrics-server is not installed".to_owned(),
+                ));
+            }
+            items => items?,
+        };
+        let is_named = |item: &&Value| command.name.as_ref().is_none_or(|name| item["metadata"]["name"] == **name);
+        let used = |item: &Value| {
+            let usages: Vec<&Value> = match item["containers"].as_array() {
+                Some(containers) => containers.iter().map(|container| &container["usage"]).collect(),
+                None => vec![&item["usage"]],
+            };
+            let sum =
+                |name: &str| usages.iter().map(|usage| quantity(usage[name].as_str().unwrap_or("0"))).sum::<f64>();
+            (sum("cpu") * 1000.0, sum("memory") / 1_048_576.0)
+        };
+        let mut rows: Vec<(String, (f64, f64))> =
+            items.iter().filter(is_named).map(|item| (text(&item["metadata"]["name"]), used(item))).collect();
+        rows.sort_by(|(_, one), (_, other)| other.1.total_cmp(&one.1));
+        let lines: Vec<String> = rows
+            .iter()
+            .take(MAX_LINES)
+            .map(|(name, (cpu, memory))| format!("- {name}: CPU {cpu:.0}m, memory {memory:.0}Mi"))
+            .collect();
+        let place = place(&kind, &command);
+        let text = match lines.len() {
+            0 => format!("There are no metrics of {}{place}.", kind.plural),
+            _ => format!("Usage of {}{place}:\n{}", kind.plural, lines.join("\n")),
+        };
+        Ok(Outcome { command, text, objects: Vec::new() })
+    }
+
+    async fn rollout_status(&self, command: Command) -> Result<Outcome> {
+        let kind = Self::kind(&command)?;
+        let object = self.object(&kind, &command).await?;
+        let (ready, wanted) = readiness(&kind, &object);
+        let status = &object["status"];
+        let updated = status["updatedReplicas"].as_u64().unwrap_or(ready);
+        let name = command.name.clone().unwrap_or_default();
+        let text = match ready >= wanted && updated >= wanted {
+            true => format!("{} {name} is successfully rolled out: {ready}/{wanted} ready.", kind.singular),
+            false => format!(
+                "{} {name} is not rolled out yet: {updated} of {wanted} updated, {ready} of {wanted} ready.",
+                kind.singular
+            ),
+        };
+        let text = format!("{text}\n{}", describe(&kind, &object));
+        Ok(Outcome { command, text, objects: vec![shown(&kind, &object)] })
+    }
+
+    async fn rollout_history(&self, command: Command) -> Result<Outcome> {
+        let revisions = self.revisions(&command).await?;
+        let lines: Vec<String> = revisions
+            .iter()
+            .map(|(number, set)| {
+                let containers = set["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten();
+                let images: Vec<String> = containers.map(|container| text(&container["image"])).collect();
+                format!("- revision {number}: {}", images.join(", "))
+            })
+            .collect();
+        let name = command.name.clone().unwrap_or_default();
+        let text = format!("Revisions of deployment {name}, oldest first:\n{}", lines.join("\n"));
+        let kind = Self::kind(&command)?;
+        let object = self.object(&kind, &command).await?;
+        Ok(Outcome { command, text, objects: vec![shown(&kind, &object)] })
+    }
+
+    /// Returns the revisions of a deployment with their replica sets, oldest first.
+    pub(crate) async fn revisions(&self, command: &Command) -> Result<Vec<(u32, Value)>> {
+        let kind = Self::kind(command)?;
+        if kind.plural != "deployments" {
+            return Err(CommandError::Invalid("only deployments have a history here".to_owned()));
+        }
+        let deployment = self.object(&kind, command).await?;
+        let sets = Kind::find("replicasets").ok_or_else(|| CommandError::Invalid("no replica sets".to_owned()))?;
+        let uid = &deployment["metadata"]["uid"];
+        let all = list(self.client()?, &sets, command.namespace.as_deref(), None).await?;
+        let own = all.into_iter().filter(|set| set["metadata"]["ownerReferences"][0]["uid"] == *uid);
+        let number =
+            |set: &Value| text(&set["metadata"]["annotations"]["deployment.kubernetes.io/revision"]).parse().ok();
+        let mut revisions: Vec<(u32, Value)> = own.filter_map(|set| Some((number(&set)?, set))).collect();
+        revisions.sort_by_key(|(number, _)| *number);
+        Ok(revisions)
+    }
+}
+
+async fn list(
+    client: &KubeClient,
+    kind: &Kind,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+) -> std::result::Result<Vec<Value>, ApiError> {
+    let limit = MAX_ITEMS.to_string();
+    let mut query = vec![("limit", &*limit)];
+    query.extend(selector.map(|selector| ("labelSelector", selector)));
+    let answer = client.get(&kind.path(namespace), &query).await?;
+    Ok(answer["items"].as_array().cloned().unwrap_or_default())
+}
+
+/// Returns how well a name fits a part of it, 0 for the same; `None` if it does not.
+pub(crate) fn likeness(name: &str, like: &str) -> Option<u8> {
+    if name == like {
+        return Some(0);
+    }
+    let is_word = |at: usize| {
+        let (before, after) = (name[..at].chars().next_back(), name[at + like.len()..].chars().next());
+        before.is_none_or(|c| "-.".contains(c)) && after.is_none_or(|c| "-.".contains(c))
+    };
+    match name.find(like) {
+        Some(0) if is_word(0) => Some(1),
+        Some(_) if name.match_indices(like).any(|(at, _)| is_word(at)) => Some(2),
+        Some(_) => Some(3),
+        None => None,
+    }
+}
+
+fn is_like(name: &str, like: &str) -> bool {
+    likeness(name, like).is_some()
+}
+
+/// Returns a quantity such as `250m` or `64Mi` as a number.
+fn quantity(text: &str) -> f64 {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let number: f64 = text[..end].parse().unwrap_or(0.0);
+    number
+        * match &text[end..] {
+            "n" => 1e-9,
+            "u" => 1e-6,
+            "m" => 1e-3,
+            "k" | "K" => 1e3,
+            "M" => 1e6,
+            "G" => 1e9,
+            "Ki" => 1024.0,
+            "Mi" => 1_048_576.0,
+            "Gi" => 1_073_741_824.0,
+            _ => 1.0,
+        }
+}
+
+fn title(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Returns where a list is from: " in the default namespace".
+pub(crate) fn place(kind: &Kind, command: &Command) -> String {
+    match &command.namespace {
+        _ if !kind.is_namespaced => String::new(),
+        Some(namespace) => format!(" in the {namespace} namespace"),
+        None => " in all namespaces".to_owned(),
+    }
+}
+
+fn list_text(kind: &Kind, command: &Command, items: &[Value]) -> String {
+    let place = place(kind, command);
+    let like = command.like.as_ref().map(|like| format!(" like {like}")).unwrap_or_default();
+    let problem = if command.unhealthy { " with problems" } else { "" };
+    if items.is_empty() {
+        return format!("There are no {}{like}{place}.", kind.plural);
+    }
+    let lines: Vec<String> =
+        items.iter().take(MAX_LINES).map(|item| line(kind, item, command.namespace.is_none())).collect();
+    let rest = items.len().saturating_sub(MAX_LINES);
+    let rest = if rest == 0 { String::new() } else { format!("\nand {rest} more") };
+    if let [_] = items {
+        return format!("There is 1 {}{like}{problem}{place}:\n{}", kind.singular, lines.join("\n"));
+    }
+    format!("Here are the {} {}{like}{problem}{place}:\n{}{rest}", items.len(), kind.plural, lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_names_fit_best_then_beginnings_then_words() {
+        assert_eq!(likeness("nginx", "nginx"), Some(0));
+        assert_eq!(likeness("nginx-7b4f9c-x2x9k", "nginx"), Some(1));
+        assert_eq!(likeness("my-nginx-1", "nginx"), Some(2));
+        assert_eq!(likeness("mynginx", "nginx"), Some(3));
+        assert_eq!(likeness("redis", "nginx"), None);
+    }
+
+    #[test]
+    fn quantities_are_read_with_their_units() {
+        assert!((quantity("250m") - 0.25).abs() < 1e-9);
+        assert!((quantity("64Mi") - 67_108_864.0).abs() < 1e-3);
+        assert!((quantity("1500000n") - 0.0015).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,210 @@
+//! A Kubernetes API server whose objects come from a folder.
+//!
+//! It serves discovery, get, list, watch, create, update, patch, delete, eviction, the scale subresource and logs, with dry runs,
+//! conflicts of versions, preconditions, and denials as RBAC words them. Its controllers replace the pods of replica sets,
+//! deployments and stateful sets. It does not check credentials.
+
+mod controllers;
+mod objects;
+mod patch;
+mod resources;
+mod serving;
+mod world;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::Response;
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+
+use crate::lock;
+use objects::{Change, Key, Objects};
+pub use resources::Resource;
+pub use world::{World, WorldError, log_key};
+
+/// The number of changes that a slow watcher may be behind.
+const WATCH_BACKLOG: usize = 4_096;
+
+/// A request that the API server received, apart from those for discovery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The verb, as RBAC names it: `get`, `list`, `delete`, …
+    pub verb: String,
+    /// The plural of the kind.
+    pub resource: String,
+    /// The subresource, such as `scale`.
+    pub subresource: Option<String>,
+    /// The namespace; empty for all, and for objects without one.
+    pub namespace: String,
+    /// The object's name.
+    pub name: Option<String>,
+    /// Whether nothing may be stored.
+    pub is_dry_run: bool,
+}
+
+impl Request {
+    /// Whether the request may change the cluster.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        !self.is_dry_run && !matches!(&*self.verb, "get" | "list" | "watch")
+    }
+}
+
+/// What the client is not allowed to do. `*` stands for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The verb.
+    pub verb: String,
+    /// The plural of the kind.
+    pub resource: String,
+    /// The namespace.
+    pub namespace: String,
+}
+
+pub(crate) struct Shared {
+    pub(crate) objects: Mutex<Objects>,
+    pub(crate) requests: Mutex<Vec<Request>>,
+    pub(crate) denials: Mutex<Vec<Denial>>,
+    pub(crate) outage: Mutex<Option<String>>,
+    pub(crate) changes: broadcast::Sender<Change>,
+}
+
+/// A running API server. It stops when it is dropped.
+pub struct Cluster {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    refused: Vec<String>,
+    serving: JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Cluster {
+    /// Starts a server on a free port of this machine.
+    ///
+    /// # Errors
+    /// No port can be opened.
+    pub async fn start(world: World) -> std::io::Result<Self> {
+        let (objects, refused) = Objects::load(world);
+        let shared = Arc::new(Shared {
+            objects: Mutex::new(objects),
+            requests: Mutex::default(),
+            denials: Mutex::default(),
+            outage: Mutex::default(),
+            changes: broadcast::Sender::new(WATCH_BACKLOG),
+        });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let router = Router::new().fallback(serve).with_state(Arc::clone(&shared));
+        let serving = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
+        Ok(Self { address, shared, refused, serving })
+    }
+
+    /// Returns the URL of the API server.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns a kubeconfig for this server, in YAML.
+    #[must_use]
+    pub fn kubeconfig(&self) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: local\n\
+             clusters: [{{name: local, cluster: {{server: \"{}\"}}}}]\n\
+             contexts: [{{name: local, context: {{cluster: local, user: bot}}}}]\n\
+             users: [{{name: bot, user: {{token: local}}}}]\n",
+            self.url()
+        )
+    }
+
+    /// Returns a reason for each object of the world that was refused.
+    #[must_use]
+    pub fn refused(&self) -> &[String] {
+        &self.refused
+    }
+
+    /// Returns the requests so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        lock(&self.shared.requests).clone()
+    }
+
+    /// Returns the requests so far that may have changed the cluster.
+    #[must_use]
+    pub fn changes(&self) -> Vec<Request> {
+        self.requests().into_iter().filter(Request::is_change).collect()
+    }
+
+    /// Returns an object; `group` is empty for the core group, `namespace` for objects without one.
+    #[must_use]
+    pub fn object(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Value> {
+        lock(&self.shared.objects).by_key.get(&Key::new(group, plural, namespace, name)).cloned()
+    }
+
+    /// Returns the names of the objects of a kind in a namespace.
+    #[must_use]
+    pub fn names(&self, group: &str, plural: &str, namespace: &str) -> Vec<String> {
+        let objects = lock(&self.shared.objects);
+        objects.list(group, plural, namespace).into_iter().map(|(key, _)| key.name.clone()).collect()
+    }
+
+    /// Removes an object as if another client had. Returns whether it existed.
+    pub fn remove(&self, group: &str, plural: &str, namespace: &str, name: &str) -> bool {
+        lock(&self.shared.objects).remove(&Key::new(group, plural, namespace, name)).is_some()
+    }
+
+    /// Changes an object as if another client had, without the controllers. Returns whether it exists.
+    pub fn edit(&self, group: &str, plural: &str, namespace: &str, name: &str, edit: impl FnOnce(&mut Value)) -> bool {
+        let key = Key::new(group, plural, namespace, name);
+        let mut objects = lock(&self.shared.objects);
+        let Some(mut object) = objects.by_key.get(&key).cloned() else { return false };
+        edit(&mut object);
+        objects.put(key, object);
+        true
+    }
+
+    /// Sets the log of a pod.
+    pub fn write_log(&self, namespace: &str, pod: &str, is_previous: bool, log: &str) {
+        lock(&self.shared.objects).logs.insert(log_key(namespace, pod, is_previous), log.to_owned());
+    }
+
+    /// Denies requests from now on.
+    pub fn deny(&self, verb: &str, resource: &str, namespace: &str) {
+        let own = str::to_owned;
+        let denial = Denial { verb: own(verb), resource: own(resource), namespace: own(namespace) };
+        lock(&self.shared.denials).push(denial);
+    }
+
+    /// Answers every request with this error, until `None`.
+    pub fn fail(&self, message: Option<&str>) {
+        *lock(&self.shared.outage) = message.map(str::to_owned);
+    }
+}
+
+async fn serve(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    serving::answer(&shared, &method, uri.path(), uri.query().unwrap_or_default(), &headers, &body)
+}

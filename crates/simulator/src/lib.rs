@@ -1,0 +1,21 @@
+//! A Kubernetes cluster and a Slack workspace on this machine, which speak the real protocols over real sockets.
+//!
+//! [`cluster::Cluster`] is an API server over a folder of objects, with the controllers that replace pods. [`slack::Slack`] is a
+//! subset of Slack's Web API, with a sender of signed events. Tests use them, and so does `threadkeep slack simulate`.
+#![warn(missing_docs)]
+
+pub mod cluster;
+pub mod slack;
+
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+/// Locks a mutex. A panic of another holder leaves data that is still consistent, because every change is one statement.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Installs a TLS provider for the HTTP client, unless another part of the program has installed one.
+fn install_provider() {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+}

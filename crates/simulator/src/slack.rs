@@ -1,0 +1,200 @@
+//! A Slack workspace: the methods of the Web API that bots use, and a sender of signed events.
+//!
+//! The server checks tokens and the shapes of arguments as Slack does, and names errors as Slack does. It keeps messages in
+//! memory. Events and interactions are sent to the URLs of an app, each with a signature; an event that is not acknowledged is
+//! sent again.
+
+mod events;
+mod methods;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use axum::routing::any;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::lock;
+pub use events::{App, Delivery, sign};
+
+/// The token that the app's calls must have.
+pub const BOT_TOKEN: &str = "xoxb-local-workspace";
+/// The secret that signs events.
+pub const SIGNING_SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
+/// The user of the bot.
+pub const BOT_USER: &str = "U0BOT";
+/// The bot.
+pub const BOT_ID: &str = "B0BOT";
+/// The workspace.
+pub const TEAM: &str = "T0LOCAL";
+
+/// A message of a channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// The channel.
+    pub channel: String,
+    /// The time, which identifies the message in its channel.
+    pub ts: String,
+    /// The root of the thread, for a reply.
+    pub thread_ts: Option<String>,
+    /// The author.
+    pub user: String,
+    /// The text, in Slack's markup.
+    pub text: String,
+    /// The blocks; null if there are none.
+    pub blocks: Value,
+    /// The metadata; null if there is none.
+    pub metadata: Value,
+    /// Whether the message was changed after it was posted.
+    pub is_edited: bool,
+}
+
+impl Message {
+    /// Whether the bot wrote the message.
+    #[must_use]
+    pub fn is_from_bot(&self) -> bool {
+        self.user == BOT_USER
+    }
+}
+
+/// A call of the Web API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiCall {
+    /// The method: `chat.postMessage`.
+    pub method: String,
+    /// The arguments.
+    pub arguments: BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Default)]
+struct Workspace {
+    messages: Vec<Message>,
+    calls: Vec<ApiCall>,
+    /// The number of times given out.
+    ticks: u64,
+    events: u64,
+    /// The number of calls to refuse with status 429, and the seconds to wait.
+    refusals: (usize, u64),
+}
+
+impl Workspace {
+    fn next_ts(&mut self) -> String {
+        self.ticks += 1;
+        format!("{}.{:06}", 1_760_000_000 + self.ticks, 100)
+    }
+}
+
+struct Shared {
+    workspace: Mutex<Workspace>,
+    /// Counts changes, so that tests can wait for one.
+    changed: watch::Sender<u64>,
+}
+
+/// A running workspace. It stops when it is dropped.
+pub struct Slack {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    serving: JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Slack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slack").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Slack {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Slack {
+    /// Starts a workspace on a free port of this machine.
+    ///
+    /// # Errors
+    /// No port can be opened.
+    pub async fn start() -> std::io::Result<Self> {
+        crate::install_provider();
+        let shared = Arc::new(Shared { workspace: Mutex::default(), changed: watch::Sender::new(0) });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let router = Router::new().route("/api/{method}", any(serve)).with_state(Arc::clone(&shared));
+        let serving = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
+        Ok(Self { address, shared, serving })
+    }
+
+    /// Returns the URL of the Web API, with a trailing slash.
+    #[must_use]
+    pub fn api_url(&self) -> String {
+        format!("http://{}/api/", self.address)
+    }
+
+    /// Returns the messages of all channels, oldest first.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        lock(&self.shared.workspace).messages.clone()
+    }
+
+    /// Returns the calls of the Web API so far.
+    #[must_use]
+    pub fn calls(&self) -> Vec<ApiCall> {
+        lock(&self.shared.workspace).calls.clone()
+    }
+
+    /// Refuses the next calls with status 429 and this `Retry-After`.
+    pub fn limit(&self, calls: usize, retry_after: u64) {
+        lock(&self.shared.workspace).refusals = (calls, retry_after);
+    }
+
+    /// Waits until the messages satisfy a condition, and returns its result.
+    pub async fn wait_for<T>(&self, mut condition: impl FnMut(&[Message]) -> Option<T>) -> T {
+        let mut changed = self.shared.changed.subscribe();
+        loop {
+            if let Some(found) = condition(&self.messages()) {
+                return found;
+            }
+            // The sender lives as long as this workspace.
+            drop(changed.changed().await);
+        }
+    }
+}
+
+impl Shared {
+    fn notify(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+}
+
+async fn serve(
+    State(shared): State<Arc<Shared>>,
+    Path(method): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let refusal = {
+        let mut workspace = lock(&shared.workspace);
+        let (left, seconds) = workspace.refusals;
+        workspace.refusals.0 = left.saturating_sub(1);
+        (left > 0).then_some(seconds)
+    };
+    let (status, answer) = match refusal {
+        Some(_) => (StatusCode::TOO_MANY_REQUESTS, json!({ "ok": false, "error": "ratelimited" })),
+        None => (StatusCode::OK, methods::answer(&shared, &method, &headers, &body)),
+    };
+    let mut response = Response::new(axum::body::Body::from(answer.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert("content-type", HeaderValue::from_static("application/json; charset=utf-8"));
+    if let Some(seconds) = refusal {
+        response.headers_mut().insert("retry-after", HeaderValue::from(seconds));
+    }
+    response
+}

@@ -1,0 +1,265 @@
+//! The methods of the Web API.
+
+use std::collections::BTreeMap;
+
+use axum::http::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::{ApiCall, BOT_ID, BOT_TOKEN, BOT_USER, Message, Shared, TEAM, Workspace};
+use crate::lock;
+
+/// The longest text of a message, in characters.
+const MAX_TEXT: usize = 40_000;
+/// The most messages of a page.
+const PAGE: usize = 200;
+
+type Arguments = BTreeMap<String, Value>;
+
+/// Answers a call: its result, or the name of its error.
+pub(crate) fn answer(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Value {
+    match call(shared, method, headers, body) {
+        Ok(mut result) => {
+            result.insert("ok".to_owned(), true.into());
+            Value::Object(result)
+        }
+        Err(error) => json!({ "ok": false, "error": error }),
+    }
+}
+
+fn call(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Value>, &'static str> {
+    let mut arguments = arguments(headers, body)?;
+    let header = headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    let in_form = arguments.remove("token");
+    match header.or(in_form.as_ref().and_then(Value::as_str)) {
+        None => return Err("not_authed"),
+        Some(token) if token != BOT_TOKEN => return Err("invalid_auth"),
+        Some(_) => {}
+    }
+    let mut workspace = lock(&shared.workspace);
+    workspace.calls.push(ApiCall { method: method.to_owned(), arguments: arguments.clone() });
+    let result = match method {
+        "api.test" => Map::new(),
+        "auth.test" => object(json!({
+            "url": "https://local.slack.com/", "team": "Local", "user": "kubeops", "team_id": TEAM, "user_id": BOT_USER,
+            "bot_id": BOT_ID, "is_enterprise_install": false,
+        })),
+        "chat.postMessage" => post(&mut workspace, &arguments)?,
+        "chat.update" => update(&mut workspace, &arguments)?,
+        "chat.delete" => delete(&mut workspace, &arguments)?,
+        "conversations.history" => history(&workspace, &arguments, false)?,
+        "conversations.replies" => history(&workspace, &arguments, true)?,
+        "conversations.info" => {
+            let channel = text(&arguments, "channel")?.ok_or("channel_not_found")?;
+            object(
+                json!({ "channel": { "id": channel, "is_im": channel.starts_with('D'), "is_channel": channel.starts_with('C') } }),
+            )
+        }
+        "reactions.add" => {
+            find(&mut workspace, &arguments, "timestamp")?;
+            text(&arguments, "name")?.ok_or("invalid_name")?;
+            Map::new()
+        }
+        "users.info" => {
+            let user = text(&arguments, "user")?.ok_or("user_not_found")?;
+            object(
+                json!({ "user": { "id": user, "team_id": TEAM, "name": user.to_lowercase(), "is_bot": user == BOT_USER } }),
+            )
+        }
+        _ => return Err("unknown_method"),
+    };
+    drop(workspace);
+    if method.starts_with("chat.") {
+        shared.notify();
+    }
+    Ok(result)
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    if let Value::Object(members) = value { members } else { Map::new() }
+}
+
+/// Reads the arguments of a call: a JSON object, or a form whose structured values are JSON.
+fn arguments(headers: &HeaderMap, body: &[u8]) -> Result<Arguments, &'static str> {
+    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if content_type.starts_with("application/json") {
+        return serde_json::from_slice(body).map_err(|_| "invalid_json");
+    }
+    if !body.is_empty() && !content_type.starts_with("application/x-www-form-urlencoded") {
+        return Err("invalid_post_type");
+    }
+    let structured = |name: &str| matches!(name, "blocks" | "attachments" | "metadata");
+    form_urlencoded::parse(body)
+        .map(|(name, value)| {
+            let value = match structured(&name) {
+                true => serde_json::from_str(&value).map_err(|_| "invalid_arguments")?,
+                false => Value::String(value.into_owned()),
+            };
+            Ok((name.into_owned(), value))
+        })
+        .collect()
+}
+
+fn text<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>, &'static str> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err("invalid_arguments"),
+    }
+}
+
+fn is_channel(id: &str) -> bool {
+    id.len() > 1 && id.starts_with(['C', 'D', 'G']) && id.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+}
+
+fn check_content(arguments: &Arguments) -> Result<(String, Value), &'static str> {
+    let blocks = arguments.get("blocks").cloned().unwrap_or_default();
+    check_blocks(&blocks)?;
+    let text = text(arguments, "text")?.unwrap_or_default().to_owned();
+    if text.is_empty() && blocks.is_null() {
+        return Err("no_text");
+    }
+    if text.chars().count() > MAX_TEXT {
+        return Err("msg_too_long");
+    }
+    Ok((text, blocks))
+}
+
+/// Checks the parts of blocks that the limits of Slack concern.
+fn check_blocks(blocks: &Value) -> Result<(), &'static str> {
+    let Value::Array(blocks) = blocks else {
+        return if blocks.is_null() { Ok(()) } else { Err("invalid_blocks_format") };
+    };
+    if blocks.len() > 50 {
+        return Err("invalid_blocks");
+    }
+    for block in blocks {
+        let length = |value: &Value| value["text"].as_str().map_or(0, |text| text.chars().count());
+        let is_valid = match block["type"].as_str() {
+            Some("section") => (1..=3_000).contains(&length(&block["text"])),
+            Some("actions") => block["elements"].as_array().is_some_and(|elements| {
+                !elements.is_empty()
+                    && elements.iter().all(|element| {
+                        element["type"] != "button"
+                            || ((1..=75).contains(&length(&element["text"])) && element["action_id"].is_string())
+                    })
+            }),
+            Some("context" | "divider" | "header") => true,
+            _ => false,
+        };
+        if !is_valid {
+            return Err("invalid_blocks");
+        }
+    }
+    Ok(())
+}
+
+fn post(workspace: &mut Workspace, arguments: &Arguments) -> Result<Map<String, Value>, &'static str> {
+    let channel =
+        text(arguments, "channel")?.filter(|channel| is_channel(channel)).ok_or("channel_not_found")?.to_owned();
+    let (text_of_message, blocks) = check_content(arguments)?;
+    let thread_ts = text(arguments, "thread_ts")?.map(str::to_owned);
+    let has_root =
+        |root: &String| workspace.messages.iter().any(|message| message.channel == channel && message.ts == *root);
+    if thread_ts.as_ref().is_some_and(|root| !has_root(root)) {
+        return Err("thread_not_found");
+    }
+    let metadata = arguments.get("metadata").cloned().unwrap_or_default();
+    let has_shape = metadata["event_type"].is_string() && metadata["event_payload"].is_object();
+    if !metadata.is_null() && !has_shape {
+        return Err("invalid_metadata_format");
+    }
+    let ts = workspace.next_ts();
+    let message = Message {
+        channel: channel.clone(),
+        ts: ts.clone(),
+        thread_ts,
+        user: BOT_USER.to_owned(),
+        text: text_of_message,
+        blocks,
+        metadata,
+        is_edited: false,
+    };
+    let described = describe(&message);
+    workspace.messages.push(message);
+    Ok(object(json!({ "channel": channel, "ts": ts, "message": described })))
+}
+
+fn find<'a>(workspace: &'a mut Workspace, arguments: &Arguments, name: &str) -> Result<&'a mut Message, &'static str> {
+    let channel = text(arguments, "channel")?.ok_or("channel_not_found")?;
+    let ts = text(arguments, name)?.ok_or("message_not_found")?;
+    let found = workspace.messages.iter_mut().find(|message| message.channel == channel && message.ts == ts);
+    found.ok_or("message_not_found")
+}
+
+fn update(workspace: &mut Workspace, arguments: &Arguments) -> Result<Map<String, Value>, &'static str> {
+    let (text, blocks) = check_content(arguments)?;
+    let message = find(workspace, arguments, "ts")?;
+    if !message.is_from_bot() {
+        return Err("cant_update_message");
+    }
+    message.text.clone_from(&text);
+    message.blocks = blocks;
+    message.is_edited = true;
+    Ok(object(json!({ "channel": message.channel, "ts": message.ts, "text": text })))
+}
+
+fn delete(workspace: &mut Workspace, arguments: &Arguments) -> Result<Map<String, Value>, &'static str> {
+    let message = find(workspace, arguments, "ts")?;
+    if !message.is_from_bot() {
+        return Err("cant_delete_message");
+    }
+    let (channel, ts) = (message.channel.clone(), message.ts.clone());
+    workspace.messages.retain(|message| (&message.channel, &message.ts) != (&channel, &ts));
+    Ok(object(json!({ "channel": channel, "ts": ts })))
+}
+
+/// Returns a page of a channel, newest first, or of a thread, oldest first.
+fn history(workspace: &Workspace, arguments: &Arguments, is_thread: bool) -> Result<Map<String, Value>, &'static str> {
+    let channel = text(arguments, "channel")?.filter(|channel| is_channel(channel)).ok_or("channel_not_found")?;
+    let root = if is_thread { Some(text(arguments, "ts")?.ok_or("thread_not_found")?) } else { None };
+    let oldest = text(arguments, "oldest")?.unwrap_or("0");
+    let is_listed = |message: &&Message| {
+        message.channel == channel
+            && message.ts.as_str() >= oldest
+            && match root {
+                Some(root) => message.ts == root || message.thread_ts.as_deref() == Some(root),
+                None => message.thread_ts.is_none(),
+            }
+    };
+    let with_metadata = arguments.get("include_all_metadata").is_some_and(|value| *value == true || *value == "true");
+    let mut messages: Vec<Value> = workspace
+        .messages
+        .iter()
+        .filter(is_listed)
+        .map(|message| {
+            let mut described = describe(message);
+            if with_metadata && !message.metadata.is_null() {
+                described["metadata"] = message.metadata.clone();
+            }
+            described
+        })
+        .collect();
+    if !is_thread {
+        messages.reverse();
+    }
+    messages.truncate(PAGE);
+    Ok(object(json!({ "messages": messages, "has_more": false })))
+}
+
+fn describe(message: &Message) -> Value {
+    let mut value = json!({ "type": "message", "user": message.user, "ts": message.ts, "text": message.text });
+    if message.is_from_bot() {
+        value["bot_id"] = json!(BOT_ID);
+    }
+    if let Some(thread_ts) = &message.thread_ts {
+        value["thread_ts"] = json!(thread_ts);
+    }
+    if !message.blocks.is_null() {
+        value["blocks"] = message.blocks.clone();
+    }
+    value
+}

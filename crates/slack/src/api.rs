@@ -1,0 +1,158 @@
+//! Calls of Slack's Web API.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::{SlackError, SlackOptions};
+
+/// How long a call may take.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// How often a call is made that fails for reasons of the network or of limits.
+const ATTEMPTS: u32 = 8;
+/// The longest wait that Slack may ask for.
+const MAX_WAIT: Duration = Duration::from_secs(120);
+/// The largest answer, in bytes.
+const MAX_BYTES: usize = 8 << 20;
+/// The number of channels whose times are kept.
+const MAX_CHANNELS: usize = 10_000;
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CallError {
+    /// Slack refused the call, with the name of its error.
+    #[error("Slack refused {method}: {error}")]
+    Refused {
+        /// The method.
+        method: &'static str,
+        /// The name of the error.
+        error: String,
+    },
+    /// Slack could not be reached.
+    #[error("Slack cannot be reached for {0}")]
+    Unreachable(&'static str),
+}
+
+/// A bot of a workspace.
+#[derive(Clone, Debug)]
+pub(crate) struct Bot {
+    pub(crate) team: String,
+    pub(crate) user: String,
+    token: String,
+}
+
+/// The client of the Web API.
+#[derive(Debug)]
+pub(crate) struct SlackApi {
+    client: Client,
+    url: String,
+    interval: Duration,
+    /// When the next message may be posted in a channel.
+    next_post: Mutex<HashMap<String, Instant>>,
+}
+
+impl SlackApi {
+    pub(crate) fn new(options: &SlackOptions) -> Result<Self, SlackError> {
+        let tls = threadkeep::models::client_tls().map_err(|error| SlackError::Client(error.to_string()))?;
+        let builder =
+            Client::builder().tls_backend_preconfigured(tls).timeout(TIMEOUT).redirect(Policy::none()).no_proxy();
+        let client = builder.build().map_err(|error| SlackError::Client(error.to_string()))?;
+        let url = format!("{}/", options.api_url.trim_end_matches('/'));
+        Ok(Self { client, url, interval: options.post_interval, next_post: Mutex::default() })
+    }
+
+    /// Finds out whose token it is.
+    pub(crate) async fn sign_in(&self, token: &str) -> Result<Bot, CallError> {
+        let answer = self.call_with(token, "auth.test", &Value::Object(threadkeep::Map::new())).await?;
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        Ok(Bot { team: text("team_id"), user: text("user_id"), token: token.to_owned() })
+    }
+
+    /// Calls a method. Waits as long as Slack asks for, and repeats calls that do not reach it.
+    pub(crate) async fn call(&self, bot: &Bot, method: &'static str, arguments: &Value) -> Result<Value, CallError> {
+        if method == "chat.postMessage" {
+            self.wait_for_turn(arguments["channel"].as_str().unwrap_or_default()).await;
+        }
+        self.call_with(&bot.token, method, arguments).await
+    }
+
+    async fn call_with(&self, token: &str, method: &'static str, arguments: &Value) -> Result<Value, CallError> {
+        let is_read = method.starts_with("conversations.") || method.starts_with("users.") || method == "auth.test";
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let mut request =
+                self.client.post(format!("{}{method}", self.url)).header(AUTHORIZATION, format!("Bearer {token}"));
+            // Methods that read take forms; the others take JSON, too.
+            request = if is_read {
+                request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form(arguments))
+            } else {
+                request.header(CONTENT_TYPE, "application/json; charset=utf-8").body(arguments.to_string())
+            };
+            let wait = match self.answer(request).await {
+                Ok(answer) if answer["ok"] == true => return Ok(answer),
+                Ok(answer) => {
+                    let error = answer["error"].as_str().unwrap_or("unknown_error").to_owned();
+                    return Err(CallError::Refused { method, error });
+                }
+                Err(wait) => wait.unwrap_or_else(|| Duration::from_millis(250) * 2_u32.pow(attempt.min(6))),
+            };
+            if attempt == ATTEMPTS {
+                return Err(CallError::Unreachable(method));
+            }
+            tokio::time::sleep(wait.min(MAX_WAIT)).await;
+        }
+    }
+
+    /// Sends a request. The error is the wait before the next attempt, if Slack asks for one.
+    async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Value, Option<Duration>> {
+        let mut response = request.send().await.map_err(|_| None)?;
+        if response.status().as_u16() == 429 {
+            let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+            return Err(Some(Duration::from_secs(seconds.unwrap_or(1))));
+        }
+        if response.status().is_server_error() {
+            return Err(None);
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|_| None)? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > MAX_BYTES {
+                return Err(None);
+            }
+        }
+        serde_json::from_slice(&bytes).map_err(|_| None)
+    }
+
+    /// Waits until a message may be posted in a channel: Slack allows about one a second.
+    async fn wait_for_turn(&self, channel: &str) {
+        let at = {
+            let mut next_post = self.next_post.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            if next_post.len() > MAX_CHANNELS {
+                next_post.retain(|_, at| *at > now);
+            }
+            let at = next_post.get(channel).copied().unwrap_or(now).max(now);
+            next_post.insert(channel.to_owned(), at + self.interval);
+            at
+        };
+        tokio::time::sleep_until(at).await;
+    }
+}
+
+fn form(arguments: &Value) -> String {
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in arguments.as_object().into_iter().flatten() {
+        match value {
+            Value::String(text) => form.append_pair(name, text),
+            other => form.append_pair(name, &other.to_string()),
+        };
+    }
+    form.finish()
+}

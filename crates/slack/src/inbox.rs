@@ -1,0 +1,125 @@
+//! The inbox: accepted requests of a workspace, stored until they are done.
+
+use serde::{Deserialize, Serialize};
+use threadkeep::core::{PutRecord, RecordQuery, RecordState};
+use threadkeep::{JsonText, Memory, MemoryError, Namespace, RecordName, RecordOwner, Scope, ThreadId};
+
+use crate::events::{Accepted, Job};
+
+/// The key of the thread whose records are the inbox.
+const THREAD: &str = "slack:inbox";
+/// The namespace of requests.
+const REQUESTS: &str = "slack-requests";
+/// The namespace of posted approvals.
+const POSTS: &str = "slack-posts";
+/// How long a request is known after it is done, in milliseconds. Slack repeats requests for less than an hour.
+const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// The longest key of a record, in bytes.
+const MAX_KEY: usize = 400;
+
+/// A request in the inbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) job: Job,
+    pub(crate) is_done: bool,
+    /// The conversation, once it is known.
+    pub(crate) thread: Option<ThreadId>,
+    /// The position of the user's message.
+    pub(crate) seq: Option<u64>,
+    /// The turn.
+    pub(crate) turn: Option<String>,
+}
+
+/// A message of the bot that asks for an approval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PostedApproval {
+    pub(crate) thread: ThreadId,
+    pub(crate) thread_ts: Option<String>,
+    pub(crate) turn: String,
+    pub(crate) approval: String,
+    /// Who asked for the change.
+    pub(crate) requester: String,
+    /// The text of the message, in Slack's markup.
+    pub(crate) text: String,
+}
+
+/// The inbox of a workspace.
+#[derive(Clone, Debug)]
+pub(crate) struct Inbox {
+    memory: Memory,
+    scope: Scope,
+    thread: ThreadId,
+}
+
+fn name(namespace: &str, key: &str) -> Result<RecordName, MemoryError> {
+    let key: String = key.chars().filter(|c| !c.is_control()).take(MAX_KEY / 4).collect();
+    Ok(RecordName { namespace: Namespace::app(namespace)?, key })
+}
+
+impl Inbox {
+    pub(crate) async fn open(memory: &Memory, team: &str) -> Result<Self, MemoryError> {
+        let scope = Scope::tenant(team)?;
+        let thread = memory.open_by_key(&scope, THREAD).await?.thread.id;
+        Ok(Self { memory: memory.clone(), scope, thread })
+    }
+
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Stores a request. Returns whether it is new.
+    pub(crate) async fn accept(&self, accepted: &Accepted) -> Result<bool, MemoryError> {
+        let name = name(REQUESTS, &accepted.key)?;
+        let request = Request { job: accepted.job.clone(), is_done: false, thread: None, seq: None, turn: None };
+        let put = PutRecord { name: name.clone(), value: JsonText::of(&request)?, expires_at: None };
+        let batch = self.memory.batch().require(name, RecordState::Absent).put(put);
+        match batch.commit(&self.scope, self.thread).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.conflict().is_some() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Marks a request as done.
+    pub(crate) async fn finish(&self, key: &str, request: Request) -> Result<(), MemoryError> {
+        let request = Request { is_done: true, ..request };
+        let expires_at = Some(self.memory.now().plus_ms(KEPT_MS));
+        let put = PutRecord { name: name(REQUESTS, key)?, value: JsonText::of(&request)?, expires_at };
+        self.memory.batch().put(put).commit(&self.scope, self.thread).await.map(drop)
+    }
+
+    pub(crate) async fn find(&self, key: &str) -> Result<Option<Request>, MemoryError> {
+        let found = self.memory.find_thread_record(&self.scope, self.thread, &name(REQUESTS, key)?).await?;
+        Ok(found.and_then(|record| record.value.read().ok()))
+    }
+
+    /// Returns the requests that are not done, with their keys.
+    pub(crate) async fn pending(&self) -> Result<Vec<Accepted>, MemoryError> {
+        let query = RecordQuery {
+            namespace: Some(Namespace::app(REQUESTS)?),
+            ..RecordQuery::of(RecordOwner::Thread(self.thread))
+        };
+        let records = self.memory.list_records(&self.scope, query).await?;
+        let read = records.into_iter().filter_map(|record| {
+            let request: Request = record.value.read().ok()?;
+            (!request.is_done).then_some((record.version, Accepted { key: record.key, job: request.job }))
+        });
+        let mut pending: Vec<_> = read.collect();
+        pending.sort_by_key(|(at, _)| *at);
+        Ok(pending.into_iter().map(|(_, accepted)| accepted).collect())
+    }
+
+    /// Remembers which approval a message asks for.
+    pub(crate) async fn put_post(&self, channel: &str, ts: &str, post: &PostedApproval) -> Result<(), MemoryError> {
+        let expires_at = Some(self.memory.now().plus_ms(KEPT_MS));
+        let put = PutRecord { name: name(POSTS, &format!("{channel} {ts}"))?, value: JsonText::of(post)?, expires_at };
+        self.memory.batch().put(put).commit(&self.scope, self.thread).await.map(drop)
+    }
+
+    /// Finds the approval that a message asks for.
+    pub(crate) async fn find_post(&self, channel: &str, ts: &str) -> Result<Option<PostedApproval>, MemoryError> {
+        let name = name(POSTS, &format!("{channel} {ts}"))?;
+        let found = self.memory.find_thread_record(&self.scope, self.thread, &name).await?;
+        Ok(found.and_then(|record| record.value.read().ok()))
+    }
+}

@@ -1,0 +1,109 @@
+//! Slack as a door of the server.
+//!
+//! [`door`] returns the door: an endpoint for events and one for pressed buttons. A request is accepted only with Slack's
+//! signature, stored in an inbox before it is acknowledged, and worked on afterwards; what a crash interrupts goes on at the next
+//! start. Conversations are threads of the workspace's tenant, whose keys are those of [`conversation_key`]. An assistant's
+//! request for an approval becomes a message with buttons, on which reactions count, too.
+#![warn(missing_docs)]
+
+mod api;
+mod approvals;
+mod events;
+mod inbox;
+mod markup;
+mod messages;
+mod post;
+mod routes;
+mod worker;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use threadkeep_server::Door;
+
+pub use events::conversation_key;
+pub use routes::{EVENTS_PATH, INTERACTIONS_PATH};
+use worker::Worker;
+
+/// The options of the door.
+#[derive(Clone)]
+pub struct SlackOptions {
+    /// The app's signing secret.
+    pub signing_secret: String,
+    /// The bot tokens, one for each workspace.
+    pub bot_tokens: Vec<String>,
+    /// The URL of the Web API. Default: Slack's.
+    pub api_url: String,
+    /// The name of the assistant that answers.
+    pub assistant: String,
+    /// Whether messages of a channel are answered that do not mention the bot. Default: `false`.
+    pub answers_all: bool,
+    /// Whether conversations are remembered. Default: `true`.
+    pub remembers: bool,
+    /// Whether people may approve what they asked for themselves. Default: `true`.
+    pub requester_may_approve: bool,
+    /// The time between two messages in one channel. Default: 1 s.
+    pub post_interval: Duration,
+}
+
+impl SlackOptions {
+    /// The URL of Slack's Web API.
+    pub const API_URL: &'static str = "https://slack.com/api/";
+
+    /// Creates options with the defaults.
+    #[must_use]
+    pub fn new(signing_secret: impl Into<String>, bot_tokens: Vec<String>, assistant: impl Into<String>) -> Self {
+        Self {
+            signing_secret: signing_secret.into(),
+            bot_tokens,
+            api_url: Self::API_URL.to_owned(),
+            assistant: assistant.into(),
+            answers_all: false,
+            remembers: true,
+            requester_may_approve: true,
+            post_interval: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Prints no secrets.
+impl fmt::Debug for SlackOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlackOptions")
+            .field("api_url", &self.api_url)
+            .field("assistant", &self.assistant)
+            .field("workspaces", &self.bot_tokens.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why the door cannot be created.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SlackError {
+    /// The signing secret is empty.
+    #[error("the signing secret of the Slack app is empty")]
+    NoSecret,
+    /// There is no bot token.
+    #[error("there is no bot token")]
+    NoToken,
+    /// The HTTP client cannot be created.
+    #[error("no HTTP client can be created: {0}")]
+    Client(String),
+}
+
+/// Creates the door.
+///
+/// # Errors
+/// The options have no secret or no token, or the system has no trusted certificates.
+pub fn door(options: SlackOptions) -> Result<Door, SlackError> {
+    if options.signing_secret.is_empty() {
+        return Err(SlackError::NoSecret);
+    }
+    if options.bot_tokens.is_empty() {
+        return Err(SlackError::NoToken);
+    }
+    let worker = Arc::new(Worker::new(options)?);
+    Ok(routes::door(worker))
+}

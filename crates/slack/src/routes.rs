@@ -1,0 +1,148 @@
+//! The endpoints: events and interactions. Each request is checked, stored and acknowledged; the worker does the rest.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use bytes::Bytes;
+use ring::hmac;
+use serde_json::{Value, json};
+use threadkeep::Scope;
+use threadkeep_server::{
+    ApiError, Door, ErrorFormat, KeyRole, RawBody, Recognise, Rule, TenantCase, json as json_response,
+};
+use threadkeep_service::{Sender, Service};
+use utoipa_axum::router::UtoipaMethodRouterExt;
+use utoipa_axum::routes;
+
+use crate::events::{Accepted, read_interaction};
+use crate::worker::Worker;
+
+/// The path of the endpoint for events.
+pub const EVENTS_PATH: &str = "/slack/events";
+/// The path of the endpoint for pressed buttons.
+pub const INTERACTIONS_PATH: &str = "/slack/interactions";
+
+/// How old a request may be, in seconds.
+const MAX_AGE_SECONDS: i64 = 300;
+/// The tenant of requests that belong to no workspace.
+const NO_TEAM: &str = "slack-setup";
+
+pub(crate) fn door(worker: Arc<Worker>) -> Door {
+    let recogniser: Arc<dyn Recognise> = Arc::new(SignatureCheck(Arc::clone(&worker)));
+    let signed = || Rule::recognised(KeyRole::Write, Arc::clone(&recogniser));
+    let extension = Extension(Arc::clone(&worker));
+    let format = ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string());
+    Door::new("slack")
+        .error_format(format)
+        .route(signed(), routes!(receive_event).layer(extension.clone()))
+        .route(signed(), routes!(receive_interaction).layer(extension))
+        .cases(|_| {
+            // The signed body names the workspace.
+            [EVENTS_PATH, INTERACTIONS_PATH].map(|path| TenantCase::without_names("POST", path)).to_vec()
+        })
+        .background_task(move |service| Arc::clone(&worker).run(service))
+}
+
+struct SignatureCheck(Arc<Worker>);
+
+impl std::fmt::Debug for SignatureCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SignatureCheck")
+    }
+}
+
+#[async_trait]
+impl Recognise for SignatureCheck {
+    async fn sender(&self, service: &Service, head: &Parts, body: &Bytes) -> Result<Sender, ApiError> {
+        let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let refuse = |code, message| ApiError::new(StatusCode::UNAUTHORIZED, code, message);
+        let timestamp = header("x-slack-request-timestamp");
+        let sent: i64 = timestamp.parse().map_err(|_| refuse("bad_timestamp", "the timestamp is missing"))?;
+        let now = service.memory().now().as_millis().div_euclid(1_000);
+        if now.abs_diff(sent) > MAX_AGE_SECONDS.unsigned_abs() {
+            return Err(refuse("old_timestamp", "the request is older than five minutes"));
+        }
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.0.options().signing_secret.as_bytes());
+        let signed = [b"v0:", timestamp.as_bytes(), b":", body].concat();
+        let signature = header("x-slack-signature").strip_prefix("v0=").and_then(from_hex);
+        let is_valid = signature.is_some_and(|signature| hmac::verify(&key, &signed, &signature).is_ok());
+        if !is_valid {
+            return Err(refuse("bad_signature", "the signature does not match the body"));
+        }
+        let payload = payload_of(body, header("content-type")).unwrap_or_default();
+        let team = payload["team_id"].as_str().or(payload["team"]["id"].as_str()).filter(|team| !team.is_empty());
+        let scope = Scope::tenant(team.unwrap_or(NO_TEAM)).map_err(ApiError::from)?;
+        let name = format!("slack {}", team.unwrap_or(NO_TEAM));
+        Ok(Sender { name, scope, roles: vec![KeyRole::Write] })
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || text.len() != 64 {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
+}
+
+/// Reads the JSON of a body, or of the field `payload` of a form.
+fn payload_of(body: &[u8], content_type: &str) -> Option<Value> {
+    if content_type.starts_with("application/x-www-form-urlencoded") {
+        let (_, payload) = form_urlencoded::parse(body).find(|(name, _)| name == "payload")?;
+        return serde_json::from_str(&payload).ok();
+    }
+    serde_json::from_slice(body).ok()
+}
+
+fn invalid() -> ApiError {
+    ApiError::invalid("body", "the body is not a request of Slack")
+}
+
+/// Receives an event of Slack
+#[utoipa::path(post, path = "/slack/events", responses((status = 200, description = "The event is stored.")), security(("signature" = [])))]
+async fn receive_event(
+    State(service): State<Service>,
+    Extension(worker): Extension<Arc<Worker>>,
+    RawBody(body): RawBody,
+) -> Result<Response, ApiError> {
+    let envelope: Value = serde_json::from_slice(&body).map_err(|_| invalid())?;
+    match envelope["type"].as_str() {
+        Some("url_verification") => {
+            let challenge = envelope["challenge"].as_str().ok_or_else(invalid)?;
+            Ok(json_response(&json!({ "challenge": challenge })))
+        }
+        Some("event_callback") => {
+            let accepted = worker.read_event(&service, &envelope).await?;
+            accept(&service, &worker, accepted).await
+        }
+        // Other requests, such as a warning about limits, need no work.
+        Some(_) => Ok(json_response(&json!({ "ok": true }))),
+        None => Err(invalid()),
+    }
+}
+
+/// Receives a pressed button of Slack
+#[utoipa::path(post, path = "/slack/interactions", responses((status = 200, description = "The decision is stored.")), security(("signature" = [])))]
+async fn receive_interaction(
+    State(service): State<Service>,
+    Extension(worker): Extension<Arc<Worker>>,
+    RawBody(body): RawBody,
+) -> Result<Response, ApiError> {
+    let payload = payload_of(&body, "application/x-www-form-urlencoded").ok_or_else(invalid)?;
+    accept(&service, &worker, read_interaction(&payload)).await
+}
+
+/// Stores a request before it is acknowledged. A repeated one is acknowledged only.
+async fn accept(service: &Service, worker: &Arc<Worker>, accepted: Option<Accepted>) -> Result<Response, ApiError> {
+    if let Some(accepted) = accepted {
+        let inbox = worker.inbox(service.memory(), accepted.job.team()).await?;
+        if inbox.accept(&accepted).await? {
+            worker.start(service, accepted, false);
+        }
+    }
+    Ok(json_response(&json!({ "ok": true })))
+}

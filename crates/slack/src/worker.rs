@@ -1,0 +1,230 @@
+//! The worker: does accepted requests, those of a conversation one after another.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use threadkeep::{Agent, Memory, MemoryError};
+use threadkeep_service::Service;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::api::{Bot, SlackApi};
+use crate::events::{Accepted, Job, Reader, bot_user, place_of, read_event};
+use crate::inbox::{Inbox, Request};
+use crate::{SlackError, SlackOptions};
+
+/// How many requests of one user are worked on at once.
+const MAX_TASKS: usize = 3;
+/// The number of users whose tasks are counted.
+const MAX_USERS: usize = 10_000;
+/// How long to wait before signing in is tried again.
+const SIGN_IN_AGAIN: Duration = Duration::from_secs(10);
+
+/// A request in a queue.
+struct Queued {
+    accepted: Accepted,
+    /// Whether a process that ended may have done a part of it.
+    is_recovered: bool,
+}
+
+/// The worker of the door.
+pub(crate) struct Worker {
+    options: SlackOptions,
+    pub(crate) api: SlackApi,
+    /// The bots that are signed in, by workspace.
+    bots: Mutex<HashMap<String, Bot>>,
+    inboxes: Mutex<HashMap<String, Inbox>>,
+    /// The requests of each conversation that is worked on.
+    queues: Mutex<HashMap<String, VecDeque<Queued>>>,
+    /// The tasks of each user.
+    tasks: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why a request is not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkError {
+    #[error(transparent)]
+    Service(#[from] threadkeep_service::Error),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Slack(#[from] crate::api::CallError),
+    #[error("no assistant is named {0}")]
+    NoAssistant(String),
+    #[error("no bot token belongs to the workspace {0}")]
+    NoBot(String),
+}
+
+impl Worker {
+    pub(crate) fn new(options: SlackOptions) -> Result<Self, SlackError> {
+        let api = SlackApi::new(&options)?;
+        Ok(Self {
+            options,
+            api,
+            bots: Mutex::default(),
+            inboxes: Mutex::default(),
+            queues: Mutex::default(),
+            tasks: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn options(&self) -> &SlackOptions {
+        &self.options
+    }
+
+    /// Signs in, and does the requests that an earlier process did not finish. Ends when the service stops.
+    pub(crate) async fn run(self: Arc<Self>, service: Service) {
+        for token in self.options.bot_tokens.clone() {
+            loop {
+                match self.recover(&service, &token).await {
+                    Ok(()) => break,
+                    Err(error) => tracing::warn!(%error, "cannot sign in to Slack; will retry"),
+                }
+                tokio::select! {
+                    () = service.stopped() => return,
+                    () = tokio::time::sleep(SIGN_IN_AGAIN) => {}
+                }
+            }
+        }
+        service.stopped().await;
+    }
+
+    async fn recover(self: &Arc<Self>, service: &Service, token: &str) -> Result<(), WorkError> {
+        let bot = self.api.sign_in(token).await?;
+        let inbox = self.inbox(service.memory(), &bot.team).await?;
+        lock(&self.bots).insert(bot.team.clone(), bot);
+        for accepted in inbox.pending().await? {
+            self.start(service, accepted, true);
+        }
+        Ok(())
+    }
+
+    /// Returns the bot of a workspace. Signs in if that has not been done yet.
+    pub(crate) async fn bot(&self, team: &str) -> Result<Bot, WorkError> {
+        let known = lock(&self.bots).get(team).cloned();
+        if let Some(bot) = known {
+            return Ok(bot);
+        }
+        for token in &self.options.bot_tokens {
+            let bot = self.api.sign_in(token).await?;
+            lock(&self.bots).insert(bot.team.clone(), bot.clone());
+            if bot.team == team {
+                return Ok(bot);
+            }
+        }
+        Err(WorkError::NoBot(team.to_owned()))
+    }
+
+    pub(crate) async fn inbox(&self, memory: &Memory, team: &str) -> Result<Inbox, MemoryError> {
+        let known = lock(&self.inboxes).get(team).cloned();
+        if let Some(inbox) = known {
+            return Ok(inbox);
+        }
+        let inbox = Inbox::open(memory, team).await?;
+        lock(&self.inboxes).insert(team.to_owned(), inbox.clone());
+        Ok(inbox)
+    }
+
+    /// Reads an event. Messages in threads where the bot takes part are meant for it.
+    pub(crate) async fn read_event(
+        &self,
+        service: &Service,
+        envelope: &Value,
+    ) -> Result<Option<Accepted>, MemoryError> {
+        let known =
+            envelope["team_id"].as_str().and_then(|team| lock(&self.bots).get(team).map(|bot| bot.user.clone()));
+        let reader = Reader {
+            bot_user: known.as_deref().or_else(|| bot_user(envelope)),
+            answers_all: self.options.answers_all,
+            is_own_thread: false,
+        };
+        let accepted = read_event(envelope, reader);
+        let place = place_of(envelope).filter(|place| accepted.is_none() && place.thread_ts.is_some());
+        let Some(place) = place else { return Ok(accepted) };
+        let inbox = self.inbox(service.memory(), &place.team).await?;
+        let is_own_thread = service.memory().find_thread_by_key(inbox.scope(), place.key()).await?.is_some();
+        Ok(read_event(envelope, Reader { is_own_thread, ..reader }))
+    }
+
+    /// Puts a request into the queue of its conversation.
+    pub(crate) fn start(self: &Arc<Self>, service: &Service, accepted: Accepted, is_recovered: bool) {
+        let queue = accepted.job.queue();
+        let queued = Queued { accepted, is_recovered };
+        let mut queues = lock(&self.queues);
+        if let Some(waiting) = queues.get_mut(&queue) {
+            waiting.push_back(queued);
+            return;
+        }
+        queues.insert(queue.clone(), VecDeque::from([queued]));
+        drop(queues);
+        let (worker, service, guard) = (Arc::clone(self), service.clone(), service.delay_shutdown());
+        tokio::spawn(async move {
+            while let Some(queued) = worker.next(&queue) {
+                worker.work(&service, queued).await;
+            }
+            drop(guard);
+        });
+    }
+
+    /// Takes the next request of a queue, and removes the queue if it is empty.
+    fn next(&self, queue: &str) -> Option<Queued> {
+        let mut queues = lock(&self.queues);
+        let next = queues.get_mut(queue)?.pop_front();
+        if next.is_none() {
+            queues.remove(queue);
+        }
+        next
+    }
+
+    async fn work(&self, service: &Service, queued: Queued) {
+        let Queued { accepted: Accepted { key, job }, is_recovered } = queued;
+        let new = Request { job: job.clone(), is_done: false, thread: None, seq: None, turn: None };
+        let done = match &job {
+            Job::Answer { place, user, .. } => {
+                let permit = self.task_of(&place.team, user).await;
+                let done = self.answer(service, &key, &job, is_recovered).await;
+                drop(permit);
+                done
+            }
+            Job::Decide { .. } => self.decide(service, &job, is_recovered).await.map(|()| new),
+            Job::Edited { .. } | Job::Deleted { .. } => self.change(service, &job).await.map(|()| new),
+        };
+        let finished = match done {
+            Ok(request) => match self.inbox(service.memory(), job.team()).await {
+                Ok(inbox) => inbox.finish(&key, request).await,
+                Err(error) => Err(error),
+            },
+            Err(error) => {
+                // The request stays in the inbox, and is done at the next start.
+                tracing::error!(%error, "cannot finish a request from Slack; it is kept");
+                return;
+            }
+        };
+        if let Err(error) = finished {
+            tracing::error!(%error, "cannot mark a request from Slack as done");
+        }
+    }
+
+    /// Waits until a user has a free task.
+    async fn task_of(&self, team: &str, user: &str) -> Option<OwnedSemaphorePermit> {
+        let semaphore = {
+            let mut tasks = lock(&self.tasks);
+            if tasks.len() > MAX_USERS {
+                tasks.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+            }
+            let new = || Arc::new(Semaphore::new(MAX_TASKS));
+            Arc::clone(tasks.entry(format!("{team} {user}")).or_insert_with(new))
+        };
+        semaphore.acquire_owned().await.ok()
+    }
+
+    pub(crate) fn agent(&self, service: &Service) -> Result<Agent, WorkError> {
+        let name = &self.options.assistant;
+        service.assistants().find(name).ok_or_else(|| WorkError::NoAssistant(name.clone()))
+    }
+}

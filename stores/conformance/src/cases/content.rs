@@ -60,7 +60,7 @@ pub(crate) fn full_content() -> Content {
         agent: Some("CIRCLE".to_owned()),
         data: Some(json("[18446744073709551615, 1150.5, 0.234, 1e400, 1.10]")),
         sources: vec![Source {
-            kind: "tesis".to_owned(),
+            kind: "ruling".to_owned(),
             id: "2026754".to_owned(),
             title: Some("RUBRO".to_owned()),
             score: Some(1150.5),

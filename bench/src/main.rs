@@ -21,7 +21,6 @@ mod postgres;
 mod power_cut;
 mod random;
 mod recall;
-mod redis;
 mod rides;
 mod run;
 mod serve;
@@ -54,8 +53,6 @@ enum Command {
     Run(run::Args),
     /// Run the workloads over PostgreSQL, compared with handwritten SQL
     Postgres(postgres::Args),
-    /// Run the workloads over one Redis server, compared with a handwritten function and pipeline
-    Redis(redis::Args),
     /// Kill a PostgreSQL server repeatedly while writers use it, and check that no acknowledged turn is lost
     PostgresKill(postgres::kill::Args),
     /// Measure the HTTP server, compared with a static route and with the library
@@ -105,7 +102,6 @@ fn main() -> Result<()> {
         }
         Command::Run(args) => runtime.block_on(run::run(&args)),
         Command::Postgres(args) => runtime.block_on(postgres::run(&args)),
-        Command::Redis(args) => runtime.block_on(redis::run(&args)),
         Command::PostgresKill(args) => runtime.block_on(postgres::kill::run(&args)),
         Command::Http(args) => runtime.block_on(http::run(&args)),
         Command::Kill(args) => runtime.block_on(kill::run(&args)),

@@ -13,7 +13,7 @@ use ring::hmac;
 use serde_json::{Value, json};
 use threadkeep::Scope;
 use threadkeep_server::{
-    ApiError, Door, ErrorFormat, KeyRole, RawBody, Recognise, Rule, TenantCase, json as json_response,
+    ApiError, Door, ErrorFormat, KeyRole, RawBody, SenderAuthenticator, Rule, TenantCase, json as json_response,
 };
 use threadkeep_service::{Sender, Service};
 use utoipa_axum::router::UtoipaMethodRouterExt;
@@ -33,7 +33,7 @@ const MAX_AGE_SECONDS: i64 = 300;
 const NO_TEAM: &str = "slack-setup";
 
 pub(crate) fn door(worker: Arc<Worker>) -> Door {
-    let recogniser: Arc<dyn Recognise> = Arc::new(SignatureCheck(Arc::clone(&worker)));
+    let recogniser: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(Arc::clone(&worker)));
     let signed = || Rule::recognised(KeyRole::Write, Arc::clone(&recogniser));
     let extension = Extension(Arc::clone(&worker));
     let format = ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string());
@@ -43,7 +43,7 @@ pub(crate) fn door(worker: Arc<Worker>) -> Door {
         .route(signed(), routes!(receive_interaction).layer(extension))
         .cases(|_| {
             // The signed body names the workspace.
-            [EVENTS_PATH, INTERACTIONS_PATH].map(|path| TenantCase::without_names("POST", path)).to_vec()
+            [EVENTS_PATH, INTERACTIONS_PATH].map(|path| TenantCase::without_ids("POST", path)).to_vec()
         })
         .background_task(move |service| Arc::clone(&worker).run(service))
 }
@@ -57,7 +57,7 @@ impl std::fmt::Debug for SignatureCheck {
 }
 
 #[async_trait]
-impl Recognise for SignatureCheck {
+impl SenderAuthenticator for SignatureCheck {
     async fn sender(&self, service: &Service, head: &Parts, body: &Bytes) -> Result<Sender, ApiError> {
         let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let refuse = |code, message| ApiError::new(StatusCode::UNAUTHORIZED, code, message);

@@ -24,7 +24,8 @@ impl Factory for NodeFactory {
     async fn create(&self) -> Box<dyn Instance> {
         // With other values of appendfsync, Redis may write to the file later than it acknowledges.
         let server = Arc::new(Server::start(&[("appendfsync", "no")]).expect("Redis is not left out"));
-        let store = RedisStore::open(&format!("redis://{}", server.address())).await.expect("a new store");
+        let store =
+            RedisStore::open(&format!("redis://{}?connect_timeout=30", server.address())).await.expect("a new store");
         Box::new(NodeInstance { store, server })
     }
 
@@ -49,7 +50,9 @@ impl Instance for NodeInstance {
         let Self { store, server } = *self;
         drop(store);
         server.restart();
-        let store = RedisStore::open(&format!("redis://{}", server.address())).await.expect("the same store");
+        let store = RedisStore::open(&format!("redis://{}?connect_timeout=30", server.address()))
+            .await
+            .expect("the same store");
         Box::new(NodeInstance { store, server })
     }
 
@@ -70,7 +73,7 @@ async fn cluster() -> Option<ClusterFactory> {
 impl Factory for ClusterFactory {
     async fn create(&self) -> Box<dyn Instance> {
         let prefix = uuid::Uuid::new_v4().simple();
-        let url = format!("redis-cluster://{}?prefix={prefix}", self.0.addresses());
+        let url = format!("redis-cluster://{}?prefix={prefix}&connect_timeout=30", self.0.addresses());
         let store = RedisStore::open(&url).await.expect("a new store");
         Box::new(ClusterInstance { store, url })
     }

@@ -78,9 +78,9 @@ async fn missing_functions_are_installed_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn users_need_only_the_documented_permissions() {
     let Some(server) = Server::start(&[]) else { return };
-    let running = "on >running ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous +fcall +fcall_ro +time +ping \
+    let running = "on >running ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous -@scripting +fcall +fcall_ro +time +ping \
                    +info +config|get +wait +publish +subscribe +unsubscribe +function|list +cluster|nodes +cluster|slots";
-    let administrator = "on >administrator ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous +fcall +fcall_ro \
+    let administrator = "on >administrator ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous -@scripting +fcall +fcall_ro \
                          +time +ping +info +config|get +wait +publish +subscribe +unsubscribe +function|list +cluster|nodes \
                          +cluster|slots +function|load +bgrewriteaof";
     for (user, rules) in [("running", running), ("administrator", administrator)] {

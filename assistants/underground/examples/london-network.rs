@@ -276,8 +276,9 @@ fn add_departures(line: &str, way: &Way, id: &str, schedule: &Value, departures:
         _ => return 0,
     };
     let number = |journey: &Value, key: &str| text(journey, key).parse::<u32>().unwrap_or_default();
+    let id = id.parse().ok();
     let mut count = 0;
-    for journey in list(schedule, "knownJourneys").filter(|journey| journey["intervalId"].to_string() == id) {
+    for journey in list(schedule, "knownJourneys").filter(|journey| journey["intervalId"].as_u64() == id) {
         count += 1;
         let start = number(journey, "hour") * 60 + number(journey, "minute");
         for (station, arrival) in way.stations.iter().zip(&way.arrivals).take(way.stations.len() - 1) {

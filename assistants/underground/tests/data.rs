@@ -1,4 +1,5 @@
 //! Checks against TfL's data outside the repository: running times, and the recorded answers of the service.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,5 @@
 //! Conversations with the London assistant, against a local server that speaks TfL's protocol.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod conversations;
 mod env;

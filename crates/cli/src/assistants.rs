@@ -23,14 +23,13 @@ use crate::settings::Settings;
 pub(crate) use help::{chat_details, examples_of, lines, names};
 
 /// The built-in assistants.
-pub(crate) const BUILT_IN: &[AssistantPlugin] =
-    &[
-        threadkeep_general::PLUGIN,
-        threadkeep_subway::PLUGIN,
-        threadkeep_underground::PLUGIN,
-        threadkeep_tesis::PLUGIN,
-        threadkeep_kubeops::PLUGIN,
-    ];
+pub(crate) const BUILT_IN: &[AssistantPlugin] = &[
+    threadkeep_general::PLUGIN,
+    threadkeep_subway::PLUGIN,
+    threadkeep_underground::PLUGIN,
+    threadkeep_tesis::PLUGIN,
+    threadkeep_kubeops::PLUGIN,
+];
 
 /// The name of the default assistant.
 pub(crate) const DEFAULT: &str = BUILT_IN[0].name;

@@ -13,7 +13,7 @@ use ring::hmac;
 use serde_json::{Value, json};
 use threadkeep::Scope;
 use threadkeep_server::{
-    ApiError, Door, ErrorFormat, KeyRole, RawBody, SenderAuthenticator, Rule, TenantCase, json as json_response,
+    ApiError, Door, ErrorFormat, KeyRole, RawBody, Rule, SenderAuthenticator, TenantCase, json as json_response,
 };
 use threadkeep_service::{Sender, Service};
 use utoipa_axum::router::UtoipaMethodRouterExt;

@@ -113,7 +113,12 @@ pub(crate) fn term_hash(term: &str) -> [u8; 8] {
 
 /// The terms of a text in the form of an index.
 pub(crate) fn term_hashes(text: &str) -> Vec<u8> {
-    let terms: std::collections::BTreeSet<String> = threadkeep_core::text::indexed_terms(text).into_iter().collect();
+    hashes_of(threadkeep_core::text::indexed_terms(text))
+}
+
+/// Terms in the form of an index, each once.
+pub(crate) fn hashes_of(terms: impl IntoIterator<Item = String>) -> Vec<u8> {
+    let terms: std::collections::BTreeSet<String> = terms.into_iter().collect();
     terms.iter().flat_map(|term| term_hash(term)).collect()
 }
 

@@ -499,16 +499,58 @@ local function entries_drop(keys)
   return count
 end
 
--- Finds entries. args: the maximum of items for a term, then terms. Returns the number of entries, and for each term the number of
--- items and the newest items.
+-- Calls a function with all items of a term, the newest first, until it returns true.
+local function each_item(base, term, run)
+  local found = read_items(base .. ':w', term, 4, math.huge)
+  for part = 2, #found do
+    local items = found[part]
+    for at = #items - 3, 1, -4 do
+      if run(string.sub(items, at, at + 3)) then return end
+    end
+  end
+end
+
+-- Returns a table whose keys are the items that pass all filters; nil without filters. A filter is a string of terms, one of which an
+-- item must have.
+local function passing_items(base, filters)
+  local passing
+  for _, terms in ipairs(filters) do
+    local kept = {}
+    each_term(terms, function(term)
+      each_item(base, term, function(item)
+        if not passing or passing[item] then kept[item] = true end
+      end)
+    end)
+    passing = kept
+  end
+  return passing
+end
+
+-- Finds entries. args: the maximum of items for a term, 1 if the items that pass the filters are wanted or 0, the number of filters, the
+-- filters, then terms. Returns the number of entries, for each term the number of items and the newest items, and the wanted items.
+-- Only items that pass the filters are counted, up to the maximum.
 local function entries_search(keys, args)
-  local base, lists = keys[1], {}
-  for i = 2, #args do
-    local found = read_items(base .. ':w', args[i], 4, tonumber(args[1]))
-    local count = table.remove(found, 1)
+  local base, max, first = keys[1], tonumber(args[1]), 4 + tonumber(args[3])
+  local passing = passing_items(base, {unpack(args, 4, first - 1)})
+  local lists, wanted = {}, {}
+  for i = first, #args do
+    local count, found = 0, {}
+    if passing then
+      each_item(base, args[i], function(item)
+        if passing[item] then found[#found + 1] = item end
+        return #found >= max
+      end)
+      count = #found
+    else
+      found = read_items(base .. ':w', args[i], 4, max)
+      count = table.remove(found, 1)
+    end
     lists[#lists + 1] = {count, table.concat(found)}
   end
-  return {call('HLEN', base .. ':i'), lists}
+  if passing and args[2] == '1' then
+    for item in pairs(passing) do wanted[#wanted + 1] = item end
+  end
+  return {call('HLEN', base .. ':i'), lists, table.concat(wanted)}
 end
 
 -- Gives a thread key to another thread, or removes it, if it belongs to the expected thread. args: the thread, the new one or ''.

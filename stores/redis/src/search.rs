@@ -37,6 +37,9 @@ impl Shared {
         if query.vector.is_some() {
             return Err(StoreError::Unsupported("vector search over messages"));
         }
+        if !query.filters.is_empty() {
+            return Err(StoreError::Unsupported("filters over messages"));
+        }
         limits::check_page(query.limit)?;
         let only = match query.thread {
             None => None,

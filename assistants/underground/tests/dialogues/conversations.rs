@@ -38,7 +38,7 @@ async fn delays_there_are_those_of_the_line_spoken_of() {
         assert_eq!(stored.len(), 2);
         assert!(stored.iter().all(|(agent, data)| agent.as_deref() == Some(line.agent) && data["results"].is_array()));
     }
-    let turn = env.conversation("nobody-spoke").await.turn("Any delays there?").await;
+    let turn = env.conversation("newcomer").await.turn("Any delays there?").await;
     assert_eq!(turn.routed_agent.as_deref(), Some("STATUS"));
 }
 

@@ -25,7 +25,7 @@ fn a_folder_with_objects_is_a_cluster() {
     let cli = Cli::new();
     std::fs::create_dir(cli.path("cluster")).unwrap();
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: lonely, namespace: lab}\nspec: {containers: [{name: main, image: lab:1}]}\nstatus: {phase: Running}\n";
-    cli.file("cluster/pod.yaml", &format!("{pod}---\napiVersion: v9\nkind: Wonder\nmetadata: {{name: x}}\n"));
+    cli.file("cluster/pod.yaml", format!("{pod}---\napiVersion: v9\nkind: Wonder\nmetadata: {{name: x}}\n"));
     let output =
         cli.run_with_input(&["slack", "simulate", "cluster"], b"list pods in lab\n/as bob\n/approve\n/frown\n/quit\n");
     assert!(

@@ -1,6 +1,6 @@
 //! The half of the dialogues that is for development: by requests, effects and facts, never by wording.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod world;
 

@@ -27,16 +27,30 @@ const FEEDS: [(&str, &[&str]); 8] = [
     ("nyct%2Fgtfs-si", &["SI"]),
 ];
 
-/// The least share of turns that pass, in percent, so that a change does not make the assistant worse unnoticed.
-const LEAST_PERCENT: usize = 74;
+/// A set that was blind at its first run, and the least share of turns that pass, in percent, so that a change does not make the assistant
+/// worse unnoticed.
+struct Set {
+    text: &'static str,
+    least_percent: usize,
+}
 
-/// A set that was blind at its first run. The phrases were improved with it since, so it measures only regressions.
+/// Plays a set.
+async fn check(set: &Set) {
+    let results = play::<SubwayEnv>(&DialogueSet::parse(set.text)).await;
+    let (passed, required) = count_passed(&results);
+    assert!(required > 200 && passed * 100 >= required * set.least_percent, "{}", report(&results));
+}
+
+/// 255 of 463 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_first_set_pass() {
-    let set = DialogueSet::parse(include_str!("sets/set-1.json"));
-    let results = play::<SubwayEnv>(&set).await;
-    let (passed, required) = count_passed(&results);
-    assert!(required > 400 && passed * 100 >= required * LEAST_PERCENT, "{}", report(&results));
+    check(&Set { text: include_str!("sets/set-1.json"), least_percent: 78 }).await;
+}
+
+/// 201 of 292 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_second_set_pass() {
+    check(&Set { text: include_str!("sets/set-2.json"), least_percent: 67 }).await;
 }
 
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.

@@ -31,7 +31,7 @@
 //! let delete = FnTool::new("delete_pod", "Deletes a pod", |_, pod: Pod| async move {
 //!     Ok(ToolOutput::text(format!("pod {} deleted", pod.name)))
 //! });
-//! let assistant = Definition::new("kubeops", Arc::new(model))
+//! let assistant = Definition::new("gardener", Arc::new(model))
 //!     .with_instructions("You look after a cluster.")
 //!     .with_tool(delete.with_side_effects(|call| format!("kubectl delete pod {}", call["name"].as_str().unwrap_or("?"))));
 //!

@@ -352,7 +352,7 @@ impl IntentResolver {
             let frames = match &self.classes[*class] {
                 Class::Intent(intent) => {
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
-                    if self.lacks_mention(&frame) || self.leaves_words(&frame) {
+                    if self.lacks_mention(&frame) || self.leaves_words(&frame, annotated, clause) {
                         continue;
                     }
                     // A question that lacks a slot is more likely to be about the last answer: "how many stops is
@@ -411,10 +411,12 @@ impl IntentResolver {
         }
     }
 
-    /// Whether an intent without slots leaves words of the message unexplained: "what time do you open on Saturdays?" is not
-    /// "what time is it?".
-    fn leaves_words(&self, frame: &Frame) -> bool {
-        self.intents[frame.intent].slots.is_empty() && !(frame.unused.is_empty() && frame.unexplained.is_empty())
+    /// Whether an intent without slots explains no content word of the message, or leaves a mention unused: "what time do you open
+    /// on Saturdays?" is not "what time is it?".
+    fn leaves_words(&self, frame: &Frame, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let unexplained = frame.unexplained.len();
+        let explains_none = unexplained > 0 && unexplained == self.content_words(annotated, clause).len();
+        self.intents[frame.intent].slots.is_empty() && (explains_none || !frame.unused.is_empty())
     }
 
     /// Whether a clause mentions an entity that only this intent takes from it: a calculation.

@@ -1,5 +1,7 @@
 //! Commands that read.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::client::{ApiError, KubeClient, MAX_ITEMS};
@@ -84,8 +86,24 @@ impl Cluster {
             return Ok(Outcome { command, text, objects });
         }
         let objects = items.iter().take(MAX_LINES).map(|item| shown(&kind, item)).collect();
-        let text = list_text(&kind, &command, &items);
+        let mut text = list_text(&kind, &command, &items);
+        if items.is_empty() && command.namespace.as_deref() == Some(self.default_namespace()) {
+            text.push_str(&self.elsewhere(&kind, &command).await?);
+        }
         Ok(Outcome { command, text, objects })
+    }
+
+    /// Returns a sentence on the other namespaces that have objects of a kind; empty if none has.
+    async fn elsewhere(&self, kind: &Kind, command: &Command) -> Result<String> {
+        let everywhere = Command { namespace: None, all_namespaces: true, ..command.clone() };
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for item in self.items(kind, &everywhere).await? {
+            *counts.entry(text(&item["metadata"]["namespace"])).or_default() += 1;
+        }
+        let named: Vec<String> = counts.iter().map(|(namespace, count)| format!("{namespace} ({count})")).collect();
+        let example = counts.keys().next().map(|namespace| format!("{} in {namespace}", kind.plural));
+        Ok(example
+            .map_or_else(String::new, |example| format!(" There are some in {}: try “{example}”.", named.join(", "))))
     }
 
     async fn has_namespace(&self, name: &str) -> bool {

@@ -161,7 +161,8 @@ fn names_in(text: &str, plugin: &AssistantPlugin) -> Vec<String> {
     }
     names.extend(plugin.settings.iter().flat_map(|setting| [setting.variable, setting.key]).map(str::to_lowercase));
     names.extend(plugin.lookups.iter().map(|lookup| lookup.tool.to_owned()));
-    names.retain(|name| text.contains(name.as_str()));
+    // kubectl reads this variable too, and its file has the same name.
+    names.retain(|name| name != "kubeconfig" && text.contains(name.as_str()));
     names
 }
 

@@ -27,7 +27,7 @@ const INDEX_STEP: usize = 2_000;
 /// Import conversations from files and folders
 ///
 /// The format is detected: an export of ChatGPT, Claude or Threadkeep, OpenAI chat JSON Lines, ShareGPT, LoCoMo or SGD,
-/// compressed with gzip or not, or the SQLite database of the TFL Underground AI Assistant. Importing a file again changes nothing. Records that cannot be read are listed and skipped. If
+/// compressed with gzip or not, or the SQLite database of the TFL assistant. Importing a file again changes nothing. Records that cannot be read are listed and skipped. If
 /// a conversation has branches, the current branch becomes the thread, and each other branch a fork.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
 pub(super) enum ImportFormat {
     /// A file of records.
     Records(Format),
-    /// A database of the TFL Underground AI Assistant.
+    /// A database of the TFL assistant.
     TflSqlite,
 }
 
@@ -163,7 +163,7 @@ impl<'a> Import<'a> {
         self.items(reader, &intake).await
     }
 
-    /// Imports a database of the TFL Underground AI Assistant.
+    /// Imports a database of the TFL assistant.
     async fn database(&self, path: &Path, intake: &mut Intake<'_>) -> Result<()> {
         match tfl_sqlite::TflDatabase::open(path) {
             Ok(database) => {

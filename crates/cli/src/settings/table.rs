@@ -7,7 +7,7 @@ use threadkeep::agent::plugin::{self, SettingDefault, SettingKind};
 
 use super::kind::Kind;
 use super::kind::Kind::{Count, File, Flag, Instant, Listen, Secret, Size, Text, Url};
-use crate::assistants::BUILT_IN;
+use crate::assistants::{BUILT_IN, OPERATOR};
 
 /// A setting.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ const BEFORE: [Setting; 39] = [
     ),
     setting("SLACK_SIGNING_SECRET", "slack.signing_secret", Secret, "the signing secret of the Slack app", ""),
     setting("SLACK_BOT_TOKEN", "slack.bot_token", Secret, "the bot token of each workspace, separated by commas", ""),
-    setting("SLACK_ASSISTANT", "slack.assistant", Text, "the assistant that answers in Slack", "kubeops"),
+    setting("SLACK_ASSISTANT", "slack.assistant", Text, "the assistant that answers in Slack", OPERATOR.name),
     setting("SLACK_ANSWER_ALL", "slack.answer_all", Flag, "whether messages without a mention are answered", "false"),
     setting("SLACK_API_URL", "slack.api_url", Url, "the URL of Slack's Web API", "https://slack.com/api/"),
     setting("GROQ_API_KEY", "groq.api_key", Secret, "Groq's API key", ""),

@@ -65,6 +65,8 @@ fn commands() -> Vec<Vec<&'static str>> {
         "open --print",
         "demo",
         "subway fetch",
+        "tesis search x",
+        "slack manifest https://bot.example",
         "graph general",
         "completions bash",
         "man",

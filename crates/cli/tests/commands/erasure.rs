@@ -171,6 +171,8 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
         "demo" => Nothing("its conversation is fictional"),
         "keys create" | "keys list" | "keys revoke" | "keys rotate" => Nothing("keys belong to the tenant"),
         "subway fetch" => Nothing("a public timetable outside the store"),
+        "slack manifest" => Nothing("it prints a text"),
+        "slack simulate" => Nothing("its users are fictional, and its store is temporary unless --keep is given"),
         "tesis import" => Nothing("public case law of the tenant"),
         "tesis search" | "tesis intent" => Nothing("it reads"),
         "threads" | "show" | "stats" | "check" | "audit" | "audit verify" | "trace" | "docs list"

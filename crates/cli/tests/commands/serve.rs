@@ -228,16 +228,20 @@ fn changed_assistant_files_are_served_without_a_restart() {
     };
     let tools = |agents: &serde_json::Value| agents["data"][0]["tools"].as_array().unwrap().len();
     until(&server, "GET /v1/agents", |agents| {
-        names(agents) == ["gardener", "general", "subway", "tesis"] && tools(agents) > 1
+        names(agents) == ["gardener", "general", "kubeops", "subway", "tesis", "underground"] && tools(agents) > 1
     });
     cli.file("assistants/gardener.yaml", format!("{GARDENER}  tools: [recall]\n"));
     until(&server, "GET /v1/agents", |agents| tools(agents) == 1);
     // An invalid file leaves the previous version of the assistant in use.
     cli.file("assistants/gardener.yaml", "kind: Agent\nspec: {tools: [none of these]}\n");
     cli.file("assistants/cook.yaml", GARDENER.replace("gardener", "cook"));
-    until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "gardener", "general", "subway", "tesis"]);
+    until(&server, "GET /v1/agents", |agents| {
+        names(agents) == ["cook", "gardener", "general", "kubeops", "subway", "tesis", "underground"]
+    });
     std::fs::remove_file(cli.path("assistants/gardener.yaml")).unwrap();
-    until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "general", "subway", "tesis"]);
+    until(&server, "GET /v1/agents", |agents| {
+        names(agents) == ["cook", "general", "kubeops", "subway", "tesis", "underground"]
+    });
 }
 
 /// S2.50 and S2.51, with the built program.

@@ -43,7 +43,7 @@ fn call(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Resu
     let result = match method {
         "api.test" => Map::new(),
         "auth.test" => object(json!({
-            "url": "https://local.slack.com/", "team": "Local", "user": "kubeops", "team_id": TEAM, "user_id": BOT_USER,
+            "url": "https://local.slack.com/", "team": "Local", "user": "bot", "team_id": TEAM, "user_id": BOT_USER,
             "bot_id": BOT_ID, "is_enterprise_install": false,
         })),
         "chat.postMessage" => post(&mut workspace, &arguments)?,

@@ -1,4 +1,4 @@
-//! Reads the database of the TFL Underground AI Assistant: `chatHistory.sqlite`, with the tables `threads` and `messages`.
+//! Reads the database of the TFL assistant: `chatHistory.sqlite`, with the tables `threads` and `messages`.
 //!
 //! Threads keep their ids in their keys, and messages their ids, roles, times, agents and data. A row that cannot be read is
 //! reported by its number and skipped; data that is not JSON is reported, and its message imported without it.

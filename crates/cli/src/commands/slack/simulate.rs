@@ -104,9 +104,11 @@ fn world(arguments: &Arguments) -> Result<World> {
 fn server(app: &App, arguments: &Arguments, memory: &Memory, kubeconfig: &str, slack: &Slack) -> Result<Server> {
     let settings = &app.settings;
     // The cluster is the simulated one, whatever the settings name.
+    let names_context =
+        |name: &str| OPERATOR.settings.iter().any(|it| it.variable == name && it.key.ends_with(".context"));
     let value = |name: &str| match name {
         "KUBECONFIG" => Some(kubeconfig.to_owned()),
-        "KUBEOPS_CONTEXT" => None,
+        name if names_context(name) => None,
         name => settings.get(name),
     };
     let plugin_settings = PluginSettings::new(OPERATOR.settings, value, None);

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use threadkeep_simulator::slack::{App, Message, Slack};
 
+use crate::assistants::OPERATOR;
+
 /// The channel of the simulation.
 const CHANNEL: &str = "C0OPS";
 /// How long to wait for an answer.
@@ -46,8 +48,8 @@ impl Session {
 
     pub(super) fn welcome(&self) -> String {
         format!(
-            "#ops, with kubeops and a local cluster. You are {}. /help lists the commands; try “anything crashing in prod?”",
-            self.user
+            "#ops, with {} and a local cluster. You are {}. /help lists the commands; try “anything crashing in prod?”",
+            OPERATOR.name, self.user
         )
     }
 
@@ -105,7 +107,7 @@ impl Session {
     }
 
     async fn say(&mut self, text: &str) -> Next {
-        let text = text.replace("@bot", "<@U0BOT>").replace("@kubeops", "<@U0BOT>");
+        let text = text.replace("@bot", "<@U0BOT>").replace(&format!("@{}", OPERATOR.name), "<@U0BOT>");
         self.printed = self.slack.messages().len() + 1;
         let message = self.slack.say(&self.app, CHANNEL, &self.user_id(), &text, self.thread.as_deref()).await;
         self.last = Some(message);
@@ -155,7 +157,7 @@ fn post(message: &Message) -> String {
     if message.blocks.to_string().contains("button") {
         text.push_str("\n[Approve] [Deny]");
     }
-    let text = format!("kubeops: {text}");
+    let text = format!("{}: {text}", OPERATOR.name);
     match message.thread_ts {
         Some(_) => text.lines().map(|line| format!("  ↳ {line}")).collect::<Vec<_>>().join("\n"),
         None => text,

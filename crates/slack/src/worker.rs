@@ -1,6 +1,6 @@
 //! The worker: does accepted requests, those of a conversation one after another.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,9 @@ pub(crate) struct Worker {
     inboxes: Mutex<HashMap<String, Inbox>>,
     /// The requests of each conversation that is worked on.
     queues: Mutex<HashMap<String, VecDeque<Queued>>>,
+    /// The requests that were started, until those of earlier processes are recovered: a request that arrives meanwhile is pending
+    /// too. `None` after that.
+    started: Mutex<Option<HashSet<String>>>,
     /// The tasks of each user.
     tasks: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
@@ -69,6 +72,7 @@ impl Worker {
             bots: Mutex::default(),
             inboxes: Mutex::default(),
             queues: Mutex::default(),
+            started: Mutex::new(Some(HashSet::new())),
             tasks: Mutex::default(),
         })
     }
@@ -91,6 +95,7 @@ impl Worker {
                 }
             }
         }
+        lock(&self.started).take();
         service.stopped().await;
     }
 
@@ -151,8 +156,13 @@ impl Worker {
         Ok(read_event(envelope, Reader { is_own_thread, ..reader }))
     }
 
-    /// Puts a request into the queue of its conversation.
+    /// Puts a request into the queue of its conversation, once.
     pub(crate) fn start(self: &Arc<Self>, service: &Service, accepted: Accepted, is_recovered: bool) {
+        if let Some(started) = &mut *lock(&self.started)
+            && !started.insert(accepted.key.clone())
+        {
+            return;
+        }
         let queue = accepted.job.queue();
         let queued = Queued { accepted, is_recovered };
         let mut queues = lock(&self.queues);

@@ -140,6 +140,8 @@ async fn receive_interaction(
 async fn accept(service: &Service, worker: &Arc<Worker>, accepted: Option<Accepted>) -> Result<Response, ApiError> {
     if let Some(accepted) = accepted {
         let inbox = worker.inbox(service.memory(), accepted.job.team()).await?;
+        // A request that is stored but not started must not be recovered.
+        let _not_recovering = worker.not_recovering().await;
         if inbox.accept(&accepted).await? {
             worker.start(service, accepted, false);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use threadkeep::{Agent, Memory, MemoryError};
 use threadkeep_service::Service;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard, Semaphore};
 
 use crate::api::{Bot, SlackApi};
 use crate::events::{Accepted, Job, Reader, bot_user, place_of, read_event};
@@ -40,6 +40,8 @@ pub(crate) struct Worker {
     /// The requests that were started, until those of earlier processes are recovered: a request that arrives meanwhile is pending
     /// too. `None` after that.
     started: Mutex<Option<HashSet<String>>>,
+    /// Held for writing while the requests of earlier processes are recovered.
+    recovery: RwLock<()>,
     /// The tasks of each user.
     tasks: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
@@ -73,6 +75,7 @@ impl Worker {
             inboxes: Mutex::default(),
             queues: Mutex::default(),
             started: Mutex::new(Some(HashSet::new())),
+            recovery: RwLock::new(()),
             tasks: Mutex::default(),
         })
     }
@@ -103,10 +106,16 @@ impl Worker {
         let bot = self.api.sign_in(token).await?;
         let inbox = self.inbox(service.memory(), &bot.team).await?;
         lock(&self.bots).insert(bot.team.clone(), bot);
+        let _recovering = self.recovery.write().await;
         for accepted in inbox.pending().await? {
             self.start(service, accepted, true);
         }
         Ok(())
+    }
+
+    /// Waits until no requests are being recovered, and prevents that while the guard is held.
+    pub(crate) async fn not_recovering(&self) -> RwLockReadGuard<'_, ()> {
+        self.recovery.read().await
     }
 
     /// Returns the bot of a workspace. Signs in if that has not been done yet.

@@ -97,6 +97,8 @@ impl Shared {
                 let mut remove = redis::cmd("ZREM");
                 remove.arg(&names).arg(name);
                 self.connections.run(&remove, true).await?;
+                // Entries that were added before the name was removed would be found by no later removal.
+                removed += self.connections.write("entries_drop", &key, &Args::new()).await?.number()?;
             }
             after = page.last().cloned();
             if page.len() < limits::PAGE {

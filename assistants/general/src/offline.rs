@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde_json::json;
 use threadkeep::agent::referred_questions;
 use threadkeep::core::text::{Language, content_terms};
-use threadkeep::dialogue::time::Times;
+use threadkeep::dialogue::time::{Times, find_times};
 use threadkeep::dialogue::{
     Act, Classifier, Intent, OfflineModel, OfflineModelBuilder, Outcome, Phrases, Slot, Turn, Utterance, is_question,
 };
@@ -63,17 +63,8 @@ const SETTING_CUES: [&str; 22] = [
     "anota que mi",
 ];
 /// The words that precede what the user wants to be called.
-const NAME_CUES: [&str; 9] = [
-    "call me",
-    "calls me",
-    "you can call me",
-    "llamame",
-    "puedes llamarme",
-    "decime",
-    "dime",
-    "my name is",
-    "mi nombre es",
-];
+const NAME_CUES: [&str; 7] =
+    ["call me", "calls me", "you can call me", "llamame", "puedes llamarme", "my name is", "mi nombre es"];
 /// The words that precede the name of a preference to remove.
 const FORGET_CUES: [&str; 22] = [
     "forget my preference",
@@ -555,22 +546,24 @@ fn parse_setting(setting: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && !value.is_empty() && name.split_whitespace().count() <= NAME_WORDS).then_some((name, value))
 }
 
-/// Returns the name in "Winnie, please" or "Sam from now on"; `None` if the words are not a name.
+/// Returns the name in "Winnie, please" or "Sam from now on"; `None` if the words are not a name, as in "call me tomorrow".
 fn parse_name(text: &str) -> Option<&str> {
     // "My name is Harold but please call me Harry"
-    let text = NAME_CUES
-        .iter()
-        .filter_map(|cue| text.rfind(&format!("{cue} ")).map(|at| &text[at + cue.len()..]))
-        .next()
-        .unwrap_or(text);
+    let after_cue = |cue: &&str| text.rfind(&format!("{cue} ")).map(|at| &text[at + cue.len()..]);
+    let text = NAME_CUES.iter().find_map(after_cue).unwrap_or(text);
     let name = without_asides(text.split([',', '.', '!', ';', '(']).next()?);
-    let words = name.split_whitespace().count();
-    let is_name = (1..=MAX_WORDS_OF_NAME).contains(&words) && !name.contains('?') && !is_question(name);
-    is_name.then_some(name)
+    let utterance = Utterance::new(name);
+    let words = utterance.words().len();
+    let is_other = NOT_NAMES.contains(&utterance.word(0)) || !find_times(&utterance).is_empty() || is_question(name);
+    ((1..=MAX_WORDS_OF_NAME).contains(&words) && !is_other).then_some(name)
 }
 
 /// The most words of a user's name.
 const MAX_WORDS_OF_NAME: usize = 3;
+/// Words after "call me" that are no name.
+const NOT_NAMES: [&str; 15] = [
+    "back", "later", "again", "asap", "now", "if", "at", "on", "in", "before", "after", "by", "luego", "si", "despues",
+];
 
 /// Removes words after a value that do not belong to it.
 fn without_asides(value: &str) -> &str {
@@ -653,6 +646,21 @@ mod tests {
     fn the_classifier_is_trained_from_the_phrases() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/offline/weights.bin");
         declaration().check_classifier(path, WEIGHTS);
+    }
+
+    #[test]
+    fn names_are_recognised_after_call_me() {
+        for (text, name) in [
+            ("Winnie, please", Some("Winnie")),
+            ("Sam from now on", Some("Sam")),
+            ("Harold but please call me Harry", Some("Harry")),
+            ("tomorrow", None),
+            ("back later", None),
+            ("when you arrive", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_name(text), name, "{text}");
+        }
     }
 
     #[test]

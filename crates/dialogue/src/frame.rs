@@ -259,8 +259,7 @@ impl<'a> SlotFiller<'a> {
                 _ => self.open.push(OpenSlot { choices: remaining, ..open }),
             }
         }
-        self.narrow_assumed();
-        self.prefer_mentioned(dialogue);
+        self.resolve_assumed(dialogue);
         for (index, slot) in self.intent.slots.iter().enumerate() {
             if self.slots.get(&slot.name).is_some() || self.open.iter().any(|open| open.slot == index) {
                 continue;
@@ -309,39 +308,23 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Replaces the most likely meaning of a name if other slots exclude it: "from 125th", together with the line A, is
-    /// the station on the A.
-    fn narrow_assumed(&mut self) {
-        for slot in &self.intent.slots {
-            let (Some(narrows), Some(choice)) = (&slot.narrows, self.slots.get(&slot.name)) else { continue };
+    /// Replaces the most likely meaning of a name by another one: if other slots exclude it, as "from 125th" together with the line
+    /// A is the station on the A, or if the other one was mentioned before. Other slots take precedence.
+    fn resolve_assumed(&mut self, dialogue: &DialogueState) {
+        for (index, slot) in self.intent.slots.iter().enumerate() {
+            let Some(choice) = self.slots.get(&slot.name) else { continue };
             if choice.others.is_empty() || !slot.narrows_assumed {
                 continue;
             }
             let all: Vec<Choice> = std::iter::once(choice).chain(&choice.others).cloned().collect();
-            let narrowed = narrows(&all, &self.slots);
-            if let [first, ..] = &narrowed[..]
-                && first.value != choice.value
-            {
+            let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&all, &self.slots)).unwrap_or_default();
+            let possible = if narrowed.is_empty() { &all } else { &narrowed };
+            let mentioned = dialogue.newest_of(&slot.kind, possible).filter(|_| self.filled.contains(&index));
+            if let Some(meant) = mentioned.or(narrowed.first()).filter(|meant| meant.value != choice.value) {
                 // A later message may narrow the name to another of its meanings.
-                let others: Vec<Choice> = all.iter().filter(|other| other.value != first.value).cloned().collect();
-                let others = others.into_iter().map(|other| Choice { others: Vec::new(), ..other }).collect();
-                self.slots.set(&slot.name, Choice { others, ..first.clone() });
-            }
-        }
-    }
-
-    /// Replaces the most likely meaning of a name by another one that was mentioned before.
-    fn prefer_mentioned(&mut self, dialogue: &DialogueState) {
-        for (index, slot) in self.intent.slots.iter().enumerate() {
-            let Some(choice) = self.slots.get(&slot.name) else { continue };
-            if !self.filled.contains(&index) || choice.others.is_empty() || !slot.narrows_assumed {
-                continue;
-            }
-            let all: Vec<Choice> = std::iter::once(choice).chain(&choice.others).cloned().collect();
-            if let Some(mentioned) = dialogue.newest_of(&slot.kind, &all).filter(|known| known.value != choice.value) {
-                let others = all.iter().filter(|other| other.value != mentioned.value);
+                let others = all.iter().filter(|other| other.value != meant.value);
                 let others = others.map(|other| Choice { others: Vec::new(), ..other.clone() }).collect();
-                self.slots.set(&slot.name, Choice { others, ..mentioned.clone() });
+                self.slots.set(&slot.name, Choice { others, ..meant.clone() });
             }
         }
     }

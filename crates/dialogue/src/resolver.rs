@@ -206,12 +206,9 @@ impl IntentResolver {
             let choices = &found.mention.choices;
             let slots = self.intents[frame.intent].slots.iter().filter(|slot| slot.kind == found.kind);
             let mut chosen = slots.filter_map(|slot| frame.slots.get(&slot.name));
-            // The most likely meaning is known as the words of the message, so its other meanings are distinguished by value.
-            let is_meaning = |choice: &&Choice| {
-                let others = choices.iter().flat_map(|known| &known.others);
-                choices.len() > 1 && choices.iter().chain(others).any(|known| known.value == choice.value)
-                    || choices.iter().flat_map(|known| &known.others).any(|known| known.value == choice.value)
-            };
+            let named = choices.iter().filter(|_| choices.len() > 1);
+            let meanings: Vec<&Choice> = named.chain(choices.iter().flat_map(|known| &known.others)).collect();
+            let is_meaning = |choice: &&Choice| meanings.iter().any(|known| known.value == choice.value);
             if let Some(choice) = chosen.find(is_meaning) {
                 choices.iter().for_each(|known| dialogue.forget(&found.kind, known));
                 dialogue.mention(&found.kind, choice);

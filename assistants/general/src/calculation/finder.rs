@@ -36,46 +36,85 @@ pub(crate) fn find(text: &str) -> Option<(Range<usize>, String)> {
     is_calculation(text, &place, &tokens[range]).then_some((place, expression))
 }
 
-/// Whether tokens are a calculation rather than a date, a range, a phone number or a size: "10-12", "20/40", "2x4".
+/// Whether tokens are a calculation rather than a date, a range, a phone number, a size or a time of day: "10-12", "20/40", "2x4",
+/// "a las 5 menos 10". Signs and words that mean other things too count only where the message asks for the result right there.
 fn is_calculation(text: &str, place: &Range<usize>, tokens: &[Placed]) -> bool {
-    let operators: Vec<&Placed> = tokens.iter().filter(|placed| matches!(placed.token, Token::Operator(_))).collect();
-    let is_spelt = |placed: &&&Placed| {
-        let written = &text[placed.place.clone()];
-        let is_between_spaces = text[..placed.place.start].ends_with(' ') && text[placed.place.end..].starts_with(' ');
-        written.len() > 1 || matches!(written, "+" | "*" | "×" | "÷") || is_between_spaces && written != "y"
-    };
-    let has_parentheses = tokens.iter().any(|placed| placed.token == Token::Open);
-    let is_whole =
-        text[..place.start].trim().is_empty() && text[place.end..].trim_matches(['?', '=', ' ', '.', '!']).is_empty();
-    let asks = || {
-        let before = text[..place.start].to_lowercase();
-        ASKING.iter().any(|cue| before.contains(cue))
-    };
-    operators.is_empty() || has_parentheses || operators.iter().any(|placed| is_spelt(&placed)) || is_whole || asks()
+    let (before, after) = (text[..place.start].to_lowercase(), text[place.end..].trim_start());
+    let is_article = |word: &&str| matches!(*word, "" | "la" | "el" | "the" | "a");
+    let last_word = before.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !is_article(word));
+    let is_first = last_word.is_none();
+    let is_last = after.chars().next().is_none_or(|next| matches!(next, '?' | '=' | '.' | ',' | '!'));
+    let is_asked_here = is_last && last_word.is_none_or(|word| INTRODUCING.contains(&word));
+    let written = |placed: &Placed| text[placed.place.clone()].to_lowercase();
+    let is_operation = |placed: &&Placed| matches!(placed.token, Token::Operator(_) | Token::Percent | Token::Half);
+    let is_clear = tokens.iter().filter(is_operation).any(|placed| CLEAR.contains(&written(placed).as_str()))
+        || tokens.iter().any(|placed| placed.token == Token::Open);
+    match is_clear {
+        true => is_first || is_asked_here || asks(text),
+        false => is_asked_here && (is_first || asks(text)),
+    }
 }
 
-/// Words before a calculation that ask for its result.
-const ASKING: [&str; 14] = [
-    "what",
-    "wat",
-    "how much",
-    "calculate",
-    "compute",
-    "minus",
+/// Operations that mean nothing else.
+const CLEAR: [&str; 18] = [
+    "+",
+    "*",
+    "×",
+    "÷",
+    "%",
+    "plus",
+    "times",
+    "multiplied",
+    "multiplicado",
     "divided",
-    "cuánto",
-    "cuanto",
-    "calcula",
-    "suma",
-    "resta",
-    "work out",
-    "so ",
+    "dividido",
+    "split",
+    "percent",
+    "pct",
+    "porciento",
+    "half",
+    "mitad",
+    "^",
 ];
+/// Words directly before a calculation whose result is asked for.
+const INTRODUCING: [&str; 14] =
+    ["is", "s", "whats", "so", "calculate", "compute", "solve", "out", "es", "son", "da", "calcula", "makes", "equals"];
+
+/// Whether a message asks for something.
+fn asks(text: &str) -> bool {
+    const WORDS: [&str; 18] = [
+        "what",
+        "whats",
+        "wat",
+        "much",
+        "many",
+        "calculate",
+        "compute",
+        "solve",
+        "work",
+        "cuánto",
+        "cuanto",
+        "cuál",
+        "cual",
+        "calcula",
+        "suma",
+        "resta",
+        "so",
+        "add",
+    ];
+    let lower = text.to_lowercase();
+    text.contains('?') || lower.split(|c: char| !c.is_alphanumeric()).any(|word| WORDS.contains(&word))
+}
 
 /// Finds "the average of 6.5 and 8", "i got 78 84 and 91 whats the average", "add up 3, 4 and 5".
 fn aggregate(text: &str, tokens: &[Placed]) -> Option<(Range<usize>, String)> {
     let folded = text.to_lowercase();
     let says = |words: &[&str]| folded.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word));
+    let starts =
+        ["average", "mean", "avg", "sum", "total", "media", "promedio"].iter().any(|word| folded.starts_with(word));
+    if !starts && !asks(text) {
+        return None;
+    }
     let is_average = says(&["average", "mean", "avg", "promedio", "media"]);
     let is_sum = says(&["sum", "suma", "sumar", "sumame", "total"]) || folded.contains("add up");
     if !is_average && !is_sum || tokens.iter().any(|placed| matches!(placed.token, Token::Operator(_) | Token::Percent))
@@ -168,7 +207,7 @@ impl Parser<'_> {
                 }
                 let whole = self.operand(depth)?;
                 self.operations += 1;
-                format!("{whole}/2")
+                format!("({whole}/2)")
             }
             Token::Open if depth < MAX_DEPTH => {
                 self.at += 1;
@@ -193,7 +232,7 @@ impl Parser<'_> {
         match self.operand(depth) {
             Some(whole) => {
                 self.operations += 1;
-                Some(format!("{operand}/100*{whole}"))
+                Some(format!("({operand}/100*{whole})"))
             }
             None => {
                 self.at = before;
@@ -307,7 +346,9 @@ mod tests {
             ("la mitad de 90", "45"),
             ("i got 70 80 and 96 whats the average", "82"),
             ("media de 5,5 y 7", "6.25"),
-            ("bill is 90 split between 4", "22.5"),
+            ("bill is 90 split between 4, whats that each", "22.5"),
+            ("what is 100 / 20% of 50", "10"),
+            ("100 divided by half of 50", "4"),
             ("cuánto es 1200 * 3", "3600"),
             ("cuanto es el 10% de 85", "8.5"),
             ("(90-60)/60*100", "50"),
@@ -332,6 +373,13 @@ mod tests {
             "call me at 555-1234",
             "the shop is open 24/7",
             "interest of 3% after 14 days",
+            "dinner is 7-9",
+            "what is the 10-12 slot?",
+            "open 10 - 12 on weekdays, 14 - 18 on Sundays",
+            "la cita es a las 5 menos 10",
+            "who booked room 3 x 4?",
+            "our average was 12 and 15 last year",
+            "we get 10% of 200 seats",
             "buy 2x4 timber",
             "our average is good",
             "room 12 of building 3",

@@ -86,7 +86,7 @@ impl Cluster {
             };
             let uid = text(&object["metadata"]["uid"]);
             if uid != basis.uid || digest(&object) != basis.digest {
-                let what = if uid == basis.uid { "was changed" } else { "is another one" };
+                let what = if uid == basis.uid { "was changed" } else { "was replaced by another one" };
                 let name = command.name.unwrap_or_default();
                 let text = format!("{} {name} {what} since the request, so nothing was done; ask again", kind.singular);
                 return Err(CommandError::Failed(text));

@@ -46,6 +46,19 @@ async fn ambiguous_station_name_is_clarified() {
     );
 }
 
+#[tokio::test]
+async fn a_line_takes_precedence_over_the_station_that_was_spoken_of() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    for (question, station, line) in [("next Q at 86th", "86 St (Q)", "Q"), ("next 4 at 86th", "86 St (4 5 6)", "4")] {
+        let board = format!(r#"get_train_arrivals{{"station_name":"{station}","line":"{line}"}}"#);
+        assert_eq!(conversation.ask(question).await.0, [board], "{question}");
+    }
+    // Without a line, the station is the one that was spoken of last.
+    let (calls, _) = conversation.ask("is 86th accessible").await;
+    assert_eq!(calls, [r#"get_station_info{"station":"86 St (4 5 6)"}"#]);
+}
+
 // S2.33
 #[tokio::test]
 async fn unavailable_feeds_are_reported_and_requested_again() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Cli, TIMEOUT};
 
-/// Repeats the question. If the question contains `wait`, the reply starts and never ends. `call` makes the reply call a
+/// Repeats the question. If the question contains `wait`, the reply starts and never finishes. `call` makes the reply call a
 /// tool. `fail`, `refuse` and `nonsense` cause an error or an invalid reply, which quotes the question.
 pub(super) struct Provider {
     pub(super) address: String,

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use threadkeep::{TenantId, UserId};
-use threadkeep_server::{KeyRole, Keys, NewKey, RateLimit, RouteInfo, Server, ServerOptions, TokenIssuer, fuzzing};
+use threadkeep_server::{KeyRole, Keys, NewKey, RateLimit, RouteInfo, Server, ServerOptions, TrustedIssuer, fuzzing};
 use tokio::sync::oneshot;
 
 /// The number of requests after which the server is replaced, so that stored data does not accumulate.
@@ -104,7 +104,7 @@ impl TestServer {
                 let scope = threadkeep::Scope::User(tenant.clone(), user);
                 let thread =
                     Box::pin(memory.open_by_key(&scope, "fuzz")).await.expect("failed to open a thread").thread.id;
-                let issuer = TokenIssuer::hs256(SECRET, "issuer", "audience", tenant).expect("a valid secret");
+                let issuer = TrustedIssuer::hs256(SECRET, "issuer", "audience", tenant).expect("a valid secret");
                 let options = ServerOptions {
                     sweep_every: None,
                     token_issuers: vec![issuer],

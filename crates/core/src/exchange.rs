@@ -1,5 +1,5 @@
-//! Formats of conversations for import and export: the lines of export and backup files, and the items into which the files of other
-//! programs are converted.
+//! Formats of conversations for import and export: the lines of export and backup files, and the items to which the files
+//! of other programs are converted.
 //!
 //! An export is JSON Lines. The first line is an [`ExportLine::Threadkeep`] header. The line of each thread is followed by its
 //! messages in order and its records. Readers ignore unknown members and reject later versions. A backup ([`BackupLine`]) contains
@@ -28,9 +28,10 @@ pub enum ExportLine {
     },
     /// A thread. Its messages and records follow.
     Thread(ExportedThread),
-    /// A message of the thread above.
+    /// A message of the preceding thread.
     Message(Box<ExportedMessage>),
-    /// A record of an application, owned by the thread above, a user or the tenant.
+    /// An application's record, owned by the preceding thread, a user or the tenant. Files call records documents, the name of
+    /// earlier versions.
     #[serde(rename = "document")]
     Record {
         /// The owner.
@@ -48,16 +49,16 @@ pub struct ExportedThread {
     pub id: ThreadId,
     /// The owner.
     pub owner: Owner,
-    /// Its key in a channel.
+    /// The application's own key for the thread, such as `web:42`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<ThreadKey>,
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Metadata of the application.
+    /// Metadata set by the application.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map,
-    /// State of the agent.
+    /// The agent's state.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub state: Map,
     /// When it was created.
@@ -88,7 +89,7 @@ pub struct ExportedMessage {
     /// Which agent wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Structured data of the assistant.
+    /// Structured data returned by the assistant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<JsonText>,
     /// The sources of the answer.
@@ -97,10 +98,10 @@ pub struct ExportedMessage {
     /// Token usage and cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Metadata of the application.
+    /// Metadata set by the application.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map,
-    /// How often its content was replaced.
+    /// How many times its content was replaced.
     #[serde(default)]
     pub revision: u32,
     /// When it was created.

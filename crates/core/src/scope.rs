@@ -54,7 +54,7 @@ impl Scope {
     /// | `User` | full | none: as if it did not exist | append: read, open, add messages |
     /// | `Tenant` | full | full | full |
     ///
-    /// A user can read the records of the tenant, but write only the user's own records.
+    /// Records differ from threads: a user can read the records of the tenant, but write only the user's own records.
     #[must_use]
     pub fn access(&self, owner: &Owner) -> Access {
         match (self, owner) {
@@ -70,7 +70,7 @@ impl Scope {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
-    /// The tenant: all its users share the thread, such as a channel.
+    /// The tenant. All users of the tenant share the thread, as in a team channel.
     Tenant,
     /// One user.
     User(UserId),

@@ -27,7 +27,7 @@ pub struct Section<'a> {
 #[non_exhaustive]
 pub enum PhraseError {
     /// A line precedes the first section.
-    #[error("line {line}: no section such as [route] precedes it")]
+    #[error("line {line}: this entry is outside a section; put it below a header such as [route]")]
     NoSection {
         /// The line, from 1.
         line: usize,

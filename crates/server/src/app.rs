@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use threadkeep::Scope;
-use threadkeep_service::{GuessLimiter, Quota, RateLimit, Service, ServiceOptions, TelemetryOptions, TokenIssuer};
+use threadkeep_service::{GuessLimiter, Quota, RateLimit, Service, ServiceOptions, TelemetryOptions, TrustedIssuer};
 
 use crate::compat::access::SharedKey;
 use crate::door::Door;
@@ -47,7 +47,7 @@ pub struct ServerOptions {
     /// Maximum number of open connections. Further connections wait to be accepted. Default: 10,000.
     pub connections: usize,
     /// Issuers of tokens that are accepted in addition to keys. If there are any, every caller needs credentials. Default: none.
-    pub token_issuers: Vec<TokenIssuer>,
+    pub token_issuers: Vec<TrustedIssuer>,
     /// Requests per minute, unless a key has its own limit. All local callers share one limit, as do all clients of the shared
     /// key. Default: unlimited; 600 for the shared key.
     pub rate_limit: Option<RateLimit>,

@@ -42,10 +42,10 @@ pub use input::{FormBody, JsonBody, RawBody, read_attempt};
 pub use middleware::request_id;
 pub use output::json;
 pub use routes::check_assistant_name;
-pub use security::local::{LocalAccess, LocalToken, LocalTokenError, is_minted as is_local_token};
+pub use security::local::{LocalAccess, LocalToken, LocalTokenError, is_generated as is_local_token};
 pub use server::{DoorError, ServeError, Server};
 pub use threadkeep_service::{
     AssistantNameError, Assistants, AuditFinding, AuditLog, AuditRecord, AuditVerification, IssuerError, KeyError,
-    KeyRecord, KeyRole, KeySecret, Keys, NewKey, OutgoingProxy, Quota, RateLimit, TelemetryOptions, TokenIssuer,
+    KeyRecord, KeyRole, KeySecret, Keys, NewKey, OutgoingProxy, Quota, RateLimit, TelemetryOptions, TrustedIssuer,
 };
 pub use tls::{Tls, TlsError};

@@ -21,7 +21,7 @@ pub enum MayResume {
 pub enum Credential {
     /// An API key, by its id.
     Key(String),
-    /// A token of a [`TokenIssuer`](crate::TokenIssuer).
+    /// A token of a [`TrustedIssuer`](crate::TrustedIssuer).
     Token {
         /// When the token expires, in seconds since 1970.
         expires_at_seconds: i64,

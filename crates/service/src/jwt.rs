@@ -1,4 +1,4 @@
-//! JSON Web Tokens of external issuers. The claims for the issuer, the audience and the expiry are required.
+//! JSON Web Tokens of external issuers. The claims `iss`, `aud` and `exp` are required.
 //!
 //! The algorithm is determined by the configuration of the issuer (HS256 with a secret) or by the issuer's published key
 //! (`key_set`), never by the token.
@@ -20,22 +20,22 @@ use crate::outgoing::OutgoingProxy;
 use key_set::KeySet;
 
 /// The maximum length of a token, in bytes.
-const TOKEN_BYTES: usize = 8 * 1024;
+const MAX_TOKEN_BYTES: usize = 8 * 1024;
 /// The minimum length of a secret, in bytes: the size of the hash.
-const SECRET_BYTES: usize = 32;
+const MIN_SECRET_BYTES: usize = 32;
 /// The tolerated clock skew in seconds.
 const LEEWAY_SECONDS: i64 = 30;
 
 /// An issuer whose tokens are accepted.
 #[derive(Clone)]
-pub struct TokenIssuer {
+pub struct TrustedIssuer {
     /// The required `iss` claim.
     pub issuer: String,
     /// The required `aud` claim.
     pub audience: String,
-    /// The tenant of all users. The tenant is never read from the token.
+    /// The tenant of every user whom this issuer authenticates. It is never read from the token.
     pub tenant: TenantId,
-    /// The roles of all users.
+    /// The roles of these users.
     pub roles: Vec<KeyRole>,
     /// Whether tokens with the role `service_role` (Supabase's name for the application itself) are accepted. They are valid for
     /// the whole tenant.
@@ -50,14 +50,14 @@ enum Verifier {
     Keys(Arc<KeySet>),
 }
 
-/// Counts the keys of a set that can verify tokens. Returns `None` if `bytes` are not a JSON Web Key Set. For the fuzz targets.
+/// Counts the keys of a set that can verify tokens. Returns `None` if `bytes` are not a JSON Web Key Set. Only used by fuzz targets.
 pub fn count_keys(bytes: &[u8]) -> Option<usize> {
     Some(key_set::parse(bytes)?.len())
 }
 
-impl std::fmt::Debug for TokenIssuer {
+impl std::fmt::Debug for TrustedIssuer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut debug = f.debug_struct("TokenIssuer");
+        let mut debug = f.debug_struct("TrustedIssuer");
         debug.field("issuer", &self.issuer).field("audience", &self.audience).field("tenant", &self.tenant);
         debug.field("roles", &self.roles).finish_non_exhaustive()
     }
@@ -68,24 +68,24 @@ impl std::fmt::Debug for TokenIssuer {
 #[non_exhaustive]
 pub enum IssuerError {
     /// The secret is too short.
-    #[error("the secret for HS256 must have at least {SECRET_BYTES} bytes")]
+    #[error("the HS256 secret must be at least {MIN_SECRET_BYTES} bytes long")]
     ShortSecret,
     /// The issuer or the audience is empty.
     #[error("issuer and audience must not be empty")]
     Unnamed,
     /// The tenant is the internal tenant.
-    #[error("the tenant is reserved for keys and the audit log")]
+    #[error("this tenant is reserved for keys and the audit log; choose another one")]
     Tenant,
-    /// The location of the keys is not trustworthy: it must be a file, an https URL, or a URL on this machine.
-    #[error("the location of keys must be a file, an https URL, or a URL on this machine")]
+    /// The location of the keys is not trustworthy: it must be a file, an https URL, or a loopback URL.
+    #[error("the location of keys must be a file, an https URL, or a loopback URL such as http://127.0.0.1:8000/keys")]
     Location,
     /// The HTTP client that fetches keys cannot be created.
     #[error("cannot set up TLS or the proxy to fetch keys")]
     Client,
 }
 
-impl TokenIssuer {
-    /// Creates an issuer whose tokens are signed with a secret, by HS256. Its users belong to `tenant` and have the role `write`.
+impl TrustedIssuer {
+    /// Accepts the tokens of an issuer that are signed with a secret, by HS256. Its users belong to `tenant` and have the role `write`.
     ///
     /// # Errors
     /// `ShortSecret`, `Unnamed` and `Tenant`.
@@ -96,17 +96,17 @@ impl TokenIssuer {
         tenant: TenantId,
     ) -> Result<Self, IssuerError> {
         let secret = secret.into();
-        if secret.len() < SECRET_BYTES {
+        if secret.len() < MIN_SECRET_BYTES {
             return Err(IssuerError::ShortSecret);
         }
         let verifier = Verifier::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret));
         Self::with_verifier(verifier, issuer.into(), audience.into(), tenant)
     }
 
-    /// Creates an issuer that publishes its keys (JWKS) in a file or at a URL. Its users belong to `tenant` and have the role
+    /// Accepts the tokens of an issuer that publishes its keys (JWKS) in a file or at a URL. Its users belong to `tenant` and have the role
     /// `write`.
     ///
-    /// The keys are read when the first token is received, through the proxy if there is one. They are read again when they are ten
+    /// The keys are fetched when the first token arrives, through the proxy if one is set. They are fetched again when they are ten
     /// minutes old or a token names an unknown key, but at most four times a minute.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl TokenIssuer {
 
     /// Returns the claims of a token if the token is valid.
     async fn verify(&self, token: &str, now_seconds: i64) -> Option<Claims> {
-        if token.len() > TOKEN_BYTES {
+        if token.len() > MAX_TOKEN_BYTES {
             return None;
         }
         let (signed, signature) = token.rsplit_once('.')?;
@@ -168,7 +168,7 @@ impl TokenIssuer {
             return None;
         }
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
-        let is_signed = match &self.verifier {
+        let is_signature_valid = match &self.verifier {
             Verifier::Secret(secret) => {
                 header.alg == "HS256" && hmac::verify(secret, signed.as_bytes(), &signature).is_ok()
             }
@@ -177,7 +177,7 @@ impl TokenIssuer {
                 header.alg == key.algorithm && key.verifies(signed, &signature)
             }
         };
-        is_signed.then_some(claims)
+        is_signature_valid.then_some(claims)
     }
 
     fn accepts(&self, claims: &Claims, now_seconds: i64) -> bool {
@@ -239,8 +239,8 @@ mod tests {
     const SECRET: &str = "a secret that has 32 bytes or more";
     const NOW: i64 = 1_800_000_000;
 
-    fn issuer() -> TokenIssuer {
-        TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", TenantId::new("acme").unwrap()).unwrap()
+    fn issuer() -> TrustedIssuer {
+        TrustedIssuer::hs256(SECRET, "https://issuer", "authenticated", TenantId::new("acme").unwrap()).unwrap()
     }
 
     fn token(header: &Value, claims: &Value, secret: &str) -> String {
@@ -312,7 +312,7 @@ mod tests {
 
     #[tokio::test]
     async fn service_role_is_accepted_if_configured() {
-        let issuer = TokenIssuer { accepts_service_role: true, ..issuer() };
+        let issuer = TrustedIssuer { accepts_service_role: true, ..issuer() };
         let mut service = claims();
         service["role"] = json!("service_role");
         let token = token(&json!({ "alg": "HS256" }), &service, SECRET);
@@ -322,11 +322,11 @@ mod tests {
     #[test]
     fn invalid_configurations_are_rejected() {
         let tenant = TenantId::new("acme").unwrap();
-        let short = TokenIssuer::hs256("secret", "i", "a", tenant.clone());
+        let short = TrustedIssuer::hs256("secret", "i", "a", tenant.clone());
         assert_eq!(short.unwrap_err(), IssuerError::ShortSecret);
-        assert_eq!(TokenIssuer::hs256(SECRET, "", "a", tenant.clone()).unwrap_err(), IssuerError::Unnamed);
+        assert_eq!(TrustedIssuer::hs256(SECRET, "", "a", tenant.clone()).unwrap_err(), IssuerError::Unnamed);
         for location in ["http://issuer.example/keys", "http://", "http://127.0.0.1.nip.io/keys"] {
-            let error = TokenIssuer::jwks(location, None, "i", "a", tenant.clone()).unwrap_err();
+            let error = TrustedIssuer::jwks(location, None, "i", "a", tenant.clone()).unwrap_err();
             assert_eq!(error, IssuerError::Location, "{location}");
         }
     }

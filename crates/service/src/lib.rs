@@ -33,7 +33,7 @@ pub use guesses::{GuessLimiter, Source};
 pub use hex::hex;
 #[doc(hidden)]
 pub use jwt::count_keys;
-pub use jwt::{IssuerError, TokenIssuer};
+pub use jwt::{IssuerError, TrustedIssuer};
 pub use keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
 pub use metrics::{CountGuard, Metrics};
 pub use outgoing::OutgoingProxy;

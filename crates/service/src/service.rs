@@ -10,7 +10,7 @@ use crate::audit::{AuditAction, AuditLog, AuditRecord};
 use crate::browser_tokens::BrowserTokens;
 use crate::caller::{Caller, Credential, Sender};
 use crate::error::{Error, ErrorKind, Result};
-use crate::jwt::TokenIssuer;
+use crate::jwt::TrustedIssuer;
 use crate::keys::{KeyRecord, KeyRole, Keys};
 use crate::metrics::Metrics;
 use crate::quota::{Quota, Quotas, Uncounted};
@@ -22,7 +22,7 @@ use crate::turns::resuming::{self, Resumptions};
 #[derive(Clone, Debug)]
 pub struct ServiceOptions {
     /// The issuers whose tokens are accepted in addition to API keys.
-    pub token_issuers: Vec<TokenIssuer>,
+    pub token_issuers: Vec<TrustedIssuer>,
     /// The rate limit of callers that have no limit of their own.
     pub rate_limit: Option<RateLimit>,
     /// The daily quota of callers that have no quota of their own.

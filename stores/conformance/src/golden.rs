@@ -36,28 +36,28 @@ macro_rules! golden {
 pub(crate) const GOLDEN: &[Golden] =
     golden!["v1" / "eventful", "v1" / "content", "v1" / "texts", "v2" / "eventful", "v2" / "content", "v2" / "texts"];
 
-/// The expected result of reading a thread.
+/// What reading a thread returns.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Expected {
+pub(crate) struct ThreadContents {
     pub(crate) thread: ExportedThread,
     pub(crate) messages: Vec<ExportedMessage>,
 }
 
 impl Golden {
     pub(crate) fn dump(&self) -> Vec<Dump> {
-        serde_json::from_str(self.dump).expect("every version reads golden dumps")
+        serde_json::from_str(self.dump).expect("a golden dump of any version can be parsed")
     }
 
-    pub(crate) fn expected(&self) -> Expected {
-        serde_json::from_str(self.expected).expect("every version reads golden messages")
+    pub(crate) fn expected(&self) -> ThreadContents {
+        serde_json::from_str(self.expected).expect("golden messages of any version can be parsed")
     }
 }
 
 /// Reads a thread and all its messages.
-pub(crate) async fn read(conversation: &Conversation) -> Expected {
+pub(crate) async fn read(conversation: &Conversation) -> ThreadContents {
     let now = at(500);
     let messages = conversation.messages(now).await.into_iter().map(ExportedMessage::from).collect();
-    Expected { thread: exported(conversation.thread(now).await), messages }
+    ThreadContents { thread: exported(conversation.thread(now).await), messages }
 }
 
 fn exported(thread: Thread) -> ExportedThread {
@@ -65,7 +65,7 @@ fn exported(thread: Thread) -> ExportedThread {
     ExportedThread { id, owner, key, title, metadata, state, created_at, expires_at }
 }
 
-/// Writes the golden files of the current format to a folder. Use it only for a format that has no golden files yet.
+/// Writes the golden files of the current format to a folder. Only for a format that has no golden files yet.
 ///
 /// # Errors
 /// If a file exists already or cannot be written.
@@ -92,13 +92,15 @@ async fn write_thread(client: &Client, name: &str) -> Conversation {
     let texts = (1..).zip(TEXTS).map(|(number, text)| user_message(number, text)).collect();
     conversation.commit(&appending(texts), at(100)).await;
     let lease = PutRecord { expires_at: Some(at(1_000_000)), ..put(system("run"), "lease", "1") };
-    let minted = Batch {
+    let with_generated_key = Batch {
         key: IdempotencyKey::Generated(Uuid::from_u128(0x5000_0000_0000_0000_0000)),
-        put: vec![lease, put(app("notes"), "gone", "2")],
-        ..batch("minted")
+        put: vec![lease, put(app("notes"), "deleted-later", "2")],
+        ..batch("generated")
     };
-    conversation.commit(&minted, at(101)).await;
-    conversation.commit(&Batch { delete: vec![record_name(app("notes"), "gone")], ..batch("delete") }, at(102)).await;
+    conversation.commit(&with_generated_key, at(101)).await;
+    conversation
+        .commit(&Batch { delete: vec![record_name(app("notes"), "deleted-later")], ..batch("delete") }, at(102))
+        .await;
     conversation
 }
 

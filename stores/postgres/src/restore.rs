@@ -22,7 +22,7 @@ pub(crate) async fn thread(
     shared.note_activity();
     let restoring = shared.transact(Caller::maintenance(), async |transaction| {
         if let Some(dumped) = &chunk.thread {
-            begin(transaction, tenant.as_str(), thread, dumped).await?;
+            create_hidden_thread(transaction, tenant.as_str(), thread, dumped).await?;
         }
         let restoring = RestoringThread::find(transaction, tenant.as_str(), thread).await?;
         restoring.write_records(transaction, &chunk.records).await?;
@@ -34,12 +34,17 @@ pub(crate) async fn thread(
 }
 
 /// Creates the thread's row, which is hidden until the last chunk is restored.
-async fn begin(transaction: &Transaction<'_>, tenant: &str, thread: ThreadId, dumped: &DumpedThread) -> Result<()> {
-    let name: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&thread.0, Type::UUID)];
+async fn create_hidden_thread(
+    transaction: &Transaction<'_>,
+    tenant: &str,
+    thread: ThreadId,
+    dumped: &DumpedThread,
+) -> Result<()> {
+    let thread_id: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&thread.0, Type::UUID)];
     let sql = "SELECT threadkeep.remove_thread(no) FROM threadkeep.threads WHERE tenant = $1 AND id = $2 AND restoring";
-    transaction.query_typed(sql, &name).await?;
+    transaction.query_typed(sql, &thread_id).await?;
     let sql = "DELETE FROM threadkeep.deleted_threads WHERE tenant = $1 AND id = $2";
-    transaction.query_typed(sql, &name).await?;
+    transaction.query_typed(sql, &thread_id).await?;
     let owner = owner_name(&dumped.owner);
     let owner_values: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&owner, Type::TEXT)];
     transaction.query_typed("SELECT threadkeep.remember_owner($1, $2)", &owner_values).await?;
@@ -79,8 +84,8 @@ impl RestoringThread {
     async fn find(transaction: &Transaction<'_>, tenant: &str, thread: ThreadId) -> Result<Self> {
         let sql = "SELECT no, tenant, owner FROM threadkeep.threads WHERE tenant = $1 AND id = $2 AND restoring \
                    FOR NO KEY UPDATE";
-        let name: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&thread.0, Type::UUID)];
-        let rows = transaction.query_typed(sql, &name).await?;
+        let thread_id: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&thread.0, Type::UUID)];
+        let rows = transaction.query_typed(sql, &thread_id).await?;
         let not_started = || StoreError::invalid("dump", "the thread's first chunk was not restored");
         let row = rows.first().ok_or_else(not_started)?;
         Ok(Self { no: get(row, 0)?, tenant: get(row, 1)?, owner: get(row, 2)? })
@@ -211,7 +216,7 @@ impl<'a> Entries<'a> {
             DumpEntry::Message { seq, id, external_id, revision, created_at, body, checksum } => {
                 self.seqs.push(signed(*seq));
                 self.ids.push(id.0);
-                // A message that cannot be decoded has no role. Queries for any role report it.
+                // A message that cannot be decoded has no role. Queries that filter by role return it whatever the role.
                 self.roles.push(codec::decode_content(body).ok().map(|content| content.role.to_stored().into()));
                 self.revisions.push(i32::try_from(*revision).unwrap_or(i32::MAX));
                 self.times.push(created_at.as_micros());
@@ -229,12 +234,14 @@ impl<'a> Entries<'a> {
                 self.bodies.push(None);
                 self.checksums.push(None);
             }
+            // Nothing is stored for a lost position.
             DumpEntry::Lost { .. } => {}
         }
     }
 }
 
-/// Writes a record of an owner, replacing an existing one, and raises the owner's version counter to at least its version.
+/// Writes a record of an owner, replacing an existing one, and raises the owner's version counter to
+/// the record's version if the counter is lower.
 pub(crate) async fn record(shared: &Shared, tenant: &TenantId, owner: &str, record: &Record) -> Result<(), StoreError> {
     let restoring = shared.transact(Caller::maintenance(), async |transaction| {
         let (tenant, namespace) = (tenant.as_str(), record.namespace.to_string());

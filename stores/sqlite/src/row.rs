@@ -1,4 +1,4 @@
-//! Converts rows into the types of core, and positions in threads into keys of tables.
+//! Converts rows into the types of `threadkeep_core`, and positions in threads into table keys.
 
 use rusqlite::{Row, types::ValueRef};
 use threadkeep_core::{
@@ -21,7 +21,11 @@ pub(crate) const fn last_key(thread_no: i64) -> i64 {
 
 /// Returns the position that a key contains.
 pub(crate) const fn position(key: i64) -> u64 {
-    (key & 0xffff_ffff) as u64
+    low_half(key)
+}
+
+const fn low_half(number: i64) -> u64 {
+    (number & 0xffff_ffff) as u64
 }
 
 /// Returns the thread number that a key contains.
@@ -43,7 +47,7 @@ pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64> {
     u64::try_from(number).map_err(|_| StoreError::corrupt("number", "negative").into())
 }
 
-/// Encodes a thread's change and its tag as one number: `tag << 32 | change`.
+/// Encodes a thread's change number and its tag as one number: `tag << 32 | change`.
 pub(crate) fn stored_change(positions: Positions) -> i64 {
     let tag = positions.tag.map_or(0, ChangeTag::to_stored);
     i64::from(tag) << 32 | positions.change as i64
@@ -56,7 +60,7 @@ pub(crate) fn positions(row: &Row<'_>, first_column: usize) -> Result<Positions>
     let tag = (change >> 32) as i32;
     Ok(Positions {
         seq: unsigned(row, first_column)?,
-        change: position(change),
+        change: low_half(change),
         first_seq: unsigned(row, first_column + 2)?,
         tag: (tag != 0).then(|| ChangeTag::from_stored(tag)),
     })
@@ -73,7 +77,7 @@ pub(crate) struct ThreadRow {
     pub(crate) owner_no: i64,
     pub(crate) tenant_no: i64,
     pub(crate) positions: Positions,
-    /// The change before the oldest one in the change log.
+    /// The number of the last change that is no longer in the change log; 0 if the log is complete.
     pub(crate) log_from: u64,
     pub(crate) message_count: u64,
 }

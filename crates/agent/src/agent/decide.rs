@@ -1,4 +1,4 @@
-//! Decisions about approvals.
+//! Decisions about requests for approval.
 
 use threadkeep_core::{JsonText, RecordState, Scope, TaggedNumber, ThreadId, ToolEffect, Value};
 use threadkeep_memory::turns::{Driver, ThreadAccess, Versioned, close, lease_until, lock};
@@ -10,16 +10,16 @@ use crate::record::{self, RunRecord};
 use crate::segment::decision_draft;
 use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, TurnEvent, Verdict, list_approvals};
 
-/// A decision about an approval.
+/// A decision about a request for approval.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// The approval's id.
+    /// The id of the request for approval.
     pub approval: String,
-    /// The decision.
+    /// Whether the call is approved or denied.
     pub verdict: Verdict,
     /// The name of the person who decides, as authenticated by the caller.
     pub by: String,
-    /// A handle that stops the resumed turn from outside. The decision remains stored.
+    /// Stops the resumed turn. Stopping does not undo the decision.
     pub stop: Stop,
 }
 
@@ -27,15 +27,15 @@ pub struct Decision {
 const ATTEMPTS: usize = 64;
 
 impl Agent {
-    /// Decides about an approval, once, and resumes its turn.
+    /// Approves or denies a request for approval, once, and resumes its turn.
     ///
     /// Before the approved call is made, one commit stores the decision and claims the call. Of several concurrent decisions, one
     /// succeeds; the others fail with [`AgentError::ApprovalClosed`]. `by` is the name of the person who decides, as authenticated by
     /// the caller.
     ///
     /// # Errors
-    /// `ApprovalNotFound`, `ApprovalClosed`, `NotAllowed`; `Busy` if another turn is still running after the wait that the assistant
-    /// allows, in which case no decision is stored.
+    /// `ApprovalNotFound`, `ApprovalClosed`, `NotAllowed`; `Busy` if another turn is still running when the
+    /// assistant's waiting time is over; the decision is not stored then.
     pub async fn decide(
         &self,
         scope: &Scope,
@@ -65,12 +65,12 @@ impl Agent {
         self.check_decider(by)?;
         let access = ThreadAccess::find(self.memory(), scope, thread).await?;
         let (mut attempts, mut legacy) = (ATTEMPTS, lock::LegacyLock::default());
-        let (run, found, _driver) = loop {
-            let found = self.get_open_approval(&access, approval).await?;
+        let (run, decided, _driver) = loop {
+            let found = self.open_approval_or_close(&access, approval).await?;
             let runs = match self.admit(&access, None, &stop, &mut legacy).await {
                 Err(AgentError::Busy) => {
                     // The running turn may be the turn of this approval, resumed by a concurrent decision.
-                    self.get_open_approval(&access, approval).await?;
+                    self.open_approval_or_close(&access, approval).await?;
                     return Err(AgentError::Busy);
                 }
                 result => result?,
@@ -95,7 +95,7 @@ impl Agent {
         };
         let started = (run.value.turn.clone(), run.value.assistant.clone());
         events.send(TurnEvent::Started { thread, turn: started.0, agent: started.1 });
-        let claimed = (found.state == ApprovalState::Claimed).then_some(approval);
+        let claimed = (decided.state == ApprovalState::Claimed).then_some(approval);
         let claimed_run = ClaimedRun { run, seq, question, stop: &stop, claimed_approval: claimed, read: None };
         Box::pin(self.drive_claimed(&access, claimed_run, &events)).await
     }
@@ -111,7 +111,7 @@ impl Agent {
         Ok(approvals)
     }
 
-    /// Lists all stored approvals of a thread, oldest first. Closed approvals are stored for 30 days.
+    /// Lists all approvals of a thread, oldest first. Closed approvals are kept for 30 days.
     ///
     /// # Errors
     /// `NotFound` if the scope does not include the thread.
@@ -143,7 +143,7 @@ impl Agent {
 
     async fn find_approval(&self, access: &ThreadAccess, id: &str) -> Result<Versioned<Approval>> {
         let not_found = || AgentError::ApprovalNotFound { id: id.to_owned() };
-        // No approval has an id that cannot be a record key.
+        // An id that is not a valid record key cannot belong to an approval.
         if id.is_empty() || id.len() > 100 || id.chars().any(char::is_control) {
             return Err(not_found());
         }
@@ -152,8 +152,8 @@ impl Agent {
         Ok(Versioned { value: record.value.read()?, version: record.tagged() })
     }
 
-    /// Returns the approval if it can still be decided. Closes an expired approval and its turn.
-    async fn get_open_approval(&self, access: &ThreadAccess, id: &str) -> Result<Versioned<Approval>> {
+    /// Returns the approval if it can still be decided. An expired approval is closed together with its turn.
+    async fn open_approval_or_close(&self, access: &ThreadAccess, id: &str) -> Result<Versioned<Approval>> {
         let found = self.find_approval(access, id).await?;
         if found.value.is_open(self.memory().now()) {
             return Ok(found);
@@ -170,7 +170,7 @@ impl Agent {
         Err(AgentError::ApprovalClosed { id: id.to_owned(), state })
     }
 
-    /// Stores the decision and claims the run in one commit.
+    /// Stores the decision and claims the turn's run in one commit.
     async fn claim_decision(
         &self,
         access: &ThreadAccess,
@@ -208,6 +208,7 @@ impl Agent {
 
 /// Returns the approval with this decision.
 fn apply_decision(approval: &Approval, verdict: &Verdict, by: &str, now: threadkeep_core::Timestamp) -> Approval {
+    // An approved call is claimed: this process makes it, and no other does.
     let (state, changed, reason) = match verdict {
         Verdict::Approve => (ApprovalState::Claimed, None, None),
         Verdict::ApproveChanged(arguments) => {

@@ -10,7 +10,7 @@ use anyhow::Result;
 use threadkeep::MemoryOptions;
 use threadkeep::core::redact_address;
 use threadkeep_server::{
-    Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer,
+    Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TrustedIssuer,
 };
 
 use super::{App, Status};
@@ -108,7 +108,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let thread_cache_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(THREAD_CACHE_BYTES);
     let memory = memory.with_options(MemoryOptions { thread_cache_bytes, ..memory.options().clone() })?;
     let keys = Keys::new(&memory);
-    let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
+    let token_issuers: Vec<TrustedIssuer> = issuer(app, &arguments)?.into_iter().collect();
     let has_keys_or_issuer = !token_issuers.is_empty() || keys.has_any().await?;
     let listen = either(arguments.listen.clone(), "THREADKEEP_LISTEN", settings)?;
     let listen = listen.unwrap_or_else(|| ListenAddress::loopback(PORT));
@@ -163,7 +163,7 @@ fn either<T: FromStr>(typed: Option<T>, name: &str, settings: &Settings) -> Resu
     }
 }
 
-fn options(app: &App, token_issuers: Vec<TokenIssuer>, arguments: &Arguments) -> Result<ServerOptions> {
+fn options(app: &App, token_issuers: Vec<TrustedIssuer>, arguments: &Arguments) -> Result<ServerOptions> {
     let (settings, built_in) = (&app.settings, ServerOptions::default());
     let seconds = |name| Ok::<_, anyhow::Error>(settings.read(name)?.map(Duration::from_secs));
     Ok(ServerOptions {
@@ -262,7 +262,7 @@ fn with_models(mut server: Server, model: Option<&str>, settings: &Settings) -> 
 }
 
 /// Returns the issuer whose tokens are accepted, or `None` if none is configured.
-fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
+fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TrustedIssuer>> {
     let settings = &app.settings;
     let option_or_setting = |typed: &Option<String>, name| typed.clone().or_else(|| settings.get(name));
     let Some(issuer) = option_or_setting(&arguments.token_issuer, "THREADKEEP_TOKEN_ISSUER") else { return Ok(None) };
@@ -270,8 +270,8 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     let (tenant, secret_file) = (app.global.tenant_id()?, arguments.token_secret_file.as_deref());
     let jwks = option_or_setting(&arguments.token_jwks, "THREADKEEP_TOKEN_JWKS").filter(|_| secret_file.is_none());
     let issuer = match (jwks, secret_file) {
-        (Some(jwks), _) => TokenIssuer::jwks(&jwks, proxy(settings, &jwks).as_ref(), issuer, audience, tenant),
-        (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
+        (Some(jwks), _) => TrustedIssuer::jwks(&jwks, proxy(settings, &jwks).as_ref(), issuer, audience, tenant),
+        (None, Some(file)) => TrustedIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
         (None, None) => {
             let secret = settings.get("THREADKEEP_TOKEN_SECRET").ok_or_else(|| {
                 let failure = Failure::usage(format!("no key or secret to verify the tokens of {issuer}"));
@@ -279,7 +279,7 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
                     "set the keys with --token-jwks or THREADKEEP_TOKEN_JWKS, or the secret with --token-secret-file",
                 )
             })?;
-            TokenIssuer::hs256(secret, issuer, audience, tenant)
+            TrustedIssuer::hs256(secret, issuer, audience, tenant)
         }
     };
     let mut issuer = issuer.map_err(|error| {

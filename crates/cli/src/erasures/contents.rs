@@ -86,7 +86,7 @@ pub(crate) enum LedgerError {
     NoKey,
     #[error("the key belongs to another ledger, or the whole ledger is damaged")]
     OtherKey,
-    #[error("it was written by a later version of threadkeep")]
+    #[error("the erasure ledger was written by a later version of threadkeep")]
     LaterVersion,
 }
 

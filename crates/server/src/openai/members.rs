@@ -16,7 +16,7 @@ impl Members {
 
     /// Returns the exact text of a member. If several members have the name, returns the last one, as other JSON readers do.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns the value of a member that is a string; `None` if the member is missing or not a string.
@@ -24,16 +24,23 @@ impl Members {
         self.get(name).and_then(|value| serde_json::from_str(value).ok())
     }
 
-    /// Replaces the value of a member, or adds the member at the end.
-    pub(super) fn set(&mut self, name: &str, value: impl Into<String>) {
-        match self.0.iter_mut().find(|(known, _)| known == name) {
-            Some((_, old)) => *old = value.into(),
-            None => self.0.push((name.to_owned(), value.into())),
+    /// Replaces the value of a member by a JSON text, or adds the member at the end. Members that repeat the name are removed.
+    pub(super) fn set(&mut self, name: &str, json: impl Into<String>) {
+        let mut json = Some(json.into());
+        self.0.retain_mut(|(key, value)| match (key == name, json.take()) {
+            (true, new) => new.map(|new| *value = new).is_some(),
+            (false, kept) => {
+                json = kept;
+                true
+            }
+        });
+        if let Some(json) = json {
+            self.0.push((name.to_owned(), json));
         }
     }
 
-    /// Adds a member, unless a member with the name exists and is not null.
-    pub(super) fn set_if_absent(&mut self, name: &str, value: &str) {
+    /// Sets a member that is missing or null.
+    pub(super) fn set_if_null(&mut self, name: &str, value: &str) {
         if self.get(name).is_none_or(|value| value == "null") {
             self.set(name, value);
         }
@@ -45,11 +52,11 @@ impl Members {
 
     /// Whether the object has no members other than these.
     pub(super) fn has_only(&self, names: &[&str]) -> bool {
-        self.0.iter().all(|(known, _)| names.contains(&known.as_str()))
+        self.0.iter().all(|(key, _)| names.contains(&key.as_str()))
     }
 
     /// Returns the JSON text of the object, with `id` added as its first member.
-    pub(super) fn with_id(&self, id: &str) -> String {
+    pub(super) fn to_json_with_id(&self, id: &str) -> String {
         let mut text = format!("{{\"id\":{}", json_string(id));
         for (name, value) in &self.0 {
             text.push(',');
@@ -81,7 +88,7 @@ impl<'de> Deserialize<'de> for Members {
             type Value = Members;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
+                f.write_str("a JSON object")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
@@ -93,5 +100,22 @@ impl<'de> Deserialize<'de> for Members {
             }
         }
         deserializer.deserialize_map(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_several_members_counts_until_it_is_replaced() {
+        let mut members = Members::read(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+        assert_eq!(members.get("a"), Some("3"));
+        members.set("a", "4");
+        assert_eq!(members.get("a"), Some("4"));
+        assert_eq!(members.to_json(), r#"{"a":4,"b":2}"#);
+        members.set_if_null("b", "5");
+        members.set_if_null("c", "6");
+        assert_eq!(members.to_json(), r#"{"a":4,"b":2,"c":6}"#);
     }
 }

@@ -93,7 +93,7 @@ impl LocalToken {
             return Err(LocalTokenError::Form);
         }
         let mac_key = Arc::new(hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes()));
-        Ok(Self { hash: Sha256::digest(text).into(), mac_key, is_chosen: !is_minted(text) })
+        Ok(Self { hash: Sha256::digest(text).into(), mac_key, is_chosen: !is_generated(text) })
     }
 
     /// Creates a pass, which a page can exchange for a cookie within two minutes. URLs that are passed to a browser contain a pass
@@ -131,7 +131,7 @@ impl fmt::Debug for LocalToken {
 }
 
 /// Whether the text has the form of a generated token, rather than of a token that a person chose.
-pub fn is_minted(text: &str) -> bool {
+pub fn is_generated(text: &str) -> bool {
     let random = text.strip_prefix(PREFIX).and_then(|random| URL_SAFE_NO_PAD.decode(random).ok());
     random.is_some_and(|random| random.len() == RANDOM_BYTES)
 }
@@ -247,9 +247,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn minted_tokens_are_long_and_unique() {
+    fn generated_tokens_are_long_and_unique() {
         let (text, other_text) = (LocalToken::mint().unwrap(), LocalToken::mint().unwrap());
-        assert!(text != other_text && is_minted(&text) && text.len() == PREFIX.len() + 43, "{text}");
+        assert!(text != other_text && is_generated(&text) && text.len() == PREFIX.len() + 43, "{text}");
         let token = LocalToken::new(&text).unwrap();
         assert!(token.matches(&text) && !token.matches(&other_text) && !token.is_chosen);
         assert!(!format!("{token:?}").contains(&text));

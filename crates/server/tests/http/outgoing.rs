@@ -1,7 +1,7 @@
 //! The server's own outgoing requests, through a real local proxy.
 
 use threadkeep::TenantId;
-use threadkeep_server::{OutgoingProxy, ServerOptions, TelemetryOptions, TokenIssuer};
+use threadkeep_server::{OutgoingProxy, ServerOptions, TelemetryOptions, TrustedIssuer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -64,7 +64,7 @@ async fn an_issuers_keys_are_fetched_through_the_proxy() {
     });
     let tenant = TenantId::new("acme").unwrap();
     let issuer =
-        TokenIssuer::jwks("https://issuer.invalid/keys", Some(&proxy), "https://issuer", "me", tenant).unwrap();
+        TrustedIssuer::jwks("https://issuer.invalid/keys", Some(&proxy), "https://issuer", "me", tenant).unwrap();
     let options = ServerOptions { token_issuers: vec![issuer], ..TestConfig::default().options };
     let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
     // Keys are fetched when a token names an unknown key.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use reqwest::header;
 use serde_json::json;
 use threadkeep::TenantId;
-use threadkeep_server::{KeyError, KeyRole, Keys, NewKey, Quota, RateLimit, ServerOptions, TokenIssuer};
+use threadkeep_server::{KeyError, KeyRole, Keys, NewKey, Quota, RateLimit, ServerOptions, TrustedIssuer};
 
 use crate::TestServer;
 use crate::server::{TestConfig, new_key, send};
@@ -288,10 +288,10 @@ const SECRET: &str = "a secret that has 32 bytes or more";
 #[tokio::test]
 async fn clients_with_a_token_act_for_its_user() {
     let tenant = TenantId::new("acme").unwrap();
-    let issuer = TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", tenant).unwrap();
+    let issuer = TrustedIssuer::hs256(SECRET, "https://issuer", "authenticated", tenant).unwrap();
     let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
     let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
-    assert!(TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", TenantId::internal()).is_err());
+    assert!(TrustedIssuer::hs256(SECRET, "https://issuer", "authenticated", TenantId::internal()).is_err());
     let ana = server.anonymous_client().with_key(TOKEN);
     let thread = ana.new_thread().await;
     assert_eq!(ana.get("/v1/threads").await.expect(200)["data"][0]["owner"], json!({ "user": "ana" }));

@@ -9,7 +9,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use threadkeep::TenantId;
-use threadkeep_server::{ServerOptions, TokenIssuer};
+use threadkeep_server::{ServerOptions, TrustedIssuer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -132,11 +132,11 @@ impl Publisher {
     }
 }
 
-fn issuer_at(location: &str) -> TokenIssuer {
-    TokenIssuer::jwks(location, None, ISSUER, AUDIENCE, TenantId::new("acme").unwrap()).unwrap()
+fn issuer_at(location: &str) -> TrustedIssuer {
+    TrustedIssuer::jwks(location, None, ISSUER, AUDIENCE, TenantId::new("acme").unwrap()).unwrap()
 }
 
-async fn start_server(issuer: TokenIssuer) -> TestServer {
+async fn start_server(issuer: TrustedIssuer) -> TestServer {
     let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
     TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await
 }

@@ -58,7 +58,7 @@ enum ReadError {
     Fetch(#[source] reqwest::Error),
     #[error("the response has status {0}")]
     Status(u16),
-    #[error("the set exceeds {MAX_BYTES} bytes")]
+    #[error("the key set (JWKS) exceeds {MAX_BYTES} bytes")]
     TooLong,
     #[error("not a JSON Web Key Set")]
     Format,

@@ -121,7 +121,7 @@ fn read_message(mut members: Members, param: &str) -> Result<Content, ApiError> 
     };
     members.set("type", "\"message\"");
     members.set("content", content_json.clone());
-    members.set_if_absent("status", "\"completed\"");
+    members.set_if_null("status", "\"completed\"");
     members.remove("id");
     let plain_json = plain_content_json(&parts, is_output);
     let is_plain = members.has_only(&["type", "role", "content", "status"])
@@ -154,8 +154,8 @@ fn with_output_members(part: &RawValue) -> String {
         return part.get().to_owned();
     }
     let complete = members.clone();
-    members.set_if_absent("annotations", "[]");
-    members.set_if_absent("logprobs", "[]");
+    members.set_if_null("annotations", "[]");
+    members.set_if_null("logprobs", "[]");
     if members == complete { part.get().to_owned() } else { members.to_json() }
 }
 
@@ -185,7 +185,7 @@ fn read_function_call(mut members: Members, param: &str) -> Result<Content, ApiE
     let [id, name, arguments] = ["call_id", "name", "arguments"].map(|member| required_string(&members, param, member));
     let (id, name, arguments) = (id?, name?, arguments?);
     members.set("type", "\"function_call\"");
-    members.set_if_absent("status", "\"completed\"");
+    members.set_if_null("status", "\"completed\"");
     members.remove("id");
     let exact = JsonText::new(arguments.clone()).ok();
     let is_json = exact.is_some();
@@ -206,7 +206,7 @@ fn read_function_call_output(mut members: Members, param: &str) -> Result<Conten
     // separate them.
     let output = text.unwrap_or_else(|_| join_text_parts(output).unwrap_or_else(|| output.to_owned()));
     members.set("type", "\"function_call_output\"");
-    members.set_if_absent("status", "\"completed\"");
+    members.set_if_null("status", "\"completed\"");
     members.remove("id");
     let mut content = Content::empty(Role::Tool);
     content.parts = vec![Part::ToolResult(ToolResult { call_id, output, is_error: false })];

@@ -58,7 +58,7 @@ fn exact_item(message: &Message) -> Option<Item> {
     let members = Members::read(data.get(DATA)?).ok()?;
     let kind = members.get_string("type").unwrap_or_else(|| "message".to_owned());
     let id = ids::item_id(id_prefix(&kind), message.id, external_id, 0);
-    Some(Item { json: members.with_id(&id), id })
+    Some(Item { json: members.to_json_with_id(&id), id })
 }
 
 /// Returns an item of an unknown type byte for byte. If the item has no id, an id is added as its first member.
@@ -73,7 +73,7 @@ fn unchanged_item(message: &Message, json: &JsonText) -> Item {
     if members.get("id").is_some() {
         // The id is not a string.
         members.remove("id");
-        return Item { json: members.with_id(&id), id };
+        return Item { json: members.to_json_with_id(&id), id };
     }
     let rest = text.trim_start().trim_start_matches('{');
     let json = format!("{{\"id\":{},{rest}", json_string(&id));
@@ -102,7 +102,7 @@ fn push_message(items: &mut Vec<Item>, message: &Message, content: &[&Part]) {
 fn push_item(items: &mut Vec<Item>, message: &Message, kind: &str, json: &str) {
     let id = ids::item_id(id_prefix(kind), message.id, message.external_id.as_deref(), items.len());
     let members = Members::read(json).expect("the JSON was written by this module");
-    items.push(Item { json: members.with_id(&id), id });
+    items.push(Item { json: members.to_json_with_id(&id), id });
 }
 
 /// Returns a role that is valid in an input item. For a tool message that is not a result, this is `developer`.

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::model::start_with_model;
 
 #[tokio::test]
-async fn completions_are_stored_on_request() {
+async fn completions_are_stored_if_store_is_true() {
     let (server, _) = start_with_model().await;
     let client = server.client();
     let ask = async |text: &str, members: Value| {
@@ -48,7 +48,7 @@ async fn completions_are_stored_on_request() {
     assert_eq!(client.get("/v1/chat/completions/chatcmpl-0").await.code(404), "not_found");
 }
 
-/// Agents keep the messages of a run themselves, and send all of them with each request.
+/// Client programs that run agents keep the history themselves and resend it with each request.
 #[tokio::test]
 async fn resent_messages_are_stored_once() {
     let (server, model) = start_with_model().await;
@@ -77,9 +77,9 @@ async fn resent_messages_are_stored_once() {
     assert_eq!(answer["content"], "echo: thanks (6 messages)");
     let stored_once = ["call", "", "", "echo: in 3 minutes (4 messages)", "thanks", "echo: thanks (6 messages)"];
     assert_eq!(client.texts(&thread).await, stored_once);
-    // A new message with the same text is stored again.
+    // A later message with the same text is a new message.
     assert_eq!(ask(&[user("thanks")]).await["content"], "echo: thanks (8 messages)");
-    // The request may omit the first messages of the thread, and its last messages may differ from those of the thread.
+    // A request may begin in the middle of the thread, or branch off before its end.
     let completion = ask(&[messages[3..].to_vec(), vec![answer.clone(), user("two")]].concat()).await;
     assert_eq!(completion["content"], "echo: two (10 messages)");
     assert_eq!(ask(&[&messages[..4], &[user("three")]].concat()).await["content"], "echo: three (12 messages)");
@@ -94,7 +94,7 @@ async fn resent_messages_are_stored_once() {
 }
 
 #[tokio::test]
-async fn empty_answers_do_not_match_stored_messages() {
+async fn an_empty_answer_in_the_first_request_is_stored() {
     let (server, _) = start_with_model().await;
     let (client, thread) = (server.client(), server.client().new_thread().await);
     let messages = json!([{ "role": "assistant", "content": "" }, { "role": "user", "content": "hello" }]);

@@ -63,8 +63,26 @@ const SETTING_CUES: [&str; 22] = [
     "anota que mi",
 ];
 /// The words that precede what the user wants to be called.
-const NAME_CUES: [&str; 7] =
-    ["call me", "calls me", "you can call me", "llamame", "puedes llamarme", "my name is", "mi nombre es"];
+const NAME_CUES: [&str; 15] = [
+    "call me",
+    "calls me",
+    "you can call me",
+    "to be called",
+    "go by",
+    "known as",
+    "address me as",
+    "llamame",
+    "llameme",
+    "puedes llamarme",
+    "puede llamarme",
+    "my name is",
+    "mi nombre es",
+    "digame",
+    "decime",
+];
+/// The words that precede what the user is allergic to.
+const ALLERGY_CUES: [&str; 6] =
+    ["i am allergic to", "im allergic to", "i m allergic to", "soy alergica a", "soy alergico a", "soy alergico al"];
 /// The words that precede the name of a preference to remove.
 const FORGET_CUES: [&str; 22] = [
     "forget my preference",
@@ -92,7 +110,7 @@ const FORGET_CUES: [&str; 22] = [
 ];
 
 /// The words that precede the topic of messages to forget.
-const ABOUT_CUES: [&str; 25] = [
+const ABOUT_CUES: [&str; 28] = [
     "about",
     "regarding",
     "concerning",
@@ -107,6 +125,9 @@ const ABOUT_CUES: [&str; 25] = [
     "delete",
     "remove the",
     "remove",
+    "le dije del",
+    "le dije de",
+    "dije del",
     "olvidate de lo que dije de",
     "olvidate de lo que dije sobre",
     "olvidate de",
@@ -322,11 +343,16 @@ fn set_preference() -> Intent {
     Intent::new("set_preference")
         .example("Remember that my seat is the window.")
         .slot(Slot::text("called").after(NAME_CUES))
+        .slot(Slot::text("allergen").after(ALLERGY_CUES))
         .slot(Slot::text("setting").after(SETTING_CUES))
         .then_calls("set_preference", |outcome| {
             if let Some(name) = parse_name(outcome.slots().label("called")) {
                 let key = if outcome.language() == Language::Spanish { "nombre" } else { "name" };
                 return Some(json!({"name": key, "value": name}));
+            }
+            if let Some(allergen) = parse_allergen(outcome.slots().label("allergen")) {
+                let key = if outcome.language() == Language::Spanish { "alergia" } else { "allergy" };
+                return Some(json!({"name": key, "value": allergen}));
             }
             let (name, value) = parse_setting(outcome.slots().label("setting"))?;
             Some(json!({"name": name, "value": value}))
@@ -558,11 +584,18 @@ fn parse_name(text: &str) -> Option<&str> {
     ((1..=MAX_WORDS_OF_NAME).contains(&words) && !is_other).then_some(name)
 }
 
+/// Returns the allergen in "peanuts, by the way" or "la penicilina"; `None` if the text is too long for one.
+fn parse_allergen(text: &str) -> Option<&str> {
+    let allergen = without_asides(text.split([',', '.', '!', ';', '(']).next()?);
+    (1..=NAME_WORDS).contains(&allergen.split_whitespace().count()).then_some(allergen)
+}
+
 /// The most words of a user's name.
 const MAX_WORDS_OF_NAME: usize = 3;
 /// Words after "call me" that are no name.
-const NOT_NAMES: [&str; 15] = [
-    "back", "later", "again", "asap", "now", "if", "at", "on", "in", "before", "after", "by", "luego", "si", "despues",
+const NOT_NAMES: [&str; 24] = [
+    "la", "el", "los", "las", "lo", "un", "una", "the", "a", "back", "later", "again", "asap", "now", "if", "at", "on",
+    "in", "before", "after", "by", "luego", "si", "despues",
 ];
 
 /// Removes words after a value that do not belong to it.

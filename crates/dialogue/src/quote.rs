@@ -248,6 +248,34 @@ const INTERROGATIVES: [&str; 16] = [
     "what", "when", "where", "which", "who", "whom", "whose", "how", "que", "cuando", "donde", "quien", "quienes",
     "cual", "cuanto", "cuantos",
 ];
+/// Spellings of question words as people type them in a hurry, with the words that they stand for.
+const MISSPELLINGS: [(&str, &str); 25] = [
+    ("wat", "what"),
+    ("wats", "whats"),
+    ("waht", "what"),
+    ("wot", "what"),
+    ("wots", "whats"),
+    ("wut", "what"),
+    ("wht", "what"),
+    ("wen", "when"),
+    ("wehn", "when"),
+    ("whn", "when"),
+    ("wher", "where"),
+    ("wheres", "where"),
+    ("wer", "where"),
+    ("hwo", "how"),
+    ("hw", "how"),
+    ("whihc", "which"),
+    ("wich", "which"),
+    ("woh", "who"),
+    ("qe", "que"),
+    ("ke", "que"),
+    ("kien", "quien"),
+    ("kuando", "cuando"),
+    ("qando", "cuando"),
+    ("dond", "donde"),
+    ("qien", "quien"),
+];
 /// Words before a question that do not change it.
 const OPENINGS: [&str; 15] =
     ["please", "so", "ok", "okay", "well", "hey", "hi", "hello", "oh", "um", "sorry", "oye", "bueno", "pues", "hola"];
@@ -262,7 +290,12 @@ pub fn is_question(text: &str) -> bool {
     if text.trim_end().ends_with('?') {
         return true;
     }
-    let words = folded_words(text);
+    let mut words = folded_words(text);
+    for word in &mut words {
+        if let Some((_, meant)) = MISSPELLINGS.iter().find(|(typed, _)| typed == word) {
+            (*meant).clone_into(word);
+        }
+    }
     let is_interrogative = |word: &String| INTERROGATIVES.contains(&word.as_str());
     // "… if you could kindly tell me which …", "the billing service, who owns it"
     let asks_indirectly = words.windows(3).any(|three| {

@@ -40,8 +40,13 @@ pub(crate) fn find(text: &str) -> Option<(Range<usize>, String)> {
 /// "a las 5 menos 10". Signs and words that mean other things too count only where the message asks for the result right there.
 fn is_calculation(text: &str, place: &Range<usize>, tokens: &[Placed]) -> bool {
     let (before, after) = (text[..place.start].to_lowercase(), text[place.end..].trim_start());
-    let is_article = |word: &&str| matches!(*word, "" | "la" | "el" | "the" | "a");
-    let last_word = before.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !is_article(word));
+    let is_filler = |word: &&str| {
+        matches!(
+            *word,
+            "" | "la" | "el" | "the" | "a" | "and" | "y" | "ok" | "then" | "now" | "please" | "pls" | "entonces"
+        )
+    };
+    let last_word = before.rsplit(|c: char| !c.is_alphanumeric()).find(|word| !is_filler(word));
     let is_first = last_word.is_none();
     let is_last = after.chars().next().is_none_or(|next| matches!(next, '?' | '=' | '.' | ',' | '!'));
     let is_asked_here = is_last && last_word.is_none_or(|word| INTRODUCING.contains(&word));
@@ -77,13 +82,37 @@ const CLEAR: [&str; 18] = [
     "^",
 ];
 /// Words directly before a calculation whose result is asked for.
-const INTRODUCING: [&str; 14] =
-    ["is", "s", "whats", "so", "calculate", "compute", "solve", "out", "es", "son", "da", "calcula", "makes", "equals"];
+const INTRODUCING: [&str; 21] = [
+    "is",
+    "s",
+    "whats",
+    "wats",
+    "wots",
+    "so",
+    "calculate",
+    "compute",
+    "solve",
+    "out",
+    "es",
+    "son",
+    "da",
+    "calcula",
+    "makes",
+    "equals",
+    "difference",
+    "sum",
+    "total",
+    "diferencia",
+    "suma",
+];
 
 /// Whether a message asks for something.
 fn asks(text: &str) -> bool {
-    const WORDS: [&str; 18] = [
+    const WORDS: [&str; 21] = [
         "what",
+        "wats",
+        "wots",
+        "wot",
         "whats",
         "wat",
         "much",

@@ -10,6 +10,7 @@ mod conversations;
 mod exchange;
 mod external_ids;
 mod failures;
+pub(crate) mod files;
 mod keys;
 mod live;
 mod messages;

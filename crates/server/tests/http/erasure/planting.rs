@@ -5,6 +5,7 @@ use threadkeep_server::RouteInfo;
 
 use crate::Client;
 use crate::server::send;
+use crate::v1::files::upload;
 
 /// The planted words, each with its route.
 #[derive(Debug, Default)]
@@ -87,6 +88,7 @@ impl Planter {
         match path.split('/').nth(1) {
             Some("v1") => match path.split('/').nth(2).unwrap_or_default() {
                 "threads" => self.write_to_thread(method, path, word).await,
+                "files" => self.write_to_files(method, path, word).await,
                 "responses" | "chat" | "conversations" | "embeddings" | "models" => {
                     self.write_to_openai(method, path, word).await
                 }
@@ -284,6 +286,27 @@ impl Planter {
                 | "/v1/audit"
                 | "/v1/keys",
             ) => READ_ONLY,
+            _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
+        }
+    }
+
+    async fn write_to_files(&self, method: &str, path: &str, word: &str) -> Effect {
+        let (client, sentence) = (&self.ana, sentence_with(word));
+        match (method, path) {
+            ("POST", "/v1/files") | ("DELETE", "/v1/files/{id}") => {
+                let fields = [("library", word)];
+                let uploaded = upload(client, &format!("{word}.md"), sentence.as_bytes(), &fields).await.expect(200);
+                if method == "POST" {
+                    return Stored;
+                }
+                client.delete(&format!("/v1/files/{}", to_text(&uploaded["id"]))).await.expect(200);
+                Removed
+            }
+            ("POST", "/v1/files/search") => {
+                client.post(path, json!({ "query": sentence, "library": word })).await.expect(200);
+                READ_ONLY
+            }
+            ("GET", "/v1/files" | "/v1/files/{id}" | "/v1/files/{id}/content") => READ_ONLY,
             _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }
     }

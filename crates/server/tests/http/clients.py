@@ -236,7 +236,7 @@ def files():
         "errors": [
             status_of(lambda: api.files.retrieve(created.id)),
             status_of(lambda: api.files.content("file-unknown")),
-            body_of(lambda: api.files.create(file=("a.jsonl", b"{}"), purpose="batch"))[1]["param"],
+            body_of(lambda: api.files.create(file=("a.txt", b"x"), purpose="batch"))[1]["param"],
             body_of(lambda: api.files.create(file=("a.pdf", b"%PDF"), purpose="assistants"))[1]["code"],
         ],
     }

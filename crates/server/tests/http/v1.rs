@@ -1,3 +1,4 @@
+mod administration;
 mod agents;
 mod approvals;
 mod assistants;

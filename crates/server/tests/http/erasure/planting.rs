@@ -226,6 +226,12 @@ impl Planter {
                 send(client.request("POST", path).body(line.to_string())).await.expect(200);
                 Stored
             }
+            ("DELETE", "/v1/users/{user}") => {
+                let bob = self.tenant.as_user("bob");
+                bob.say(&bob.new_thread().await, &sentence).await;
+                self.tenant.delete("/v1/users/bob").await.expect(200);
+                Removed
+            }
             ("POST", "/v1/bulk/threads/delete") => {
                 let thread = client.post("/v1/threads", json!({ "key": word, "title": sentence })).await;
                 assert!([200, 201].contains(&thread.status), "{thread:?}");
@@ -245,7 +251,7 @@ impl Planter {
                 Stored
             }
             ("POST", "/v1/tokens") => NotStored("the token is returned and not stored"),
-            ("POST" | "DELETE", "/v1/keys" | "/v1/keys/{key}" | "/v1/keys/{key}/rotate") => {
+            ("POST" | "PATCH" | "DELETE", "/v1/keys" | "/v1/keys/{key}" | "/v1/keys/{key}/rotate") => {
                 NotStored("keys belong to the tenant")
             }
             ("POST", "/v1/agents/{name}/turns") => {
@@ -284,7 +290,11 @@ impl Planter {
                 | "/v1/agents"
                 | "/v1/approvals"
                 | "/v1/audit"
-                | "/v1/keys",
+                | "/v1/keys"
+                | "/v1/quotas"
+                | "/v1/tenants"
+                | "/v1/users"
+                | "/v1/users/{user}",
             ) => READ_ONLY,
             _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }

@@ -42,7 +42,7 @@ pub enum KeyRole {
     Approve,
     /// Importing, and erasing data of others.
     Admin,
-    /// Reading the metrics of the whole server, across all tenants.
+    /// Reading the metrics of the whole server and the names of its tenants.
     Operate,
 }
 

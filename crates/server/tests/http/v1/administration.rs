@@ -42,7 +42,7 @@ async fn administrators_list_and_erase_the_users_of_their_tenant() {
     assert_eq!(paged, ["ana", "ben", "cleo"]);
     let details = admin.get("/v1/users/ana").await.expect(200);
     assert_eq!((&details["user"], &details["threads"], &details["messages"]), (&json!("ana"), &json!(1), &json!(1)));
-    for unknown in ["eve", "nobody"] {
+    for unknown in ["eve", "zoe"] {
         assert_eq!(admin.get(&format!("/v1/users/{unknown}")).await.code(404), "not_found");
     }
     let erased = admin.delete("/v1/users/ana").await.expect(200);

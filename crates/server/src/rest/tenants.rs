@@ -53,9 +53,7 @@ pub(crate) async fn list(State(app): State<App>, mut params: QueryParams) -> Res
     params.finish()?;
     let now = app.memory().now();
     let mut tenants: BTreeMap<TenantId, usize> = BTreeMap::new();
-    let maintenance = &app.memory().backend().maintenance;
-    // One more than the page, which shows whether there is another page. The reserved tenant is not listed.
-    for tenant in maintenance.list_tenants(after.as_ref(), (limit + 2).min(PAGE)).await? {
+    for tenant in list_stored(&app, after.as_ref(), limit + 1).await? {
         tenants.insert(tenant, 0);
     }
     for key in app.keys().list(None).await.map_err(threadkeep_service::Error::from)? {
@@ -69,4 +67,20 @@ pub(crate) async fn list(State(app): State<App>, mut params: QueryParams) -> Res
     let has_more = listed.next().is_some();
     let next = data.last().filter(|_| has_more).map(|last| last.tenant.clone());
     Ok(json(&TenantsJson { data, next }))
+}
+
+/// Returns tenants that have data: all tenants after `after`, or if there are many, at least `count` of them. The reserved tenant is
+/// left out.
+async fn list_stored(app: &App, after: Option<&TenantId>, count: usize) -> Result<Vec<TenantId>> {
+    let maintenance = &app.memory().backend().maintenance;
+    let (mut tenants, mut last) = (Vec::new(), after.cloned());
+    loop {
+        let page = maintenance.list_tenants(last.as_ref(), PAGE).await?;
+        let is_last = page.len() < PAGE;
+        last = page.last().cloned();
+        tenants.extend(page.into_iter().filter(|tenant| !tenant.is_internal()));
+        if is_last || tenants.len() >= count {
+            return Ok(tenants);
+        }
+    }
 }

@@ -50,7 +50,7 @@ pub use error::{ConversationName, Fault, FormatError, RecordError};
 pub use format::Format;
 pub use passages::{
     DOCUMENT_BYTES, DOCUMENT_PASSAGES, DocumentError, DocumentFormat, DocumentPassage, NESTED_BLOCKS,
-    PASSAGE_CHARACTERS, SplitDocument, SplitError, TAG_ATTRIBUTES, read_document, split_document,
+    PASSAGE_CHARACTERS, SPLIT_VERSION, SplitDocument, SplitError, TAG_ATTRIBUTES, read_document, split_document,
 };
 pub use reader::{Reader, open, open_stream};
 pub use records::{ELEMENT_BYTES, LINE_BYTES};

@@ -13,6 +13,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+/// The version of the code that splits documents into passages. It changes when the same document is split in another way.
+pub const SPLIT_VERSION: &str = "1";
 /// The maximum size of a file, in bytes.
 pub const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
 /// The maximum number of characters (Unicode scalar values) in a passage, not counting its headings.

@@ -61,8 +61,8 @@ pub use error::{MemoryError, Result};
 pub use export::ExportLines;
 pub use import::{ImportOptions, ImportReport, Problem};
 pub use library::{
-    DOCUMENT_ID_BYTES, DOCUMENT_PASSAGES, FoundPassage, FoundPassages, LibraryDocument, NewLibraryDocument, Passage,
-    PassageOptions,
+    DOCUMENT_ID_BYTES, DOCUMENT_PASSAGES, FoundPassage, FoundPassages, LibraryDocument, LibraryUpload,
+    NewLibraryDocument, Passage, PassageOptions, StoredUpload, UPLOAD_BYTES, UploadState,
 };
 pub use memory::{Memory, MemoryOptions, Titles};
 #[cfg(target_os = "linux")]

@@ -4,8 +4,11 @@
 //! the scope in which documents were added. A user also finds the documents in the tenant's library with the same name. The
 //! entry is written before the passages and again after them, so if adding a document is interrupted, the document is listed as
 //! incomplete and can be removed.
+//!
+//! A document that was uploaded also has an upload record with the state of its processing, and its original text.
 
 mod find;
+mod upload;
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
@@ -16,6 +19,7 @@ use threadkeep_core::{
 use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, MemoryError, Result};
 pub use find::{FoundPassage, FoundPassages, PassageOptions};
+pub use upload::{LibraryUpload, StoredUpload, UPLOAD_BYTES, UploadState};
 
 /// Maximum number of passages that are embedded and written in one call.
 const PASSAGES_PER_CALL: usize = 64;
@@ -85,6 +89,21 @@ impl Memory {
         document: NewLibraryDocument,
         embedder: Option<&dyn Embedder>,
     ) -> Result<LibraryDocument> {
+        self.put_library_document_with_progress(scope, library, document, embedder, &|_| {}).await
+    }
+
+    /// Like [`Memory::put_library_document`], but calls `progress` with the number of passages that are stored, after each step.
+    ///
+    /// # Errors
+    /// The same as [`Memory::put_library_document`].
+    pub async fn put_library_document_with_progress(
+        &self,
+        scope: &Scope,
+        library: &str,
+        document: NewLibraryDocument,
+        embedder: Option<&dyn Embedder>,
+        progress: &(dyn Fn(usize) + Send + Sync),
+    ) -> Result<LibraryDocument> {
         check_document(&document)?;
         let previous = self.find_library_document(scope, library, &document.id).await?;
         let previous_passages = previous.map_or(0, |previous| previous.passages);
@@ -107,6 +126,7 @@ impl Memory {
             let collection = collection(library);
             self.check_entry(scope, library, &incomplete, version).await?;
             retry(self.runtime(), || self.search_index().upsert(scope, &collection, entries.clone())).await?;
+            progress(step * PASSAGES_PER_CALL + entries.len());
         }
         self.remove_passages(scope, library, &complete.id, passages.len()..previous_passages).await?;
         self.check_entry(scope, library, &incomplete, version).await?;
@@ -156,12 +176,15 @@ impl Memory {
         self.check_entry(scope, library, complete, version).await
     }
 
-    /// Removes a document and its passages from a library. Returns whether the document existed.
+    /// Removes a document and its passages from a library; if it was uploaded, also its original text. Returns whether the document
+    /// existed.
     ///
     /// # Errors
     /// Errors from the store.
     pub async fn remove_library_document(&self, scope: &Scope, library: &str, id: &str) -> Result<bool> {
-        let Some(document) = self.find_library_document(scope, library, id).await? else { return Ok(false) };
+        // The upload is removed first, so that a process that is adding its passages does not start again.
+        let was_uploaded = self.remove_upload(scope, library, id).await?;
+        let Some(document) = self.find_library_document(scope, library, id).await? else { return Ok(was_uploaded) };
         self.remove_passages(scope, library, id, 0..document.passages).await?;
         self.write_entry(scope, library, id, None).await?;
         Ok(true)

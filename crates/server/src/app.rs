@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::extract::FromRef;
 use threadkeep::Scope;
 use threadkeep_service::{GuessLimiter, Quota, RateLimit, Service, ServiceOptions, TelemetryOptions, TrustedIssuer};
+use tokio::sync::Semaphore;
 
 use crate::compat::access::SharedKey;
 use crate::door::Door;
@@ -12,6 +13,9 @@ use crate::live::encoding::UpdateCache;
 use crate::operations::document;
 use crate::security::local::LocalAccess;
 use crate::tls::Tls;
+
+/// The maximum number of uploaded documents that are processed at the same time.
+const CONCURRENT_UPLOADS: usize = 4;
 
 /// Options of a [`crate::Server`].
 #[derive(Clone, Debug)]
@@ -37,6 +41,8 @@ pub struct ServerOptions {
     /// Whether the OpenAI API rejects model names that it does not list. Otherwise the server's model answers for any name.
     /// Default: false.
     pub strict_models: bool,
+    /// How long the response to an upload waits until the document is processed. Default: 5 s.
+    pub upload_wait: Duration,
     /// The origins of pages that may call from a browser, such as `https://app.example`. Their pages can sign in with short-lived
     /// tokens. Default: none.
     pub browser_origins: Vec<String>,
@@ -82,6 +88,7 @@ impl Default for ServerOptions {
             heartbeat: Duration::from_secs(15),
             stream_head: Duration::from_secs(10),
             strict_models: false,
+            upload_wait: Duration::from_secs(5),
             browser_origins: Vec::new(),
             slow_reader: Duration::from_secs(10),
             grace: Duration::from_secs(30),
@@ -122,6 +129,7 @@ struct Inner {
     shared_key_guesses: GuessLimiter,
     local_guesses: GuessLimiter,
     update_cache: UpdateCache,
+    upload_permits: Semaphore,
 }
 
 impl Deref for App {
@@ -148,6 +156,7 @@ impl App {
             shared_key_guesses: GuessLimiter::default(),
             local_guesses: GuessLimiter::default(),
             update_cache: UpdateCache::default(),
+            upload_permits: Semaphore::new(CONCURRENT_UPLOADS),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -185,6 +194,11 @@ impl App {
     /// Returns the limiter of wrong guesses at the local token.
     pub(crate) fn local_guesses(&self) -> &GuessLimiter {
         &self.inner.local_guesses
+    }
+
+    /// Returns the permits to process uploaded documents.
+    pub(crate) fn upload_permits(&self) -> &Semaphore {
+        &self.inner.upload_permits
     }
 
     pub(crate) fn update_cache(&self) -> &UpdateCache {

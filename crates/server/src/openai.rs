@@ -1,4 +1,4 @@
-//! The OpenAI-compatible API: Conversations, Responses, Chat Completions, Models and Embeddings. It uses the same threads as all
+//! The OpenAI-compatible API: Conversations, Responses, Chat Completions, Models, Embeddings and Files. It uses the same threads as all
 //! other APIs.
 //!
 //! A conversation is a thread, and its items are messages (`items`). The parts of an item that have no counterpart in a message are
@@ -10,6 +10,7 @@ pub(crate) mod chat;
 pub(crate) mod conversation_items;
 pub(crate) mod conversations;
 pub(crate) mod embeddings;
+pub(crate) mod files;
 mod ids;
 mod items;
 mod members;
@@ -67,6 +68,12 @@ pub(crate) fn door() -> Door {
         .route(READ, routes!(models::retrieve))
         .route(READ, routes!(models::retrieve_assistant))
         .route(READ.without_time_limit(), routes!(embeddings::embeddings))
+        .route(WRITE.without_time_limit(), routes!(files::create::create))
+        .route(READ, routes!(files::list::list))
+        .route(READ, routes!(files::search::search))
+        .route(READ, routes!(files::retrieve::retrieve))
+        .route(READ, routes!(files::content::content))
+        .route(WRITE, routes!(files::delete::delete))
         .cases(cases::cases)
 }
 

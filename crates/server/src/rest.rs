@@ -16,13 +16,16 @@ pub(crate) mod json;
 pub(crate) mod keys;
 pub(crate) mod messages;
 pub(crate) mod preferences;
+pub(crate) mod quotas;
 pub(crate) mod recall;
 pub(crate) mod records;
 pub(crate) mod search;
+pub(crate) mod tenants;
 pub(crate) mod thread_records;
 pub(crate) mod threads;
 pub(crate) mod tokens;
 pub(crate) mod turns;
+pub(crate) mod users;
 
 use utoipa_axum::routes;
 
@@ -32,6 +35,7 @@ use crate::security::KeyRole;
 const READ: Rule = Rule::role(KeyRole::Read);
 const WRITE: Rule = Rule::role(KeyRole::Write);
 const ADMIN: Rule = Rule::role(KeyRole::Admin);
+const OPERATE: Rule = Rule::role(KeyRole::Operate);
 const APPROVE: Rule = Rule::role(KeyRole::Approve);
 
 /// Returns the door of the REST API.
@@ -74,9 +78,15 @@ pub(crate) fn door() -> Door {
         .route(WRITE.without_time_limit(), routes!(bulk::put_records::put_records))
         .route(ADMIN, routes!(keys::list::list))
         .route(ADMIN, routes!(keys::create::create))
+        .route(ADMIN, routes!(keys::patch::patch))
         .route(ADMIN, routes!(keys::revoke::revoke))
         .route(ADMIN, routes!(keys::rotate::rotate))
         .route(ADMIN, routes!(audit::list))
+        .route(ADMIN, routes!(quotas::list))
+        .route(ADMIN, routes!(users::list::list))
+        .route(ADMIN.without_time_limit(), routes!(users::get::get))
+        .route(ADMIN.without_time_limit(), routes!(users::erase::erase))
+        .route(OPERATE, routes!(tenants::list))
         .route(READ, routes!(tokens::create))
         .route(READ, routes!(agents::list::list))
         .route(WRITE.without_time_limit(), routes!(agents::ask::ask))

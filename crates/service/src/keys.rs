@@ -42,7 +42,7 @@ pub enum KeyRole {
     Approve,
     /// Importing, and erasing data of others.
     Admin,
-    /// Reading the metrics of the whole server, across all tenants.
+    /// Reading the metrics of the whole server and the names of its tenants.
     Operate,
 }
 
@@ -103,6 +103,21 @@ pub struct NewKey {
     pub rate_limit: Option<RateLimit>,
     /// The daily quota of the key's requests; `None` for the server's default.
     pub quota: Option<Quota>,
+}
+
+/// The changes of a key. With `None`, a member stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct KeyChanges {
+    /// The name for people.
+    pub name: Option<String>,
+    /// The roles; at least one.
+    pub roles: Option<Vec<KeyRole>>,
+    /// When the key expires; `Some(None)` if it does not expire.
+    pub expires_at: Option<Option<Timestamp>>,
+    /// The rate limit; `Some(None)` for the server's default.
+    pub rate_limit: Option<Option<RateLimit>>,
+    /// The daily quota; `Some(None)` for the server's default.
+    pub quota: Option<Option<Quota>>,
 }
 
 /// A stored key, without its secret.
@@ -222,14 +237,8 @@ impl Keys {
         if tenant.is_internal() {
             return Err(KeyError::Invalid("this tenant is reserved for keys and the audit log; use another one"));
         }
-        if name.trim().is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
-            return Err(KeyError::Invalid("the name of a key must be 1 to 200 bytes without control characters"));
-        }
-        if roles.is_empty() {
-            return Err(KeyError::Invalid("a key needs at least one role"));
-        }
-        roles.sort_unstable();
-        roles.dedup();
+        check_name(&name)?;
+        normalize_roles(&mut roles)?;
         let id = random_hex::<ID_BYTES>()?;
         let (secret_sha256, secret) = mint_secret(&id)?;
         let created_at = self.memory.now();
@@ -285,6 +294,32 @@ impl Keys {
             record.revoked_at = Some(self.memory.now());
             self.write(&record, Some(version)).await?;
         }
+        Ok(record)
+    }
+
+    /// Changes a key, with effect from the next request on. Returns the changed record.
+    ///
+    /// # Errors
+    /// `Unknown` if the tenant has no key with the id, `Invalid` for a revoked key or invalid changes; errors of the store, such as
+    /// a conflict if the key was changed at the same time.
+    pub async fn update(&self, tenant: &TenantId, id: &str, changes: KeyChanges) -> Result<KeyRecord, KeyError> {
+        let KeyChanges { name, roles, expires_at, rate_limit, quota } = changes;
+        let (mut record, version) = self.get(tenant, id).await?;
+        if record.revoked_at.is_some() {
+            return Err(KeyError::Invalid("the key is revoked; create a new one"));
+        }
+        if let Some(name) = name {
+            check_name(&name)?;
+            record.name = name;
+        }
+        if let Some(mut roles) = roles {
+            normalize_roles(&mut roles)?;
+            record.roles = roles;
+        }
+        record.expires_at = expires_at.unwrap_or(record.expires_at);
+        record.rate_limit = rate_limit.unwrap_or(record.rate_limit);
+        record.quota = quota.unwrap_or(record.quota);
+        self.write(&record, Some(version)).await?;
         Ok(record)
     }
 
@@ -390,6 +425,22 @@ impl Keys {
         self.memory.backend().store.write_record(&self.scope, write, self.memory.now()).await?;
         Ok(())
     }
+}
+
+fn check_name(name: &str) -> Result<(), KeyError> {
+    if name.trim().is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
+        return Err(KeyError::Invalid("the name of a key must be 1 to 200 bytes without control characters"));
+    }
+    Ok(())
+}
+
+fn normalize_roles(roles: &mut Vec<KeyRole>) -> Result<(), KeyError> {
+    if roles.is_empty() {
+        return Err(KeyError::Invalid("a key needs at least one role"));
+    }
+    roles.sort_unstable();
+    roles.dedup();
+    Ok(())
 }
 
 fn namespace() -> Namespace {

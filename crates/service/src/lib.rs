@@ -34,10 +34,10 @@ pub use hex::hex;
 #[doc(hidden)]
 pub use jwt::count_keys;
 pub use jwt::{IssuerError, TrustedIssuer};
-pub use keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
+pub use keys::{KeyChanges, KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
 pub use metrics::{CountGuard, Metrics};
 pub use outgoing::OutgoingProxy;
-pub use quota::Quota;
+pub use quota::{Quota, next_day};
 pub use rate::{RateLimit, RateStatus};
 pub use repeats::{Attempt, RETRY_WINDOW_MS, appended_messages};
 pub use service::{Service, ServiceOptions, ShutdownGuard, too_many_error};

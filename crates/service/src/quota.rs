@@ -128,25 +128,60 @@ impl Quotas {
     }
 }
 
+impl Quotas {
+    /// Returns the number of requests of a caller that all instances have counted today. Requests that other instances have
+    /// reserved but not received are included.
+    pub(crate) async fn count_of_today(&self, memory: &Memory, caller: &str) -> Result<u32, StoreError> {
+        let now = memory.now();
+        let day = now.as_millis().div_euclid(DAY_MS);
+        let (_, count) = find_count(memory, &record_key(caller), now).await?;
+        let reserved = count.filter(|count| count.day == day).map_or(0, |count| count.reserved);
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused = blocks.get(caller).filter(|block| block.day == day).map_or(0, |block| block.remaining);
+        Ok(reserved.saturating_sub(unused))
+    }
+}
+
+/// Returns the start of the next day (UTC), when quotas start again.
+#[must_use]
+pub fn next_day(now: Timestamp) -> Timestamp {
+    now.plus_ms(DAY_MS - now.as_millis().rem_euclid(DAY_MS))
+}
+
+/// Finds the stored count of a caller. Also returns the version of the record; 0 if there is none.
+async fn find_count(memory: &Memory, key: &str, now: Timestamp) -> Result<(u64, Option<Count>), StoreError> {
+    let scope = Scope::Tenant(TenantId::internal());
+    let store = &memory.backend().store;
+    let found = store.find_record(&scope, &RecordOwner::Tenant, &namespace(), key, now).await?;
+    let version = found.as_ref().map_or(0, |record| record.version);
+    Ok((version, found.map(|record| record.value.read::<Count>()).transpose()?))
+}
+
+fn namespace() -> Namespace {
+    Namespace::System("server.quotas".to_owned())
+}
+
+/// Returns the key of the record that counts a caller. The name of a caller may contain the name of a user.
+fn record_key(caller: &str) -> String {
+    hex(&Sha256::digest(caller.as_bytes()))
+}
+
 /// Reserves a block in the store. Returns the number of requests in the block, or 0 if the quota is used up.
 async fn reserve(memory: &Memory, caller: &str, day: i64, quota: Quota, now: Timestamp) -> Result<u32, StoreError> {
     let scope = Scope::Tenant(TenantId::internal());
-    let (owner, namespace) = (RecordOwner::Tenant, Namespace::System("server.quotas".to_owned()));
-    let key = hex(&Sha256::digest(caller.as_bytes()));
+    let key = record_key(caller);
     let store = &memory.backend().store;
     let mut last_error = StoreError::unavailable(threadkeep::core::Reason::Busy);
     for _ in 0..ATTEMPTS {
-        let found = store.find_record(&scope, &owner, &namespace, &key, now).await?;
-        let version = found.as_ref().map_or(0, |record| record.version);
-        let count = found.map(|record| record.value.read::<Count>()).transpose()?;
+        let (version, count) = find_count(memory, &key, now).await?;
         let reserved = count.filter(|count| count.day == day).map_or(0, |count| count.reserved);
         let granted = (quota.per_day / BLOCKS).max(1).min(quota.per_day.saturating_sub(reserved));
         if granted == 0 {
             return Ok(0);
         }
         let write = RecordWrite {
-            owner: owner.clone(),
-            namespace: namespace.clone(),
+            owner: RecordOwner::Tenant,
+            namespace: namespace(),
             key: key.clone(),
             expected: Some(version),
             value: Some(JsonText::of(&Count { day, reserved: reserved + granted })?),

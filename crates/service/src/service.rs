@@ -304,6 +304,14 @@ impl Service {
         }
     }
 
+    /// Returns how many requests of a caller with a daily quota all instances have counted today.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub async fn count_of_today(&self, caller: &str) -> Result<u32> {
+        Ok(self.inner.quotas.count_of_today(self.memory(), caller).await?)
+    }
+
     /// Performs an action on behalf of a caller. Writes a record to the audit log before the action, and another with the outcome
     /// after it. If the first record cannot be written, the action is not performed.
     ///

@@ -8,7 +8,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use threadkeep::memory::{FoundPassage, LibraryDocument, NewLibraryDocument, Passage, PassageOptions};
 use threadkeep::{Embedder, Memory, Scope};
-use threadkeep_formats::{DocumentFormat, DocumentPassage, read_document, split_document};
+use threadkeep_formats::{DocumentFormat, DocumentPassage, SPLIT_VERSION, read_document, split_document};
 
 use super::{App, Status};
 use crate::failure::{Failure, sentence};
@@ -20,8 +20,6 @@ use crate::store::Purpose;
 use crate::table::{Align, Table, counted, cut, number};
 use files::File;
 
-/// The version of the code that splits documents into passages. Documents that another version split are added again.
-const SPLIT_VERSION: &str = "1";
 /// The number of columns after which a title is truncated.
 const TITLE_COLUMNS: usize = 60;
 
@@ -185,6 +183,7 @@ async fn add_file(
     Ok(Some(added))
 }
 
+/// Returns the revision of a document. Documents that another version of the code split are added again.
 fn revision(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();

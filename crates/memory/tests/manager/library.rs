@@ -1,5 +1,10 @@
+use std::sync::Mutex;
+
 use threadkeep_core::Scope;
-use threadkeep_memory::{EmbedderOutcome, FoundPassages, Memory, NewLibraryDocument, Passage, PassageOptions};
+use threadkeep_memory::{
+    EmbedderOutcome, FoundPassages, LibraryUpload, Memory, NewLibraryDocument, Passage, PassageOptions, StoredUpload,
+    UploadState,
+};
 
 use super::embedder::FakeEmbedder;
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
@@ -124,6 +129,74 @@ async fn passage_search_uses_only_words_if_the_embedder_fails() {
         }
         put_document(memory, &ana(), document("broken", &texts)).await;
         assert!(memory.find_library_document(&ana(), "handbook", "broken").await.unwrap().unwrap().is_complete);
+    })
+    .await;
+}
+
+fn upload(id: &str, bytes: usize) -> LibraryUpload {
+    LibraryUpload {
+        id: id.to_owned(),
+        library: "handbook".to_owned(),
+        filename: format!("{id}.md"),
+        purpose: "assistants".to_owned(),
+        format: "markdown".to_owned(),
+        bytes,
+        digest: "1".to_owned(),
+        created_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        state: UploadState::Receiving,
+        passages: 1,
+        stored_passages: 0,
+        error: None,
+        leased_until: "2026-01-01T00:01:00Z".parse().unwrap(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn uploads_are_stored_with_their_text_and_removed_with_their_document() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        // Characters of several bytes, and characters that are escaped, at the ends of pieces.
+        let text = "é\u{1}\"".repeat(400_000);
+        let stored = memory.store_upload(&ana(), upload("a", text.len()), &text).await.unwrap();
+        assert_eq!(stored.upload.state, UploadState::Processing);
+        memory.store_upload(&ana(), upload("ab", 1), "x").await.unwrap();
+        assert_eq!(memory.read_upload(&ana(), &stored.upload).await.unwrap().as_deref(), Some(text.as_str()));
+        assert!(memory.store_upload(&ana(), upload("a", 1), "x").await.is_err(), "ids are unique");
+        for other in [ben(), acme()] {
+            assert_eq!(memory.find_upload(&other, "a").await.unwrap(), None);
+            assert!(!memory.remove_library_document(&other, "handbook", "a").await.unwrap());
+        }
+        let failed = LibraryUpload { state: UploadState::Failed, ..stored.upload.clone() };
+        let updated = memory.update_upload(&ana(), StoredUpload { upload: failed, ..stored.clone() }).await.unwrap();
+        assert!(updated.version > stored.version);
+        assert!(memory.update_upload(&ana(), stored.clone()).await.is_err(), "another process changed the upload");
+
+        put_document(memory, &ana(), document("a", &["A walrus."])).await;
+        assert!(!memory.remove_library_document(&ana(), "other", "a").await.unwrap());
+        assert!(memory.remove_library_document(&ana(), "handbook", "a").await.unwrap());
+        assert_eq!(find_passage_ids(memory, &ana(), "walrus").await, Vec::<String>::new());
+        assert_eq!(memory.read_upload(&ana(), &stored.upload).await.unwrap(), None);
+        let listed = memory.list_uploads(&ana()).await.unwrap();
+        assert_eq!(listed.iter().map(|upload| upload.id.as_str()).collect::<Vec<_>>(), ["ab"]);
+        assert!(memory.store_upload(&ana(), upload("c", 0), &"x".repeat(16 * 1024 * 1024 + 1)).await.is_err());
+        assert_eq!(memory.find_upload(&ana(), "c").await.unwrap(), None);
+        memory.erase_user(&ana(), &"ana".parse().unwrap(), Default::default()).await.unwrap();
+        assert_eq!(memory.list_uploads(&ana()).await.unwrap(), []);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_counts_stored_passages() {
+    on_all_stores(async |env: TestEnv| {
+        let texts: Vec<String> = (0..150).map(|number| format!("A walrus, number {number}.")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let reported = Mutex::new(Vec::new());
+        let report = |stored| reported.lock().unwrap().push(stored);
+        let animals = document("animals", &texts);
+        let added = env.memory.put_library_document_with_progress(&ana(), "handbook", animals, None, &report).await;
+        assert_eq!(added.unwrap().passages, 150);
+        assert_eq!(*reported.lock().unwrap(), [64, 128, 150]);
     })
     .await;
 }

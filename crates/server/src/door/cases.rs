@@ -41,6 +41,8 @@ pub struct OwnedIds {
     pub responses: Vec<String>,
     /// A stored chat completion.
     pub completion: String,
+    /// An uploaded file.
+    pub file: String,
     /// A turn that waits for an approval.
     pub turn: String,
     /// The pending approval of the turn.
@@ -89,6 +91,7 @@ impl OwnedIds {
             cursors: ["threads", "records"].map(|list| (list, "bm9ib2R5".to_owned())).to_vec(),
             responses: vec!["resp_0190b4e2000070008000000000000000".to_owned()],
             completion: "chatcmpl-0190b4e2000070008000000000000000".to_owned(),
+            file: "file-0190b4e2000070008000000000000000".to_owned(),
             turn: id(),
             approval: id(),
             user: "unknown",

@@ -8,6 +8,7 @@ pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
     let mut cases = conversations(ids);
     cases.extend(responses(ids));
     cases.extend(completions(ids));
+    cases.extend(super::files::cases(ids));
     let without_ids = [
         ("GET", "/v1/models"),
         ("GET", "/v1/models/{model}"),

@@ -85,8 +85,9 @@ fn add_constraints(path: &str, method: &str, parameter: &mut Value) {
     }
     match name.as_str() {
         "limit" => {
-            let is_openai =
-                ["/v1/conversations", "/v1/responses", "/v1/chat"].iter().any(|prefix| path.starts_with(prefix));
+            let is_openai = ["/v1/conversations", "/v1/responses", "/v1/chat", "/v1/files"]
+                .iter()
+                .any(|prefix| path.starts_with(prefix));
             schema["minimum"] = 1.into();
             schema["maximum"] = if is_openai { list::MAX_LIMIT } else { limits::PAGE }.into();
         }

@@ -136,6 +136,7 @@ fn whole_scope(ids: &OwnedIds) -> Vec<TenantCase> {
         |ids: &OwnedIds| Probe::with("/v1/bulk/threads/patch", json!({ "threads": [ids.thread], "title": "mine" }));
     let put_many =
         || Probe::with("/v1/bulk/records", json!({ "records": [{ "namespace": "mine", "key": "a", "value": 1 }] }));
+    let user = |ids: &OwnedIds| Probe::at(format!("/v1/users/{}", ids.user));
     let erase = |ids: &OwnedIds| Probe::with("/v1/erase", json!({ "user": ids.user }));
     vec![
         TenantCase::new("GET", "/v1/analytics", vec![(analytics(ids), analytics(&unknown))]),
@@ -149,8 +150,14 @@ fn whole_scope(ids: &OwnedIds) -> Vec<TenantCase> {
         TenantCase::without_ids("GET", "/v1/audit"),
         TenantCase::without_ids("GET", "/v1/keys"),
         TenantCase::without_ids("POST", "/v1/keys"),
+        TenantCase::without_ids("PATCH", "/v1/keys/{key}"),
         TenantCase::without_ids("DELETE", "/v1/keys/{key}"),
         TenantCase::without_ids("POST", "/v1/keys/{key}/rotate"),
+        TenantCase::without_ids("GET", "/v1/quotas"),
+        TenantCase::without_ids("GET", "/v1/tenants"),
+        TenantCase::without_ids("GET", "/v1/users"),
+        TenantCase::new("GET", "/v1/users/{user}", vec![(user(ids), user(&unknown))]),
+        TenantCase::new("DELETE", "/v1/users/{user}", vec![(user(ids), user(&unknown))]),
         TenantCase::new("POST", "/v1/erase", vec![(erase(ids), erase(&unknown))]),
     ]
 }

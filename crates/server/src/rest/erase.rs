@@ -58,8 +58,13 @@ pub(crate) async fn erase(
         caller.require(KeyRole::Admin)?;
     }
     let shared_messages = if body.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
+    erase_user(&app, &caller, &user, shared_messages).await
+}
+
+/// Erases all data of a user, and responds with the amounts.
+pub(crate) async fn erase_user(app: &App, caller: &Caller, user: &UserId, shared_messages: SharedMessages) -> Result {
     let memory = app.memory();
-    let report = memory.erase_user(&caller.scope, &user, EraseOptions { shared_messages }).await?;
+    let report = memory.erase_user(&caller.scope, user, EraseOptions { shared_messages }).await?;
     tracing::info!(key = caller.key_id(), threads = report.threads, records = report.records, "a user was erased");
     let swept = memory.backend().maintenance.sweep(memory.now()).await.is_ok();
     Ok(json(&ErasedJson {

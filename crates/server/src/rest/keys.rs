@@ -2,6 +2,7 @@
 
 pub(crate) mod create;
 pub(crate) mod list;
+pub(crate) mod patch;
 pub(crate) mod revoke;
 pub(crate) mod rotate;
 

@@ -214,5 +214,41 @@ def formats():
     }
 
 
-parts = {"items": items, "model": model, "lossy": lossy, "assistants": assistants, "errors": errors, "formats": formats}
+def files():
+    api = client()
+    text = "# Handbook\n\nThe stove burns paraffin.\n"
+    created = api.files.create(file=("handbook.md", text.encode()), purpose="assistants")
+    processed = api.files.wait_for_processing(created.id, poll_interval=0.05)
+    assert api.files.retrieve(created.id) == processed
+    others = [api.files.create(file=(f"{number}.txt", b"x"), purpose="user_data") for number in range(3)]
+    listed = list(api.files.list(order="asc", limit=2))
+    found = api.post("/files/search", cast_to=object, body={"query": "What does the stove burn?"})
+    content = api.files.content(created.id)
+    deleted = api.files.delete(created.id)
+    return {
+        "file": [processed.object, processed.status, processed.filename, processed.purpose, processed.bytes],
+        "listed": [file.filename for file in listed],
+        "purposes": [file.filename for file in api.files.list(purpose="user_data", order="asc")],
+        "same": [file.id for file in listed] == [created.id, *[other.id for other in others]],
+        "content": [content.text == text, content.read() == text.encode()],
+        "found": [found["data"][0]["file_id"] == created.id, found["data"][0]["filename"]],
+        "deleted": [deleted.id == created.id, deleted.deleted, deleted.object],
+        "errors": [
+            status_of(lambda: api.files.retrieve(created.id)),
+            status_of(lambda: api.files.content("file-unknown")),
+            body_of(lambda: api.files.create(file=("a.txt", b"x"), purpose="batch"))[1]["param"],
+            body_of(lambda: api.files.create(file=("a.pdf", b"%PDF"), purpose="assistants"))[1]["code"],
+        ],
+    }
+
+
+parts = {
+    "items": items,
+    "model": model,
+    "lossy": lossy,
+    "assistants": assistants,
+    "errors": errors,
+    "formats": formats,
+    "files": files,
+}
 print(json.dumps(parts[PART]()))

@@ -204,6 +204,24 @@ async fn client_reads_errors_structured_outputs_and_events() {
     }
 }
 
+#[tokio::test]
+async fn client_uploads_lists_and_deletes_files() {
+    if is_skipped() {
+        return;
+    }
+    for (server, _) in start_servers().await {
+        let result = run_openai_client("files", &server.url("/v1"), json!({})).await;
+        assert_eq!(result["file"], json!(["file", "processed", "handbook.md", "assistants", 38]));
+        assert_eq!(result["listed"], json!(["handbook.md", "0.txt", "1.txt", "2.txt"]));
+        assert_eq!(result["purposes"], json!(["0.txt", "1.txt", "2.txt"]));
+        assert_eq!((&result["same"], &result["content"]), (&json!(true), &json!([true, true])));
+        assert_eq!(result["found"], json!([true, "handbook.md"]));
+        assert_eq!(result["deleted"], json!([true, true, "file"]));
+        let not_found = json!(["NotFoundError", 404]);
+        assert_eq!(result["errors"], json!([not_found, not_found, "purpose", "unsupported_file"]));
+    }
+}
+
 /// A session that the Agents SDK stores in a conversation has the same history as a session in the SDK's own SQLite store.
 #[tokio::test]
 async fn agents_sdk_stores_its_session_in_a_conversation() {

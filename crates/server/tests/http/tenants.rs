@@ -8,6 +8,7 @@ use crate::Client;
 use crate::assistants::test_assistant;
 use crate::server::{Answer, TestConfig, TestServer, send};
 use crate::v1::config_with_model;
+use crate::v1::files::upload;
 
 /// Starts a server with a model and an assistant.
 async fn start() -> TestServer {
@@ -58,8 +59,8 @@ fn list_tenant_cases(owned: &OwnedIds) -> Vec<TenantCase> {
 fn list_names(owned: &OwnedIds) -> Vec<String> {
     let unknown = OwnedIds::nonexistent();
     let mut names = Vec::new();
-    for OwnedIds { thread, message, responses, completion, .. } in [owned, &unknown] {
-        names.extend(responses.iter().chain([completion, thread]).cloned());
+    for OwnedIds { thread, message, responses, completion, file, .. } in [owned, &unknown] {
+        names.extend(responses.iter().chain([completion, thread, file]).cloned());
         names.extend([thread, message].map(|id| id.replace('-', "")));
         // Responses without a conversation contain message ids with this prefix.
         names.push(responses[0]["resp_".len()..][..28].to_owned());
@@ -98,7 +99,9 @@ async fn create_resources(client: &Client, tenant: &Client, user: &'static str) 
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (approval, turn) = (text(&turn["approvals"][0]["id"]), text(&turn["turn"]));
     let completion = text(&completion["id"]);
-    OwnedIds { approval, turn, responses, completion, thread, message, key: "web:1".to_owned(), cursors, user }
+    let uploaded = upload(client, "stove.md", b"The stove burns paraffin.", &[]).await.expect(200);
+    let file = text(&uploaded["id"]);
+    OwnedIds { approval, turn, responses, completion, file, thread, message, key: "web:1".to_owned(), cursors, user }
 }
 
 #[test]

@@ -1,3 +1,4 @@
+mod administration;
 mod agents;
 mod approvals;
 mod assistants;
@@ -10,6 +11,7 @@ mod conversations;
 mod exchange;
 mod external_ids;
 mod failures;
+pub(crate) mod files;
 mod keys;
 mod live;
 mod messages;

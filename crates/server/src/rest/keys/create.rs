@@ -77,7 +77,7 @@ pub(crate) async fn create(
     Ok(json_with(StatusCode::CREATED, &NewKeyJson { key: KeyJson::from(record), secret }))
 }
 
-fn read_role(role: KeyRoleJson) -> Result<KeyRole> {
+pub(super) fn read_role(role: KeyRoleJson) -> Result<KeyRole> {
     match role {
         KeyRoleJson::Read => Ok(KeyRole::Read),
         KeyRoleJson::Write => Ok(KeyRole::Write),

@@ -5,6 +5,7 @@ use threadkeep_server::RouteInfo;
 
 use crate::Client;
 use crate::server::send;
+use crate::v1::files::upload;
 
 /// The planted words, each with its route.
 #[derive(Debug, Default)]
@@ -87,6 +88,7 @@ impl Planter {
         match path.split('/').nth(1) {
             Some("v1") => match path.split('/').nth(2).unwrap_or_default() {
                 "threads" => self.write_to_thread(method, path, word).await,
+                "files" => self.write_to_files(method, path, word).await,
                 "responses" | "chat" | "conversations" | "embeddings" | "models" => {
                     self.write_to_openai(method, path, word).await
                 }
@@ -224,6 +226,12 @@ impl Planter {
                 send(client.request("POST", path).body(line.to_string())).await.expect(200);
                 Stored
             }
+            ("DELETE", "/v1/users/{user}") => {
+                let bob = self.tenant.as_user("bob");
+                bob.say(&bob.new_thread().await, &sentence).await;
+                self.tenant.delete("/v1/users/bob").await.expect(200);
+                Removed
+            }
             ("POST", "/v1/bulk/threads/delete") => {
                 let thread = client.post("/v1/threads", json!({ "key": word, "title": sentence })).await;
                 assert!([200, 201].contains(&thread.status), "{thread:?}");
@@ -243,7 +251,7 @@ impl Planter {
                 Stored
             }
             ("POST", "/v1/tokens") => NotStored("the token is returned and not stored"),
-            ("POST" | "DELETE", "/v1/keys" | "/v1/keys/{key}" | "/v1/keys/{key}/rotate") => {
+            ("POST" | "PATCH" | "DELETE", "/v1/keys" | "/v1/keys/{key}" | "/v1/keys/{key}/rotate") => {
                 NotStored("keys belong to the tenant")
             }
             ("POST", "/v1/agents/{name}/turns") => {
@@ -282,8 +290,33 @@ impl Planter {
                 | "/v1/agents"
                 | "/v1/approvals"
                 | "/v1/audit"
-                | "/v1/keys",
+                | "/v1/keys"
+                | "/v1/quotas"
+                | "/v1/tenants"
+                | "/v1/users"
+                | "/v1/users/{user}",
             ) => READ_ONLY,
+            _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
+        }
+    }
+
+    async fn write_to_files(&self, method: &str, path: &str, word: &str) -> Effect {
+        let (client, sentence) = (&self.ana, sentence_with(word));
+        match (method, path) {
+            ("POST", "/v1/files") | ("DELETE", "/v1/files/{id}") => {
+                let fields = [("library", word)];
+                let uploaded = upload(client, &format!("{word}.md"), sentence.as_bytes(), &fields).await.expect(200);
+                if method == "POST" {
+                    return Stored;
+                }
+                client.delete(&format!("/v1/files/{}", to_text(&uploaded["id"]))).await.expect(200);
+                Removed
+            }
+            ("POST", "/v1/files/search") => {
+                client.post(path, json!({ "query": sentence, "library": word })).await.expect(200);
+                READ_ONLY
+            }
+            ("GET", "/v1/files" | "/v1/files/{id}" | "/v1/files/{id}/content") => READ_ONLY,
             _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }
     }

@@ -6,8 +6,8 @@ use super::{MessageResult, NOTICE, check_query, insert, invalid_cursor, limit, t
 use crate::message_name::get_thread;
 use crate::{ToolFailure, Toolbox, date};
 
-/// The maximum number of hits of all pages.
-const MAX_HITS: usize = 500;
+/// The maximum number of hits of all pages. Each page searches for all of them, because the ranking depends on how many are requested.
+const MAX_HITS: usize = 200;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,14 +35,14 @@ pub(crate) async fn run(toolbox: &Toolbox, arguments: Arguments) -> Result<Value
     };
     let options = SearchOptions {
         thread,
-        limit: first + limit + 1,
+        limit: MAX_HITS,
         roles: arguments.role.into_iter().collect(),
         since: arguments.since.as_deref().map(|text| date::start("since", text)).transpose()?,
         until: arguments.until.as_deref().map(|text| date::end("until", text)).transpose()?,
     };
     let found = memory.search(scope, &arguments.query, &options).await?;
     let next = first + limit;
-    let has_next = found.hits.len() > next && next < MAX_HITS;
+    let has_next = found.hits.len() > next;
     let page = || found.hits.iter().skip(first).take(limit);
     let titles = titles(toolbox, page().map(|hit| hit.thread)).await?;
     let hits = page().map(|hit| MessageResult {

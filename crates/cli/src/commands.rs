@@ -19,6 +19,7 @@ mod graph;
 mod import;
 mod keys;
 mod man;
+mod mcp;
 mod migrate;
 mod models;
 mod open;
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Supabase(supabase::Arguments),
     Serve(serve::Arguments),
     Open(open::Arguments),
+    Mcp(mcp::Arguments),
     Slack(slack::Arguments),
     Keys(keys::Arguments),
     Audit(audit::Arguments),
@@ -143,6 +145,7 @@ impl App {
             Command::Supabase(arguments) => supabase::run(self, arguments).await,
             Command::Serve(arguments) => serve::run(self, arguments).await,
             Command::Open(arguments) => open::run(self, arguments).await,
+            Command::Mcp(arguments) => mcp::run(self, arguments).await,
             Command::Slack(arguments) => slack::run(self, arguments).await,
             Command::Keys(arguments) => keys::run(self, arguments).await,
             Command::Audit(arguments) => audit::run(self, arguments).await,

@@ -63,6 +63,7 @@ fn commands() -> Vec<Vec<&'static str>> {
         "supabase doctor",
         "serve --listen 127.0.0.1:0",
         "open --print",
+        "mcp",
         "demo",
         "subway fetch",
         "tesis search x",

@@ -26,6 +26,7 @@ mod interrupted_turns;
 mod keys;
 mod logging;
 mod maintenance;
+mod mcp;
 mod migrate;
 mod models;
 mod permissions;

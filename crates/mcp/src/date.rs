@@ -1,0 +1,69 @@
+//! Dates in arguments: an RFC 3339 instant, or a day, month or year in UTC.
+
+use threadkeep::Timestamp;
+
+use crate::ToolFailure;
+
+/// Returns the first instant of a date.
+pub(crate) fn start(argument: &str, text: &str) -> Result<Timestamp, ToolFailure> {
+    resolve(argument, text).map(|(start, _)| start)
+}
+
+/// Returns the first instant after a date.
+pub(crate) fn end(argument: &str, text: &str) -> Result<Timestamp, ToolFailure> {
+    resolve(argument, text).map(|(_, end)| end)
+}
+
+fn resolve(argument: &str, text: &str) -> Result<(Timestamp, Timestamp), ToolFailure> {
+    let range = if text.contains(':') {
+        text.parse::<Timestamp>().ok().and_then(|at| Some((at, Timestamp::from_micros(at.as_micros() + 1).ok()?)))
+    } else {
+        civil(text)
+    };
+    range.ok_or_else(|| {
+        ToolFailure::argument(argument, "expected a date such as 2026-03-14, 2026-03, 2026 or 2026-03-14T09:00:00Z")
+    })
+}
+
+fn civil(text: &str) -> Option<(Timestamp, Timestamp)> {
+    let at = |year: i32, month: i32, day: i32| format!("{year:04}-{month:02}-{day:02}T00:00:00Z").parse().ok();
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    let numbers: Option<Vec<i32>> = text.split('-').map(|part| part.parse().ok()).collect();
+    match (lengths.as_slice(), numbers?.as_slice()) {
+        ([4], [year]) => Some((at(*year, 1, 1)?, at(year + 1, 1, 1)?)),
+        ([4, 2], [year, 12]) => Some((at(*year, 12, 1)?, at(year + 1, 1, 1)?)),
+        ([4, 2], [year, month]) => Some((at(*year, *month, 1)?, at(*year, month + 1, 1)?)),
+        ([4, 2, 2], [year, month, day]) => {
+            let start: Timestamp = at(*year, *month, *day)?;
+            Some((start, start.plus_ms(24 * 60 * 60 * 1000)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_cover_their_whole_day_month_or_year() {
+        for (text, from, until) in [
+            ("2026", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"),
+            ("2026-03", "2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z"),
+            ("2026-12", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"),
+            ("2026-03-31", "2026-03-31T00:00:00Z", "2026-04-01T00:00:00Z"),
+            ("2026-03-31T10:00:00+02:00", "2026-03-31T08:00:00Z", "2026-03-31T08:00:00.000001Z"),
+        ] {
+            let dates = (start("since", text).unwrap(), end("until", text).unwrap());
+            assert_eq!(dates, (from.parse().unwrap(), until.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn invalid_dates_are_rejected_by_name() {
+        for text in ["", "March", "2026-13", "2026-02-30", "26-03", "-026", "9999999999", "2026-03-14T09", "10:00"] {
+            let error = start("since", text).unwrap_err().to_string();
+            assert!(error.starts_with("invalid argument since: expected a date"), "{text}: {error}");
+        }
+    }
+}

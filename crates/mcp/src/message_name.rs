@@ -1,0 +1,49 @@
+//! Names of messages in arguments and results: the id of the thread and the position, such as `0193…#12`.
+
+use std::fmt;
+
+use threadkeep::core::{StoreExt, ThreadRef};
+use threadkeep::{Memory, Owner, Scope, Thread, ThreadId, ThreadKey};
+
+use crate::ToolFailure;
+
+/// A message, by its thread and position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageName {
+    pub(crate) thread: ThreadId,
+    pub(crate) seq: u64,
+}
+
+impl fmt::Display for MessageName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.thread, self.seq)
+    }
+}
+
+impl MessageName {
+    pub(crate) fn find(text: &str) -> Option<Self> {
+        let (thread, seq) = text.rsplit_once('#')?;
+        Some(Self { thread: thread.parse().ok()?, seq: seq.parse().ok().filter(|seq| *seq > 0)? })
+    }
+
+    pub(crate) fn parse(argument: &str, text: &str) -> Result<Self, ToolFailure> {
+        Self::find(text).ok_or_else(|| ToolFailure::argument(argument, "expected the id of a search hit or a memory"))
+    }
+}
+
+/// Returns the thread with an id or a key.
+pub(crate) async fn get_thread(memory: &Memory, scope: &Scope, name: &str) -> Result<Thread, ToolFailure> {
+    let mut found = match name.parse::<ThreadId>() {
+        Ok(id) => memory.find_thread(scope, id).await?,
+        Err(_) => None,
+    };
+    if let (None, Ok(key)) = (&found, ThreadKey::new(name)) {
+        found = memory.find_thread_by_key(scope, name).await?;
+        if found.is_none() {
+            let shared = ThreadRef::Key(Owner::Tenant, key);
+            found = memory.backend().store.find_thread(scope, &shared, memory.now()).await?;
+        }
+    }
+    found
+        .ok_or(ToolFailure::NotFound { what: "thread", hint: "name it by its id or key, or by the id of a search hit" })
+}

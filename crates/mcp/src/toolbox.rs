@@ -1,0 +1,69 @@
+//! [`Toolbox`]: the tools of one scope.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use threadkeep::{Memory, Scope};
+use tokio::sync::Semaphore;
+
+use crate::tools::{context, documents, memories, preferences, read_thread, recall, search, threads};
+use crate::{Tool, ToolFailure, ToolSelection};
+
+/// The maximum number of tools that run at the same time. Further calls wait.
+const RUNNING_CALLS: usize = 16;
+
+/// The tools that a client may use, on behalf of one scope. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Toolbox {
+    pub(crate) memory: Memory,
+    pub(crate) scope: Scope,
+    tools: ToolSelection,
+    running: Arc<Semaphore>,
+}
+
+impl Toolbox {
+    /// Creates a toolbox.
+    #[must_use]
+    pub fn new(memory: Memory, scope: Scope, tools: ToolSelection) -> Self {
+        Self { memory, scope, tools, running: Arc::new(Semaphore::new(RUNNING_CALLS)) }
+    }
+
+    /// Returns the selected tools.
+    #[must_use]
+    pub fn tools(&self) -> &ToolSelection {
+        &self.tools
+    }
+
+    /// Calls a tool. `client` is the name of the program that calls, which is stored with new memories.
+    ///
+    /// # Errors
+    /// [`ToolFailure`]; its text is for the model.
+    pub async fn call(&self, name: &str, arguments: Map<String, Value>, client: &str) -> Result<Value, ToolFailure> {
+        let tool = Tool::find(name).filter(|tool| self.tools.contains(*tool));
+        let tool = tool.ok_or_else(|| ToolFailure::UnknownTool(name.chars().take(60).collect()))?;
+        let _running = self.running.acquire().await;
+        match tool {
+            Tool::SearchMemory => search::run(self, read(arguments)?).await,
+            Tool::Recall => recall::run(self, read(arguments)?).await,
+            Tool::ReadThread => read_thread::run(self, read(arguments)?).await,
+            Tool::AddMemory => memories::add(self, read(arguments)?, client).await,
+            Tool::UpdateMemory => memories::update(self, read(arguments)?).await,
+            Tool::DeleteMemory => memories::delete(self, read(arguments)?).await,
+            Tool::ListThreads => threads::run(self, read(arguments)?).await,
+            Tool::GetMemory => memories::get(self, read(arguments)?).await,
+            Tool::ListMemories => memories::list(self, read(arguments)?).await,
+            Tool::GetContext => context::run(self, read(arguments)?).await,
+            Tool::ListPreferences => preferences::run(self, read(arguments)?).await,
+            Tool::SearchDocuments => documents::run(self, read(arguments)?).await,
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, ToolFailure> {
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
+        let path = error.path().to_string();
+        let argument = if path == "." { "list".to_owned() } else { path };
+        ToolFailure::argument(argument, error.inner().to_string().chars().take(300).collect::<String>())
+    })
+}

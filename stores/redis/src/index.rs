@@ -65,6 +65,7 @@ impl Shared {
 
     /// Lists threads of an owner (`""` for all owners) that may have messages that are not indexed.
     pub(crate) async fn list_unindexed(&self, tenant: &TenantId, owner: &str, limit: usize) -> Result<Vec<ThreadId>> {
+        self.flush(tenant).await?;
         let base = self.keys.tenant(tenant);
         let mut args = Args::new();
         args.add(owner).number(limit.min(1_000_000));
@@ -75,7 +76,7 @@ impl Shared {
             let marks = next(&mut parts)?.items()?;
             let now = next(&mut parts)?.number()?;
             if !marks.is_empty() && !is_settled {
-                self.settle(tenant, marks, now).await?;
+                self.settle(tenant, marks, now, Some(owner).filter(|owner| !owner.is_empty())).await?;
                 is_settled = true;
                 continue;
             }

@@ -313,15 +313,28 @@ pub(crate) fn parse_mark(field: &str, value: &str) -> Option<ReadMark> {
 impl Shared {
     /// Brings the lists of a tenant up to date with the commits of this process.
     pub(crate) async fn flush(&self, tenant: &TenantId) -> Result<()> {
+        self.flush_with(tenant, None, None).await
+    }
+
+    /// Brings the lists of a tenant up to date with the commits of this process, then with another write, and clears its mark.
+    pub(crate) async fn flush_with(&self, tenant: &TenantId, last: Option<Touch>, mark: Option<String>) -> Result<()> {
         let _lock = self.marks.lock(tenant).await;
-        let Batch { touches, cleared } = self.marks.take(tenant);
+        let Batch { mut touches, mut cleared } = self.marks.take(tenant);
+        let commits = touches.len();
+        touches.extend(last);
+        cleared.extend(mark);
+        let is_small = touches.len() <= MAX_THREADS && cleared.len() <= MAX_THREADS;
+        let with_first = if is_small { std::mem::take(&mut cleared) } else { Vec::new() };
         let mut done = 0;
         for part in touches.chunks(MAX_THREADS) {
-            if let Err(error) = self.touch(tenant, part, &[]).await {
-                self.marks.put_back(tenant, touches[done..].to_vec());
+            if let Err(error) = self.touch(tenant, part, &with_first).await {
+                self.marks.put_back(tenant, touches.drain(..commits).skip(done).collect());
                 return Err(error);
             }
             done += part.len();
+        }
+        if touches.is_empty() {
+            cleared.extend(with_first);
         }
         for part in cleared.chunks(MAX_THREADS) {
             self.touch(tenant, &[], part).await?;

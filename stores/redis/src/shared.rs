@@ -249,9 +249,7 @@ impl Shared {
         if effects.has_unindexed {
             self.note_unindexed(tenant);
         }
-        let touches = [Touch::new(thread, row, &effects)];
-        let cleared = [mark];
-        let touch = self.touch(tenant, &touches, &cleared);
+        let touch = self.flush_with(tenant, Some(Touch::new(thread, row, &effects)), Some(mark));
         let wake = self.wake(effects.wake_up.as_ref());
         // The thread is written. If one of these fails, the mark remains, and readers bring the lists up to date.
         let _ = futures::future::join(touch, wake).await;

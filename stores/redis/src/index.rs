@@ -87,6 +87,7 @@ impl Shared {
 
     /// Indexes at most about `limit` messages of a thread, and corrects the index where text was replaced or removed.
     pub(crate) async fn index_thread(&self, tenant: &TenantId, thread: ThreadId, limit: u64) -> Result<Progress> {
+        let _lock = self.index_lock.read().await;
         let mut indexed = 0;
         loop {
             let view = self.read(tenant, thread, &Request::row()).await?;
@@ -204,6 +205,7 @@ impl Shared {
 
     /// Deletes the index. The threads are indexed again.
     pub(crate) async fn rebuild_index(&self, tenant: &TenantId) -> Result<()> {
+        let _lock = self.index_lock.write().await;
         let mut after = None;
         let mut threads = Vec::new();
         loop {

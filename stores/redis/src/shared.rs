@@ -10,7 +10,7 @@ use threadkeep_core::{
     DumpEntry, Kind, Owner, Reason, Record, RecordName, Result, Scope, StoreError, TenantId, ThreadId, Timestamp,
     WakeUp,
 };
-use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify, broadcast};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify, RwLock, broadcast};
 use uuid::Uuid;
 
 use crate::connection::{Args, Connections, Reply, next, required_text};
@@ -84,6 +84,8 @@ pub(crate) struct Shared {
     locks: Vec<AsyncMutex<()>>,
     /// Names that are known to be in the lists of tenants and owners.
     names: Mutex<HashSet<String>>,
+    /// Locked for writing while the index is deleted, so that no thread is noted as indexed because of what it was before.
+    pub(crate) index_lock: RwLock<()>,
     /// The marks of this process's commits.
     pub(crate) marks: Marks,
     /// Threads as this process last read or wrote them.
@@ -166,6 +168,7 @@ impl Shared {
             written: Mutex::default(),
             locks: (0..LOCKS).map(|_| AsyncMutex::new(())).collect(),
             names: Mutex::default(),
+            index_lock: RwLock::default(),
             marks: Marks::new(),
             rows: KnownRows::default(),
             outbox: Outbox::default(),

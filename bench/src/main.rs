@@ -21,6 +21,7 @@ mod postgres;
 mod power_cut;
 mod random;
 mod recall;
+mod redis;
 mod rides;
 mod run;
 mod serve;
@@ -55,6 +56,8 @@ enum Command {
     Postgres(postgres::Args),
     /// Kill a PostgreSQL server repeatedly while writers use it, and check that no acknowledged turn is lost
     PostgresKill(postgres::kill::Args),
+    /// Run the workloads over Redis, compared with handwritten commands; measure memory, network and scaling
+    Redis(redis::Args),
     /// Measure the HTTP server, compared with a static route and with the library
     Http(http::Args),
     /// Kill a process with writers repeatedly, and check that no acknowledged turn is lost
@@ -103,6 +106,7 @@ fn main() -> Result<()> {
         Command::Run(args) => runtime.block_on(run::run(&args)),
         Command::Postgres(args) => runtime.block_on(postgres::run(&args)),
         Command::PostgresKill(args) => runtime.block_on(postgres::kill::run(&args)),
+        Command::Redis(args) => runtime.block_on(redis::run(&args)),
         Command::Http(args) => runtime.block_on(http::run(&args)),
         Command::Kill(args) => runtime.block_on(kill::run(&args)),
         Command::PowerCut(args) => runtime.block_on(power_cut::run(&args)),

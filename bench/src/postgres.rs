@@ -2,7 +2,7 @@
 //!
 //! Each trial runs the floor right before the engine, on the same server, and has its own ratio.
 
-mod events;
+pub(crate) mod events;
 mod floor;
 pub(crate) mod kill;
 
@@ -18,6 +18,9 @@ use threadkeep_store_postgres::PostgresStore;
 use crate::measure::{Spread, median};
 use crate::texts::Language;
 use floor::Floor;
+
+/// Number of writers while events are timed.
+const WRITERS_OF_EVENTS: u32 = 10;
 
 /// Arguments of `threadkeep-bench postgres`.
 #[derive(ClapArgs, Clone, Debug)]
@@ -77,7 +80,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         add(&mut table, &format!("search by {user} of {} messages: p50, µs", args.messages), &searches.await?)?;
     }
     println!("{table}");
-    let events = events::measure(&memory, &elsewhere, args.seconds.max(5)).await?;
+    let events = events::measure(&memory, &elsewhere, args.seconds.max(5), WRITERS_OF_EVENTS).await?;
     println!("{events}");
     Ok(())
 }

@@ -9,8 +9,6 @@ use futures::StreamExt;
 use threadkeep_core::{Scope, ThreadId};
 use threadkeep_memory::{AppendOptions, Draft, Memory, SubscribeOptions, ThreadUpdate};
 
-/// Number of writers while events are timed.
-const WRITERS: u32 = 10;
 /// Turns per second of each writer.
 const TURNS_PER_SECOND: u32 = 50;
 /// Timeout of an event.
@@ -51,14 +49,21 @@ pub(super) async fn turns_with_subscriber(
 }
 
 /// Latencies from the acknowledgement of a commit to its event at a subscriber on another instance, in milliseconds, sorted.
-pub(super) struct EventLatencies {
-    turns_per_second: f64,
+pub(crate) struct EventLatencies {
+    pub(crate) turns_per_second: f64,
     latencies: Vec<f64>,
+}
+
+impl EventLatencies {
+    /// Returns the latency that this share of the events does not exceed.
+    pub(crate) fn at(&self, share: f64) -> f64 {
+        self.latencies[((self.latencies.len() - 1) as f64 * share) as usize]
+    }
 }
 
 impl std::fmt::Display for EventLatencies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let at = |share: f64| self.latencies[((self.latencies.len() - 1) as f64 * share) as usize];
+        let at = |share: f64| self.at(share);
         write!(
             f,
             "event latency to another instance at {:.0} turns per second: p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms, {} events",
@@ -71,9 +76,13 @@ impl std::fmt::Display for EventLatencies {
     }
 }
 
-pub(super) async fn measure(here: &Memory, elsewhere: &Memory, seconds: u64) -> Result<EventLatencies> {
+/// Measures with a number of writers, each of which appends 50 turns per second.
+pub(crate) async fn measure(here: &Memory, elsewhere: &Memory, seconds: u64, writers: u32) -> Result<EventLatencies> {
     let began = Instant::now();
-    let writing = (0..WRITERS).map(|number| measure_thread(here.clone(), elsewhere.clone(), number, seconds));
+    let writing = (0..writers).map(|number| {
+        let phase = Duration::from_secs(1) / TURNS_PER_SECOND * number / writers;
+        measure_thread(here.clone(), elsewhere.clone(), phase, seconds)
+    });
     let writing: Vec<_> = writing.map(tokio::spawn).collect();
     let mut latencies = Vec::new();
     let mut elapsed = 0.0_f64;
@@ -89,7 +98,7 @@ pub(super) async fn measure(here: &Memory, elsewhere: &Memory, seconds: u64) -> 
 
 /// Appends turns to a thread at an even pace. Returns the latency of each turn's event in milliseconds, and the time of
 /// the last turn.
-async fn measure_thread(here: Memory, elsewhere: Memory, number: u32, seconds: u64) -> Result<(Vec<f64>, Instant)> {
+async fn measure_thread(here: Memory, elsewhere: Memory, phase: Duration, seconds: u64) -> Result<(Vec<f64>, Instant)> {
     let scope = Scope::user("acme", "ana")?;
     let thread = here.open(&scope).await?.thread.id;
     let turns = u64::from(TURNS_PER_SECOND) * seconds;
@@ -104,7 +113,7 @@ async fn measure_thread(here: Memory, elsewhere: Memory, number: u32, seconds: u
     });
     let mut committed = HashMap::new();
     let pace = Duration::from_secs(1) / TURNS_PER_SECOND;
-    let mut next = tokio::time::Instant::now() + pace * number / WRITERS;
+    let mut next = tokio::time::Instant::now() + phase;
     for turn in 1..=turns {
         tokio::time::sleep_until(next).await;
         next += pace;

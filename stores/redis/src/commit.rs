@@ -1,18 +1,44 @@
 //! Commits: reads what the decision needs, decides in [`threadkeep_core::decide`], and writes if nothing changed in between.
+//!
+//! A commit to a thread that this process knows does not read first: it decides on what is known, and the function that writes it checks
+//! that it still holds.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use threadkeep_core::decide::{CommitRecord, CommitTarget, Decision, Facts, Plan, StoredMessageFacts, decide};
 use threadkeep_core::{
-    Batch, CommitOutcome, DumpEntry, DumpedCommit, EncodedBatch, IdempotencyKey, Kind, MessageId, Record, RecordName,
-    Result, Scope, StoreError, TaggedNumber, TenantId, ThreadId, Timestamp, WakeUp,
+    Batch, CommitOutcome, DumpEntry, DumpedCommit, EncodedBatch, IdempotencyKey, Kind, MessageId, Owner, Record,
+    RecordName, Result, Scope, StoreError, TaggedNumber, TenantId, ThreadId, Timestamp, WakeUp,
 };
 
 use crate::connection::{Args, Reply, next, required_text};
 use crate::keys::record_field;
+use crate::known_rows::KnownRow;
 use crate::row::{Row, decode_entry, encode_entry, has_expired};
 use crate::shared::{Shared, WriteEffects, Writes, parse_record, until_written};
+
+/// A commit as the store receives it.
+#[derive(Clone, Copy)]
+struct CommitRequest<'a> {
+    scope: &'a Scope,
+    thread: ThreadId,
+    batch: &'a Batch,
+    encoded: &'a EncodedBatch,
+    now: Timestamp,
+}
+
+/// What follows from a commit.
+fn write_effects(request: &CommitRequest<'_>, owner: &Owner, change: u64, has_stale: bool) -> WriteEffects {
+    let CommitRequest { scope, thread, batch, .. } = *request;
+    let (tenant, owner) = (scope.tenant_id().clone(), owner.clone());
+    WriteEffects {
+        has_unindexed: !(batch.append.is_empty() && batch.replace.is_empty() && batch.erase.is_empty()),
+        removed_text: !batch.is_append_only() || has_stale,
+        wake_up: Some(WakeUp::Thread { tenant, owner, thread, change: Some(change) }),
+        ..WriteEffects::default()
+    }
+}
 
 impl Shared {
     pub(crate) async fn commit(
@@ -23,19 +49,50 @@ impl Shared {
         now: Timestamp,
     ) -> Result<CommitOutcome> {
         let encoded = batch.encode()?;
+        let request = CommitRequest { scope, thread, batch, encoded: &encoded, now };
         let _lock = self.lock(thread).await;
-        until_written!(self.try_commit(scope, thread, batch, &encoded, now).await)
+        if let Some(known) = self.rows.take(scope.tenant_id(), thread)
+            && let Some(outcome) = self.try_commit_directly(&request, known).await?
+        {
+            return Ok(outcome);
+        }
+        until_written!(self.try_commit(&request).await)
+    }
+
+    /// Commits without reading first: assumes that the thread is as this process knows it, and that the idempotency key and the ids of the
+    /// messages are new. Returns `None` if nothing was written.
+    async fn try_commit_directly(&self, request: &CommitRequest<'_>, known: KnownRow) -> Result<Option<CommitOutcome>> {
+        let CommitRequest { scope, thread, batch, encoded, now } = *request;
+        let Some(mut facts) = PrefetchedFacts::assumed(batch, &known, now) else { return Ok(None) };
+        let Some((stored, access)) = known.row.accessible(scope, now) else { return Ok(None) };
+        let target = CommitTarget { access, positions: stored.positions };
+        // A conflict may be with what has changed since.
+        let Ok(Decision::Write(plan)) = decide(&mut facts, target, batch, encoded, now) else { return Ok(None) };
+        let outcome = plan.outcome;
+        let tenant = scope.tenant_id();
+        let base = self.keys.thread(tenant, thread);
+        let effects = write_effects(request, &known.row.owner, outcome.change, false);
+        let row = known.row.clone();
+        let mut commit = Commit { base: &base, row, writes: Writes::new(), batch, encoded, facts: &facts, now };
+        commit.write(*plan, &[]);
+        let Commit { row, writes, .. } = commit;
+        let revision = writes.revision.clone();
+        let mut args = Args::new();
+        args.add(&known.revision).add(&revision).add(batch.key.to_bytes());
+        args.list(batch.append.iter().map(|message| message.id.0.as_bytes().as_slice()));
+        args.list(batch.append.iter().filter_map(|message| message.external_id.as_deref()));
+        writes.add_commands(&base, Some(&row), &mut args);
+        let call = self.connections.function("FCALL", "commit", &base, &args);
+        if !self.write_commit(tenant, thread, call, &row, &effects).await? {
+            return Ok(None);
+        }
+        self.rows.note_commit((tenant, thread), Some(known), (revision, row), batch, outcome.tagged());
+        Ok(Some(outcome))
     }
 
     /// Returns `None` if another process wrote to the thread meanwhile.
-    async fn try_commit(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        batch: &Batch,
-        encoded: &EncodedBatch,
-        now: Timestamp,
-    ) -> Result<Option<CommitOutcome>> {
+    async fn try_commit(&self, request: &CommitRequest<'_>) -> Result<Option<CommitOutcome>> {
+        let CommitRequest { scope, thread, batch, encoded, now } = *request;
         let tenant = scope.tenant_id();
         let base = self.keys.thread(tenant, thread);
         let Some((revision, row, mut facts)) = self.read_facts(&base, batch, now).await? else {
@@ -57,19 +114,18 @@ impl Shared {
         };
         let outcome = plan.outcome;
         let stale = self.read_entries(&base, plan.stale.iter().copied().collect()).await?;
-        let wake_up =
-            WakeUp::Thread { tenant: tenant.clone(), owner: row.owner.clone(), thread, change: Some(outcome.change) };
-        let effects = WriteEffects {
-            has_unindexed: !(batch.append.is_empty() && batch.replace.is_empty() && batch.erase.is_empty()),
-            removed_text: !batch.is_append_only() || !stale.is_empty(),
-            wake_up: Some(wake_up),
-            ..WriteEffects::default()
-        };
+        let effects = write_effects(request, &row.owner, outcome.change, !stale.is_empty());
         let mut commit = Commit { base: &base, row, writes: Writes::new(), batch, encoded, facts: &facts, now };
         commit.write(plan, &stale);
         let Commit { row, writes, .. } = commit;
-        let is_written = self.write(tenant, thread, Some(&revision), Some(&row), writes, effects).await?;
-        Ok(is_written.then_some(outcome))
+        let written = writes.revision.clone();
+        let args = writes.into_args(&base, Some(&revision), Some(&row));
+        let call = self.connections.function("FCALL", "apply", &format!("{base}:t"), &args);
+        if !self.write_commit(tenant, thread, call, &row, &effects).await? {
+            return Ok(None);
+        }
+        self.rows.note_commit((tenant, thread), None, (written, row), batch, outcome.tagged());
+        Ok(Some(outcome))
     }
 
     async fn read_facts(
@@ -168,6 +224,21 @@ struct PrefetchedFacts {
     erased: u64,
     gaps: Vec<(u64, u64)>,
     body: String,
+}
+
+impl PrefetchedFacts {
+    /// Returns what a commit may assume: that its key and its ids are new. `None` if it has to read more.
+    fn assumed(batch: &Batch, known: &KnownRow, now: Timestamp) -> Option<Self> {
+        if !batch.replace.is_empty() || !batch.erase.is_empty() || batch.trim_below.is_some() {
+            return None;
+        }
+        let mut versions = HashMap::new();
+        for name in batch.require.iter().map(|condition| &condition.name).chain(&batch.delete) {
+            versions.extend(known.version(name, now)?.map(|version| (name.clone(), version)));
+        }
+        let body = known.row.thread.as_ref()?.body.clone();
+        Some(Self { versions, body, gaps: known.row.gaps.clone(), ..Self::default() })
+    }
 }
 
 impl Facts for PrefetchedFacts {

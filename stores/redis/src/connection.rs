@@ -1,6 +1,6 @@
 //! Connections to a node or a cluster, and calls of the functions in `library.lua`.
 //!
-//! All calls share one connection for each node. A call that fails because of a lost connection, a failover or a moving slot is
+//! All calls share one connection for each node, except writes that wait for replicas (`groups`). A call that fails because of a lost connection, a failover or a moving slot is
 //! repeated a few times. That is safe for writes too: each names the revision that it expects and the one that it writes, so a call
 //! that was executed although its reply was lost is recognised.
 
@@ -10,12 +10,13 @@ use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, ResponsePolicy, RoutingInfo};
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use sha2::{Digest, Sha256};
 use threadkeep_core::{Result, StoreError};
 use tokio::sync::Mutex;
 
 use crate::error::{is_missing_function, is_transient, may_be_applied, translate};
+use crate::groups::{GroupOptions, Groups};
 use crate::options::RedisOptions;
 
 const LIBRARY: &str = include_str!("library.lua");
@@ -31,6 +32,8 @@ pub(crate) struct Connections {
     options: RedisOptions,
     /// Distinguishes the functions of this version from those of others, so that versions can use one server at the same time.
     version: String,
+    /// For writes that wait for replicas.
+    groups: Groups,
 }
 
 enum Target {
@@ -62,7 +65,7 @@ impl Connections {
         };
         let digest = Sha256::digest(LIBRARY.as_bytes());
         let version = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { target, options, version })
+        Ok(Self { target, options, version, groups: Groups::default() })
     }
 
     pub(crate) fn options(&self) -> &RedisOptions {
@@ -81,11 +84,21 @@ impl Connections {
 
     /// Calls a function that writes data that must not be lost: waits until the replicas have it, as the options require.
     pub(crate) async fn write_awaited(&self, function: &str, key: &str, args: &Args) -> Result<Value> {
-        let command = self.function("FCALL", function, key, args);
-        if self.options.wait_replicas == 0 {
-            return self.run(&command, true).await;
+        self.run_together(key, vec![self.function("FCALL", function, key, args)]).await
+    }
+
+    /// Calls a function that writes data that must not be lost, after a command that marks it.
+    ///
+    /// On one node, both are sent at once, because the node executes them in this order.
+    pub(crate) async fn write_marked(&self, mark: Option<Cmd>, key: &str, call: Cmd) -> Result<Value> {
+        let mut mark = mark;
+        if self.options.is_cluster
+            && let Some(mark) = mark.take()
+        {
+            self.run(&mark, true).await?;
         }
-        self.run_awaited(&command).await
+        let commands: Vec<Cmd> = mark.into_iter().chain([call]).collect();
+        self.run_together(key, commands).await
     }
 
     /// Waits until the replicas have everything that was written to the node of a key.
@@ -96,22 +109,21 @@ impl Connections {
         // WAIT covers only the writes of its own connection.
         let mut barrier = redis::cmd("HSET");
         barrier.arg(key).arg("barrier").arg(1);
-        self.run_awaited(&barrier).await.map(|_| ())
+        self.run_together(key, vec![barrier]).await.map(|_| ())
     }
 
-    /// Runs a command and WAIT on one connection. If too few replicas answer in time, the outcome is unknown.
-    async fn run_awaited(&self, command: &Cmd) -> Result<Value> {
-        let replicas = self.options.wait_replicas;
-        let mut wait = redis::cmd("WAIT");
-        wait.arg(replicas).arg(u64::try_from(self.options.wait_timeout.as_millis()).unwrap_or(1_000));
-        let mut pipeline = redis::pipe();
-        pipeline.add_command(command.clone()).add_command(wait);
+    /// Runs writes on the node of a key, and returns the last reply. If the options require it, waits for replicas; if too few of them
+    /// answer in time, the outcome is unknown.
+    async fn run_together(&self, key: &str, commands: Vec<Cmd>) -> Result<Value> {
+        if let ([command], 0) = (commands.as_slice(), self.options.wait_replicas) {
+            return self.run(command, true).await;
+        }
         let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
         let mut attempt = 1;
         loop {
-            let error = match self.try_pipeline(&pipeline).await {
-                Ok((reply, received)) if received >= u64::from(replicas) => return Ok(reply),
-                Ok(_) => {
+            let error = match self.try_together(key, &commands).await {
+                Ok((reply, true)) => return Ok(reply),
+                Ok((_, false)) => {
                     let reason = threadkeep_core::Reason::Timeout;
                     return Err(StoreError::Unavailable { reason, maybe_applied: true, source: None });
                 }
@@ -130,23 +142,94 @@ impl Connections {
         }
     }
 
-    async fn try_pipeline(&self, pipeline: &Pipeline) -> RedisResult<(Value, u64)> {
+    /// Returns the last reply, and whether enough replicas have received the writes.
+    async fn try_together(&self, key: &str, commands: &[Cmd]) -> RedisResult<(Value, bool)> {
+        if self.options.wait_replicas > 0 {
+            return self.try_awaited(key, commands).await;
+        }
+        let mut pipeline = redis::pipe();
+        commands.iter().for_each(|command| {
+            pipeline.add_command(command.clone());
+        });
         let values = match self.connect().await? {
-            Connection::Node(mut connection) => connection.req_packed_commands(pipeline, 0, 2).await,
-            // The whole pipeline goes to the node of the command's key.
-            Connection::Cluster(mut connection) => connection.req_packed_commands(pipeline, 0, 2).await,
+            Connection::Node(mut connection) => connection.req_packed_commands(&pipeline, 0, commands.len()).await,
+            Connection::Cluster(mut connection) => connection.req_packed_commands(&pipeline, 0, commands.len()).await,
         };
         if values.as_ref().is_err_and(|error| error.is_io_error() || error.is_connection_dropped()) {
             self.disconnect().await;
         }
-        let mut values = values?.into_iter();
-        let reply = values.next().unwrap_or(Value::Nil).extract_error()?;
-        let received = values.next().unwrap_or(Value::Nil).extract_error()?;
-        let received = if let Value::Int(count) = received { count.unsigned_abs() } else { 0 };
-        Ok((reply, received))
+        let mut last = Value::Nil;
+        for value in values? {
+            last = value.extract_error()?;
+        }
+        Ok((last, true))
     }
 
-    fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
+    /// Runs writes on the primary of a key, and waits for replicas.
+    async fn try_awaited(&self, key: &str, commands: &[Cmd]) -> RedisResult<(Value, bool)> {
+        let options = GroupOptions {
+            replicas: self.options.wait_replicas,
+            timeout: self.options.wait_timeout,
+            connection: self.connection_config(),
+        };
+        let url = self.primary_url(key).await?;
+        let client = Client::open(url.as_str())?;
+        let result = self.groups.run(client, &url, &options, commands.to_vec()).await;
+        let Err(error) = result else { return result };
+        // The slot may have moved, or another node may have taken over.
+        self.groups.set_primaries(Vec::new());
+        match error.redirect_node() {
+            Some((address, _)) if error.kind() == ErrorKind::Server(ServerErrorKind::Ask) => {
+                let url = self.node_url(address);
+                let client = Client::open(url.as_str())?;
+                let commands: Vec<Cmd> =
+                    commands.iter().flat_map(|command| [redis::cmd("ASKING"), command.clone()]).collect();
+                self.groups.run(client, &url, &options, commands).await
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Returns the URL of the primary of a key.
+    async fn primary_url(&self, key: &str) -> RedisResult<String> {
+        if !self.options.is_cluster {
+            return Ok(self.options.nodes.first().cloned().unwrap_or_default());
+        }
+        let slot = slot_of(key);
+        if let Some(url) = self.groups.primary(slot) {
+            return Ok(url);
+        }
+        let mut list = redis::cmd("CLUSTER");
+        list.arg("SLOTS");
+        let ranges: Vec<Vec<Value>> = redis::from_redis_value(self.try_run(&list).await?)?;
+        let mut primaries = Vec::new();
+        for range in ranges {
+            let mut range = range.into_iter().skip(1);
+            let (Some(last), Some(node)) = (range.next(), range.next()) else { continue };
+            let last: u16 = redis::from_redis_value(last)?;
+            let mut node = redis::from_redis_value::<Vec<Value>>(node)?.into_iter();
+            let (Some(host), Some(port)) = (node.next(), node.next()) else { continue };
+            let (host, port): (String, u16) = (redis::from_redis_value(host)?, redis::from_redis_value(port)?);
+            primaries.push((last, self.node_url(&format!("{host}:{port}"))));
+        }
+        self.groups.set_primaries(primaries);
+        self.groups.primary(slot).ok_or_else(|| RedisError::from((ErrorKind::ClusterConnectionNotFound, "no primary")))
+    }
+
+    /// Returns the URL of a node of the cluster.
+    fn node_url(&self, address: &str) -> String {
+        let login = self.options.nodes.first().and_then(|url| url.strip_prefix("redis://")?.rsplit_once('@'));
+        let login = login.map(|(login, _)| format!("{login}@")).unwrap_or_default();
+        format!("redis://{login}{address}")
+    }
+
+    fn connection_config(&self) -> AsyncConnectionConfig {
+        AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.options.connect_timeout))
+            .set_response_timeout(Some(self.options.response_timeout))
+    }
+
+    pub(crate) fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
         let mut command = redis::cmd(how);
         command.arg(format!("threadkeep_{}_{function}", self.version)).arg(1).arg(key);
         for arg in &args.0 {
@@ -218,14 +301,10 @@ impl Connections {
         let mut list = redis::cmd("CLUSTER");
         list.arg("NODES");
         let nodes = self.run(&list, false).await?.text()?.unwrap_or_default();
-        let login = self.options.nodes.first().and_then(|url| url.strip_prefix("redis://")?.rsplit_once('@'));
-        let login = login.map(|(login, _)| format!("{login}@")).unwrap_or_default();
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.options.connect_timeout))
-            .set_response_timeout(Some(self.options.response_timeout));
+        let config = self.connection_config();
         let mut replies = Vec::new();
         for address in nodes.lines().filter_map(node_address) {
-            let client = Client::open(format!("redis://{login}{address}")).map_err(map)?;
+            let client = Client::open(self.node_url(address)).map_err(map)?;
             let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.map_err(map)?;
             let reply = connection.req_packed_command(command).await.and_then(Value::extract_error);
             replies.push(reply.map_err(map)?);
@@ -240,9 +319,7 @@ impl Connections {
                 if let Some(connection) = &*connection {
                     return Ok(Connection::Node(connection.clone()));
                 }
-                let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(Some(self.options.connect_timeout))
-                    .set_response_timeout(Some(self.options.response_timeout));
+                let config = self.connection_config();
                 let new = client.get_multiplexed_async_connection_with_config(&config).await?;
                 Ok(Connection::Node(connection.insert(new).clone()))
             }
@@ -332,6 +409,17 @@ fn node_address(line: &str) -> Option<&str> {
     address.split('@').next().filter(|address| !is_unused && !address.starts_with(':'))
 }
 
+/// Returns the hash slot of a key: the CRC-16 (XMODEM) of the part in braces.
+fn slot_of(key: &str) -> u16 {
+    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
+    let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
+    let crc = hashed.bytes().fold(0_u16, |crc, byte| {
+        (0..8)
+            .fold(crc ^ (u16::from(byte) << 8), |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 })
+    });
+    crc % 16_384
+}
+
 fn unexpected() -> StoreError {
     StoreError::corrupt("reply", "not of the expected form")
 }
@@ -385,4 +473,15 @@ pub(crate) fn next(items: &mut impl Iterator<Item = Value>) -> Result<Value> {
 /// Reads an item that is a string.
 pub(crate) fn required_text(value: Value) -> Result<String> {
     value.text()?.ok_or_else(unexpected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slot_of;
+
+    #[test]
+    fn slots_are_those_of_redis() {
+        // CLUSTER KEYSLOT
+        assert_eq!([slot_of("123456789"), slot_of("a{foo}b"), slot_of("foo")], [12_739, 12_182, 12_182]);
+    }
 }

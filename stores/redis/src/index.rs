@@ -65,6 +65,7 @@ impl Shared {
 
     /// Lists threads of an owner (`""` for all owners) that may have messages that are not indexed.
     pub(crate) async fn list_unindexed(&self, tenant: &TenantId, owner: &str, limit: usize) -> Result<Vec<ThreadId>> {
+        self.flush(tenant).await?;
         let base = self.keys.tenant(tenant);
         let mut args = Args::new();
         args.add(owner).number(limit.min(1_000_000));
@@ -75,7 +76,7 @@ impl Shared {
             let marks = next(&mut parts)?.items()?;
             let now = next(&mut parts)?.number()?;
             if !marks.is_empty() && !is_settled {
-                self.settle(tenant, marks, now).await?;
+                self.settle(tenant, marks, now, Some(owner).filter(|owner| !owner.is_empty())).await?;
                 is_settled = true;
                 continue;
             }
@@ -86,6 +87,7 @@ impl Shared {
 
     /// Indexes at most about `limit` messages of a thread, and corrects the index where text was replaced or removed.
     pub(crate) async fn index_thread(&self, tenant: &TenantId, thread: ThreadId, limit: u64) -> Result<Progress> {
+        let _lock = self.index_lock.read().await;
         let mut indexed = 0;
         loop {
             let view = self.read(tenant, thread, &Request::row()).await?;
@@ -203,6 +205,7 @@ impl Shared {
 
     /// Deletes the index. The threads are indexed again.
     pub(crate) async fn rebuild_index(&self, tenant: &TenantId) -> Result<()> {
+        let _lock = self.index_lock.write().await;
         let mut after = None;
         let mut threads = Vec::new();
         loop {

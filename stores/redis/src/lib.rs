@@ -1,8 +1,8 @@
 //! Conversations in Redis and Redis Cluster: a store for several instances that grows over several servers.
 //!
 //! Start with [`RedisStore::open`]. `library.lua` contains the functions that run in the server, `keys` the names of keys and their hash
-//! slots, `shared` how a thread is read and written, `commit` how it changes, `lists` how the lists in other slots follow it, and `index`
-//! how the search index does.
+//! slots, `shared` how a thread is read and written, `commit` how it changes, `marks` and `lists` how the lists in other slots follow it, and
+//! `index` how the search index does.
 //!
 //! All keys of a thread are in one hash slot, so one function changes the thread, or nothing. It checks the revision of the thread
 //! before it writes. What was read before a decision is therefore still true when the decision is carried out.
@@ -16,10 +16,13 @@ mod connection;
 mod dump;
 mod durability;
 mod error;
+mod groups;
 mod index;
 mod keys;
+mod known_rows;
 mod lists;
 mod maintenance;
+mod marks;
 mod messages;
 mod options;
 mod records;
@@ -78,6 +81,10 @@ impl RedisStore {
         let shared = Arc::new(Shared::new(connections, keys, incarnation));
         let (sender, is_listening) = watch::channel(false);
         tokio::spawn(wake_ups::listen(Arc::downgrade(&shared), sender));
+        if let Some(outbox) = shared.outbox.take_receiver() {
+            tokio::spawn(wake_ups::send(Arc::downgrade(&shared), outbox));
+        }
+        tokio::spawn(marks::follow(Arc::downgrade(&shared)));
         if has_background {
             tokio::spawn(background::index(Arc::downgrade(&shared)));
         }

@@ -6,9 +6,22 @@ local function call(...)
   return redis.call(...)
 end
 
+-- Runs commands, each a count and that many words. 'MOVE' renames a key that may be missing.
+local function run_commands(args, i)
+  while i <= #args do
+    local count = tonumber(args[i])
+    if args[i + 1] == 'MOVE' then
+      if call('EXISTS', args[i + 2]) == 1 then call('RENAME', args[i + 2], args[i + 3]) end
+    else
+      call(unpack(args, i + 1, i + count))
+    end
+    i = i + count + 1
+  end
+end
+
 -- Runs commands if the revision in a hash is the expected one, and writes the new revision.
--- keys: the hash. args: the expected revision ('' for none, '*' for any), the new one, then commands as a count and that many words.
--- 'MOVE' renames a key that may be missing. Returns 1, or 0 if the revision is another one.
+-- keys: the hash. args: the expected revision ('' for none, '*' for any), the new one, then commands.
+-- Returns 1, or 0 if the revision is another one.
 local function apply(keys, args)
   local key, expected, revision = keys[1], args[1], args[2]
   local current = call('HGET', key, 'rev') or ''
@@ -19,16 +32,36 @@ local function apply(keys, args)
     return 1
   end
   call('HSET', key, 'rev', revision)
-  local i = 3
-  while i <= #args do
-    local count = tonumber(args[i])
-    if args[i + 1] == 'MOVE' then
-      if call('EXISTS', args[i + 2]) == 1 then call('RENAME', args[i + 2], args[i + 3]) end
-    else
-      call(unpack(args, i + 1, i + count))
-    end
-    i = i + count + 1
+  run_commands(args, 3)
+  return 1
+end
+
+local function has_any(key, args, from, count)
+  if count == 0 then return false end
+  for _, value in ipairs(call('HMGET', key, unpack(args, from, from + count - 1))) do
+    if value then return true end
   end
+  return false
+end
+
+-- Writes a commit that was decided without reading: if the revision of the thread is the expected one, and neither the idempotency key
+-- nor the ids of the new messages are known. keys: the start of the thread's keys. args: the expected revision, the new one, the
+-- idempotency key; two lists, each after its length: ids and external ids; then commands.
+-- Returns 1, or 0 if something is known: then the caller reads and decides again.
+local function commit(keys, args)
+  local base = keys[1]
+  local current, revision = call('HGET', base .. ':t', 'rev'), args[2]
+  if current == revision then
+    -- A repeated call, as in `apply`.
+    call('HSET', base .. ':t', 'rev', revision)
+    return 1
+  end
+  if current ~= args[1] or call('HEXISTS', base .. ':k', args[3]) == 1 then return 0 end
+  local ids = tonumber(args[4])
+  local external = tonumber(args[5 + ids])
+  if has_any(base .. ':i', args, 5, ids) or has_any(base .. ':x', args, 6 + ids, external) then return 0 end
+  call('HSET', base .. ':t', 'rev', revision)
+  run_commands(args, 6 + ids + external)
   return 1
 end
 
@@ -157,56 +190,88 @@ local function forget_thread(base, id, owner)
   end
 end
 
--- Brings the lists of a tenant up to date with the row of one thread.
--- args: the thread, the number of its last write, its owner, its state ('live', 'gone', 'expired' or 'none'), the identity of this
--- incarnation, 'quiet' if subscribers need not see the write, when it has to be swept or '', whether it has a driver, whether it has to be
--- indexed, whether text was removed; the mark to clear; the number of messages.
-local function touch(keys, args)
-  local base, id, number, owner, state, born = keys[1], args[1], tonumber(args[2]), args[3], args[4], args[5]
-  local mark = call('HGET', base .. ':q', id)
-  if mark and args[11] ~= '' and string.sub(mark, 1, #args[11]) == args[11] then call('HDEL', base .. ':q', id) end
-  if args[10] == '1' then call('HSET', base .. ':n', 'garbage', args[11]) end
+local function write_info(base, id, info)
+  call('HSET', base .. ':i', id, cjson.encode(info))
+end
+
+local function add_to_lists(base, lists, stamp, id, owner)
+  for _, list in ipairs(lists) do
+    call('ZADD', base .. list, stamp, id)
+    call('ZADD', base .. list .. ':' .. owner, stamp, id)
+  end
+end
+
+-- Brings the lists up to date with a thread of which a later write is in the lists already.
+local function touch_late(base, id, number, quiet, info)
+  if quiet or info.g or (info.v or info.n) >= number then return end
+  -- The later write was a quiet one, so subscribers have not seen this write.
+  info.s = next_stamp(base)
+  info.v = number
+  add_to_lists(base, {':s', ':r'}, info.s, id, info.o)
+  write_info(base, id, info)
+end
+
+local function touch_missing(base, id, number, info)
+  -- The id may have been used again.
+  if not info or info.n > number then return end
+  forget_thread(base, id, info.o)
+  count_messages(base, info.o, -info.m)
+  if info.g then
+    local swept = tonumber(call('HGET', base .. ':n', 'swept') or '0')
+    if tonumber(info.s) > swept then call('HSET', base .. ':n', 'swept', info.s) end
+  end
+  call('HDEL', base .. ':i', id)
+  call('ZREM', base .. ':z', id)
+end
+
+-- Brings the lists up to date with the row of one thread.
+local function touch_thread(base, id, number, owner, state, born, quiet, sweep_at, driven, unindexed, garbage, messages)
+  if garbage ~= '' then call('HSET', base .. ':n', 'garbage', garbage) end
+  if unindexed then call('SADD', base .. ':u', id) end
   local known = call('HGET', base .. ':i', id)
   local info = known and cjson.decode(known)
-  if info and state ~= 'none' and info.n >= number then return 0 end
-  if state == 'none' then
-    -- The id may have been used again.
-    if not info or info.n > number then return 0 end
-    forget_thread(base, id, info.o)
-    count_messages(base, info.o, -info.m)
-    if info.g then
-      local swept = tonumber(call('HGET', base .. ':n', 'swept') or '0')
-      if tonumber(info.s) > swept then call('HSET', base .. ':n', 'swept', info.s) end
-    end
-    call('HDEL', base .. ':i', id)
-    call('ZREM', base .. ':z', id)
-    return 1
-  end
+  if state == 'none' then return touch_missing(base, id, number, info) end
+  if info and info.n >= number then return touch_late(base, id, number, quiet, info) end
   if info and (info.o ~= owner or info.b ~= born) then forget_thread(base, id, info.o) end
-  local count = state == 'live' and tonumber(args[12]) or 0
-  if info then count_messages(base, info.o, -info.m) end
-  count_messages(base, owner, count)
-  local stamp
-  if args[6] == 'quiet' and info then
-    stamp = info.s
+  local count = state == 'live' and messages or 0
+  if info and info.o == owner then
+    count_messages(base, owner, count - info.m)
   else
-    stamp = next_stamp(base)
-    call('ZADD', base .. ':s', stamp, id)
-    call('ZADD', base .. ':s:' .. owner, stamp, id)
+    if info then count_messages(base, info.o, -info.m) end
+    count_messages(base, owner, count)
+  end
+  local stamp, visible
+  if quiet and info then
+    stamp, visible = info.s, info.v or info.n
+  else
+    stamp, visible = next_stamp(base), number
+    add_to_lists(base, {':s'}, stamp, id, owner)
   end
   if state == 'live' then
     call('ZADD', base .. ':c', 'NX', stamp, id)
     call('ZADD', base .. ':c:' .. owner, 'NX', stamp, id)
-    call('ZADD', base .. ':r', stamp, id)
-    call('ZADD', base .. ':r:' .. owner, stamp, id)
+    add_to_lists(base, {':r'}, stamp, id, owner)
   else
     for _, list in ipairs({':c', ':r', ':c:' .. owner, ':r:' .. owner}) do call('ZREM', base .. list, id) end
   end
-  if args[7] == '' then call('ZREM', base .. ':z', id) else call('ZADD', base .. ':z', args[7], id) end
-  if args[8] == '1' then call('ZADD', base .. ':d', 0, id) else call('ZREM', base .. ':d', id) end
-  if args[9] == '1' then call('SADD', base .. ':u', id) end
-  call('ZADD', base .. ':o', 0, owner)
-  call('HSET', base .. ':i', id, cjson.encode({n = number, o = owner, b = born, s = stamp, m = count, g = state == 'gone' or nil}))
+  if sweep_at == '' then call('ZREM', base .. ':z', id) else call('ZADD', base .. ':z', sweep_at, id) end
+  if driven then call('ZADD', base .. ':d', 0, id) else call('ZREM', base .. ':d', id) end
+  if not info or info.o ~= owner then call('ZADD', base .. ':o', 0, owner) end
+  local gone = state == 'gone' or nil
+  write_info(base, id, {n = number, v = visible, o = owner, b = born, s = stamp, m = count, g = gone})
+end
+
+-- Brings the lists of a tenant up to date with the rows of threads.
+-- args: a list of marks to clear, after its length; then for each thread: its id, the number of its last write, its owner, its state
+-- ('live', 'gone', 'expired' or 'none'), the identity of this incarnation, 'quiet' if subscribers need not see the write, when it has to
+-- be swept or '', whether it has a driver, whether it has to be indexed, '' or an identifier if text was removed, the number of messages.
+local function touch(keys, args)
+  local base, first = keys[1], 2 + tonumber(args[1])
+  for i = first, #args, 11 do
+    touch_thread(base, args[i], tonumber(args[i + 1]), args[i + 2], args[i + 3], args[i + 4], args[i + 5] == 'quiet', args[i + 6],
+      args[i + 7] == '1', args[i + 8] == '1', args[i + 9], tonumber(args[i + 10]))
+  end
+  if first > 2 then call('HDEL', base .. ':q', unpack(args, 2, first - 1)) end
   return 1
 end
 
@@ -234,9 +299,9 @@ local function unindexed(keys, args)
 end
 
 -- Marks a thread before it is written, so that readers of the lists look at it even if the writer ends before it updates them.
+-- args: the thread and the identity of the mark, what readers have to know of it.
 local function mark(keys, args)
-  local now = call('TIME')
-  call('HSET', keys[1] .. ':q', args[1], args[2] .. ':' .. now[1])
+  call('HSET', keys[1] .. ':q', args[1], call('TIME')[1] .. ':' .. args[2])
   return 1
 end
 
@@ -563,6 +628,7 @@ end
 redis.register_function('threadkeep_@V@_change_claim', change_claim)
 redis.register_function('threadkeep_@V@_indexed', indexed)
 redis.register_function('threadkeep_@V@_apply', apply)
+redis.register_function('threadkeep_@V@_commit', commit)
 redis.register_function('threadkeep_@V@_touch', touch)
 redis.register_function('threadkeep_@V@_mark', mark)
 redis.register_function('threadkeep_@V@_index_add', index_add)

@@ -1,9 +1,10 @@
 //! Lists of threads, tenants and owners.
 //!
 //! The lists of a tenant are in another hash slot than its threads. A writer marks the thread there, writes the thread, then brings the
-//! lists up to date and removes the mark. A reader that finds a mark does the second part itself, so it never misses a thread, even if
+//! lists up to date and removes the mark (`marks`). A reader that finds a mark does the second part itself, so it never misses a thread, even if
 //! the writer has ended. What is in a list is confirmed with the thread's own row.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::future::try_join_all;
@@ -12,8 +13,9 @@ use threadkeep_core::{
     Thread, ThreadId, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, UserCursor, limits,
 };
 
-use crate::connection::{Args, Reply, next};
+use crate::connection::{Args, Reply, next, required_text};
 use crate::keys::{owner_name, parse_owner};
+use crate::marks::{Touch, parse_mark};
 use crate::row::has_expired;
 use crate::shared::{Request, Shared, View, WriteEffects};
 
@@ -42,7 +44,9 @@ impl Shared {
         after: Option<(&str, &str)>,
         limit: usize,
     ) -> Result<ListPart> {
+        self.flush(tenant).await?;
         let base = self.keys.tenant(tenant);
+        let owner = list.split_once(':').and_then(|(_, rest)| rest.split_once(':')).map(|(_, owner)| owner);
         let (score, id) = after.unwrap_or_default();
         let mut args = Args::new();
         args.add(list).add(direction).add(score).add(id).number(limit);
@@ -53,7 +57,7 @@ impl Shared {
             let marks = next(&mut parts)?.items()?;
             let now = next(&mut parts)?.number()?;
             if !marks.is_empty() && !is_settled {
-                self.settle(tenant, marks, now).await?;
+                self.settle(tenant, marks, now, owner).await?;
                 is_settled = true;
                 continue;
             }
@@ -68,27 +72,43 @@ impl Shared {
         }
     }
 
-    /// Brings the lists up to date with the marked threads.
-    pub(crate) async fn settle(&self, tenant: &TenantId, marks: Vec<redis::Value>, now: u64) -> Result<()> {
-        let mut marks = marks.into_iter();
-        while let Some(id) = marks.next() {
-            let mark = next(&mut marks)?.text()?.unwrap_or_default();
-            let Some(id) = id.text()?.and_then(|id| id.parse::<ThreadId>().ok()) else { continue };
-            let at = mark.rsplit(':').next().and_then(|at| at.parse::<u64>().ok()).unwrap_or(0);
-            let view = self.read(tenant, id, &Request::row()).await?;
-            let is_old = now.saturating_sub(at) > MARK_LIFETIME.as_secs();
-            let Some(view) = view else {
-                // The thread is not written yet, or never will be.
-                if is_old {
-                    let mut clear = redis::cmd("HDEL");
-                    clear.arg(format!("{}:q", self.keys.tenant(tenant))).arg(id.to_string());
-                    self.connections.run(&clear, true).await?;
-                }
+    /// Brings the lists up to date with the marked threads of an owner, or of all owners.
+    pub(crate) async fn settle(
+        &self,
+        tenant: &TenantId,
+        marks: Vec<redis::Value>,
+        now: u64,
+        owner: Option<&str>,
+    ) -> Result<()> {
+        let (mut fields, mut old, mut removing) = (marks.into_iter(), Vec::new(), HashMap::new());
+        while let Some(field) = fields.next() {
+            let (field, value) = (required_text(field)?, required_text(next(&mut fields)?)?);
+            let Some(mark) = parse_mark(&field, &value) else { continue };
+            if owner.is_some_and(|owner| !mark.owner.is_empty() && mark.owner != owner) {
                 continue;
-            };
-            let effects = WriteEffects { has_unindexed: true, ..WriteEffects::default() };
-            let cleared = if is_old { mark.as_str() } else { "" };
-            self.touch(tenant, id, Some(&view.row), &effects, cleared).await?;
+            }
+            *removing.entry(mark.thread).or_insert(false) |= mark.removes_text;
+            if now.saturating_sub(mark.at) > MARK_LIFETIME.as_secs() {
+                old.push(field);
+            }
+        }
+        let ids: Vec<ThreadId> = removing.keys().copied().collect();
+        let views = self.read_rows(tenant, &ids).await?;
+        // A thread without a view is not written yet, or never will be.
+        let mut found: Vec<(ThreadId, View)> =
+            ids.into_iter().zip(views).filter_map(|(id, view)| Some((id, view?))).collect();
+        found.sort_by_key(|(id, view)| (view.row.thread.as_ref().map(|thread| thread.updated_at), *id));
+        let touches = found.iter().map(|(id, view)| {
+            let removed_text = removing.get(id).copied().unwrap_or(false);
+            let effects = WriteEffects { has_unindexed: true, removed_text, ..WriteEffects::default() };
+            Touch::new(*id, Some(&view.row), &effects)
+        });
+        let touches: Vec<Touch> = touches.collect();
+        for part in touches.chunks(CONCURRENT_READS) {
+            self.touch(tenant, part, &[]).await?;
+        }
+        for part in old.chunks(CONCURRENT_READS) {
+            self.touch(tenant, &[], part).await?;
         }
         Ok(())
     }

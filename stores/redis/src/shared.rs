@@ -10,14 +10,16 @@ use threadkeep_core::{
     DumpEntry, Kind, Owner, Reason, Record, RecordName, Result, Scope, StoreError, TenantId, ThreadId, Timestamp,
     WakeUp,
 };
-use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify, broadcast};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify, RwLock, broadcast};
 use uuid::Uuid;
 
 use crate::connection::{Args, Connections, Reply, next, required_text};
 use crate::keys::{Keys, owner_name, record_field};
+use crate::known_rows::KnownRows;
+use crate::marks::{Marks, Touch, mark_content, mark_field};
 use crate::options::RedisOptions;
 use crate::row::{Row, decode_entry};
-use crate::wake_ups;
+use crate::wake_ups::{self, Outbox};
 
 /// The number of locks for the threads that this process writes.
 const LOCKS: usize = 256;
@@ -82,6 +84,14 @@ pub(crate) struct Shared {
     locks: Vec<AsyncMutex<()>>,
     /// Names that are known to be in the lists of tenants and owners.
     names: Mutex<HashSet<String>>,
+    /// Locked for writing while the index is deleted, so that no thread is noted as indexed because of what it was before.
+    pub(crate) index_lock: RwLock<()>,
+    /// The marks of this process's commits.
+    pub(crate) marks: Marks,
+    /// Threads as this process last read or wrote them.
+    pub(crate) rows: KnownRows,
+    /// Wake-ups that are sent in the background.
+    pub(crate) outbox: Outbox,
 }
 
 /// A thread and parts of it, as of one instant.
@@ -158,6 +168,10 @@ impl Shared {
             written: Mutex::default(),
             locks: (0..LOCKS).map(|_| AsyncMutex::new(())).collect(),
             names: Mutex::default(),
+            index_lock: RwLock::default(),
+            marks: Marks::new(),
+            rows: KnownRows::default(),
+            outbox: Outbox::default(),
         }
     }
 
@@ -206,10 +220,14 @@ impl Shared {
         now: Timestamp,
     ) -> Result<View> {
         let view = self.read(scope.tenant_id(), thread, request).await?;
-        view.filter(|view| view.row.accessible(scope, now).is_some()).ok_or(StoreError::NotFound(Kind::Thread))
+        let view = view.filter(|view| view.row.accessible(scope, now).is_some());
+        let view = view.ok_or(StoreError::NotFound(Kind::Thread))?;
+        self.rows.note_read(scope.tenant_id(), thread, &view.revision, &view.row);
+        Ok(view)
     }
 
-    /// Writes a thread if its revision is `expected` (`None` if nothing is stored). Returns whether it was written.
+    /// Writes a thread if its revision is `expected` (`None` if nothing is stored), and brings the lists up to date. Returns whether it was
+    /// written.
     pub(crate) async fn write(
         &self,
         tenant: &TenantId,
@@ -219,72 +237,90 @@ impl Shared {
         writes: Writes,
         effects: WriteEffects,
     ) -> Result<bool> {
+        self.rows.remove(tenant, thread);
         self.register_tenant(tenant).await?;
-        let (lists, base) = (self.keys.tenant(tenant), self.keys.thread(tenant, thread));
-        let mark = Args::new().with(thread.to_string()).with(&writes.revision);
-        self.connections.write("mark", &lists, &mark).await?;
-        let revision = writes.revision.clone();
+        let mark = mark_field(thread, &writes.revision);
+        let content = mark_content(row.map(|row| &row.owner), effects.removed_text);
+        self.connections.run(&self.mark_command(tenant, &mark, &content), true).await?;
+        let base = self.keys.thread(tenant, thread);
         let args = writes.into_args(&base, expected, row);
         let is_written = self.connections.write_awaited("apply", &format!("{base}:t"), &args).await?.number()? == 1;
         if !is_written {
-            // The mark has no effect on readers except that they look at the thread.
-            let _ = self.clear_mark(tenant, thread, &revision).await;
+            let _ = self.touch(tenant, &[], &[mark]).await;
             return Ok(false);
         }
         if effects.has_unindexed {
             self.note_unindexed(tenant);
         }
-        let touch = self.touch(tenant, thread, row, &effects, &revision);
+        let touch = self.flush_with(tenant, Some(Touch::new(thread, row, &effects)), Some(mark));
         let wake = self.wake(effects.wake_up.as_ref());
         // The thread is written. If one of these fails, the mark remains, and readers bring the lists up to date.
         let _ = futures::future::join(touch, wake).await;
         Ok(true)
     }
 
-    fn note_unindexed(&self, tenant: &TenantId) {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(tenant.clone());
-        self.unindexed.notify_one();
-    }
-
-    async fn clear_mark(&self, tenant: &TenantId, thread: ThreadId, mark: &str) -> Result<()> {
-        let view = self.read(tenant, thread, &Request::row()).await?;
-        let effects = WriteEffects::default();
-        self.touch(tenant, thread, view.as_ref().map(|view| &view.row), &effects, mark).await
-    }
-
-    /// Brings the lists of a tenant up to date with a thread, and clears a mark.
-    pub(crate) async fn touch(
+    /// Writes a commit. The lists are brought up to date later; until then, the thread has a mark.
+    ///
+    /// `call` is a function that returns 1 if it has written the commit.
+    pub(crate) async fn write_commit(
         &self,
         tenant: &TenantId,
         thread: ThreadId,
-        row: Option<&Row>,
+        call: redis::Cmd,
+        row: &Row,
         effects: &WriteEffects,
-        mark: &str,
-    ) -> Result<()> {
-        let flag = |is_set: bool| if is_set { "1" } else { "0" };
-        let micros = |at: Option<Timestamp>| at.map_or_else(String::new, |at| at.as_micros().to_string());
-        let mut args = Args::new();
-        args.add(thread.to_string());
-        match row {
-            None => args.number(effects.last_write).add("").add("none").add("").add("").add("").add("0").add("0"),
-            Some(row) => args
-                .number(row.writes)
-                .add(owner_name(&row.owner))
-                .add(row.state())
-                .add(&row.born)
-                .add(if effects.is_quiet { "quiet" } else { "" })
-                .add(micros(row.sweep_at()))
-                .add(flag(row.is_driven))
-                .add(flag(effects.has_unindexed)),
-        };
-        args.add(flag(effects.removed_text)).add(mark).number(row.map_or(0, |row| row.count));
-        self.connections.write("touch", &self.keys.tenant(tenant), &args).await.map(|_| ())
+    ) -> Result<bool> {
+        self.register_tenant(tenant).await?;
+        let marking = self.marks.begin(tenant, thread, effects.removed_text);
+        let mark = marking.is_missing.then(|| {
+            let (field, content) = marking.mark(&row.owner);
+            self.mark_command(tenant, &field, &content)
+        });
+        let key = self.keys.thread(tenant, thread);
+        let is_written = self.connections.write_marked(mark, &key, call).await?.number()? == 1;
+        marking.placed();
+        marking.finish(is_written.then(|| Touch::new(thread, Some(row), effects)));
+        if is_written {
+            if effects.has_unindexed {
+                self.note_unindexed(tenant);
+            }
+            self.queue_wake_up(effects.wake_up.clone());
+        }
+        Ok(is_written)
+    }
+
+    fn mark_command(&self, tenant: &TenantId, field: &str, content: &str) -> redis::Cmd {
+        let args = Args::new().with(field).with(content);
+        self.connections.function("FCALL", "mark", &self.keys.tenant(tenant), &args)
+    }
+
+    fn note_unindexed(&self, tenant: &TenantId) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if !written.contains(tenant) {
+            written.insert(tenant.clone());
+        }
+        drop(written);
+        self.unindexed.notify_one();
+    }
+
+    /// Sends a wake-up in the background. It may be lost.
+    fn queue_wake_up(&self, wake_up: Option<WakeUp>) {
+        let Some(wake_up) = wake_up else { return };
+        self.outbox.push(wake_up, self.next_wake_up());
+    }
+
+    /// Returns the number of the next wake-up that this handle sends.
+    fn next_wake_up(&self) -> u64 {
+        self.sent.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     async fn wake(&self, wake_up: Option<&WakeUp>) -> Result<()> {
         let Some(wake_up) = wake_up else { return Ok(()) };
+        self.publish(wake_up, self.next_wake_up()).await
+    }
+
+    pub(crate) async fn publish(&self, wake_up: &WakeUp, number: u64) -> Result<()> {
         let mut publish = redis::cmd("PUBLISH");
-        let number = self.sent.fetch_add(1, Ordering::SeqCst) + 1;
         publish.arg(self.keys.channel()).arg(wake_ups::encode(wake_up, &self.instance, number));
         self.connections.run(&publish, false).await.map(|_| ())
     }
@@ -399,6 +435,12 @@ impl Writes {
     pub(crate) fn into_args(self, base: &str, expected: Option<&str>, row: Option<&Row>) -> Args {
         let mut args = Args::new();
         args.add(expected.unwrap_or_default()).add(&self.revision);
+        self.add_commands(base, row, &mut args);
+        args
+    }
+
+    /// Adds the commands to the arguments of a function, after those that write the row.
+    pub(crate) fn add_commands(self, base: &str, row: Option<&Row>, args: &mut Args) {
         match row {
             Some(row) => {
                 let positions = row.positions();
@@ -416,7 +458,6 @@ impl Writes {
             }
         }
         args.append(self.commands);
-        args
     }
 }
 

@@ -11,6 +11,7 @@ use threadkeep_core::{
 use crate::commit::{parse_commit, remove_entry};
 use crate::connection::Reply;
 use crate::keys::{index_part, owner_hash, owner_name, parse_owner};
+use crate::marks::Touch;
 use crate::row::{Grave, Row, has_expired, is_beyond_window};
 use crate::shared::{Request, Shared, View, WriteEffects, Writes, until_written};
 use crate::threads::{PARTS, bury, grave_base};
@@ -114,17 +115,13 @@ impl Shared {
         until_written!({
             loop {
                 let Some(view) = self.read(tenant, thread, &Request::row()).await? else {
-                    self.touch(
-                        tenant,
-                        thread,
-                        None,
-                        &WriteEffects { last_write: u64::from(u32::MAX) << 20, ..WriteEffects::default() },
-                        "",
-                    )
-                    .await?;
+                    let last_write = u64::from(u32::MAX) << 20;
+                    let gone = Touch::new(thread, None, &WriteEffects { last_write, ..WriteEffects::default() });
+                    self.touch(tenant, &[gone], &[]).await?;
                     // If the id was used again in between, the new thread is listed again.
                     if let Some(view) = self.read(tenant, thread, &Request::row()).await? {
-                        self.touch(tenant, thread, Some(&view.row), &WriteEffects::default(), "").await?;
+                        let touch = Touch::new(thread, Some(&view.row), &WriteEffects::default());
+                        self.touch(tenant, &[touch], &[]).await?;
                     }
                     return Ok(Some(()));
                 };

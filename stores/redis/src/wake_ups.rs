@@ -1,6 +1,7 @@
 //! Wake-ups between instances, by publishing on one channel.
 
-use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -8,13 +9,15 @@ use futures::stream;
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{Namespace, Owner, RecordName, TenantId, ThreadId, WakeUp, WakeUps};
 use tokio::sync::broadcast::{Sender, error::RecvError};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::keys::{owner_name, parse_owner};
 use crate::shared::Shared;
 
 /// The maximum number of unread wake-ups of a subscriber. A subscriber with more gets one [`WakeUp::Anything`] instead.
 pub(crate) const CAPACITY: usize = 1024;
+/// The maximum number of wake-ups that are sent at the same time.
+const MAX_BATCH: usize = 64;
 /// The pause before a lost connection is established again.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -85,6 +88,49 @@ pub(crate) fn subscribe(sender: &Sender<Numbered>, sent: u64) -> WakeUps {
             }
         }
     }))
+}
+
+/// Wake-ups that are sent in the background.
+pub(crate) struct Outbox {
+    queue: mpsc::Sender<Numbered>,
+    receiver: Mutex<Option<mpsc::Receiver<Numbered>>>,
+    /// Whether wake-ups were dropped because too many were waiting.
+    has_overflowed: AtomicBool,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        let (queue, receiver) = mpsc::channel(CAPACITY);
+        Self { queue, receiver: Mutex::new(Some(receiver)), has_overflowed: AtomicBool::new(false) }
+    }
+}
+
+impl Outbox {
+    pub(crate) fn push(&self, wake_up: WakeUp, number: u64) {
+        if self.queue.try_send((wake_up, number)).is_err() {
+            self.has_overflowed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the receiving end, once.
+    pub(crate) fn take_receiver(&self) -> Option<mpsc::Receiver<Numbered>> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Sends the wake-ups in the outbox until the store is closed.
+pub(crate) async fn send(shared: Weak<Shared>, mut outbox: mpsc::Receiver<Numbered>) {
+    let mut batch = Vec::new();
+    while outbox.recv_many(&mut batch, MAX_BATCH).await > 0 {
+        let Some(shared) = shared.upgrade() else { return };
+        if shared.outbox.has_overflowed.swap(false, Ordering::Relaxed) {
+            batch.push((WakeUp::Anything, u64::MAX));
+        }
+        let sent = batch.iter().map(|(wake_up, number)| shared.publish(wake_up, *number));
+        // Subscribers find what is lost when they look next.
+        let _ = futures::future::join_all(sent).await;
+        batch.clear();
+    }
 }
 
 /// Receives the wake-ups of all instances until the store is closed. `is_listening` becomes true with the first subscription.

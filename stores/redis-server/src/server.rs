@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::programs::{find_program, free_port, is_left_out};
@@ -17,6 +18,15 @@ pub struct Server {
 }
 
 impl Server {
+    /// Returns the shared server of this process. The first call starts it. Returns `None` if tests with Redis are skipped.
+    ///
+    /// # Panics
+    /// Redis is not installed or does not start. The message says how to fix it.
+    pub fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Server>> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&[])).as_ref()
+    }
+
     /// Starts a server with additional settings (`name`, `value`). Returns `None` if tests with Redis are skipped.
     ///
     /// # Panics

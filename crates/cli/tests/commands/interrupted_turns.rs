@@ -168,6 +168,11 @@ fn turns_resume_after_a_restart_on_postgres() {
     super::postgres::with_postgres(assert_turn_resumes_after_restart);
 }
 
+#[test]
+fn turns_resume_after_a_restart_on_a_redis_cluster() {
+    super::redis::with_cluster(assert_turn_resumes_after_restart);
+}
+
 /// The killed instance does not return.
 fn assert_another_instance_resumes(cli: &Cli) {
     let model = HeldEndpoint::new();
@@ -197,6 +202,16 @@ fn another_instance_resumes_a_turn() {
 #[test]
 fn another_instance_resumes_a_turn_on_postgres() {
     super::postgres::with_postgres(assert_another_instance_resumes);
+}
+
+#[test]
+fn another_instance_resumes_a_turn_on_redis() {
+    super::redis::with_server(assert_another_instance_resumes);
+}
+
+#[test]
+fn another_instance_resumes_a_turn_on_a_redis_cluster() {
+    super::redis::with_cluster(assert_another_instance_resumes);
 }
 
 #[test]

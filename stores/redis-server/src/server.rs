@@ -91,6 +91,23 @@ impl Server {
         self.wait_until_ready();
     }
 
+    /// Kills the server with SIGKILL and starts it again without its data.
+    ///
+    /// # Panics
+    /// The data cannot be removed, or the server does not start.
+    pub fn restart_empty(&self) {
+        self.kill();
+        fs::remove_dir_all(self.supervisor.folder.join("appendonlydir")).expect("the data can be removed");
+        self.supervisor.send("start");
+        self.wait_until_ready();
+    }
+
+    /// Lets the server accept no replicas, as if the network between them had failed. Connections of clients remain.
+    pub fn disconnect_replicas(&self) {
+        drop(self.run(&["config", "set", "requirepass", "none-knows-it"]));
+        drop(self.run(&["-a", "none-knows-it", "--no-auth-warning", "client", "kill", "type", "replica"]));
+    }
+
     /// Kills the server with SIGKILL.
     pub fn kill(&self) {
         self.supervisor.send("kill");

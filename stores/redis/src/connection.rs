@@ -148,7 +148,10 @@ impl Connections {
 
     fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
         let mut command = redis::cmd(how);
-        command.arg(format!("threadkeep_{}_{function}", self.version)).arg(1).arg(key);
+        // While a slot moves, its keys are on two nodes, and a function that names one key would run on the new node without seeing
+        // what is still on the old one. Redis answers TRYAGAIN instead if a function names several keys of which one is missing, so
+        // the second key is one that is never written.
+        command.arg(format!("threadkeep_{}_{function}", self.version)).arg(2).arg(key).arg(format!("{key}:-"));
         for arg in &args.0 {
             command.arg(arg.as_slice());
         }

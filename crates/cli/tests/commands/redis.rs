@@ -106,6 +106,17 @@ fn the_configuration_check_describes_durability() {
     assert!(checked.code == Some(0) && checked.out.contains("appendfsync everysec"), "{checked}");
     let checked = check(format!("redis://{}", volatile.address()));
     assert!(checked.code == Some(0) && checked.out.contains("NO PERSISTENCE"), "{checked}");
+    // The answer to readiness checks says so too.
+    for (server, is_volatile) in [(&durable, false), (&volatile, true)] {
+        let cli = Cli { url: Some(format!("redis://{}", server.address())), ..Cli::new() };
+        let server = super::serve::Server::start(&cli);
+        let (status, body) = server.ask("GET /ready", "").unwrap();
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert!(status.contains("200") && body["status"] == "ready", "{status} {body}");
+        assert_eq!(body["durability"]["volatile"], is_volatile, "{body}");
+        let description = body["durability"]["description"].as_str().unwrap();
+        assert_eq!(description.starts_with("NO PERSISTENCE"), is_volatile, "{body}");
+    }
     let evicting = Server::start(&[("maxmemory-policy", "allkeys-lru")]).unwrap();
     let checked = check(format!("redis://{}", evicting.address()));
     assert!(checked.code == Some(1) && checked.out.contains("noeviction"), "{checked}");

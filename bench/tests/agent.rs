@@ -29,8 +29,22 @@ fn runs_resume_correctly_after_a_crash_at_any_point_over_postgres() {
         pooler.as_ref().map(|pooler| format!("{}?prepare=off&direct={}", pooler.url(database.name()), database.url())),
     );
     for url in urls {
-        assert_resumed_correctly(&report(&["agent", "crash", "--json", "--postgres", &url]));
+        assert_resumed_correctly(&report(&["agent", "crash", "--json", "--store", &url]));
     }
+}
+
+#[test]
+fn runs_resume_correctly_after_a_crash_at_any_point_over_redis() {
+    let Some(server) = threadkeep_redis_server::Server::start(&[]) else { return };
+    let url = format!("redis://{}", server.address());
+    assert_resumed_correctly(&report(&["agent", "crash", "--json", "--store", &url]));
+}
+
+#[test]
+fn runs_resume_correctly_after_a_crash_at_any_point_over_a_redis_cluster() {
+    let Some(cluster) = threadkeep_redis_server::Cluster::shared() else { return };
+    let url = format!("redis-cluster://{}", cluster.addresses());
+    assert_resumed_correctly(&report(&["agent", "crash", "--json", "--store", &url]));
 }
 
 fn assert_resumed_correctly(report: &Value) {

@@ -28,9 +28,9 @@ pub(crate) struct Args {
     /// Folder for the stores and logs
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
-    /// PostgreSQL database to use instead of files; every run uses a separate tenant
+    /// Store to use instead of files, in PostgreSQL, Redis or a Redis Cluster; every run uses a separate tenant
     #[arg(long, value_name = "URL")]
-    postgres: Option<String>,
+    store: Option<String>,
 }
 
 /// The outcome of a finished run.
@@ -56,7 +56,7 @@ struct Report {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("threadkeep-crash-").tempdir_in(&args.folder)?;
-    let new_run = |name: &str| CrashRun::new(folder.path(), name, args.postgres.as_deref());
+    let new_run = |name: &str| CrashRun::new(folder.path(), name, args.store.as_deref());
     let uninterrupted = new_run("uninterrupted")?;
     let reference = uninterrupted.finish(0)?;
     let points = uninterrupted.log()?.len() as u64;
@@ -139,10 +139,10 @@ struct CrashRun {
 }
 
 impl CrashRun {
-    fn new(folder: &Path, name: &str, postgres: Option<&str>) -> Result<Self> {
+    fn new(folder: &Path, name: &str, store: Option<&str>) -> Result<Self> {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
-        let store = postgres.map_or_else(|| folder.join("store.db").display().to_string(), str::to_owned);
+        let store = store.map_or_else(|| folder.join("store.db").display().to_string(), str::to_owned);
         // The tenant is unique, because earlier invocations may have used the same database.
         let tenant = format!("{name}-{}", uuid::Uuid::new_v4());
         Ok(Self { store, tenant, log: folder.join("log") })
@@ -184,10 +184,13 @@ pub(crate) fn backend(path: &Path) -> Result<threadkeep_core::Backend> {
     Ok(SqliteStore::open(path, SqliteOptions::default())?.backend())
 }
 
-/// Opens a store by the path of its file or by the URL of a PostgreSQL database.
+/// Opens a store by the path of its file or by its URL in PostgreSQL or Redis.
 pub(crate) async fn open(store: &str) -> Result<threadkeep_core::Backend> {
     if store.starts_with("postgres://") || store.starts_with("postgresql://") {
         return Ok(threadkeep_store_postgres::PostgresStore::open(store).await?.backend());
+    }
+    if store.starts_with("redis://") || store.starts_with("redis-cluster://") {
+        return Ok(threadkeep_store_redis::RedisStore::open(store).await?.backend());
     }
     backend(Path::new(store))
 }

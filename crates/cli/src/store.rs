@@ -133,13 +133,11 @@ impl Location {
                 let store = open_file(path, purpose)?;
                 (store.backend(), Some(store))
             }
-            Self::Other(url) => {
-                if let Some(url) = self.redis_url().filter(|_| purpose == Purpose::Serve) {
-                    warn_if_volatile(url).await?;
-                }
-                (threadkeep::open_backend(url).await?, None)
-            }
+            Self::Other(url) => (threadkeep::open_backend(url).await?, None),
         };
+        if let Some(durability) = backend.maintenance.durability().filter(|durability| durability.is_volatile) {
+            tracing::warn!("{}", durability.description);
+        }
         let mut memory = Memory::with_clock(backend, clock);
         if let Some(ledger) = ledger.ledger(self) {
             memory = memory.with_erasure_log(Arc::new(ledger));
@@ -149,14 +147,6 @@ impl Location {
 }
 
 /// Whether the text before a colon is a URL scheme. A single letter is a drive.
-async fn warn_if_volatile(url: &str) -> Result<()> {
-    let durability = threadkeep_store_redis::RedisStore::inspect(url).await?;
-    if durability.is_volatile() {
-        tracing::warn!("{}", durability.describe());
-    }
-    Ok(())
-}
-
 fn is_scheme(text: &str) -> bool {
     text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
 }

@@ -55,8 +55,8 @@ pub use id::{MessageId, TenantId, ThreadId, UserId};
 pub use json::{JsonText, Map, Value, json_line, on_one_line};
 pub use limits::IDEMPOTENCY_WINDOW_MS;
 pub use maintenance::{
-    DrivenThread, Dump, DumpEntry, DumpedCommit, DumpedThread, Finding, Maintenance, Severity, SweepReport,
-    VerifyReport, message_damage,
+    DrivenThread, Dump, DumpEntry, DumpedCommit, DumpedThread, Finding, Maintenance, Severity, StoreDurability,
+    SweepReport, VerifyReport, message_damage,
 };
 pub use message::{
     Content, CorruptRow, ImageReference, Message, NewMessage, Part, Role, Source, TokenDetails, ToolCall, ToolResult,

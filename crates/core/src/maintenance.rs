@@ -6,11 +6,26 @@ use crate::{
     RecordOwner, Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
+/// What a store's servers do with acknowledged commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreDurability {
+    /// What acknowledged commits survive, in words.
+    pub description: String,
+    /// Whether a restart of a server loses data.
+    pub is_volatile: bool,
+}
+
 /// Administration of a store: migration, checks and cleanup. Only for administrators.
 ///
 /// Access is not limited to a tenant. Migration, the command `check`, backups and the conformance tests use it.
 #[async_trait]
 pub trait Maintenance: Portable + std::fmt::Debug {
+    /// What acknowledged commits survive, as found when the store was opened; `None` if this does not depend on the configuration of
+    /// servers, or is documented only.
+    fn durability(&self) -> Option<StoreDurability> {
+        None
+    }
+
     /// Lists at most `limit` tenants after the tenant `after` (`None` for the first page), in byte order of their names.
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>>;
 

@@ -1,8 +1,9 @@
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::Server;
 use crate::programs::find_program;
+use crate::proxy;
+use crate::{Proxy, Server};
 
 /// A running Redis Cluster. Stops when it is dropped.
 #[derive(Debug)]
@@ -27,9 +28,27 @@ impl Cluster {
     /// As [`Cluster::shared`].
     #[must_use]
     pub fn start(replicas: usize) -> Option<Self> {
+        Self::start_with(replicas, &[])
+    }
+
+    /// Starts a cluster whose nodes are behind proxies, in the order of the nodes. Clients that know one node behind its proxy reach all
+    /// nodes through proxies.
+    ///
+    /// # Panics
+    /// As [`Cluster::shared`].
+    #[must_use]
+    pub fn start_behind_proxies(replicas: usize) -> Option<(Self, Vec<Proxy>)> {
+        let announced =
+            [("cluster-announce-hostname", proxy::ADDRESS), ("cluster-preferred-endpoint-type", "hostname")];
+        let cluster = Self::start_with(replicas, &announced)?;
+        let proxies = cluster.nodes.iter().map(|node| Proxy::start(node.port())).collect();
+        Some((cluster, proxies))
+    }
+
+    fn start_with(replicas: usize, further: &[(&str, &str)]) -> Option<Self> {
         // Without replicas, there is no failover to wait for, and a busy machine must not look like a failure.
         let timeout = if replicas == 0 { "30000" } else { "2000" };
-        let settings = [("cluster-enabled", "yes"), ("cluster-node-timeout", timeout)];
+        let settings = [&[("cluster-enabled", "yes"), ("cluster-node-timeout", timeout)], further].concat();
         let nodes = (0..3 * (replicas + 1)).map(|_| Server::start(&settings)).collect::<Option<Vec<_>>>()?;
         let created = Command::new(find_program("redis-cli"))
             .args(["--cluster", "create"])
@@ -53,6 +72,27 @@ impl Cluster {
     #[must_use]
     pub fn addresses(&self) -> String {
         self.nodes.iter().map(Server::address).collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns the addresses of the proxies of [`Cluster::start_behind_proxies`], separated by commas.
+    #[must_use]
+    pub fn proxied_addresses(&self) -> String {
+        let addresses = self.nodes.iter().map(|node| format!("{}:{}", proxy::ADDRESS, node.port()));
+        addresses.collect::<Vec<_>>().join(",")
+    }
+
+    /// Moves slots from one primary to another, with their keys.
+    ///
+    /// # Panics
+    /// `redis-cli` fails.
+    pub fn move_slots(&self, from: &Server, to: &Server, count: usize) {
+        let id = |node: &Server| node.run(&["cluster", "myid"]);
+        let moved = Command::new(find_program("redis-cli"))
+            .args(["--cluster", "reshard", &from.address(), "--cluster-from", &id(from), "--cluster-to", &id(to)])
+            .args(["--cluster-slots", &count.to_string(), "--cluster-yes"])
+            .output()
+            .expect("redis-cli starts");
+        assert!(moved.status.success(), "no slots moved: {}", String::from_utf8_lossy(&moved.stdout));
     }
 
     /// Waits until every node sees all slots served, and every replica is in step with its primary.

@@ -7,9 +7,11 @@
 
 mod cluster;
 mod programs;
+mod proxy;
 mod server;
 mod supervisor;
 
 pub use cluster::Cluster;
 pub use programs::is_left_out;
+pub use proxy::Proxy;
 pub use server::Server;

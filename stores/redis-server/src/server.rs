@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::programs::{find_program, free_port, is_left_out};
@@ -17,6 +18,15 @@ pub struct Server {
 }
 
 impl Server {
+    /// Returns the shared server of this process. The first call starts it. Returns `None` if tests with Redis are skipped.
+    ///
+    /// # Panics
+    /// Redis is not installed or does not start. The message says how to fix it.
+    pub fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Server>> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&[])).as_ref()
+    }
+
     /// Starts a server with additional settings (`name`, `value`). Returns `None` if tests with Redis are skipped.
     ///
     /// # Panics
@@ -79,6 +89,23 @@ impl Server {
         self.kill();
         self.supervisor.send("start");
         self.wait_until_ready();
+    }
+
+    /// Kills the server with SIGKILL and starts it again without its data.
+    ///
+    /// # Panics
+    /// The data cannot be removed, or the server does not start.
+    pub fn restart_empty(&self) {
+        self.kill();
+        fs::remove_dir_all(self.supervisor.folder.join("appendonlydir")).expect("the data can be removed");
+        self.supervisor.send("start");
+        self.wait_until_ready();
+    }
+
+    /// Lets the server accept no replicas, as if the network between them had failed. Connections of clients remain.
+    pub fn disconnect_replicas(&self) {
+        drop(self.run(&["config", "set", "requirepass", "none-knows-it"]));
+        drop(self.run(&["-a", "none-knows-it", "--no-auth-warning", "client", "kill", "type", "replica"]));
     }
 
     /// Kills the server with SIGKILL.

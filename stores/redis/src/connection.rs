@@ -4,7 +4,7 @@
 //! repeated a few times. That is safe for writes too: each names the revision that it expects and the one that it writes, so a call
 //! that was executed although its reply was lost is recognised.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
@@ -231,17 +231,20 @@ impl Connections {
 
     pub(crate) fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
         let mut command = redis::cmd(how);
-        command.arg(format!("threadkeep_{}_{function}", self.version)).arg(1).arg(key);
+        // While a slot moves, its keys are on two nodes, and a function that names one key would run on the new node without seeing
+        // what is still on the old one. Redis answers TRYAGAIN instead if a function names several keys of which one is missing, so
+        // the second key is one that is never written.
+        command.arg(format!("threadkeep_{}_{function}", self.version)).arg(2).arg(key).arg(format!("{key}:-"));
         for arg in &args.0 {
             command.arg(arg.as_slice());
         }
         command
     }
 
-    /// Runs a command, and repeats it after transient errors.
+    /// Runs a command, and repeats it after transient errors, unless the timeout of a call has passed.
     pub(crate) async fn run(&self, command: &Cmd, is_write: bool) -> Result<Value> {
         let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
-        let mut attempt = 1;
+        let (mut attempt, began) = (1, Instant::now());
         loop {
             let error = match self.try_run(command).await {
                 Ok(value) => return Ok(value),
@@ -250,7 +253,7 @@ impl Connections {
             maybe_applied |= is_write && may_be_applied(&error);
             if is_missing_function(&error) && attempt < ATTEMPTS {
                 self.install().await?;
-            } else if !is_transient(&error) || attempt == ATTEMPTS {
+            } else if !is_transient(&error) || attempt == ATTEMPTS || began.elapsed() >= self.options.response_timeout {
                 return Err(translate(error, maybe_applied));
             } else {
                 tokio::time::sleep(pause).await;

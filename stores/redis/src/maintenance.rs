@@ -1,14 +1,19 @@
 use async_trait::async_trait;
 use threadkeep_core::{
     CatchUp, Collection, DrivenThread, Dump, IndexEntry, Maintenance, Owner, Record, RecordOwner, Result, Scope,
-    SearchAnswer, SearchIndex, SearchQuery, Snapshot, StoreError, SweepReport, TenantId, ThreadId, Timestamp,
-    VerifyReport, limits,
+    SearchAnswer, SearchIndex, SearchQuery, Snapshot, StoreDurability, StoreError, SweepReport, TenantId, ThreadId,
+    Timestamp, VerifyReport, limits,
 };
 
 use crate::RedisStore;
 
 #[async_trait]
 impl Maintenance for RedisStore {
+    fn durability(&self) -> Option<StoreDurability> {
+        let durability = RedisStore::durability(self);
+        Some(StoreDurability { description: durability.describe(), is_volatile: durability.is_volatile() })
+    }
+
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
         self.shared.list_tenants(after, limit).await
     }

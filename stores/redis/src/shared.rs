@@ -350,6 +350,8 @@ impl Shared {
         let mut add = redis::cmd("ZADD");
         add.arg(list).arg(0).arg(name);
         self.connections.run(&add, true).await?;
+        // This process does not write the name again. A key of its own in the same slot, because the list is not a hash.
+        self.connections.await_replicas(&format!("{list}:b")).await?;
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if names.len() >= MAX_NAMES {
             names.clear();

@@ -134,6 +134,8 @@ impl Shared {
         let mut set = redis::cmd("HSETNX");
         set.arg(claim).arg("id").arg(id.to_string());
         self.connections.run(&set, true).await?;
+        // A lost claim would make the next one who opens the key create another thread.
+        self.connections.await_replicas(claim).await?;
         Ok(self.read_claim(claim).await?.unwrap_or(id))
     }
 

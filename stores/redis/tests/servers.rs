@@ -1,8 +1,6 @@
 //! Tests that stop, restart and reconfigure their servers.
 #![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -202,72 +200,4 @@ async fn erased_text_is_in_no_file_of_a_cluster() {
     memory.erase_messages(&ana(), thread, &[id]).await.unwrap();
     backend.maintenance.sweep(now()).await.unwrap();
     assert!(!files_contain(&cluster, b"quixotryz"), "a file still contains the text");
-}
-
-/// Kills one primary at a time under load. What was acknowledged with WAIT exists once.
-#[tokio::test(flavor = "multi_thread")]
-async fn awaited_commits_survive_the_loss_of_a_primary() {
-    let Some(cluster) = Cluster::start(1) else { return };
-    let url = format!("redis-cluster://{}?wait_replicas=1&wait_timeout=2000", cluster.addresses());
-    let memory = Memory::new(RedisStore::open(&url).await.unwrap().backend());
-    let is_over = Arc::new(AtomicBool::new(false));
-    let writers = (0..4).map(|writer| {
-        let (memory, is_over) = (memory.clone(), is_over.clone());
-        tokio::spawn(async move {
-            let thread = loop {
-                if let Ok(opened) = memory.open(&ana()).await {
-                    break opened.thread.id;
-                }
-            };
-            let mut acknowledged = Vec::new();
-            for number in 0.. {
-                if is_over.load(Ordering::SeqCst) {
-                    break;
-                }
-                let text = format!("{writer} {number}");
-                let options = AppendOptions { idempotency_key: Some(text.clone()), ..AppendOptions::default() };
-                // The same key makes repeating it safe.
-                while !is_over.load(Ordering::SeqCst) {
-                    if memory.append_all(&ana(), thread, vec![Draft::user(&text)], &options).await.is_ok() {
-                        acknowledged.push(text);
-                        break;
-                    }
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            (thread, acknowledged)
-        })
-    });
-    let writers: Vec<_> = writers.collect();
-    for _ in 0..2 {
-        let primaries = cluster.primaries();
-        let killed = primaries[0];
-        tokio::task::block_in_place(|| {
-            killed.kill();
-            // A replica takes over.
-            cluster.wait_until_served_without(killed);
-            killed.restart();
-            cluster.wait_until_ready();
-        });
-    }
-    is_over.store(true, Ordering::SeqCst);
-    for writer in writers {
-        let (thread, acknowledged) = writer.await.unwrap();
-        assert!(!acknowledged.is_empty());
-        let mut stored = Vec::new();
-        let mut after = 0;
-        loop {
-            let query = threadkeep_core::MessageQuery::following(after, 1_000);
-            let page = memory.backend().store.list_messages(&ana(), thread, &query, now()).await.unwrap();
-            stored.extend(page.messages.iter().map(|message| message.plain_text().into_owned()));
-            after = page.messages.last().map_or(after, |message| message.seq);
-            if !page.more {
-                break;
-            }
-        }
-        // The last one may be stored without having been acknowledged.
-        stored.truncate(acknowledged.len());
-        assert_eq!(stored, acknowledged);
-    }
-    assert_eq!(memory.backend().maintenance.verify().await.unwrap().findings, []);
 }

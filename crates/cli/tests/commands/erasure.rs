@@ -4,6 +4,7 @@
 //! or that states why the command stores none.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -197,9 +198,13 @@ fn store_all_words(cli: &Cli) -> Vec<(String, String, Effect)> {
 
 /// Returns the words that occur in the store's folder.
 fn words_in(cli: &Cli) -> BTreeSet<String> {
+    words_in_files(std::fs::read_dir(cli.path("")).unwrap().map(|entry| entry.unwrap().path()))
+}
+
+fn words_in_files(files: impl IntoIterator<Item = PathBuf>) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
-    for entry in std::fs::read_dir(cli.path("")).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+    for file in files {
+        let bytes = std::fs::read(file).unwrap_or_default();
         for (start, window) in bytes.windows(ENDING.len()).enumerate() {
             if window[0] == ENDING.as_bytes()[0] && window == ENDING.as_bytes() {
                 let word = &bytes[start.saturating_sub(2)..start + ENDING.len()];
@@ -243,4 +248,23 @@ fn erased_data_of_all_commands_leaves_nothing_in_the_database() {
         erase(cli);
         assert_eq!(columns_with(ENDING), Vec::<String>::new(), "{stored:?}");
     });
+}
+
+#[test]
+fn erased_data_of_all_commands_leaves_no_bytes_in_the_files_of_redis() {
+    // With other values, Redis may write to the file later than it acknowledges.
+    let Some(server) = threadkeep_redis_server::Server::start(&[("appendfsync", "no")]) else { return };
+    let cli = Cli { url: Some(format!("redis://{}", server.address())), ..Cli::new() };
+    let stored = store_all_words(&cli);
+    let found = words_in_files(server.files());
+    for (word, command, effect) in &stored {
+        match effect {
+            Stored => assert!(found.contains(word), "`{command}` did not store {word}"),
+            Removed => {}
+            Nothing(why) => assert!(!why.is_empty() && !found.contains(word), "`{command}` stored {word}"),
+        }
+    }
+    erase(&cli);
+    server.wait_until_old_files_are_removed();
+    assert_eq!(words_in_files(server.files()), BTreeSet::new(), "{stored:?}");
 }

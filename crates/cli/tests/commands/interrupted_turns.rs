@@ -76,6 +76,17 @@ impl HeldRequest {
         write!(self.stream, "{head}data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n").unwrap();
     }
 
+    /// Replies as a model that calls a tool.
+    fn call(mut self, tool: &str, arguments: &Value) {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let function = json!({ "name": tool, "arguments": arguments.to_string() });
+        let call = json!({ "index": 0, "id": "call_1", "type": "function", "function": function });
+        let delta = json!({ "role": "assistant", "tool_calls": [call] });
+        let delta = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
+        let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
+        write!(self.stream, "{head}data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n").unwrap();
+    }
+
     fn refuse(mut self) {
         self.stream
             .write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
@@ -168,6 +179,11 @@ fn turns_resume_after_a_restart_on_postgres() {
     super::postgres::with_postgres(assert_turn_resumes_after_restart);
 }
 
+#[test]
+fn turns_resume_after_a_restart_on_a_redis_cluster() {
+    super::redis::with_cluster(assert_turn_resumes_after_restart);
+}
+
 /// The killed instance does not return.
 fn assert_another_instance_resumes(cli: &Cli) {
     let model = HeldEndpoint::new();
@@ -197,6 +213,63 @@ fn another_instance_resumes_a_turn() {
 #[test]
 fn another_instance_resumes_a_turn_on_postgres() {
     super::postgres::with_postgres(assert_another_instance_resumes);
+}
+
+#[test]
+fn another_instance_resumes_a_turn_on_redis() {
+    super::redis::with_server(assert_another_instance_resumes);
+}
+
+#[test]
+fn another_instance_resumes_a_turn_on_a_redis_cluster() {
+    super::redis::with_cluster(assert_another_instance_resumes);
+}
+
+/// The server is killed after the tool has run and before the model's answer. The other server completes the turn without running
+/// the tool again.
+fn assert_tools_run_once(cli: &Cli) {
+    let model = HeldEndpoint::new();
+    let mut server = Server::start_with(model.serve(cli));
+    let other = Server::start_with(model.serve(cli));
+    let thread = thread(&server);
+    let turn = ask(&server, "general", &thread, "My boat is called Nereid.");
+    model.next().call("set_preference", &json!({ "name": "boat", "value": "Nereid" }));
+    let held = model.next();
+    assert!(held.text.contains("call_1"), "{}", held.text);
+    assert_eq!(get_json(&other, "/v1/preferences/boat").1["value"], "Nereid");
+    kill(&mut server);
+    // A second call of the tool would overwrite this value.
+    let (status, _) = other.ask("PUT /v1/preferences/boat", r#"{"value":"Thetis"}"#).unwrap();
+    assert!(status.contains("200"), "{status}");
+    let held_again = model.next();
+    assert!(held_again.text.contains("call_1"), "{}", held_again.text);
+    held_again.answer("Noted.");
+    let path = format!("/v1/threads/{thread}/turns/{turn}");
+    until(&other, &format!("GET {path}"), |turn| turn["status"] != "running");
+    let turn = get_json(&other, &path).1;
+    assert_eq!((&turn["status"], &turn["reply"]), (&json!("completed"), &json!("Noted.")), "{turn}");
+    assert_eq!(turn["tool_calls"].as_array().unwrap().len(), 1, "{turn}");
+    assert_eq!(get_json(&other, "/v1/preferences/boat").1["value"], "Thetis");
+    model.assert_no_request();
+    drop((held, other));
+    let checked = cli.run(&["check"]);
+    assert_eq!(checked.code, Some(0), "{checked}");
+}
+
+#[test]
+fn tools_run_once_if_another_instance_completes_the_turn() {
+    assert_tools_run_once(&Cli::new());
+}
+
+#[test]
+fn tools_run_once_if_another_instance_completes_the_turn_on_postgres() {
+    super::postgres::with_postgres(assert_tools_run_once);
+}
+
+// S4.33
+#[test]
+fn tools_run_once_if_another_instance_completes_the_turn_on_a_redis_cluster() {
+    super::redis::with_cluster(assert_tools_run_once);
 }
 
 #[test]

@@ -227,8 +227,12 @@ fn database_errors_have_hints() {
 
 #[test]
 fn two_servers_share_one_database() {
-    let Some(on_server) = PostgresCli::new() else { return };
-    let (mut one, other) = (serve::Server::start(&on_server.cli), serve::Server::start(&on_server.cli));
+    with_postgres(assert_two_servers_share_a_store);
+}
+
+/// Kills one of two servers, and asserts that the other one has every acknowledged message.
+pub(super) fn assert_two_servers_share_a_store(cli: &Cli) {
+    let (mut one, other) = (serve::Server::start(cli), serve::Server::start(cli));
     let thread = serve::thread(&one);
     let mut stream = other.listen(&thread);
     let acknowledged = append_until_down(&one, &thread, "-KILL");
@@ -238,7 +242,7 @@ fn two_servers_share_one_database() {
     while received < acknowledged.len() {
         received += usize::from(stream.next().expect("the stream goes on").starts_with("id:"));
     }
-    assert_stored(&on_server.cli, &thread, &acknowledged);
+    assert_stored(cli, &thread, &acknowledged);
     let (status, body) = other.ask(&format!("GET /v1/threads/{thread}"), "").unwrap();
     assert!(status.contains("200"), "{body}");
     let body: Value = serde_json::from_str(&body).unwrap();

@@ -1,9 +1,30 @@
 //! The commands over Redis and Redis Cluster.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use threadkeep_redis_server::{Cluster, Server};
 
 use super::Cli;
-use super::postgres::{assert_behaves_as_on_a_file, everything};
+use super::postgres::{assert_behaves_as_on_a_file, assert_two_servers_share_a_store, everything};
+
+/// Runs a test with its own keys on a server that other tests share, unless tests over Redis are skipped.
+pub(super) fn with_server(run: impl Fn(&Cli)) {
+    if let Some(server) = Server::shared() {
+        run(&Cli { url: Some(format!("redis://{}?prefix={}", server.address(), prefix())), ..Cli::new() });
+    }
+}
+
+/// Runs a test with its own keys on a cluster that other tests share, unless tests over Redis are skipped.
+pub(super) fn with_cluster(run: impl Fn(&Cli)) {
+    if let Some(cluster) = Cluster::shared() {
+        run(&Cli { url: Some(format!("redis-cluster://{}?prefix={}", cluster.addresses(), prefix())), ..Cli::new() });
+    }
+}
+
+fn prefix() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("test-{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
 
 #[test]
 fn commands_behave_as_on_a_file() {
@@ -48,6 +69,36 @@ fn migrations_and_backups_keep_everything() {
 }
 
 #[test]
+fn stores_in_postgres_and_redis_migrate_to_each_other() {
+    super::postgres::with_postgres(|database| {
+        with_server(|node| {
+            with_cluster(|cluster| {
+                database.import_garden();
+                let before = everything(database);
+                for (from, to) in [(database, node), (node, cluster)] {
+                    let (from, to) = (from.url.as_deref().unwrap(), to.url.as_deref().unwrap());
+                    let moved = database.run(&["migrate", "--from", from, "--to", to]);
+                    assert!(moved.code == Some(0) && moved.out.contains("verified: both stores"), "{from}: {moved}");
+                }
+                assert_eq!(everything(cluster), before);
+                super::postgres::with_postgres(|target| {
+                    let (from, to) = (cluster.url.as_deref().unwrap(), target.url.as_deref().unwrap());
+                    let moved = database.run(&["migrate", "--from", from, "--to", to]);
+                    assert_eq!(moved.code, Some(0), "{moved}");
+                    assert_eq!(everything(target), before);
+                });
+            });
+        });
+    });
+}
+
+// S4.37
+#[test]
+fn two_servers_share_one_cluster() {
+    with_cluster(assert_two_servers_share_a_store);
+}
+
+#[test]
 fn the_configuration_check_describes_durability() {
     let (Some(durable), Some(volatile)) = (Server::start(&[]), Server::start(&[("appendonly", "no")])) else { return };
     let check = |url: String| Cli { url: Some(url), ..Cli::new() }.run(&["config", "check"]);
@@ -55,6 +106,17 @@ fn the_configuration_check_describes_durability() {
     assert!(checked.code == Some(0) && checked.out.contains("appendfsync everysec"), "{checked}");
     let checked = check(format!("redis://{}", volatile.address()));
     assert!(checked.code == Some(0) && checked.out.contains("NO PERSISTENCE"), "{checked}");
+    // The answer to readiness checks says so too.
+    for (server, is_volatile) in [(&durable, false), (&volatile, true)] {
+        let cli = Cli { url: Some(format!("redis://{}", server.address())), ..Cli::new() };
+        let server = super::serve::Server::start(&cli);
+        let (status, body) = server.ask("GET /ready", "").unwrap();
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert!(status.contains("200") && body["status"] == "ready", "{status} {body}");
+        assert_eq!(body["durability"]["volatile"], is_volatile, "{body}");
+        let description = body["durability"]["description"].as_str().unwrap();
+        assert_eq!(description.starts_with("NO PERSISTENCE"), is_volatile, "{body}");
+    }
     let evicting = Server::start(&[("maxmemory-policy", "allkeys-lru")]).unwrap();
     let checked = check(format!("redis://{}", evicting.address()));
     assert!(checked.code == Some(1) && checked.out.contains("noeviction"), "{checked}");

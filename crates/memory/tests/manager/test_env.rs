@@ -7,9 +7,11 @@ use tempfile::TempDir;
 use threadkeep_core::{Backend, Clock, Scope, ThreadId, Timestamp, UserId};
 use threadkeep_memory::{Memory, MemoryOptions};
 use threadkeep_postgres_server::{Database, Pooler, Server};
+use threadkeep_redis_server::Cluster;
 use threadkeep_store_conformance::FaultyStore;
 use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_postgres::PostgresStore;
+use threadkeep_store_redis::RedisStore;
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
 use super::separate_runtime::{on_separate_runtime, run};
@@ -50,8 +52,19 @@ impl TestEnv {
         Self { _folder: Some(Arc::new(folder)), ..Self::with_backends(backend.clone(), backend) }
     }
 
-    /// Environments on PostgreSQL, directly and through a pooler, unless they are skipped.
+    /// Environments on PostgreSQL, directly and through a pooler, and on Redis, on one server and on a cluster, unless they are skipped.
     pub(crate) fn on_servers() -> Vec<(&'static str, Self)> {
+        let mut envs = Self::on_postgres();
+        if let Some(server) = threadkeep_redis_server::Server::shared() {
+            envs.push(("redis", Self::redis(&format!("redis://{}", server.address()))));
+        }
+        if let Some(cluster) = Cluster::shared() {
+            envs.push(("redis cluster", Self::redis(&format!("redis-cluster://{}", cluster.addresses()))));
+        }
+        envs
+    }
+
+    fn on_postgres() -> Vec<(&'static str, Self)> {
         let Some(server) = Server::shared() else { return Vec::new() };
         static POOLER: OnceLock<Option<Pooler>> = OnceLock::new();
         let pooler = POOLER.get_or_init(|| run(Pooler::start(server)));
@@ -76,6 +89,15 @@ impl TestEnv {
         Self { _database: Some(Arc::new(database)), ..Self::with_backends(backend.clone(), backend) }
     }
 
+    /// An environment with its own keys on a server that other tests share.
+    fn redis(servers: &str) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let url = format!("{servers}?prefix=test-{number}&background=off&connect_timeout=30");
+        let backend = on_separate_runtime(run(RedisStore::open(&url)).unwrap().backend());
+        Self::with_backends(backend.clone(), backend)
+    }
+
     /// Creates an environment whose `Memory` uses `wrapped`, which wraps `backend`.
     pub(crate) fn with_backends(backend: Backend, wrapped: Backend) -> Self {
         let clock = Arc::new(FakeClock::default());
@@ -97,7 +119,7 @@ impl TestEnv {
     }
 }
 
-/// Runs a test on SQLite, on PostgreSQL, on the in-memory store, and on the in-memory store with faults.
+/// Runs a test on SQLite, on PostgreSQL, on Redis, on the in-memory store, and on the in-memory store with faults.
 pub(crate) async fn on_all_stores<F: Future<Output = ()>>(scenario: impl Fn(TestEnv) -> F) {
     println!("sqlite");
     scenario(TestEnv::sqlite()).await;

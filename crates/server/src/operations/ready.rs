@@ -1,10 +1,31 @@
 use axum::extract::State;
 use axum::http::StatusCode;
+use serde::Serialize;
 use threadkeep::{Scope, ThreadOrder, ThreadQuery};
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::output::json;
+
+/// The answer of a server that is ready.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ReadyJson {
+    /// Always `ready`.
+    status: &'static str,
+    /// What acknowledged writes survive, if that depends on the store's servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    durability: Option<DurabilityJson>,
+}
+
+/// What acknowledged writes survive.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DurabilityJson {
+    /// What they survive, in words.
+    description: String,
+    /// Whether a restart of one of the store's servers loses data.
+    volatile: bool,
+}
 
 /// Checks whether the server can serve requests
 #[utoipa::path(
@@ -12,7 +33,7 @@ use crate::output::json;
     path = "/ready",
     operation_id = "check_readiness",
     tag = "operations",
-    responses((status = 200, description = "The server is ready."), (status = 503, description = "The store cannot be reached, or the server is stopping."))
+    responses((status = 200, description = "The server is ready.", body = ReadyJson), (status = 503, description = "The store cannot be reached, or the server is stopping."))
 )]
 pub(crate) async fn ready(State(app): State<App>) -> Result {
     if app.is_stopping() {
@@ -21,5 +42,10 @@ pub(crate) async fn ready(State(app): State<App>) -> Result {
     let scope = Scope::Tenant(app.options().local_scope.tenant_id().clone());
     let query = ThreadQuery::new(ThreadOrder::Created, 1);
     app.memory().list_threads(&scope, &query).await?;
-    Ok(json(&serde_json::json!({ "status": "ready" })))
+    let durability = app.memory().backend().maintenance.durability();
+    Ok(json(&ReadyJson {
+        status: "ready",
+        durability: durability
+            .map(|durability| DurabilityJson { description: durability.description, volatile: durability.is_volatile }),
+    }))
 }

@@ -6,7 +6,7 @@
 mod planting;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::json;
@@ -31,9 +31,13 @@ fn word_for(number: usize) -> String {
 
 /// Finds the planted words in the files of a folder.
 fn find_words_in(folder: &Path) -> BTreeSet<String> {
+    find_words(std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()))
+}
+
+fn find_words(files: impl IntoIterator<Item = PathBuf>) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+    for file in files {
+        let bytes = std::fs::read(file).unwrap();
         let ending = ENDING.as_bytes();
         let mut from = 0;
         while let Some(at) = bytes[from..].iter().position(|byte| *byte == ending[0]) {
@@ -111,6 +115,25 @@ async fn erasure_leaves_no_words_in_the_database() {
     }
     assert_eq!(database.statistics_with(ENDING).await.unwrap(), Vec::<String>::new());
     assert_eq!(database.files_with(ENDING).await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn erasure_leaves_no_words_in_the_files_of_redis() {
+    // With other values, Redis may write to the file later than it acknowledges.
+    let Some(redis) = threadkeep_redis_server::Server::start(&[("appendfsync", "no")]) else { return };
+    let memory = threadkeep::open(&format!("redis://{}", redis.address())).await.unwrap();
+    let server = TestServer::start_over(memory, test_config().await).await;
+    let planted = call_every_route(&server).await;
+    let found = find_words(redis.files());
+    for (word, route) in &planted.stored {
+        assert!(found.contains(word), "{route} did not write {word}");
+    }
+    for (word, route) in &planted.unstored {
+        assert!(!found.contains(word), "{route} wrote {word}");
+    }
+    erase_ana(&server).await;
+    redis.wait_until_old_files_are_removed();
+    assert_eq!(find_words(redis.files()), BTreeSet::new(), "{planted:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

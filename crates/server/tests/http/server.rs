@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -78,6 +79,16 @@ impl TestServer {
         let database = threadkeep_postgres_server::Server::shared()?.create_database().await;
         let memory = threadkeep::open(&database.url()).await.unwrap();
         Some(Self { database: Some(database), ..Self::start_over(memory, config).await })
+    }
+
+    /// Starts a server over the shared Redis Cluster, with its own keys; `None` if tests over Redis are skipped.
+    pub(crate) async fn start_over_redis_cluster(config: TestConfig) -> Option<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let cluster = tokio::task::spawn_blocking(threadkeep_redis_server::Cluster::shared).await.unwrap()?;
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let url = format!("redis-cluster://{}?prefix=test-{number}&connect_timeout=30", cluster.addresses());
+        let memory = threadkeep::open(&url).await.unwrap();
+        Some(Self::start_over(memory, config).await)
     }
 
     /// Returns the URL of the file that [`TestServer::start`] created.

@@ -28,4 +28,7 @@ mod streams;
 mod threads;
 mod turns;
 
-pub(crate) use model::{Echo, LengthEmbedder, config_with_model, start_with_model, start_with_model_over_postgres};
+pub(crate) use model::{
+    Echo, LengthEmbedder, config_with_model, start_with_model, start_with_model_over_postgres,
+    start_with_model_over_redis_cluster,
+};

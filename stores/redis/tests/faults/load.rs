@@ -1,0 +1,165 @@
+//! Writers that note what was acknowledged, and the comparison with what is stored.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use threadkeep_core::{Scope, ThreadId, ThreadOrder, ThreadQuery};
+use threadkeep_memory::{AppendOptions, Draft, Memory};
+use tokio::task::JoinHandle;
+
+/// How long a test waits for progress.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// The number of messages after which a writer opens another thread.
+const MESSAGES_PER_THREAD: usize = 20;
+
+pub(crate) fn ana() -> Scope {
+    Scope::user("acme", "ana").unwrap()
+}
+
+/// A thread that a writer opened, and the texts whose appending was acknowledged, in order.
+#[derive(Debug)]
+pub(crate) struct Written {
+    key: String,
+    thread: ThreadId,
+    acknowledged: Vec<String>,
+}
+
+#[derive(Default)]
+struct State {
+    is_over: AtomicBool,
+    acknowledged: AtomicU64,
+    failures: AtomicU64,
+    /// The longest call, in milliseconds.
+    longest_ms: AtomicU64,
+}
+
+/// Running writers.
+pub(crate) struct Load {
+    state: Arc<State>,
+    writers: Vec<JoinHandle<Vec<Written>>>,
+}
+
+impl Load {
+    /// Starts writers. Each repeats a failed call with the same key until it is acknowledged.
+    pub(crate) fn start(memory: &Memory, writers: usize) -> Self {
+        let state = Arc::<State>::default();
+        let writers = (0..writers).map(|writer| tokio::spawn(write(memory.clone(), writer, state.clone())));
+        Self { writers: writers.collect(), state }
+    }
+
+    /// Waits until this many further messages have been acknowledged.
+    pub(crate) async fn progress(&self, messages: u64) {
+        let (from, began) = (self.state.acknowledged.load(Ordering::SeqCst), Instant::now());
+        while self.state.acknowledged.load(Ordering::SeqCst) < from + messages {
+            assert!(began.elapsed() < TIMEOUT, "the writers make no progress");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub(crate) fn failures(&self) -> u64 {
+        self.state.failures.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn longest_call(&self) -> Duration {
+        Duration::from_millis(self.state.longest_ms.load(Ordering::SeqCst))
+    }
+
+    /// Stops the writers.
+    pub(crate) async fn finish(self) -> Vec<Written> {
+        self.state.is_over.store(true, Ordering::SeqCst);
+        let mut written = Vec::new();
+        for writer in self.writers {
+            written.extend(writer.await.unwrap());
+        }
+        written
+    }
+}
+
+async fn write(memory: Memory, writer: usize, state: Arc<State>) -> Vec<Written> {
+    let (mut threads, mut number) = (Vec::<Written>::new(), 0);
+    // A call that is running is completed.
+    while !state.is_over.load(Ordering::SeqCst) {
+        if threads.len() * MESSAGES_PER_THREAD <= number {
+            let key = format!("test:{writer}-{number}");
+            let Some(opened) = state.note(memory.open_by_key(&ana(), &key)).await else { continue };
+            threads.push(Written { key, thread: opened.thread.id, acknowledged: Vec::new() });
+        }
+        let Some(Written { thread, acknowledged, .. }) = threads.last_mut() else { continue };
+        let text = format!("{writer} {number}");
+        // The same key makes repeating the call safe.
+        let options = AppendOptions { idempotency_key: Some(text.clone()), ..AppendOptions::default() };
+        let draft = vec![Draft::user(&text)];
+        if state.note(memory.append_all(&ana(), *thread, draft, &options)).await.is_some() {
+            acknowledged.push(text);
+            state.acknowledged.fetch_add(1, Ordering::SeqCst);
+            number += 1;
+        }
+    }
+    threads
+}
+
+impl State {
+    /// Makes a call. Returns its result, unless it failed.
+    async fn note<T, E>(&self, call: impl Future<Output = Result<T, E>>) -> Option<T> {
+        let began = Instant::now();
+        let result = call.await;
+        let took = u64::try_from(began.elapsed().as_millis()).unwrap();
+        self.longest_ms.fetch_max(took, Ordering::SeqCst);
+        self.failures.fetch_add(u64::from(result.is_err()), Ordering::SeqCst);
+        result.ok()
+    }
+}
+
+/// Returns the threads.
+pub(crate) fn threads(written: &[Written]) -> impl Iterator<Item = ThreadId> {
+    written.iter().map(|written| written.thread)
+}
+
+/// What became of acknowledged writes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    pub(crate) acknowledged: usize,
+    pub(crate) lost: usize,
+    pub(crate) doubled: usize,
+    pub(crate) out_of_order: usize,
+    /// Threads that are not listed, or not found by their key.
+    pub(crate) hidden_threads: usize,
+}
+
+/// Compares what was acknowledged with what is stored.
+pub(crate) async fn compare(memory: &Memory, written: &[Written]) -> Losses {
+    let listed = list_threads(memory).await;
+    let mut losses = Losses::default();
+    for Written { key, thread, acknowledged } in written {
+        let found = memory.find_thread_by_key(&ana(), key).await.unwrap().map(|found| found.id);
+        losses.hidden_threads += usize::from(found != Some(*thread) || !listed.contains(thread));
+        losses.acknowledged += acknowledged.len();
+        // More than a thread can have.
+        let limit = 10 * MESSAGES_PER_THREAD;
+        let messages = memory.newest(&ana(), *thread, limit).await.unwrap_or_default();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for (place, message) in messages.iter().enumerate() {
+            let first = places.insert(message.plain_text().into_owned(), place);
+            losses.doubled += usize::from(first.is_some());
+        }
+        let found: Vec<usize> = acknowledged.iter().filter_map(|text| places.get(text).copied()).collect();
+        losses.lost += acknowledged.len() - found.len();
+        losses.out_of_order += usize::from(!found.is_sorted());
+    }
+    losses
+}
+
+async fn list_threads(memory: &Memory) -> HashSet<ThreadId> {
+    let (mut listed, mut after) = (HashSet::new(), None);
+    loop {
+        let query = ThreadQuery { after, ..ThreadQuery::new(ThreadOrder::Created, 500) };
+        let page = memory.list_threads(&ana(), &query).await.unwrap();
+        listed.extend(page.threads.iter().map(|thread| thread.id));
+        after = page.next;
+        if after.is_none() {
+            return listed;
+        }
+    }
+}

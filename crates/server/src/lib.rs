@@ -46,9 +46,9 @@ pub use output::json;
 pub use routes::check_assistant_name;
 pub use security::local::{LocalAccess, LocalToken, LocalTokenError, is_minted as is_local_token};
 pub use server::{DoorError, ServeError, Server};
+pub use threadkeep_service::webhooks::WebhookOptions;
 pub use threadkeep_service::{
     AssistantNameError, Assistants, AuditFinding, AuditLog, AuditRecord, AuditVerification, IssuerError, KeyError,
     KeyRecord, KeyRole, KeySecret, Keys, NewKey, OutgoingProxy, Quota, RateLimit, TelemetryOptions, TokenIssuer,
 };
-pub use threadkeep_service::webhooks::WebhookOptions;
 pub use tls::{Tls, TlsError};

@@ -34,9 +34,8 @@ use records::{Kind, Records, Stored};
 use secret::Secrets;
 
 /// The events that a webhook can select. A webhook always receives `reset`.
-pub const EVENT_NAMES: [&str; 10] = [
-    "created", "appended", "replaced", "erased", "trimmed", "document", "approval", "turn", "patched", "deleted",
-];
+pub const EVENT_NAMES: [&str; 10] =
+    ["created", "appended", "replaced", "erased", "trimmed", "document", "approval", "turn", "patched", "deleted"];
 /// The maximum number of webhooks of a user, and of a tenant itself.
 const MAX_WEBHOOKS: usize = 20;
 const MAX_DESCRIPTION_BYTES: usize = 500;
@@ -274,12 +273,7 @@ impl Webhooks {
         found.ok_or_else(|| Error::not_found("webhook"))
     }
 
-    async fn change(
-        &self,
-        scope: &Scope,
-        id: &str,
-        change: impl Fn(&mut Webhook) -> Result<()>,
-    ) -> Result<Webhook> {
+    async fn change(&self, scope: &Scope, id: &str, change: impl Fn(&mut Webhook) -> Result<()>) -> Result<Webhook> {
         let records = Records::of(&self.memory, scope);
         for _ in 0..8 {
             let Stored { value: mut webhook, version, .. } = self.read(scope, id).await?;
@@ -303,7 +297,11 @@ impl Webhooks {
                 let message = format!("`{unknown}` is not an event; events are {}", EVENT_NAMES.join(", "));
                 return Err(Error::invalid("events", message));
             }
-            webhook.events = EVENT_NAMES.into_iter().filter(|name| events.iter().any(|event| event == name)).map(str::to_owned).collect();
+            webhook.events = EVENT_NAMES
+                .into_iter()
+                .filter(|name| events.iter().any(|event| event == name))
+                .map(str::to_owned)
+                .collect();
         }
         if let Some(description) = patch.description {
             if description.len() > MAX_DESCRIPTION_BYTES || description.contains('\0') {

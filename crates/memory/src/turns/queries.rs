@@ -170,12 +170,7 @@ pub fn ended_turn_id(name: &RecordName) -> Option<&str> {
 ///
 /// # Errors
 /// `NotFound` if the scope cannot read the thread.
-pub async fn find_ended_turn(
-    memory: &Memory,
-    scope: &Scope,
-    thread: ThreadId,
-    id: &str,
-) -> Result<Option<TurnRecord>> {
+pub async fn find_ended_turn(memory: &Memory, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<TurnRecord>> {
     let access = ThreadAccess::find(memory, scope, thread).await?;
     if !record::is_valid_id(id) {
         return Ok(None);

@@ -1,7 +1,9 @@
 use serde::Serialize;
 use threadkeep::agent::{approval_id, find_approval};
 use threadkeep::core::{ChangeTag, TaggedNumber};
-use threadkeep::{Memory, MessageId, Namespace, Positions, RecordName, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp};
+use threadkeep::{
+    Memory, MessageId, Namespace, Positions, RecordName, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp,
+};
 use utoipa::ToSchema;
 
 use crate::rest::json::approval::ApprovalJson;
@@ -102,12 +104,7 @@ pub(crate) enum EventJson<'a> {
 
 impl<'a> UpdateJson<'a> {
     /// Converts an update. Returns `None` if the update has no events that clients may see.
-    pub(crate) async fn of(
-        memory: &Memory,
-        scope: &Scope,
-        thread: ThreadId,
-        update: &'a ThreadUpdate,
-    ) -> Option<Self> {
+    pub(crate) async fn of(memory: &Memory, scope: &Scope, thread: ThreadId, update: &'a ThreadUpdate) -> Option<Self> {
         Some(match update {
             ThreadUpdate::History { messages, corrupt, positions } => Self::History {
                 messages: messages.iter().map(Into::into).collect(),

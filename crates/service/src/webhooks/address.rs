@@ -71,7 +71,9 @@ pub(super) fn parse_url(text: &str, networks: &Arc<[IpNet]>) -> Result<Url> {
     }
     let filter = AddressFilter { networks: Arc::clone(networks), allows_public };
     if address_of(&url).is_some_and(|address| !filter.allows(address)) {
-        return Err(invalid("`url` has a private address; the server does not send webhooks there").code("private_address"));
+        return Err(
+            invalid("`url` has a private address; the server does not send webhooks there").code("private_address")
+        );
     }
     Ok(url)
 }
@@ -129,10 +131,34 @@ mod tests {
             assert!(filter.allows(public.parse().unwrap()), "{public}");
         }
         let private = [
-            "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "192.0.0.8",
-            "198.18.0.1", "203.0.113.7", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fc00::1",
-            "fd12::1", "ff02::1", "::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::10.0.0.1", "64:ff9b:1::1", "2002:7f00:1::",
-            "2001::1", "2001:db8::1", "100::1", "3fff::1",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "192.0.0.8",
+            "198.18.0.1",
+            "203.0.113.7",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "fd12::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b:1::1",
+            "2002:7f00:1::",
+            "2001::1",
+            "2001:db8::1",
+            "100::1",
+            "3fff::1",
         ];
         for private in private {
             assert!(!filter.allows(private.parse().unwrap()), "{private}");
@@ -152,15 +178,26 @@ mod tests {
             assert!(parse_url(url, &none).is_ok(), "{url}");
         }
         for url in [
-            "https://127.0.0.1/", "https://0x7f.1/", "https://2130706433/", "https://[::1]/", "https://[::ffff:10.0.0.1]/",
-            "http://app.example/", "ftp://app.example/", "https://ana:secret@app.example/", "https://app.example/#part",
-            "app.example", "",
+            "https://127.0.0.1/",
+            "https://0x7f.1/",
+            "https://2130706433/",
+            "https://[::1]/",
+            "https://[::ffff:10.0.0.1]/",
+            "http://app.example/",
+            "ftp://app.example/",
+            "https://ana:secret@app.example/",
+            "https://app.example/#part",
+            "app.example",
+            "",
         ] {
             assert!(parse_url(url, &none).is_err(), "{url}");
         }
         assert!(parse_url(&format!("https://app.example/{}", "a".repeat(2_000)), &none).is_err());
         let local = networks(&["127.0.0.0/8"]);
-        assert!(parse_url("http://127.0.0.1:8080/hooks", &local).is_ok() && parse_url("http://app.example/", &local).is_ok());
+        assert!(
+            parse_url("http://127.0.0.1:8080/hooks", &local).is_ok()
+                && parse_url("http://app.example/", &local).is_ok()
+        );
         assert_eq!(parse_url("http://1.1.1.1/", &local).unwrap_err().code, "private_address");
     }
 }

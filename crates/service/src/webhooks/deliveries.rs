@@ -225,7 +225,9 @@ mod tests {
         let event = WebhookEvent { thread, at, kind: EventKind::Created };
         let later = WebhookEvent { at: at.plus_ms(1), ..event };
         assert!(later.key("wh_1") < event.key("wh_1"));
-        for wrong in ["", "evt_", "evt_018bcfe5687b", "evt_018bcfe5687b_x_created", "msg_1", "evt_zzzzzzzzzzzz_0_created"] {
+        for wrong in
+            ["", "evt_", "evt_018bcfe5687b", "evt_018bcfe5687b_x_created", "msg_1", "evt_zzzzzzzzzzzz_0_created"]
+        {
             assert!(wrong.parse::<WebhookEvent>().is_err(), "{wrong}");
         }
     }

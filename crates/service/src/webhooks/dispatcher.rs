@@ -9,11 +9,11 @@ use threadkeep::memory::turns::{Driver, LEASE_RENEWAL_INTERVAL, is_alive, lease_
 use threadkeep::{Memory, Timestamp};
 use tokio::task::JoinHandle;
 
+use super::RegistryEntry;
 use super::payload::EventEncoder;
 use super::records::{Kind, Records, Stored};
 use super::sender::Sender;
 use super::worker::Worker;
-use super::RegistryEntry;
 use crate::error::Result;
 use crate::service::Service;
 
@@ -148,7 +148,8 @@ impl<'a> Dispatcher<'a> {
         self.tasks.retain(|id, task| !task.0.is_finished() && webhooks.iter().any(|webhook| webhook.key == *id));
         for Stored { key: id, value, .. } in webhooks {
             self.tasks.entry(id.clone()).or_insert_with(|| {
-                let worker = Worker::new(self.service, value.scope(), id, Arc::clone(self.encoder), self.sender.clone());
+                let worker =
+                    Worker::new(self.service, value.scope(), id, Arc::clone(self.encoder), self.sender.clone());
                 Task(tokio::spawn(worker.run()))
             });
         }

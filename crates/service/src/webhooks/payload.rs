@@ -57,9 +57,7 @@ pub(super) async fn read(
             EventKind::Created | EventKind::Deleted => {}
         }
     }
-    let encode = |data: &Value| {
-        json!({ "type": event.kind.name(), "timestamp": event.at, "data": data }).to_string()
-    };
+    let encode = |data: &Value| json!({ "type": event.kind.name(), "timestamp": event.at, "data": data }).to_string();
     let body = encode(&data);
     if body.len() <= MAX_BYTES {
         return Ok(Some(body));

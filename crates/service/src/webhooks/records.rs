@@ -6,9 +6,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use threadkeep::core::{RecordQuery, RecordWrite, limits};
-use threadkeep::{
-    Conflict, JsonText, Memory, Namespace, Record, RecordOwner, Scope, StoreError, TenantId, Timestamp,
-};
+use threadkeep::{Conflict, JsonText, Memory, Namespace, Record, RecordOwner, Scope, StoreError, TenantId, Timestamp};
 
 use crate::error::Result;
 

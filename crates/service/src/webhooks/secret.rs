@@ -96,6 +96,8 @@ mod tests {
         assert!(signatures.ends_with(&former) && !signatures.starts_with(&former));
         let later = secrets.sign("evt_1", 1, "{}", now.plus_ms(ROTATION_MS));
         assert_eq!(later.split(' ').count(), 1);
-        assert!(!format!("{secrets:?}").contains(&secrets.current.0) && secrets.current.as_text().starts_with("whsec_"));
+        assert!(
+            !format!("{secrets:?}").contains(&secrets.current.0) && secrets.current.as_text().starts_with("whsec_")
+        );
     }
 }

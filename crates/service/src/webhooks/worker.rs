@@ -134,8 +134,7 @@ impl<'a> Session<'a> {
         let Some(webhook) = records.find::<Webhook>(Kind::Webhook, &worker.id).await? else { return Ok(None) };
         let Some(cursor) = records.find::<String>(Kind::Cursor, &worker.id).await? else { return Ok(None) };
         let updates = memory.subscribe_threads(&worker.scope, Some(UserCursor(cursor.value))).await?;
-        let reader =
-            ChangeReader { memory: memory.clone(), scope: worker.scope.clone(), records: records.clone() };
+        let reader = ChangeReader { memory: memory.clone(), scope: worker.scope.clone(), records: records.clone() };
         let mut session = Self {
             worker,
             memory,
@@ -312,7 +311,9 @@ impl<'a> Session<'a> {
         }
         let waiting = self.queue.values().filter(|queued| !queued.is_in_flight);
         let next = waiting.filter_map(|queued| queued.delivery.next_attempt_at).min()?;
-        Some(Duration::from_millis(next.as_millis().saturating_sub(self.memory.now().as_millis()).try_into().unwrap_or(0)))
+        Some(Duration::from_millis(
+            next.as_millis().saturating_sub(self.memory.now().as_millis()).try_into().unwrap_or(0),
+        ))
     }
 
     /// Records how an attempt ended.

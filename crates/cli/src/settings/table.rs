@@ -117,6 +117,13 @@ const BEFORE: [Setting; 39] = [
         "none",
     ),
     setting(
+        "THREADKEEP_WEBHOOK_NETWORKS",
+        "server.webhook_networks",
+        Text,
+        "private networks to which webhooks may be delivered, separated by commas",
+        "none",
+    ),
+    setting(
         "THREADKEEP_RESUME_TURNS",
         "server.resume_turns",
         Flag,

@@ -138,6 +138,7 @@ impl Records {
         value: Option<JsonText>,
         expires_at: Option<Timestamp>,
     ) -> Result<Option<u64>> {
+        let is_deletion = value.is_none();
         let write = RecordWrite {
             owner: self.owner.clone(),
             namespace: kind.namespace(),
@@ -149,6 +150,7 @@ impl Records {
         match self.memory.backend().store.write_record(&self.scope, write, self.memory.now()).await {
             Ok(outcome) => Ok(Some(outcome.version)),
             Err(StoreError::Conflict(Conflict::Record { .. })) => Ok(None),
+            Err(StoreError::NotFound(_)) if is_deletion => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

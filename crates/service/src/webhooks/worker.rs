@@ -9,6 +9,7 @@ use threadkeep::core::{ChangedThread, limits};
 use threadkeep::memory::ThreadsUpdates;
 use threadkeep::{Memory, Scope, Timestamp, UserCursor};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use super::changes::ChangeReader;
 use super::deliveries::{Delivery, DeliveryState, RETENTION_MS, WebhookEvent};
@@ -155,6 +156,8 @@ impl<'a> Session<'a> {
     async fn run(&mut self, mut updates: ThreadsUpdates) -> Result<End> {
         let (service, options) = (&self.worker.service, &self.worker.service.webhooks().options);
         let mut changed = service.webhooks().changed.subscribe();
+        let mut poll = tokio::time::interval(options.poll_interval.max(Duration::from_millis(1)));
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !service.is_stopping() {
             self.start_attempts();
             let may_read = self.webhook.is_enabled && self.queue.len() < MAX_PENDING;
@@ -180,7 +183,7 @@ impl<'a> Session<'a> {
                 () = tokio::time::sleep(next_attempt.unwrap_or_default()), if next_attempt.is_some() => {}
                 // The sender of this channel is a part of the service.
                 _ = changed.changed() => if !self.reload().await? { return Ok(End::Removed) },
-                () = tokio::time::sleep(options.poll_interval) => if !self.reload().await? { return Ok(End::Removed) },
+                _ = poll.tick() => if !self.reload().await? { return Ok(End::Removed) },
             }
         }
         let finish = async {

@@ -256,7 +256,7 @@ impl Webhooks {
         let delivery = Delivery::new(&event, now);
         records.write(Kind::Queue, &key, None, &delivery, Some(now.plus_ms(2 * deliveries::RETENTION_MS))).await?;
         records.delete(Kind::History, &key).await?;
-        // The version of the webhook's record tells the instance that sends webhooks to read the queue.
+        // The instance that sends webhooks reads the queue again when the version of the webhook's record has changed.
         records.write(Kind::Webhook, id, Some(webhook.version), &webhook.value, None).await?;
         self.notify();
         Ok(delivery)

@@ -30,8 +30,8 @@ pub use completion::{Completion, Interrupted, LockResult};
 pub use drafts::{TEXT_BYTES, encoded_bytes, error_result_draft, limit_text, metadata, notice_draft, without_nul};
 pub use drivers::{Driver, LEASE, LEASE_RENEWAL_INTERVAL, is_alive, is_driving, lease_until};
 pub use queries::{
-    InterruptedTurn, RunningTurn, approval_id, find_approval, find_running_turn, list_approvals,
-    list_interrupted_turns, remove_interrupted_completion, stop_waiting_turn,
+    InterruptedTurn, RunningTurn, approval_id, ended_turn_id, find_approval, find_ended_turn, find_running_turn,
+    list_approvals, list_interrupted_turns, remove_interrupted_completion, stop_waiting_turn,
 };
 pub use record::{RunRecord, TurnKind, TurnRecord, turn_id_for_key};
 pub use stop_requests::{request_stop, wait_for_stop_request};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use threadkeep::Scope;
+use threadkeep_service::webhooks::WebhookOptions;
 use threadkeep_service::{GuessLimiter, Quota, RateLimit, Service, ServiceOptions, TelemetryOptions, TrustedIssuer};
 use tokio::sync::Semaphore;
 
@@ -74,6 +75,8 @@ pub struct ServerOptions {
     /// Whether this server automatically resumes interrupted turns of its assistants, including turns that other instances
     /// started. Default: true.
     pub resume_turns: bool,
+    /// How webhooks are sent.
+    pub webhooks: WebhookOptions,
 }
 
 impl Default for ServerOptions {
@@ -101,6 +104,7 @@ impl Default for ServerOptions {
             telemetry: None,
             sweep_every: Some(Duration::from_secs(600)),
             resume_turns: true,
+            webhooks: WebhookOptions::default(),
         }
     }
 }
@@ -108,8 +112,8 @@ impl Default for ServerOptions {
 impl ServerOptions {
     /// Returns the options of the service.
     pub(crate) fn service_options(&self) -> ServiceOptions {
-        let Self { token_issuers, rate_limit, quota, grace, telemetry, .. } = self.clone();
-        ServiceOptions { token_issuers, rate_limit, quota, grace, telemetry }
+        let Self { token_issuers, rate_limit, quota, grace, telemetry, webhooks, .. } = self.clone();
+        ServiceOptions { token_issuers, rate_limit, quota, grace, telemetry, webhooks }
     }
 }
 

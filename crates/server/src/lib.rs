@@ -1,7 +1,8 @@
 //! The HTTP server, which makes the library available to clients of many tenants.
 //!
 //! Start with [`Server`], which serves a list of [`Door`]s. A door is one HTTP API: its routes with their access rules, its error
-//! format, and test cases for tenant isolation. Each built-in door has a folder (`rest`, `live`, `openai`, `compat`, `operations`)
+//! format, and test cases for tenant isolation. Each built-in door has a folder (`rest`, `live`, `webhooks`, `openai`, `compat`,
+//! `operations`)
 //! with one file per action; `routes` combines them. A request passes through `middleware` (request id, log, metrics, trace, error
 //! format), then `route_layer` (authentication and authorisation by `security`, time limits by `limits`), then reaches its action.
 //! Everything that does not depend on HTTP is in `threadkeep_service`.
@@ -33,6 +34,7 @@ mod server;
 mod thread_names;
 mod tls;
 mod turns;
+mod webhooks;
 
 pub use app::{App, ServerOptions};
 pub use compat::access::SharedKey;
@@ -44,6 +46,7 @@ pub use output::json;
 pub use routes::check_assistant_name;
 pub use security::local::{LocalAccess, LocalToken, LocalTokenError, is_generated as is_local_token};
 pub use server::{DoorError, ServeError, Server};
+pub use threadkeep_service::webhooks::WebhookOptions;
 pub use threadkeep_service::{
     AssistantNameError, Assistants, AuditFinding, AuditLog, AuditRecord, AuditVerification, IssuerError, KeyError,
     KeyRecord, KeyRole, KeySecret, Keys, NewKey, OutgoingProxy, Quota, RateLimit, TelemetryOptions, TrustedIssuer,

@@ -2,7 +2,8 @@
 //! quotas, the audit log, detection of repeated requests, and turns of assistants.
 //!
 //! Start with [`Service`]. This crate has no HTTP types: a door decodes requests, calls the service, and encodes the result or the
-//! [`Error`]. Outgoing calls (to fetch an issuer's keys and to export traces) go through `outgoing`.
+//! [`Error`]. Outgoing calls (to fetch an issuer's keys and to export traces) go through `outgoing`,
+//! webhooks through `webhooks`.
 //!
 //! The service retains no state between requests that another instance would need. It depends on no specific assistant or backend.
 #![warn(missing_docs)]
@@ -24,6 +25,7 @@ mod repeats;
 mod service;
 mod telemetry;
 pub mod turns;
+pub mod webhooks;
 
 pub use assistants::{AssistantNameError, Assistants, check_assistant_name};
 pub use audit::{AuditAction, AuditFinding, AuditLog, AuditRecord, AuditVerification};

@@ -17,6 +17,7 @@ use crate::quota::{Quota, Quotas, Uncounted};
 use crate::rate::{RateLimit, RateLimits, RateStatus};
 use crate::telemetry::{Instrumentation, Telemetry, TelemetryOptions};
 use crate::turns::resuming::{self, Resumptions};
+use crate::webhooks::{WebhookOptions, Webhooks};
 
 /// The options of a [`Service`].
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct ServiceOptions {
     pub grace: Duration,
     /// Where to export traces.
     pub telemetry: Option<TelemetryOptions>,
+    /// How webhooks are sent.
+    pub webhooks: WebhookOptions,
 }
 
 /// The services that all doors share. Cheap to clone; clones share their state.
@@ -48,6 +51,7 @@ struct Inner {
     quotas: Quotas,
     audit: AuditLog,
     browser_tokens: BrowserTokens,
+    webhooks: Webhooks,
     instrumentation: Instrumentation,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
@@ -81,6 +85,7 @@ impl Service {
     ) -> Self {
         let (keys, audit) = (Keys::new(&memory), AuditLog::new(&memory));
         let browser_tokens = BrowserTokens::new(&memory);
+        let webhooks = Webhooks::new(&memory, options.webhooks.clone());
         let instrumentation = assistants.instrumentation().clone();
         instrumentation.telemetry.start(options.telemetry.as_ref());
         let inner = Inner {
@@ -91,6 +96,7 @@ impl Service {
             quotas: Quotas::default(),
             audit,
             browser_tokens,
+            webhooks,
             model: model.map(|model| instrumentation.wrap_model(model)),
             embedder: embedder.map(|embedder| instrumentation.wrap_embedder(embedder)),
             instrumentation,
@@ -118,6 +124,12 @@ impl Service {
     #[must_use]
     pub fn audit(&self) -> &AuditLog {
         &self.inner.audit
+    }
+
+    /// Returns the webhooks.
+    #[must_use]
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.inner.webhooks
     }
 
     /// Returns the metrics.

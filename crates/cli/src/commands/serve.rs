@@ -2,6 +2,7 @@ mod announce;
 mod log;
 mod signals;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use threadkeep::MemoryOptions;
 use threadkeep::core::redact_address;
 use threadkeep_server::{
     Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TrustedIssuer,
+    WebhookOptions,
 };
 
 use super::{App, Status};
@@ -180,6 +182,7 @@ fn options(app: &App, token_issuers: Vec<TrustedIssuer>, arguments: &Arguments) 
         grace: seconds("THREADKEEP_GRACE_SECONDS")?.unwrap_or(built_in.grace),
         strict_models: settings.read("THREADKEEP_STRICT_MODELS")?.unwrap_or(built_in.strict_models),
         browser_origins: browser_origins(settings)?,
+        webhooks: webhook_options(settings)?,
         resume_turns: settings.read("THREADKEEP_RESUME_TURNS")?.unwrap_or(built_in.resume_turns),
         ..built_in
     })
@@ -199,6 +202,21 @@ fn browser_origins(settings: &Settings) -> Result<Vec<String>> {
         Err(failure.hint("list origins without paths, such as https://app.example,http://localhost:5173").into())
     };
     origins.map(check).collect()
+}
+
+/// Returns the options of webhooks.
+fn webhook_options(settings: &Settings) -> Result<WebhookOptions> {
+    let listed = settings.get("THREADKEEP_WEBHOOK_NETWORKS").unwrap_or_default();
+    let mut options = WebhookOptions::default();
+    for network in listed.split(',').map(str::trim).filter(|network| !network.is_empty()) {
+        let address = network.parse::<IpAddr>().map(Into::into).ok();
+        let network = address.or_else(|| network.parse().ok()).ok_or_else(|| {
+            Failure::usage(format!("THREADKEEP_WEBHOOK_NETWORKS: {network} is not a network"))
+                .hint("list networks or addresses, such as 10.0.0.0/8,127.0.0.1")
+        })?;
+        options.networks.push(network);
+    }
+    Ok(options)
 }
 
 /// Returns the shared client key of the assistants' endpoints: the first of their key settings that is set.

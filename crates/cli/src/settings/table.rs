@@ -76,7 +76,7 @@ pub(crate) fn with_settings_of(assistants: &[AssistantPlugin]) -> Vec<Setting> {
 }
 
 /// The settings listed before those of the assistants.
-const BEFORE: [Setting; 39] = [
+const BEFORE: [Setting; 40] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting(
         "THREADKEEP_ERASURE_LEDGER",
@@ -114,6 +114,13 @@ const BEFORE: [Setting; 39] = [
         "server.browser_origins",
         Text,
         "the origins of pages that may call from a browser, separated by commas",
+        "none",
+    ),
+    setting(
+        "THREADKEEP_WEBHOOK_NETWORKS",
+        "server.webhook_networks",
+        Text,
+        "private networks to which webhooks may be delivered, separated by commas",
         "none",
     ),
     setting(

@@ -68,9 +68,14 @@ pub(super) struct Log {
 impl Log {
     /// Reads a page of the commits that follow `after`.
     pub(super) async fn read(&self, after: TaggedNumber) -> Result<LogPage> {
+        self.read_at_most(after, MAX_CHANGES).await
+    }
+
+    /// Reads at most `limit` commits that follow `after`.
+    pub(super) async fn read_at_most(&self, after: TaggedNumber, limit: usize) -> Result<LogPage> {
         let (store, now) = (self.memory.store(), self.memory.now());
         let read = retry(self.memory.runtime(), || {
-            store.list_changes_with_messages(&self.scope, self.thread, after, MAX_CHANGES, now)
+            store.list_changes_with_messages(&self.scope, self.thread, after, limit, now)
         })
         .await?;
         let appended = read.page.appended_positions();

@@ -87,6 +87,24 @@ impl Memory {
         })
     }
 
+    /// Finds the update for one commit of a thread, with the current versions of its messages. Returns `None` if the change log does not
+    /// have the commit.
+    ///
+    /// # Errors
+    /// `NotFound` if the scope cannot access the thread.
+    pub async fn find_update(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        change: TaggedNumber,
+    ) -> Result<Option<ThreadUpdate>> {
+        let Some(previous) = change.number.checked_sub(1) else { return Ok(None) };
+        let log = Log { memory: self.clone(), scope: scope.clone(), thread };
+        let LogPage::Commits { commits, .. } = log.read_at_most(previous.into(), 1).await? else { return Ok(None) };
+        let found = commits.into_iter().find(|commit| commit.change.may_be_same(change));
+        Ok(found.map(|commit| Arc::unwrap_or_clone(commit.update)))
+    }
+
     async fn read_history(
         &self,
         scope: &Scope,

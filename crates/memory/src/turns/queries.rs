@@ -2,7 +2,7 @@
 
 use threadkeep_core::{DrivenThread, Failure, Owner, RecordName, Scope, ThreadId, Timestamp, limits};
 
-use super::record::{self, RunRecord, TurnKind};
+use super::record::{self, RunRecord, TurnKind, TurnRecord};
 use super::{Approval, ApprovalState, ThreadAccess, closing, lock};
 use crate::retry::retry;
 use crate::{Memory, Result};
@@ -158,4 +158,23 @@ pub async fn find_approval(memory: &Memory, scope: &Scope, thread: ThreadId, id:
 #[must_use]
 pub fn approval_id(name: &RecordName) -> Option<&str> {
     (name.namespace == record::approval_namespace()).then_some(name.key.as_str())
+}
+
+/// Returns the id of the ended turn that the record with this name stores; `None` if the record does not store one.
+#[must_use]
+pub fn ended_turn_id(name: &RecordName) -> Option<&str> {
+    (*name == record::turn_record_name(&name.key)).then_some(name.key.as_str())
+}
+
+/// Finds the record of a turn that has ended. [`super::find_turn_state`] also reads the messages of the turn.
+///
+/// # Errors
+/// `NotFound` if the scope cannot read the thread.
+pub async fn find_ended_turn(memory: &Memory, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<TurnRecord>> {
+    let access = ThreadAccess::find(memory, scope, thread).await?;
+    if !record::is_valid_id(id) {
+        return Ok(None);
+    }
+    let found = memory.find_thread_record(&access.writer, thread, &record::turn_record_name(id)).await?;
+    Ok(found.map(|record| record.value.read()).transpose()?)
 }

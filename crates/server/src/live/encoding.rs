@@ -102,13 +102,13 @@ impl UpdateCache {
         update: Arc<ThreadUpdate>,
     ) -> Option<Arc<EncodedUpdate>> {
         if !is_shareable(&update) {
-            return Some(Arc::new(EncodedUpdate::of(&UpdateJson::of(app, scope, thread, &update).await?)));
+            return Some(Arc::new(EncodedUpdate::of(&UpdateJson::of(app.memory(), scope, thread, &update).await?)));
         }
         let cache = app.update_cache();
         if let Some(encoded) = cache.find(thread, &update) {
             return Some(encoded);
         }
-        let encoded = EncodedUpdate::of(&UpdateJson::of(app, scope, thread, &update).await?);
+        let encoded = EncodedUpdate::of(&UpdateJson::of(app.memory(), scope, thread, &update).await?);
         if encoded.event.len() > MAX_SHARED_BYTES {
             return Some(Arc::new(encoded));
         }

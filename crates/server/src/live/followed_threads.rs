@@ -109,7 +109,7 @@ impl FollowedThreads {
     async fn encode(&self, thread: ThreadId, updates: Vec<ThreadUpdate>) -> Vec<EncodedUpdate> {
         let mut encoded = Vec::with_capacity(updates.len());
         for update in &updates {
-            let update = UpdateJson::of(&self.app, &self.scope, thread, update).await;
+            let update = UpdateJson::of(self.app.memory(), &self.scope, thread, update).await;
             encoded.extend(update.as_ref().map(EncodedUpdate::of));
         }
         encoded

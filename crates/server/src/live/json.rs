@@ -1,10 +1,11 @@
 use serde::Serialize;
 use threadkeep::agent::{approval_id, find_approval};
 use threadkeep::core::{ChangeTag, TaggedNumber};
-use threadkeep::{MessageId, Namespace, Positions, RecordName, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp};
+use threadkeep::{
+    Memory, MessageId, Namespace, Positions, RecordName, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp,
+};
 use utoipa::ToSchema;
 
-use crate::app::App;
 use crate::rest::json::approval::ApprovalJson;
 use crate::rest::json::message::{MessageJson, UnreadableJson};
 
@@ -103,7 +104,7 @@ pub(crate) enum EventJson<'a> {
 
 impl<'a> UpdateJson<'a> {
     /// Converts an update. Returns `None` if the update has no events that clients may see.
-    pub(crate) async fn of(app: &App, scope: &Scope, thread: ThreadId, update: &'a ThreadUpdate) -> Option<Self> {
+    pub(crate) async fn of(memory: &Memory, scope: &Scope, thread: ThreadId, update: &'a ThreadUpdate) -> Option<Self> {
         Some(match update {
             ThreadUpdate::History { messages, corrupt, positions } => Self::History {
                 messages: messages.iter().map(Into::into).collect(),
@@ -116,7 +117,7 @@ impl<'a> UpdateJson<'a> {
                 for event in events {
                     visible.extend(match event {
                         ThreadEvent::Record { name, .. } if approval_id(name).is_some() => {
-                            EventJson::read_approval(app, scope, thread, name).await
+                            EventJson::read_approval(memory, scope, thread, name).await
                         }
                         _ => EventJson::of(event),
                     });
@@ -161,8 +162,7 @@ impl<'a> UpdateJson<'a> {
 
 impl<'a> EventJson<'a> {
     /// Reads the approval in a record. An approval that cannot be read is left out; clients still receive its next change.
-    async fn read_approval(app: &App, scope: &Scope, thread: ThreadId, name: &RecordName) -> Option<Self> {
-        let memory = app.memory();
+    async fn read_approval(memory: &Memory, scope: &Scope, thread: ThreadId, name: &RecordName) -> Option<Self> {
         let found = find_approval(memory, scope, thread, approval_id(name)?).await;
         let found = found.inspect_err(|error| tracing::warn!(%error, "failed to read an approval")).ok()??;
         Some(Self::Approval { approval: Box::new(ApprovalJson::of(thread, found, memory.now())) })

@@ -27,5 +27,6 @@ mod tenants;
 mod tls;
 mod tokens;
 mod v1;
+mod webhooks;
 
 use server::{Client, TestServer};

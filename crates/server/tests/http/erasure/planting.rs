@@ -65,6 +65,12 @@ impl Planter {
         client.post("/v1/agents/keeper/turns", json!({ "text": text })).await.expect(200)
     }
 
+    /// Creates a webhook of Ana whose URL and description contain the word, and returns its id.
+    async fn create_webhook(&self, word: &str) -> String {
+        let body = json!({ "url": format!("https://{word}.invalid/"), "description": sentence_with(word) });
+        to_text(&self.ana.post("/v1/webhooks", body).await.expect(201)["webhook"]["id"])
+    }
+
     async fn create_response(&self, body: Value) -> String {
         to_text(&self.ana.post("/v1/responses", body).await.expect(200)["id"])
     }
@@ -250,6 +256,24 @@ impl Planter {
                 assert_eq!(client.post(path, json!({ "records": [record] })).await.expect(200)["succeeded"], 1);
                 Stored
             }
+            ("POST", "/v1/webhooks") => {
+                self.create_webhook(word).await;
+                Stored
+            }
+            ("PATCH", "/v1/webhooks/{webhook}") => {
+                let path = format!("/v1/webhooks/{}", self.create_webhook("nothing").await);
+                let body = json!({ "url": format!("https://{word}.invalid/"), "description": sentence });
+                client.send("PATCH", &path, body).await.expect(200);
+                Stored
+            }
+            ("DELETE", "/v1/webhooks/{webhook}") => {
+                let path = format!("/v1/webhooks/{}", self.create_webhook(word).await);
+                assert!(client.delete(&path).await.status < 300);
+                Removed
+            }
+            ("POST", "/v1/webhooks/{webhook}/rotate" | "/v1/webhooks/{webhook}/deliveries/{event}/replay") => {
+                NotStored("it accepts no text")
+            }
             ("POST", "/v1/tokens") => NotStored("the token is returned and not stored"),
             ("POST" | "PATCH" | "DELETE", "/v1/keys" | "/v1/keys/{key}" | "/v1/keys/{key}/rotate") => {
                 NotStored("keys belong to the tenant")
@@ -294,7 +318,10 @@ impl Planter {
                 | "/v1/quotas"
                 | "/v1/tenants"
                 | "/v1/users"
-                | "/v1/users/{user}",
+                | "/v1/users/{user}"
+                | "/v1/webhooks"
+                | "/v1/webhooks/{webhook}"
+                | "/v1/webhooks/{webhook}/deliveries",
             ) => READ_ONLY,
             _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }

@@ -106,6 +106,9 @@ pub(super) fn subjects(exchange: &Exchange) -> Vec<Shown> {
 /// Returns the objects that an exchange listed, in the order of the list. Results of a search count only if the user was asked
 /// about them; otherwise no one saw them.
 pub(super) fn listed(exchange: &Exchange) -> Vec<Shown> {
+    if !exchange.offered.is_empty() {
+        return exchange.offered.clone();
+    }
     let steps = exchange.steps.iter().filter(|step| (step.command.verb == Verb::Find) == exchange.asked);
     steps.filter_map(outcome_of).flat_map(|outcome| outcome.objects.clone()).collect()
 }

@@ -102,7 +102,12 @@ impl Script {
         }
         faults.extend(self.effect_faults(&turn["expect"], asked, decided.as_ref().map(|(at, _)| *at), &requests).await);
         let said = answer.map_or_else(|| "(no effect)".to_owned(), |answer| answer.reply);
-        let calls: Vec<String> = requests.iter().map(|one| format!("{} {} {}/{}", one.verb, one.resource, one.namespace, one.name.as_deref().unwrap_or("*"))).collect();
+        let calls: Vec<String> = requests
+            .iter()
+            .map(|one| {
+                format!("{} {} {}/{}", one.verb, one.resource, one.namespace, one.name.as_deref().unwrap_or("*"))
+            })
+            .collect();
         Some((faults, format!("{said}\n    [{}]", calls.join(", "))))
     }
 
@@ -170,7 +175,8 @@ impl Script {
         let mut faults = Vec::new();
         let requested: Vec<&Approval> = self.asked[asked..].iter().map(|asked| &asked.approval).collect();
         let lines: Vec<&str> = requested.iter().map(|approval| line_of(approval)).collect();
-        let covers = |expected: &[Value]| expected.iter().all(|one| requested.iter().any(|approval| is_request(approval, one)));
+        let covers =
+            |expected: &[Value]| expected.iter().all(|one| requested.iter().any(|approval| is_request(approval, one)));
         if let Some(expected) = expect["approvals"].as_array() {
             if !covers(expected) || expected.len() != requested.len() {
                 faults.push(format!("requested {lines:?}, not {}", expect["approvals"]));
@@ -346,6 +352,12 @@ fn workload(namespace: &str, entry: &Value, kind: &str) -> Vec<Value> {
     let (name, replicas) = (text(&entry["name"]), entry["replicas"].as_u64().unwrap());
     let mut object = deployment(namespace, &name, replicas, &text(&entry["image"])).remove(0);
     object["kind"] = json!(kind);
+    // As `kubectl create deployment` does, the container is named after the image, if that has another name.
+    let image = text(&entry["image"]);
+    let base = image.rsplit('/').next().and_then(|image| image.split(':').next()).unwrap_or_default().to_owned();
+    if kind == "Deployment" && !image.contains('/') && !base.contains(&name) {
+        object["spec"]["template"]["spec"]["containers"][0]["name"] = json!(base);
+    }
     object["status"]["readyReplicas"] = entry["ready"].clone();
     let uid = format!("{namespace}-{name}");
     object["metadata"]["uid"] = json!(uid);

@@ -466,7 +466,8 @@ fn log(objects: &Objects, call: &Call<'_>, target: &Target, name: &str) -> Resul
         )));
     }
     let is_previous = call.query.get("previous").is_some_and(|value| value == "true");
-    let of_container = container.map(|container| log_key(&target.namespace, &format!("{name}.{container}"), is_previous));
+    let of_container =
+        container.map(|container| log_key(&target.namespace, &format!("{name}.{container}"), is_previous));
     let of_pod = log_key(&target.namespace, name, is_previous);
     let log = of_container.and_then(|key| objects.logs.get(&key)).or_else(|| objects.logs.get(&of_pod));
     let Some(log) = log else {

@@ -130,7 +130,11 @@ fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command
 
 /// Returns the container of a pod that a message names.
 fn named_container(pod: &Shown, words: &[String]) -> Option<String> {
-    pod.containers.iter().find(|container| words.contains(container)).cloned()
+    // The name of the pod may begin with that of a container.
+    let is_of_pod = |container: &&String| crate::cluster::likeness(&pod.name, container).is_some();
+    let mut named: Vec<&String> = pod.containers.iter().filter(|container| words.contains(container)).collect();
+    named.sort_by_key(is_of_pod);
+    named.first().map(|container| (*container).clone())
 }
 
 struct Planner<'a> {

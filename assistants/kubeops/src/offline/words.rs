@@ -121,6 +121,13 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
     reading.read_amounts(&originals, &mut used);
     reading.read_kind(&mut used);
     reading.read_verb(&joined, &mut used);
+    if matches!(reading.verb, Some(Verb::Cordon | Verb::Uncordon | Verb::Drain))
+        && reading.kind.as_deref() != Some("nodes")
+    {
+        // "Drain it, ignore daemonsets".
+        reading.kind = None;
+        reading.is_plural = false;
+    }
     reading.read_references(&joined, &mut used);
     reading.read_names(&originals, &used);
     reading.read_known_namespace(namespaces);

@@ -49,9 +49,21 @@ impl Planner<'_> {
         if reads.is_empty() {
             return if self.reading.verb.is_some() { self.of_verb(Verb::Get) } else { reply(answers::NOT_UNDERSTOOD) };
         }
-        let there =
-            |command: Command| Command { namespace: self.reading.namespace.clone(), all_namespaces: false, ..command };
+        let there = |command: Command| {
+            let command = self.of_workload(command);
+            Command { namespace: self.reading.namespace.clone(), all_namespaces: false, ..command }
+        };
         Next::Run(reads.into_iter().map(there).collect())
+    }
+
+    /// Lets a command on a pod be one on its workload, because pods have other names in another namespace.
+    fn of_workload(&self, command: Command) -> Command {
+        let objects = self.conversation.earlier.iter().rev().flat_map(refer::shown);
+        let is_named = |object: &&Shown| object.kind == "pods" && Some(&object.name) == command.name.as_ref();
+        match objects.filter(is_named).find_map(|pod| pod.owner.clone()) {
+            Some((kind, name)) => Command { kind: Some(kind), name: Some(name), ..command },
+            None => command,
+        }
     }
 
     /// "Bring production up to the same version": the images of the other list, for the objects that differ.

@@ -100,14 +100,16 @@ impl From<ApiError> for CommandError {
 
 pub(crate) type Result<T> = std::result::Result<T, CommandError>;
 
+/// The names of the namespaces, and when they were read.
+type KnownNamespaces = Option<(Instant, Vec<String>)>;
+
 /// A cluster, with the rules of what may be done there.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// The client, or why there is none.
     client: std::result::Result<KubeClient, String>,
     rules: AccessRules,
-    /// The names of the namespaces, and when they were read.
-    namespaces: Arc<Mutex<Option<(Instant, Vec<String>)>>>,
+    namespaces: Arc<Mutex<KnownNamespaces>>,
 }
 
 impl Cluster {

@@ -161,10 +161,12 @@ impl Inbox {
                 continue;
             }
             if let Some(instance) = &request.instance {
-                if !alive.contains_key(instance) {
-                    alive.insert(instance.clone(), self.is_alive(instance).await?);
-                }
-                if alive[instance] {
+                let is_alive = match alive.get(instance) {
+                    Some(is_alive) => *is_alive,
+                    None => self.is_alive(instance).await?,
+                };
+                alive.insert(instance.clone(), is_alive);
+                if is_alive {
                     continue;
                 }
             }

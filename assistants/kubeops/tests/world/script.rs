@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use threadkeep::agent::Approval;
 use threadkeep::{ThreadId, Turn, TurnStatus, Verdict};
 use threadkeep_dialogue_sets::{ObservedCall, ObservedTurn, TurnResult, mismatches};
-use threadkeep_simulator::cluster::{Request, log_key};
+use threadkeep_simulator::cluster::Request;
 
 use super::{Talk, deployment, pod, secret};
 
@@ -86,12 +86,11 @@ impl Script {
         let expect = turn["expect"].as_object().unwrap();
         let mut faults = Vec::new();
         if let Some(answer) = &answer {
-            let common: Map<String, Value> = expect
+            let mut common: Map<String, Value> = expect
                 .iter()
                 .filter(|(key, _)| COMMON.contains(&&***key))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect();
-            let mut common = common;
             let limit = common.remove("calls_max").and_then(|most| most.as_u64());
             if limit.is_some_and(|most| answer.tool_calls.len() as u64 > most) {
                 faults.push(format!("{} calls", answer.tool_calls.len()));
@@ -455,7 +454,6 @@ fn prepare_pod(talk: &Talk, namespace: &str, entry: Value) {
     if let Some(successor) = entry["recreated_as"].as_str() {
         cluster.replace_as(namespace, &name, successor);
     }
-    assert!(log_key(namespace, &name, false).contains(&name));
 }
 
 fn node(entry: &Value) -> Vec<Value> {

@@ -176,10 +176,10 @@ impl Script {
         let lines: Vec<&str> = requested.iter().map(|approval| line_of(approval)).collect();
         let covers =
             |expected: &[Value]| expected.iter().all(|one| requested.iter().any(|approval| is_request(approval, one)));
-        if let Some(expected) = expect["approvals"].as_array() {
-            if !covers(expected) || expected.len() != requested.len() {
-                faults.push(format!("requested {lines:?}, not {}", expect["approvals"]));
-            }
+        if let Some(expected) = expect["approvals"].as_array()
+            && (!covers(expected) || expected.len() != requested.len())
+        {
+            faults.push(format!("requested {lines:?}, not {}", expect["approvals"]));
         }
         if !covers(&entries(&expect["approvals_cover"])) {
             faults.push(format!("requested {lines:?}, not {}", expect["approvals_cover"]));

@@ -112,7 +112,8 @@ impl Assistant for Kubeops {
         let earlier: Vec<Message> = newest.into_iter().filter(|message| message.seq < request.seq).collect();
         let shown = &earlier[earlier.len().saturating_sub(self.window)..];
         let approvals = list_approvals(request.memory, request.scope, request.thread).await.map_err(failed)?;
-        let conversation = Conversation::of(shown, &approvals, self.cluster.default_namespace());
+        let mut conversation = Conversation::of(shown, &approvals, self.cluster.default_namespace());
+        conversation.namespaces = self.cluster.namespaces().await;
         let extra_input = [(CONVERSATION.to_owned(), conversation_value(&conversation))].into_iter().collect();
         Ok(TurnPreparation { extra_input, ..TurnPreparation::default() })
     }

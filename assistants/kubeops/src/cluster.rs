@@ -7,7 +7,8 @@ mod reads;
 mod text;
 
 use std::path::Path;
-use std::sync::Once;
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +21,11 @@ use client::{ApiError, KubeClient};
 use kubeconfig::Connection;
 pub use kubeconfig::KubeconfigError;
 pub(crate) use reads::likeness;
+
+/// How long the names of the namespaces are kept, also if they could not be read.
+const NAMESPACES_KEPT: Duration = Duration::from_secs(60);
+/// How long to wait for the names of the namespaces.
+const NAMESPACES_WAIT: Duration = Duration::from_secs(2);
 
 /// Installs a TLS provider, unless another part of the program has installed one.
 fn install_provider() {
@@ -40,6 +46,9 @@ pub struct Shown {
     /// The workload that owns a pod: its kind and name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<(String, String)>,
+    /// The containers of a pod that has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<String>,
     /// Whether it has a problem.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unhealthy: bool,
@@ -91,12 +100,16 @@ impl From<ApiError> for CommandError {
 
 pub(crate) type Result<T> = std::result::Result<T, CommandError>;
 
+/// The names of the namespaces, and when they were read.
+type KnownNamespaces = Option<(Instant, Vec<String>)>;
+
 /// A cluster, with the rules of what may be done there.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// The client, or why there is none.
     client: std::result::Result<KubeClient, String>,
     rules: AccessRules,
+    namespaces: Arc<Mutex<KnownNamespaces>>,
 }
 
 impl Cluster {
@@ -110,7 +123,7 @@ impl Cluster {
             None => Connection::of_pod().unwrap_or_else(|| Err(kubeconfig::missing())),
         };
         let client = connection.map_err(|error| error.to_string()).and_then(KubeClient::new);
-        Self { client, rules }
+        Self { client, rules, namespaces: Arc::default() }
     }
 
     /// Returns why there is no connection; `None` if there is one.
@@ -129,6 +142,26 @@ impl Cluster {
     #[must_use]
     pub fn rules(&self) -> &AccessRules {
         &self.rules
+    }
+
+    /// Returns the names of the namespaces, which may be up to a minute old; none if they cannot be read.
+    pub(crate) async fn namespaces(&self) -> Vec<String> {
+        let known = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, names)) = known.filter(|(at, _)| at.elapsed() < NAMESPACES_KEPT) {
+            return names;
+        }
+        let Ok(client) = self.client() else { return Vec::new() };
+        let answer = tokio::time::timeout(NAMESPACES_WAIT, client.get("/api/v1/namespaces", &[("limit", "500")])).await;
+        let listed = answer.ok().and_then(std::result::Result::ok).unwrap_or_default();
+        let names =
+            listed["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["name"].as_str());
+        let mut names: Vec<String> = names.filter(|name| self.rules.allows(name)).map(str::to_owned).collect();
+        if names.is_empty() {
+            names = self.rules.namespaces.clone().unwrap_or_default();
+        }
+        let mut kept = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some((Instant::now(), names.clone()));
+        names
     }
 
     fn client(&self) -> Result<&KubeClient> {

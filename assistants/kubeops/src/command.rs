@@ -242,7 +242,10 @@ impl Command {
             kind.as_ref().map_or_else(|| self.kind.clone().unwrap_or_default(), |kind| kind.singular.clone());
         match (&self.name, self.verb) {
             (_, Verb::Apply) => line.push_str(" -f -"),
-            (Some(name), Verb::Cordon | Verb::Uncordon | Verb::Drain) => push(&mut line, name),
+            (Some(name), Verb::Drain) => {
+                push(&mut line, &format!("{name} --ignore-daemonsets --delete-emptydir-data --force"))
+            }
+            (Some(name), Verb::Cordon | Verb::Uncordon) => push(&mut line, name),
             (Some(name), Verb::Logs) if singular == "pod" => push(&mut line, name),
             (
                 Some(name),
@@ -417,7 +420,10 @@ mod tests {
             line(Command { kind: Some("po".to_owned()), all_namespaces: true, ..Command::new(Verb::Get) }),
             "kubectl get pods --all-namespaces"
         );
-        assert_eq!(line(Command::new(Verb::Drain).on("node", "n1", None)), "kubectl drain n1");
+        assert_eq!(
+            line(Command::new(Verb::Drain).on("node", "n1", None)),
+            "kubectl drain n1 --ignore-daemonsets --delete-emptydir-data --force"
+        );
     }
 
     // S4.52

@@ -244,3 +244,84 @@ async fn a_change_that_names_no_object_does_not_hit_another_one() {
     assert!(turn.reply.contains("with everything in it"), "{}", turn.reply);
     assert_eq!(talk.cluster.changes(), []);
 }
+
+// S4.42, S4.48: what is only spoken of is not requested.
+#[tokio::test]
+async fn a_change_that_is_only_spoken_of_is_not_requested() {
+    let talk = Talk::start(shop()).await;
+    talk.say("describe deployment cart in shop").await;
+    for said in [
+        "please don't delete it",
+        "hold off on the restart of cart",
+        "what happens if we delete cart?",
+        "should I restart it?",
+        "who deleted the old cart?",
+        "why did you scale it?",
+        "when was cart rolled back to revision 2",
+        "how do i delete a deployment",
+    ] {
+        let turn = talk.say(said).await;
+        assert_eq!(turn.status, TurnStatus::Completed, "{said}: {}", turn.reply);
+    }
+    assert_eq!(talk.pending().await, Vec::<String>::new());
+    for (said, line) in [
+        ("could you restart it please", "kubectl rollout restart deployment/cart -n shop"),
+        ("is it possible to scale cart to 2?", "kubectl scale deployment cart --replicas=2 -n shop"),
+    ] {
+        talk.say(said).await;
+        assert_eq!(talk.pending().await, [line], "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_correction_replaces_the_request() {
+    let mut objects = shop();
+    objects.extend(deployment("default", "cart", 1, "cart:0.9"));
+    let talk = Talk::start(objects).await;
+    talk.say("scale cart in shop to 4").await;
+    for (said, line) in [
+        ("no sorry, 6", "kubectl scale deployment cart --replicas=6 -n shop"),
+        ("actually make that 2", "kubectl scale deployment cart --replicas=2 -n shop"),
+        ("oops i meant default", "kubectl scale deployment cart --replicas=2"),
+    ] {
+        talk.say(said).await;
+        assert_eq!(talk.pending().await, [line], "{said}");
+    }
+    assert_eq!(talk.cluster.changes(), []);
+}
+
+#[tokio::test]
+async fn terse_and_misspelled_messages_are_understood() {
+    let talk = Talk::start(shop()).await;
+    for (said, fact) in [
+        ("deploy in shop", "cart (3/3 ready)"),
+        ("default?", "nginx (1/1 ready)"),
+        ("kubeclt get pdos -n shop -o wide", "cart-"),
+        ("is api ok?", "api (2/2 ready)"),
+        ("hows the rollout of cart going", "cart is successfully rolled out"),
+    ] {
+        let reply = talk.say(said).await.reply;
+        assert!(reply.contains(fact), "{said}: {reply}");
+    }
+    for (said, line) in [
+        ("sacle cart in shop to 5 pls", "kubectl scale deployment cart --replicas=5 -n shop"),
+        ("retsart the api deployment in shop", "kubectl rollout restart deployment/api -n shop"),
+    ] {
+        talk.say(said).await;
+        assert_eq!(talk.pending().await, [line], "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_part_of_several_names_is_asked_about() {
+    let mut objects = deployment("default", "mail-in", 1, "mail:1");
+    objects.extend(deployment("default", "mail-out", 1, "mail:1"));
+    let talk = Talk::start(objects).await;
+    talk.say("list deployments").await;
+    talk.say("describe mail-in").await;
+    let asked = talk.say("restart mail").await.reply;
+    assert!(asked.contains("mail-in") && asked.contains("mail-out") && asked.ends_with('?'), "{asked}");
+    assert_eq!(talk.pending().await, Vec::<String>::new());
+    talk.say("the second one").await;
+    assert_eq!(talk.pending().await, ["kubectl rollout restart deployment/mail-out"]);
+}

@@ -181,7 +181,13 @@ impl Cluster {
         true
     }
 
-    /// Sets the log of a pod.
+    /// Names the pod that a controller creates when this one is deleted.
+    pub fn replace_as(&self, namespace: &str, pod: &str, successor: &str) {
+        let pod = (namespace.to_owned(), pod.to_owned());
+        lock(&self.shared.objects).successors.insert(pod, successor.to_owned());
+    }
+
+    /// Sets the log of a pod, or of one of its containers: `POD.CONTAINER`.
     pub fn write_log(&self, namespace: &str, pod: &str, is_previous: bool, log: &str) {
         lock(&self.shared.objects).logs.insert(log_key(namespace, pod, is_previous), log.to_owned());
     }

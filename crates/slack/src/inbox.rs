@@ -1,7 +1,10 @@
 //! The inbox: accepted requests of a workspace, stored until they are done.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{PutRecord, RecordQuery, RecordState};
+use threadkeep::core::{PutRecord, RecordQuery, RecordState, TaggedNumber};
+use threadkeep::memory::turns::{Driver, is_driving, lease_until};
 use threadkeep::{JsonText, Memory, MemoryError, Namespace, RecordName, RecordOwner, Scope, ThreadId};
 
 use crate::events::{Accepted, Job};
@@ -12,6 +15,8 @@ const THREAD: &str = "slack:inbox";
 const REQUESTS: &str = "slack-requests";
 /// The namespace of posted approvals.
 const POSTS: &str = "slack-posts";
+/// The namespace of the instances that work on requests.
+const INSTANCES: &str = "slack-instances";
 /// How long a request is known after it is done, in milliseconds. Slack repeats requests for less than an hour.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The longest key of a record, in bytes.
@@ -28,6 +33,24 @@ pub(crate) struct Request {
     pub(crate) seq: Option<u64>,
     /// The turn.
     pub(crate) turn: Option<String>,
+    /// The instance that works on it.
+    #[serde(default)]
+    pub(crate) instance: Option<String>,
+}
+
+/// A request that no instance works on any more.
+#[derive(Debug)]
+pub(crate) struct Abandoned {
+    pub(crate) accepted: Accepted,
+    request: Request,
+    version: TaggedNumber,
+}
+
+impl Request {
+    /// Creates a request that nothing has been done for.
+    pub(crate) fn new(job: Job) -> Self {
+        Self { job, is_done: false, thread: None, seq: None, turn: None, instance: None }
+    }
 }
 
 /// A message of the bot that asks for an approval.
@@ -68,9 +91,10 @@ impl Inbox {
     }
 
     /// Stores a request. Returns whether it is new.
-    pub(crate) async fn accept(&self, accepted: &Accepted) -> Result<bool, MemoryError> {
+    pub(crate) async fn accept(&self, accepted: &Accepted, instance: &Driver) -> Result<bool, MemoryError> {
         let name = name(REQUESTS, &accepted.key)?;
-        let request = Request { job: accepted.job.clone(), is_done: false, thread: None, seq: None, turn: None };
+        let instance = Some(instance.name().to_owned());
+        let request = Request { instance, ..Request::new(accepted.job.clone()) };
         let put = PutRecord { name: name.clone(), value: JsonText::of(&request)?, expires_at: None };
         let batch = self.memory.batch().require(name, RecordState::Absent).put(put);
         match batch.commit(&self.scope, self.thread).await {
@@ -93,20 +117,65 @@ impl Inbox {
         Ok(found.and_then(|record| record.value.read().ok()))
     }
 
-    /// Returns the requests that are not done, with their keys.
-    pub(crate) async fn pending(&self) -> Result<Vec<Accepted>, MemoryError> {
+    /// Renews the lease of an instance: others leave its requests alone until the lease ends.
+    pub(crate) async fn renew(&self, instance: &Driver) -> Result<(), MemoryError> {
+        let expires_at = Some(lease_until(&self.memory));
+        let put = PutRecord { name: name(INSTANCES, instance.name())?, value: JsonText::of(&true)?, expires_at };
+        self.memory.batch().put(put).commit(&self.scope, self.thread).await.map(drop)
+    }
+
+    /// Whether an instance may still work on its requests: it runs in this process, or its lease has not ended. An instance whose
+    /// process is known to have ended does not.
+    async fn is_alive(&self, instance: &str) -> Result<bool, MemoryError> {
+        if let Some(is_driving) = is_driving(&self.memory, instance) {
+            return Ok(is_driving);
+        }
+        let lease = self.memory.find_thread_record(&self.scope, self.thread, &name(INSTANCES, instance)?).await?;
+        Ok(lease.is_some())
+    }
+
+    /// Takes over a request. Returns whether this instance got it.
+    pub(crate) async fn take_over(&self, abandoned: &Abandoned, instance: &Driver) -> Result<bool, MemoryError> {
+        let name = name(REQUESTS, &abandoned.accepted.key)?;
+        let request = Request { instance: Some(instance.name().to_owned()), ..abandoned.request.clone() };
+        let put = PutRecord { name: name.clone(), value: JsonText::of(&request)?, expires_at: None };
+        let batch = self.memory.batch().require(name, RecordState::Version(abandoned.version)).put(put);
+        match batch.commit(&self.scope, self.thread).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.conflict().is_some() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the requests that are not done and whose instance has ended, oldest first.
+    pub(crate) async fn abandoned(&self) -> Result<Vec<Abandoned>, MemoryError> {
         let query = RecordQuery {
             namespace: Some(Namespace::app(REQUESTS)?),
             ..RecordQuery::of(RecordOwner::Thread(self.thread))
         };
         let records = self.memory.list_records(&self.scope, query).await?;
-        let read = records.into_iter().filter_map(|record| {
-            let request: Request = record.value.read().ok()?;
-            (!request.is_done).then_some((record.version, Accepted { key: record.key, job: request.job }))
-        });
-        let mut pending: Vec<_> = read.collect();
-        pending.sort_by_key(|(at, _)| *at);
-        Ok(pending.into_iter().map(|(_, accepted)| accepted).collect())
+        let (mut abandoned, mut alive) = (Vec::new(), BTreeMap::new());
+        for record in records {
+            let Ok(request) = record.value.read::<Request>() else { continue };
+            if request.is_done {
+                continue;
+            }
+            if let Some(instance) = &request.instance {
+                let is_alive = match alive.get(instance) {
+                    Some(is_alive) => *is_alive,
+                    None => self.is_alive(instance).await?,
+                };
+                alive.insert(instance.clone(), is_alive);
+                if is_alive {
+                    continue;
+                }
+            }
+            let version = record.tagged();
+            let accepted = Accepted { key: record.key, job: request.job.clone() };
+            abandoned.push((record.version, Abandoned { accepted, request, version }));
+        }
+        abandoned.sort_by_key(|(at, _)| *at);
+        Ok(abandoned.into_iter().map(|(_, abandoned)| abandoned).collect())
     }
 
     /// Remembers which approval a message asks for.

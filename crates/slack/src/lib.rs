@@ -1,8 +1,8 @@
 //! Slack as a door of the server.
 //!
 //! [`door`] returns the door: an endpoint for events and one for pressed buttons. A request is accepted only with Slack's
-//! signature, stored in an inbox before it is acknowledged, and worked on afterwards; what a crash interrupts goes on at the next
-//! start. Conversations are threads of the workspace's tenant, whose keys are those of [`conversation_key`]. An assistant's
+//! signature, stored in an inbox before it is acknowledged, and worked on afterwards; what a crash interrupts is
+//! taken over by an instance that runs or starts later. Conversations are threads of the workspace's tenant, whose keys are those of [`conversation_key`]. An assistant's
 //! request for an approval becomes a message with buttons, on which reactions count, too.
 #![warn(missing_docs)]
 

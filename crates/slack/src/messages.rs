@@ -27,7 +27,7 @@ impl Worker {
         is_recovered: bool,
     ) -> Result<Request, WorkError> {
         let Job::Answer { place, user, text, .. } = job else {
-            return Ok(Request { job: job.clone(), is_done: false, thread: None, seq: None, turn: None });
+            return Ok(Request::new(job.clone()));
         };
         let inbox = self.inbox(service.memory(), &place.team).await?;
         let agent = self.agent(service)?;
@@ -55,7 +55,7 @@ impl Worker {
         let turn = result.turn;
         self.publish(service, place, user, &turn, is_recovered).await?;
         let seq = turn.stored.iter().find(|stored| stored.role == Role::User).map(|stored| stored.seq);
-        Ok(Request { job: job.clone(), is_done: true, thread: Some(thread), seq, turn: Some(turn.turn) })
+        Ok(Request { thread: Some(thread), seq, turn: Some(turn.turn), ..Request::new(job.clone()) })
     }
 
     /// Returns the thread of a conversation; one for the message alone if conversations are not remembered.

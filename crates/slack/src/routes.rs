@@ -140,9 +140,7 @@ async fn receive_interaction(
 async fn accept(service: &Service, worker: &Arc<Worker>, accepted: Option<Accepted>) -> Result<Response, ApiError> {
     if let Some(accepted) = accepted {
         let inbox = worker.inbox(service.memory(), accepted.job.team()).await?;
-        // A request that is stored but not started must not be recovered.
-        let _not_recovering = worker.not_recovering().await;
-        if inbox.accept(&accepted).await? {
+        if inbox.accept(&accepted, worker.instance(service.memory())).await? {
             worker.start(service, accepted, false);
         }
     }

@@ -1,13 +1,14 @@
 //! The worker: does accepted requests, those of a conversation one after another.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use threadkeep::memory::turns::{Driver, LEASE_RENEWAL_INTERVAL};
 use threadkeep::{Agent, Memory, MemoryError};
 use threadkeep_service::Service;
-use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::{Bot, SlackApi};
 use crate::events::{Accepted, Job, Reader, bot_user, place_of, read_event};
@@ -20,6 +21,10 @@ const MAX_TASKS: usize = 3;
 const MAX_USERS: usize = 10_000;
 /// How long to wait before signing in is tried again.
 const SIGN_IN_AGAIN: Duration = Duration::from_secs(10);
+
+/// How often a conversation is tried that another instance works on, and how long to wait in between.
+const BUSY_ATTEMPTS: u32 = 600;
+const BUSY_WAIT: Duration = Duration::from_millis(500);
 
 /// A request in a queue.
 struct Queued {
@@ -37,11 +42,8 @@ pub(crate) struct Worker {
     inboxes: Mutex<HashMap<String, Inbox>>,
     /// The requests of each conversation that is worked on.
     queues: Mutex<HashMap<String, VecDeque<Queued>>>,
-    /// The requests that were started, until those of earlier processes are recovered: a request that arrives meanwhile is pending
-    /// too. `None` after that.
-    started: Mutex<Option<HashSet<String>>>,
-    /// Held for writing while the requests of earlier processes are recovered.
-    recovery: RwLock<()>,
+    /// This instance, by which others know that its requests are worked on.
+    instance: OnceLock<Driver>,
     /// The tasks of each user.
     tasks: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
@@ -65,6 +67,13 @@ pub(crate) enum WorkError {
     NoBot(String),
 }
 
+impl WorkError {
+    /// Whether another instance works on the same conversation.
+    fn is_busy(&self) -> bool {
+        matches!(self, Self::Service(error) if error.code == "busy")
+    }
+}
+
 impl Worker {
     pub(crate) fn new(options: SlackOptions) -> Result<Self, SlackError> {
         let api = SlackApi::new(&options)?;
@@ -74,8 +83,7 @@ impl Worker {
             bots: Mutex::default(),
             inboxes: Mutex::default(),
             queues: Mutex::default(),
-            started: Mutex::new(Some(HashSet::new())),
-            recovery: RwLock::new(()),
+            instance: OnceLock::new(),
             tasks: Mutex::default(),
         })
     }
@@ -84,7 +92,13 @@ impl Worker {
         &self.options
     }
 
-    /// Signs in, and does the requests that an earlier process did not finish. Ends when the service stops.
+    /// Returns this instance.
+    pub(crate) fn instance(&self, memory: &Memory) -> &Driver {
+        self.instance.get_or_init(|| Driver::begin(memory))
+    }
+
+    /// Signs in, renews the lease of this instance, and does the requests that an instance which ended did not finish. Ends when
+    /// the service stops.
     pub(crate) async fn run(self: Arc<Self>, service: Service) {
         for token in self.options.bot_tokens.clone() {
             loop {
@@ -98,24 +112,37 @@ impl Worker {
                 }
             }
         }
-        lock(&self.started).take();
-        service.stopped().await;
+        loop {
+            tokio::select! {
+                () = service.stopped() => return,
+                () = tokio::time::sleep(LEASE_RENEWAL_INTERVAL) => {}
+            }
+            let inboxes: Vec<Inbox> = lock(&self.inboxes).values().cloned().collect();
+            for inbox in inboxes {
+                if let Err(error) = self.renew(&service, &inbox).await {
+                    tracing::warn!(%error, "cannot renew the lease of the requests from Slack; will retry");
+                }
+            }
+        }
+    }
+
+    /// Renews the lease of this instance, and takes over the requests of those that ended.
+    async fn renew(self: &Arc<Self>, service: &Service, inbox: &Inbox) -> Result<(), MemoryError> {
+        let instance = self.instance(service.memory());
+        inbox.renew(instance).await?;
+        for abandoned in inbox.abandoned().await? {
+            if inbox.take_over(&abandoned, instance).await? {
+                self.start(service, abandoned.accepted, true);
+            }
+        }
+        Ok(())
     }
 
     async fn recover(self: &Arc<Self>, service: &Service, token: &str) -> Result<(), WorkError> {
         let bot = self.api.sign_in(token).await?;
         let inbox = self.inbox(service.memory(), &bot.team).await?;
         lock(&self.bots).insert(bot.team.clone(), bot);
-        let _recovering = self.recovery.write().await;
-        for accepted in inbox.pending().await? {
-            self.start(service, accepted, true);
-        }
-        Ok(())
-    }
-
-    /// Waits until no requests are being recovered, and prevents that while the guard is held.
-    pub(crate) async fn not_recovering(&self) -> RwLockReadGuard<'_, ()> {
-        self.recovery.read().await
+        Ok(self.renew(service, &inbox).await?)
     }
 
     /// Returns the bot of a workspace. Signs in if that has not been done yet.
@@ -140,6 +167,7 @@ impl Worker {
             return Ok(inbox);
         }
         let inbox = Inbox::open(memory, team).await?;
+        inbox.renew(self.instance(memory)).await?;
         lock(&self.inboxes).insert(team.to_owned(), inbox.clone());
         Ok(inbox)
     }
@@ -165,13 +193,8 @@ impl Worker {
         Ok(read_event(envelope, Reader { is_own_thread, ..reader }))
     }
 
-    /// Puts a request into the queue of its conversation, once.
+    /// Puts a request into the queue of its conversation.
     pub(crate) fn start(self: &Arc<Self>, service: &Service, accepted: Accepted, is_recovered: bool) {
-        if let Some(started) = &mut *lock(&self.started)
-            && !started.insert(accepted.key.clone())
-        {
-            return;
-        }
         let queue = accepted.job.queue();
         let queued = Queued { accepted, is_recovered };
         let mut queues = lock(&self.queues);
@@ -202,16 +225,13 @@ impl Worker {
 
     async fn work(&self, service: &Service, queued: Queued) {
         let Queued { accepted: Accepted { key, job }, is_recovered } = queued;
-        let new = Request { job: job.clone(), is_done: false, thread: None, seq: None, turn: None };
-        let done = match &job {
-            Job::Answer { place, user, .. } => {
-                let permit = self.task_of(&place.team, user).await;
-                let done = self.answer(service, &key, &job, is_recovered).await;
-                drop(permit);
-                done
+        let mut attempts = 0;
+        let done = loop {
+            attempts += 1;
+            match self.do_job(service, &key, &job, is_recovered).await {
+                Err(error) if error.is_busy() && attempts < BUSY_ATTEMPTS => tokio::time::sleep(BUSY_WAIT).await,
+                done => break done,
             }
-            Job::Decide { .. } => self.decide(service, &job, is_recovered).await.map(|()| new),
-            Job::Edited { .. } | Job::Deleted { .. } => self.change(service, &job).await.map(|()| new),
         };
         let finished = match done {
             Ok(request) => match self.inbox(service.memory(), job.team()).await {
@@ -226,6 +246,20 @@ impl Worker {
         };
         if let Err(error) = finished {
             tracing::error!(%error, "cannot mark a request from Slack as done");
+        }
+    }
+
+    async fn do_job(&self, service: &Service, key: &str, job: &Job, is_recovered: bool) -> Result<Request, WorkError> {
+        let new = Request::new(job.clone());
+        match job {
+            Job::Answer { place, user, .. } => {
+                let permit = self.task_of(&place.team, user).await;
+                let done = self.answer(service, key, job, is_recovered).await;
+                drop(permit);
+                done
+            }
+            Job::Decide { .. } => self.decide(service, job, is_recovered).await.map(|()| new),
+            Job::Edited { .. } | Job::Deleted { .. } => self.change(service, job).await.map(|()| new),
         }
     }
 

@@ -283,3 +283,42 @@ async fn an_answer_that_could_not_be_posted_is_posted_after_a_restart() {
     let done = bench.slack.wait_for(|messages| messages.get(before).cloned()).await;
     assert!(done.text.contains("scaled to 4"), "{}", done.text);
 }
+
+// S4.37, S4.51: a second instance on the same store leaves alone what the first one is working on.
+#[tokio::test]
+async fn an_instance_that_starts_leaves_the_requests_of_others_alone() {
+    let mut bench = Bench::start(Settings::default()).await;
+    bench.ask(CHANNEL, "U1", "<@U0BOT> hi", None).await;
+    // The first instance waits with its answer for as long as Slack asks for.
+    bench.slack.limit(1, 2);
+    bench.slack.say(&bench.app, CHANNEL, "U1", "<@U0BOT> list deployments in shop", None).await;
+    let (other, _running) = bench.serve_beside().await;
+    bench.slack.say(&other, CHANNEL, "U1", "<@U0BOT> thanks", None).await;
+    let answers = bench
+        .slack
+        .wait_for(|messages| {
+            let answers: Vec<Message> = messages.iter().filter(|message| message.is_from_bot()).cloned().collect();
+            (answers.iter().any(|answer| answer.text.contains("cart"))
+                && answers.iter().any(|answer| answer.text == "You are welcome."))
+            .then_some(answers)
+        })
+        .await;
+    assert_eq!(answers.len(), 3, "each message is answered once: {answers:?}");
+}
+
+// S4.37, S4.47: people approve through two instances at the same time.
+#[tokio::test]
+async fn an_approval_on_two_instances_is_carried_out_once() {
+    let mut bench = Bench::start(Settings::default()).await;
+    let (other, _running) = bench.serve_beside().await;
+    for round in 0..3 {
+        let said = format!("<@U0BOT> scale api in shop to {}", round + 4);
+        let request = bench.ask(CHANNEL, "U01ALICE", &said, None).await;
+        let before = bench.slack.messages().len();
+        let (one, two) = (&bench.app, &other);
+        let react = |app, user: &'static str| bench.slack.react(app, CHANNEL, &request.ts, user, "white_check_mark");
+        tokio::join!(react(one, "U1"), react(two, "U2"), react(one, "U3"), react(two, "U4"));
+        bench.slack.wait_for(|messages| messages.get(before).cloned()).await;
+        assert_eq!(bench.cluster.changes().len(), round + 1);
+    }
+}

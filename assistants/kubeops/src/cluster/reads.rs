@@ -66,11 +66,15 @@ impl Cluster {
         let mut items = self.items(&kind, &command).await?;
         if let Some(like) = command.like.clone() {
             let all = std::mem::take(&mut items);
-            items = all.into_iter().filter(|item| is_like(&text(&item["metadata"]["name"]), &like)).collect();
+            items = all.iter().filter(|item| is_like(&text(&item["metadata"]["name"]), &like)).cloned().collect();
             if items.is_empty() && kind.is_namespaced && self.has_namespace(&like).await {
                 // "prod pods": the word is the name of a namespace.
                 command = Command { namespace: Some(like), like: None, all_namespaces: false, ..command };
                 items = self.items(&kind, &command).await?;
+            } else if items.is_empty() && command.unhealthy {
+                // "Anything broken right now": the word is no name.
+                command.like = None;
+                items = all;
             }
         }
         let count = items.len();

@@ -13,12 +13,14 @@ const MAX_VALUE: usize = 200;
 /// Returns what a conversation needs to refer to an object.
 pub(crate) fn shown(kind: &Kind, object: &Value) -> Shown {
     let metadata = &object["metadata"];
+    let several = containers(kind, object).iter().map(|container| text(&container["name"])).collect::<Vec<_>>();
     let image = containers(kind, object).first().map(|container| text(&container["image"])).unwrap_or_default();
     Shown {
         kind: kind.plural.clone(),
         name: text(&metadata["name"]),
         namespace: text(&metadata["namespace"]),
         owner: owner(metadata),
+        containers: if kind.plural == "pods" && several.len() > 1 { several } else { Vec::new() },
         is_unhealthy: is_unhealthy(kind, object),
         image,
         replicas: object["spec"]["replicas"].as_u64(),

@@ -15,6 +15,8 @@ pub(super) const CAPABILITIES: &str = "I operate a Kubernetes cluster. I read po
     (list, describe, logs, events, usage, rollouts), and I request changes: delete, scale, restart, roll back, image, memory and \
     CPU limits, labels, cordon, drain, and manifests. Nothing is changed before a person approves it with ✅. I never show values \
     of secrets.";
+pub(super) const SPOKEN: &str =
+    "I requested nothing: you did not ask me to change something now. Say for example “restart web” if you want it.";
 pub(super) const THANKS: &str = "You are welcome.";
 pub(super) const NOT_UNDERSTOOD: &str = "Noted. I did nothing: I did not find a request for the cluster in that. You can say for \
     example “list pods in prod”, “describe the nginx pod”, “logs of the payments deployment” or “scale web to 3”.";

@@ -106,8 +106,16 @@ pub(super) fn subjects(exchange: &Exchange) -> Vec<Shown> {
 /// Returns the objects that an exchange listed, in the order of the list. Results of a search count only if the user was asked
 /// about them; otherwise no one saw them.
 pub(super) fn listed(exchange: &Exchange) -> Vec<Shown> {
+    if !exchange.offered.is_empty() {
+        return exchange.offered.clone();
+    }
     let steps = exchange.steps.iter().filter(|step| (step.command.verb == Verb::Find) == exchange.asked);
     steps.filter_map(outcome_of).flat_map(|outcome| outcome.objects.clone()).collect()
+}
+
+/// Returns all objects that the results of an exchange have.
+pub(super) fn shown(exchange: &Exchange) -> impl Iterator<Item = &Shown> {
+    exchange.steps.iter().filter_map(outcome_of).flat_map(|outcome| &outcome.objects)
 }
 
 /// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
@@ -157,11 +165,60 @@ pub(super) fn named(conversation: &Conversation, name: &str, verb: Verb, reading
                 .is_none_or(|namespace| object.namespace == *namespace || object.namespace.is_empty())
         });
         let best = best_fitting(in_namespace, name, verb, reading.kind.as_deref());
+        if let [only] = &best[..]
+            && let Some(workloads) = workloads_like(conversation, name, verb, reading, only)
+        {
+            return Found::Several(workloads);
+        }
+        if let Some(owner) = owner_named(&best, name).filter(|_| verb.is_read() && reading.kind.is_none()) {
+            return Found::One(owner);
+        }
         if !best.is_empty() {
             return Found::of(best);
         }
     }
     Found::None
+}
+
+/// Returns the workload that owns all of several pods, if it has this name.
+fn owner_named(pods: &[Shown], name: &str) -> Option<Shown> {
+    let first = pods.first().filter(|_| pods.len() > 1)?;
+    let (kind, owner) = first.owner.clone().filter(|(_, owner)| owner == name)?;
+    let is_same = |pod: &Shown| pod.owner == first.owner && pod.namespace == first.namespace;
+    let owner = Shown { kind, name: owner, namespace: first.namespace.clone(), ..Shown::default() };
+    pods.iter().all(is_same).then_some(owner)
+}
+
+/// Returns the workloads of the conversation that a part of a name fits, if there are several: "kafka" fits `kafka-consumer` and
+/// `kafka-producer`. "The kafka pod" means the one that was spoken of last.
+fn workloads_like(
+    conversation: &Conversation,
+    name: &str,
+    verb: Verb,
+    reading: &Reading,
+    found: &Shown,
+) -> Option<Vec<Shown>> {
+    let workload = |object: &Shown| match &object.owner {
+        Some((kind, name)) => {
+            Shown { kind: kind.clone(), name: name.clone(), namespace: object.namespace.clone(), ..Shown::default() }
+        }
+        None => object.clone(),
+    };
+    let has_article =
+        reading.words.windows(2).any(|pair| pair[1] == *name && matches!(&*pair[0], "the" | "that" | "this" | "same"));
+    if has_article || reading.kind.is_some() || found.name == name || workload(found).name == name {
+        return None;
+    }
+    let all = conversation.earlier.iter().flat_map(shown).filter(|object| object.namespace == found.namespace);
+    let fitting = best_fitting(all, name, verb, None);
+    let mut workloads: Vec<Shown> = Vec::new();
+    for object in fitting {
+        let of_object = workload(&object);
+        if !workloads.iter().any(|known| known.name == of_object.name) {
+            workloads.push(of_object);
+        }
+    }
+    (workloads.len() > 1).then_some(workloads)
 }
 
 /// Returns the objects whose names fit best and to which the verb applies.

@@ -2,14 +2,42 @@
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub(crate) mod script;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use serde_json::{Value, json};
 use threadkeep::agent::Approval;
-use threadkeep::{Agent, AgentError, Memory, MemoryOptions, Scope, ThreadId, Turn, Verdict};
+use threadkeep::{
+    Agent, AgentError, Clock, Memory, MemoryOptions, Scope, SystemClock, ThreadId, Timestamp, Turn, Verdict,
+};
 use threadkeep_kubeops::{Cluster, Config, Kubeops};
 use threadkeep_simulator::cluster::{self, World, log_key};
 
+/// The system's clock, put forward.
+#[derive(Debug, Default)]
+pub(crate) struct LaterClock(AtomicI64);
+
+impl LaterClock {
+    pub(crate) fn advance_seconds(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000, Ordering::SeqCst);
+    }
+}
+
+impl Clock for LaterClock {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().plus_ms(self.0.load(Ordering::SeqCst))
+    }
+
+    fn random(&self) -> [u8; 10] {
+        SystemClock.random()
+    }
+}
+
 /// A conversation with the assistant.
 pub(crate) struct Talk {
+    pub(crate) clock: Arc<LaterClock>,
     pub(crate) cluster: cluster::Cluster,
     pub(crate) agent: Agent,
     pub(crate) scope: Scope,
@@ -38,13 +66,14 @@ impl Talk {
         let config = Config::from_yaml(config).unwrap();
         let client = Cluster::open(Some(&file), None, config.access.clone());
         assert_eq!(client.problem(), None);
-        let memory: Memory = threadkeep::open("memory:").await.unwrap();
+        let clock = Arc::new(LaterClock::default());
+        let memory = Memory::with_clock(threadkeep::open_backend("memory:").await.unwrap(), Arc::clone(&clock) as _);
         let options = MemoryOptions { retention: Some(config.memory.retention()), ..memory.options().clone() };
         let memory = memory.with_options(options).unwrap();
         let scope = Scope::tenant("T0LOCAL").unwrap();
         let thread = memory.open_by_key(&scope, "C123456").await.unwrap().thread.id;
         let agent = Agent::new(memory, Kubeops::new(client, &config, None));
-        Self { cluster, agent, scope, thread, _folder: folder }
+        Self { clock, cluster, agent, scope, thread, _folder: folder }
     }
 
     pub(crate) async fn say(&self, text: &str) -> Turn {

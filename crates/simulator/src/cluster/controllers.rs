@@ -174,8 +174,10 @@ impl Objects {
             }
         }
         let mut number = 0;
+        let mut successor = gone.and_then(|gone| self.successors.remove(&(key.namespace.clone(), gone.to_owned())));
         while (pods.len() as u64) < wanted {
             let name = match (&*key.plural, gone) {
+                _ if successor.is_some() => successor.take().unwrap_or_default(),
                 ("statefulsets", Some(gone)) if !pods.iter().any(|(pod, _)| pod.name == gone) => gone.to_owned(),
                 ("statefulsets", _) => {
                     number += 1;

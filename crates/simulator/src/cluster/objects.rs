@@ -38,6 +38,8 @@ pub(crate) struct Objects {
     pub(crate) resources: Resources,
     pub(crate) by_key: BTreeMap<Key, Value>,
     pub(crate) logs: BTreeMap<String, String>,
+    /// The names of the pods that replace deleted ones, by namespace and name.
+    pub(crate) successors: BTreeMap<(String, String), String>,
     /// Changes since the last call of [`Objects::take_changes`].
     changes: Vec<Change>,
     version: u64,
@@ -55,6 +57,7 @@ impl Objects {
             resources,
             by_key: BTreeMap::new(),
             logs: world.logs,
+            successors: BTreeMap::new(),
             changes: Vec::new(),
             version: 1_000,
             created: 0,

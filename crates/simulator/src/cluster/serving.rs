@@ -466,8 +466,11 @@ fn log(objects: &Objects, call: &Call<'_>, target: &Target, name: &str) -> Resul
         )));
     }
     let is_previous = call.query.get("previous").is_some_and(|value| value == "true");
-    let key = log_key(&target.namespace, name, is_previous);
-    let Some(log) = objects.logs.get(&key) else {
+    let of_container =
+        container.map(|container| log_key(&target.namespace, &format!("{name}.{container}"), is_previous));
+    let of_pod = log_key(&target.namespace, name, is_previous);
+    let log = of_container.and_then(|key| objects.logs.get(&key)).or_else(|| objects.logs.get(&of_pod));
+    let Some(log) = log else {
         if is_previous {
             let container = containers.first().copied().unwrap_or_default();
             return Err(Refusal::bad(format!(

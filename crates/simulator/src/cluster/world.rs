@@ -58,7 +58,7 @@ pub enum WorldError {
 
 impl World {
     /// Reads a folder: objects in files that end in `.yaml`, `.yml` or `.json` (several in a file, and lists of objects, too),
-    /// and logs in `logs/NAMESPACE/POD.log` and `logs/NAMESPACE/POD.previous.log`.
+    /// and logs in `logs/NAMESPACE/POD.log` and `logs/NAMESPACE/POD.previous.log`; of one container in `POD.CONTAINER.log`.
     ///
     /// # Errors
     /// The first file that cannot be read, with the reason.

@@ -86,6 +86,15 @@ impl Bench {
         self.running = Some(Running { stop, task });
     }
 
+    /// Starts another server on the same store, beside the first. Returns its app and what keeps it running.
+    pub(crate) async fn serve_beside(&mut self) -> (App, impl Sized + use<>) {
+        let first = (self.app.clone(), self.running.take());
+        self.serve().await;
+        let second = (std::mem::replace(&mut self.app, first.0), self.running.take());
+        self.running = first.1;
+        second
+    }
+
     /// Stops the server, and starts another one on the same files.
     pub(crate) async fn restart(&mut self) {
         let Running { stop, task } = self.running.take().unwrap();

@@ -1,0 +1,262 @@
+//! The objects of a command.
+
+use crate::cluster::Shown;
+use crate::command::{Command, Verb};
+use crate::conversation::Step;
+use crate::kinds::{Kind, is_plural};
+use crate::offline::answers;
+use crate::offline::refer::{self, Found};
+use crate::offline::words::Reading;
+
+use super::{Next, Planner, reply};
+
+/// The most objects that "all of them" may stand for in a change.
+const MAX_EACH: usize = 5;
+/// The most words of a change that names no object, such as "raise the memory limit to 512Mi".
+const MAX_WORDS_OF_REMARK: usize = 8;
+/// The most names of a message that are looked for.
+const MAX_NAMES: usize = 3;
+
+/// The objects of a command, or what has to be done to find them.
+pub(super) enum Targets {
+    Objects(Vec<Shown>),
+    /// All objects of a kind.
+    List,
+    Then(Next),
+}
+
+impl Planner<'_> {
+    /// Finds the objects of a command.
+    pub(super) fn targets(&self, verb: Verb) -> Targets {
+        let reading = &self.reading;
+        if let Some(pick) = reading.pick {
+            return self.found(refer::picked(self.conversation, pick, reading, verb), verb);
+        }
+        if self.is_list(verb) {
+            return Targets::List;
+        }
+        if !reading.names.is_empty() {
+            return self.by_names(verb);
+        }
+        if let Some(elsewhere) = self.elsewhere(verb) {
+            return elsewhere;
+        }
+        if let Some(namespace) = self.named_namespace(verb) {
+            return namespace;
+        }
+        let is_change = !verb.is_read();
+        let is_sweeping = reading.has_any(&["all", "every", "everything", "anything"]) && !reading.each;
+        if is_change && (is_sweeping || reading.is_plural && !reading.pronoun) {
+            let kind = reading.kind.as_deref().unwrap_or("objects");
+            return Targets::Then(reply(format!(
+                "One request changes one object, named exactly. Which of the {kind} do you mean?"
+            )));
+        }
+        if is_change && !reading.pronoun && reading.kind.is_none() && reading.words.len() > MAX_WORDS_OF_REMARK {
+            return Targets::Then(reply(answers::ask_what(verb)));
+        }
+        if reading.each {
+            return self.each(verb);
+        }
+        let found = refer::focus(self.conversation, verb, reading.kind.as_deref(), reading.namespace.as_deref());
+        if found == Found::None && reading.kind.is_some() && !is_change {
+            return Targets::List;
+        }
+        if found == Found::None && reading.kind.is_some() && reading.namespace.is_some() {
+            return self.only_one(verb);
+        }
+        self.found(found, verb)
+    }
+
+    /// "Scale the prod one": the object that was spoken of, in another namespace.
+    fn elsewhere(&self, verb: Verb) -> Option<Targets> {
+        let namespace = self.reading.namespace.as_deref().filter(|_| self.reading.pronoun && !self.reading.each)?;
+        let Found::One(spoken_of) = refer::focus(self.conversation, verb, self.reading.kind.as_deref(), None) else {
+            return None;
+        };
+        if spoken_of.namespace == namespace || spoken_of.namespace.is_empty() {
+            return None;
+        }
+        Some(Targets::Objects(vec![Shown { namespace: namespace.to_owned(), ..spoken_of }]))
+    }
+
+    /// "Delete the lab namespace": the object is the namespace itself, not one in it.
+    fn named_namespace(&self, verb: Verb) -> Option<Targets> {
+        let reading = &self.reading;
+        let is_named = reading.kind.is_none() && !reading.pronoun && reading.has_any(&["namespace", "ns"]);
+        let name = reading.namespace.clone().filter(|_| is_named && verb != Verb::Get && verb != Verb::Events)?;
+        let namespace = Shown { kind: "namespaces".to_owned(), name, ..Shown::default() };
+        Some(match refer::kinds_of(verb) {
+            None => Targets::Objects(vec![namespace]),
+            Some(_) => Targets::Then(reply(answers::ask_what(verb))),
+        })
+    }
+
+    /// Whether a message asks for a list: it names a kind and no object, or a selector.
+    fn is_list(&self, verb: Verb) -> bool {
+        let reading = &self.reading;
+        let lists = matches!(verb, Verb::Get | Verb::Events | Verb::Top);
+        if !lists || reading.pronoun && !reading.is_plural {
+            return false;
+        }
+        let has_the = reading.words.windows(2).any(|pair| {
+            matches!(&*pair[0], "the" | "that" | "this") && Kind::find(&pair[1]).is_some() && !is_plural(&pair[1])
+        });
+        let refers = has_the && !reading.unhealthy && !matches!(reading.kind.as_deref(), Some("namespaces" | "events"));
+        match (verb, reading.names.is_empty()) {
+            (Verb::Get, true) => reading.kind.is_some() && !refers || reading.unhealthy,
+            (Verb::Get, false) => reading.is_plural,
+            (_, is_empty) => is_empty && !reading.pronoun && !(refers && reading.kind.is_some()),
+        }
+    }
+
+    fn by_names(&self, verb: Verb) -> Targets {
+        let reading = &self.reading;
+        let mut objects = Vec::new();
+        let mut unknown = Vec::new();
+        for name in reading.names.iter().take(MAX_NAMES) {
+            match refer::named(self.conversation, name, verb, reading) {
+                Found::One(object) => objects.push(object),
+                Found::Several(several) if reading.each => objects.extend(several),
+                Found::Several(several) => return Targets::Then(reply(answers::ask_which(&several))),
+                Found::None => unknown.push(name.clone()),
+            }
+        }
+        let is_enumerated = reading.has("and") || reading.words.len() <= reading.names.len() + 1;
+        // Of several words, those that are names of known objects count; the others are ordinary words.
+        if !objects.is_empty() && (unknown.is_empty() || !is_enumerated) {
+            objects.dedup();
+            return self.found(Found::of(objects), verb);
+        }
+        self.search(verb, &unknown, objects)
+    }
+
+    /// Looks for names in the cluster.
+    fn search(&self, verb: Verb, names: &[String], mut objects: Vec<Shown>) -> Targets {
+        let searched: Vec<&Step> =
+            self.conversation.steps.iter().filter(|step| step.command.verb == Verb::Find).collect();
+        let is_searched = |name: &&String| searched.iter().any(|step| step.command.like.as_ref() == Some(*name));
+        let missing: Vec<Command> =
+            names.iter().filter(|name| !is_searched(name)).map(|name| self.find_command(verb, name)).collect();
+        if !missing.is_empty() {
+            return Targets::Then(Next::Run(missing));
+        }
+        let mut failure = None;
+        let mut not_found = Vec::new();
+        for name in names {
+            let step = searched.iter().find(|step| step.command.like.as_ref() == Some(name));
+            let found = step.and_then(|step| step.outcome.as_ref()).map_or(&[][..], |outcome| &outcome.objects);
+            failure = failure.or(step.and_then(|step| step.error.clone()));
+            let best = refer::best_fitting(found.iter(), name, verb, self.reading.kind.as_deref());
+            match Found::of(self.in_namespace(best)) {
+                Found::One(object) => objects.push(object),
+                Found::Several(several) if self.reading.each => objects.extend(several),
+                Found::Several(several) => return Targets::Then(reply(answers::ask_which(&several))),
+                Found::None => not_found.push(name.clone()),
+            }
+        }
+        if objects.is_empty() && failure.is_none() && self.can_do_without(&not_found) {
+            let reading = Reading { names: Vec::new(), ..self.reading.clone() };
+            return Planner { reading, ..*self }.targets(verb);
+        }
+        if objects.is_empty() {
+            return Targets::Then(self.not_found(verb, &not_found, failure));
+        }
+        objects.dedup();
+        self.found(Found::of(objects), verb)
+    }
+
+    /// Whether words that name nothing are ordinary words: they do not look like names, and the message says otherwise what it means.
+    fn can_do_without(&self, words: &[String]) -> bool {
+        let looks_like_name = |name: &String| name.contains('-') || name.chars().any(|c| c.is_ascii_digit());
+        let reading = &self.reading;
+        let is_read = reading.verb.is_none_or(Verb::is_read);
+        !words.iter().any(looks_like_name)
+            && (reading.pronoun || is_read && (reading.unhealthy || reading.is_plural || reading.has("one")))
+    }
+
+    /// Prefers the objects of the namespace that the conversation is about, and of several kinds the workload.
+    pub(super) fn in_namespace(&self, objects: Vec<Shown>) -> Vec<Shown> {
+        if objects.len() < 2 || self.reading.namespace.is_some() {
+            return objects;
+        }
+        let Some(namespace) = refer::last_namespace(self.conversation) else { return objects };
+        let here: Vec<Shown> = objects.iter().filter(|object| object.namespace == namespace).cloned().collect();
+        if here.is_empty() { objects } else { here }
+    }
+
+    fn find_command(&self, verb: Verb, name: &str) -> Command {
+        let reading = &self.reading;
+        let kind = match (reading.kind.as_deref(), refer::kinds_of(verb)) {
+            // The owner of a pod is found through the pod.
+            (Some(kind), _) => Some(kind.to_owned()),
+            (None, Some([only])) => Some((*only).to_owned()),
+            (None, _) => None,
+        };
+        Command {
+            kind,
+            like: Some(name.to_owned()),
+            namespace: reading.namespace.clone(),
+            all_namespaces: reading.namespace.is_none(),
+            ..Command::new(Verb::Find)
+        }
+    }
+
+    fn not_found(&self, verb: Verb, names: &[String], failure: Option<String>) -> Next {
+        if let Some(failure) = failure {
+            return reply(format!("I could not read that: {failure}"));
+        }
+        let reading = &self.reading;
+        // A sentence without a kind or the words of a command is no request.
+        if verb == Verb::Get && reading.kind.is_none() {
+            return reply(answers::NOT_UNDERSTOOD);
+        }
+        let kind = reading.kind.as_deref().and_then(Kind::find).map_or("object", |_| "");
+        let kind = if kind.is_empty() {
+            reading.kind.as_deref().and_then(Kind::find).map(|kind| kind.singular).unwrap_or_default()
+        } else {
+            kind.to_owned()
+        };
+        let place = reading.namespace.as_ref().map(|name| format!(" in the {name} namespace")).unwrap_or_default();
+        reply(format!("I found no {kind} like {}{place}.", names.join(" or ")))
+    }
+
+    /// Uses the only object of a kind in a namespace.
+    fn only_one(&self, verb: Verb) -> Targets {
+        let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
+        let Some(read) = read else { return Targets::Then(Next::Run(vec![self.list_command(Verb::Get)])) };
+        let objects = read.outcome.as_ref().map(|outcome| outcome.objects.clone()).unwrap_or_default();
+        self.found(Found::of(objects), verb)
+    }
+
+    fn each(&self, verb: Verb) -> Targets {
+        match refer::focus(self.conversation, verb, self.reading.kind.as_deref(), self.reading.namespace.as_deref()) {
+            Found::Several(objects) if self.reading.has("both") && objects.len() != 2 => {
+                Targets::Then(reply(answers::ask_which(&objects)))
+            }
+            Found::One(_) => Targets::Then(reply(answers::ask_what(verb))),
+            Found::Several(objects) if objects.len() > MAX_EACH && !verb.is_read() => Targets::Then(reply(format!(
+                "{} at once is too many for requests of single changes. Which ones do you mean?",
+                objects.len()
+            ))),
+            Found::Several(objects) => Targets::Objects(objects.into_iter().take(MAX_EACH).collect()),
+            found => self.found(found, verb),
+        }
+    }
+
+    fn found(&self, found: Found, verb: Verb) -> Targets {
+        match found {
+            Found::One(object) => Targets::Objects(vec![object]),
+            Found::Several(objects)
+                if self.reading.each || (self.reading.has("and") && self.reading.names.len() > 1) =>
+            {
+                Targets::Objects(objects.into_iter().take(MAX_EACH).collect())
+            }
+            Found::Several(objects) => Targets::Then(reply(answers::ask_which(&objects))),
+            Found::None if verb == Verb::Get && !self.reading.pronoun && self.reading.kind.is_none() => {
+                Targets::Then(reply(answers::NOT_UNDERSTOOD))
+            }
+            Found::None => Targets::Then(reply(answers::ask_what(verb))),
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Flags, namespaces, numbers, images and quantities.
+
+use crate::kinds::kind_word;
+
+use super::vocabulary::is_candidate;
+use super::{Pick, Reading, Replicas};
+
+impl Reading {
+    /// Reads the options of kubectl: `-n prod`, `--tail=20`, `-l app=web`.
+    pub(super) fn read_flags(&mut self, originals: &[String], used: &mut [bool]) {
+        let mut at = 0;
+        while at < originals.len() {
+            let word = originals[at].clone();
+            let Some(flag) = word.strip_prefix('-') else {
+                at += 1;
+                continue;
+            };
+            used[at] = true;
+            let flag = flag.trim_start_matches('-');
+            let (name, inline) =
+                flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value.to_owned())));
+            let takes_value = matches!(
+                name,
+                "n" | "namespace"
+                    | "l"
+                    | "selector"
+                    | "c"
+                    | "container"
+                    | "tail"
+                    | "replicas"
+                    | "since"
+                    | "to-revision"
+                    | "limits"
+                    | "requests"
+                    | "o"
+                    | "output"
+                    | "sort-by"
+                    | "field-selector"
+            );
+            let value = match inline {
+                Some(value) => value,
+                None if takes_value && at + 1 < originals.len() => {
+                    at += 1;
+                    used[at] = true;
+                    originals[at].clone()
+                }
+                None => String::new(),
+            };
+            self.set_flag(name, value);
+            at += 1;
+        }
+    }
+
+    fn set_flag(&mut self, name: &str, value: String) {
+        match name {
+            "n" | "namespace" => self.namespace = Some(value.to_lowercase()),
+            "A" | "all-namespaces" => self.all_namespaces = true,
+            "l" | "selector" => self.selector = Some(value),
+            "c" | "container" => self.container = Some(value),
+            "p" | "previous" => self.previous = true,
+            "tail" => self.tail = value.parse().ok(),
+            "replicas" => self.replicas = value.parse().ok().map(Replicas::To),
+            "to-revision" => self.revision = value.parse().ok(),
+            "since" => self.since_seconds = duration(&value),
+            "limits" | "requests" => {
+                let target = if name == "limits" { &mut self.limits } else { &mut self.requests };
+                target.extend(
+                    value
+                        .split(',')
+                        .filter_map(|pair| pair.split_once('='))
+                        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads "in prod", "in the prod namespace", "namespace prod", "across all namespaces".
+    pub(super) fn read_namespace(&mut self, used: &mut [bool]) {
+        const NOT_NAMESPACES: &[&str] = &[
+            "total",
+            "there",
+            "here",
+            "detail",
+            "details",
+            "it",
+            "that",
+            "this",
+            "general",
+            "short",
+            "progress",
+            "use",
+            "parallel",
+            "case",
+            "order",
+            "trouble",
+            "them",
+            "default-",
+            "logs",
+            "full",
+            "cluster",
+            "k8s",
+            "kubernetes",
+            "crashloopbackoff",
+            "pending",
+            "production-",
+            "memory",
+            "yaml",
+            "json",
+            "my",
+            "our",
+            "error",
+            "crash",
+            "fact",
+            "which",
+            "what",
+            "one",
+            "its",
+            "time",
+            "last",
+            "past",
+        ];
+        for at in 0..self.words.len() {
+            let word = self.word(at).to_owned();
+            if matches!(&*word, "namespaces" | "cluster" | "everywhere") {
+                let before: Vec<&str> = (at.saturating_sub(3)..at).map(|before| self.word(before)).collect();
+                let is_all = word == "everywhere"
+                    || before
+                        .iter()
+                        .any(|before| matches!(*before, "all" | "every" | "across" | "any" | "whole" | "entire"));
+                if is_all {
+                    self.all_namespaces = true;
+                    used[at] = true;
+                }
+            }
+            if used[at] {
+                continue;
+            }
+            if matches!(&*word, "namespace" | "ns") {
+                let next = self.word(at + 1).to_owned();
+                if is_candidate(&next) && !used.get(at + 1).copied().unwrap_or(true) {
+                    (used[at], used[at + 1]) = (true, true);
+                    self.namespace = Some(next);
+                } else if at > 0
+                    && is_candidate(self.word(at - 1))
+                    && !matches!(self.word(at - 1), "each" | "every" | "any")
+                {
+                    (used[at], used[at - 1]) = (true, true);
+                    self.namespace = Some(self.word(at - 1).to_owned());
+                }
+                continue;
+            }
+            if !matches!(&*word, "in" | "from" | "within" | "inside" | "into" | "for" | "on") {
+                continue;
+            }
+            let mut next = at + 1;
+            while matches!(self.word(next), "the" | "our" | "my" | "namespace" | "ns" | "a") {
+                next += 1;
+            }
+            let candidate = self.word(next).to_owned();
+            let after = self.word(next + 1);
+            let names_namespace =
+                matches!(after, "namespace" | "ns") || (next > 0 && matches!(self.word(next - 1), "namespace" | "ns"));
+            // "on web-1" and "for web" name objects; "for staging" names a namespace only in "same for staging".
+            let by_preposition = matches!(&*word, "in" | "from" | "within" | "inside" | "into")
+                || (matches!(&*word, "for" | "on")
+                    && self.words.iter().any(|word| matches!(&**word, "same" | "likewise")));
+            let is_followed_by_kind = kind_word(after).is_some() && !matches!(after, "namespace" | "ns");
+            let is_name =
+                is_candidate(&candidate) && !NOT_NAMESPACES.contains(&&*candidate) && kind_word(&candidate).is_none();
+            if is_name && (names_namespace || (by_preposition && !is_followed_by_kind)) && self.namespace.is_none() {
+                used[next] = true;
+                used[at] = true;
+                if matches!(after, "namespace" | "ns") {
+                    used[next + 1] = true;
+                }
+                self.namespace = Some(candidate);
+            }
+        }
+    }
+
+    /// Reads a word that is the name of a namespace of the cluster. "Restart payments" can only mean an object.
+    pub(super) fn read_known_namespace(&mut self, namespaces: &[String]) {
+        if self.namespace.is_some() {
+            self.namespace = self.namespace.take().map(|named| known_as(&named, namespaces));
+            return;
+        }
+        let is_known = |name: &str| namespaces.contains(&known_as(name, namespaces));
+        let Some(at) = self.names.iter().position(|name| is_known(name)) else { return };
+        let name = self.names[at].clone();
+        let position = self.words.iter().position(|word| *word == name).unwrap_or_default();
+        let next = self.word(position + 1).to_owned();
+        let of_object = kind_word(&next).is_some() && !crate::kinds::is_plural(&next) && self.names.len() == 1;
+        let is_change = self.verb.is_some_and(|verb| !verb.is_read());
+        let has_more =
+            self.kind.is_some() || self.names.len() > 1 || self.pronoun || self.pick.is_some() || next == "one";
+        if of_object || is_change && !has_more {
+            return;
+        }
+        self.names.remove(at);
+        self.namespace = Some(known_as(&name, namespaces));
+        self.pronoun |= next == "one" && self.names.is_empty();
+    }
+
+    /// Reads numbers with their units: replicas, lines, times, images, quantities.
+    pub(super) fn read_amounts(&mut self, originals: &[String], used: &mut [bool]) {
+        for at in 0..self.words.len() {
+            if used[at] {
+                continue;
+            }
+            let (word, next) = (self.word(at).to_owned(), self.word(at + 1).to_owned());
+            let before = if at > 0 { self.word(at - 1).to_owned() } else { String::new() };
+            if let Some(number) = number_of(&word) {
+                self.read_number(number, at, &before, &next, used);
+                continue;
+            }
+            if let Some(value) = quantity(&originals[at]) {
+                let name = if self.has("cpu") && !self.has("memory") && !self.has("ram") { "cpu" } else { "memory" };
+                let is_request = self.has_any(&["request", "requests"]);
+                let target = if is_request { &mut self.requests } else { &mut self.limits };
+                target.insert(name.to_owned(), value);
+                used[at] = true;
+                continue;
+            }
+            let original = &originals[at];
+            if let Some((name, value)) = original.split_once('=').filter(|(name, _)| !name.is_empty()) {
+                used[at] = true;
+                if value.contains(':') || value.contains('/') && self.has("image") {
+                    self.container = Some(name.to_owned());
+                    self.image = Some(value.to_owned());
+                } else {
+                    self.values.insert(name.to_owned(), Some(value.to_owned()));
+                }
+            } else if is_image(original) {
+                used[at] = true;
+                self.image = Some(original.clone());
+            }
+        }
+    }
+
+    fn read_number(&mut self, number: u32, at: usize, before: &str, next: &str, used: &mut [bool]) {
+        let unit = |word: &str| word.trim_end_matches('s').to_owned();
+        match &*unit(next) {
+            "line" => self.tail = Some(number),
+            "minute" | "min" | "m" => self.since_seconds = Some(number * 60),
+            "hour" | "h" | "hr" => self.since_seconds = Some(number * 3_600),
+            "second" | "sec" => self.since_seconds = Some(number),
+            "replica" | "copie" | "instance" | "copy" | "pod" if !self.has("how") => {
+                let is_relative =
+                    matches!(before, "by") || self.has_any(&["more", "add", "another", "extra"]) || self.has("fewer");
+                let sign = if self.has_any(&["fewer", "less", "remove", "decrease", "reduce"]) { -1 } else { 1 };
+                self.replicas =
+                    Some(if is_relative { Replicas::By(sign * i64::from(number)) } else { Replicas::To(number) });
+            }
+            "more" => self.replicas = Some(Replicas::By(i64::from(number))),
+            "fewer" | "les" => self.replicas = Some(Replicas::By(-i64::from(number))),
+            _ if matches!(before, "revision" | "rev" | "#") => self.revision = Some(number),
+            _ if matches!(before, "number" | "no" | "option") && number > 0 => {
+                self.pick = Some(Pick::At(number as usize - 1))
+            }
+            _ if before == "by" => {
+                let sign = if self.has_any(&["down", "decrease", "reduce", "fewer"]) { -1 } else { 1 };
+                self.replicas = Some(Replicas::By(sign * i64::from(number)));
+            }
+            _ if matches!(before, "to" | "at" | "with" | "have") && next != "one"
+                || before == "it" && self.has_any(&["make", "set", "keep", "put"]) =>
+            {
+                self.replicas = Some(Replicas::To(number))
+            }
+            _ if matches!(before, "last" | "tail" | "newest" | "latest") && number > 1 => self.tail = Some(number),
+            _ if self.words.len() <= 3 && !matches!(self.word(at), "one") => self.replicas = Some(Replicas::To(number)),
+            _ => return,
+        }
+        used[at] = true;
+    }
+}
+
+fn is_image(word: &str) -> bool {
+    let Some((name, tag)) = word.rsplit_once(':') else { return false };
+    let is_word =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._/-@".contains(c));
+    is_word(name) && is_word(tag) && !word.starts_with("http") && name.chars().any(|c| c.is_ascii_alphabetic())
+}
+
+/// Returns the namespace that a name means: "production" is `prod` if there is no namespace `production`.
+fn known_as(name: &str, namespaces: &[String]) -> String {
+    const ALIASES: [(&str, &str); 6] = [
+        ("production", "prod"),
+        ("prod", "production"),
+        ("stage", "staging"),
+        ("stg", "staging"),
+        ("development", "dev"),
+        ("dev", "development"),
+    ];
+    let has = |name: &str| namespaces.iter().any(|known| known == name);
+    let alias = ALIASES.iter().find(|(alias, meant)| *alias == name && !has(name) && has(meant));
+    alias.map_or(name, |(_, meant)| meant).to_owned()
+}
+
+/// Reads a quantity of memory or CPU, such as `512Mi`, `1Gi`, `2gb` or `500m`.
+fn quantity(word: &str) -> Option<String> {
+    let end = word.find(|c: char| !(c.is_ascii_digit() || c == '.')).filter(|end| *end > 0)?;
+    let (number, unit) = word.split_at(end);
+    let unit = match &*unit.to_lowercase() {
+        "mi" | "mib" | "mb" => "Mi",
+        "gi" | "gib" | "gb" | "g" => "Gi",
+        "ki" | "kib" => "Ki",
+        "m" => "m",
+        _ => return None,
+    };
+    Some(format!("{number}{unit}"))
+}
+
+/// Reads a duration such as `10m` or `1h30m` in seconds.
+fn duration(text: &str) -> Option<u32> {
+    let (mut total, mut number) = (0_u32, 0_u32);
+    for letter in text.chars() {
+        match letter {
+            '0'..='9' => number = number.checked_mul(10)?.checked_add(letter.to_digit(10)?)?,
+            's' => total = total.checked_add(std::mem::take(&mut number))?,
+            'm' => total = total.checked_add(std::mem::take(&mut number).checked_mul(60)?)?,
+            'h' => total = total.checked_add(std::mem::take(&mut number).checked_mul(3_600)?)?,
+            _ => return None,
+        }
+    }
+    (total > 0).then_some(total)
+}
+
+pub(super) fn number_of(word: &str) -> Option<u32> {
+    const NUMBERS: [&str; 13] =
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+    word.parse()
+        .ok()
+        .or_else(|| NUMBERS.iter().position(|number| *number == word).and_then(|at| u32::try_from(at).ok()))
+}

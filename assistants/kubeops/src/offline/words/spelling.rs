@@ -1,0 +1,86 @@
+//! Misspelled words of commands.
+
+use crate::kinds::{Kind, kind_word};
+
+use super::vocabulary::{VERBS, is_ordinary};
+
+/// Words that are corrected apart from verbs and kinds.
+const OTHERS: [&str; 4] = ["replicas", "namespace", "kubectl", "previous"];
+/// The plurals and singulars of kinds that are corrected.
+const KINDS: [&str; 16] = [
+    "pods",
+    "deployment",
+    "deployments",
+    "service",
+    "services",
+    "statefulset",
+    "statefulsets",
+    "daemonset",
+    "configmap",
+    "configmaps",
+    "secret",
+    "secrets",
+    "node",
+    "nodes",
+    "ingress",
+    "namespaces",
+];
+
+/// Returns the word of a command that a word is a misspelling of: two letters are swapped, or one is missing or doubled.
+pub(super) fn corrected(word: &str) -> Option<&'static str> {
+    let is_plain = word.len() >= 4 && word.chars().all(|c| c.is_ascii_lowercase());
+    if !is_plain || is_ordinary(word) || kind_word(word).is_some() || VERBS.iter().any(|(verb, _)| *verb == word) {
+        return None;
+    }
+    debug_assert!(KINDS.iter().all(|kind| Kind::find(kind).is_some()));
+    let verbs = VERBS.iter().map(|(verb, _)| *verb).filter(|verb| !verb.contains(' '));
+    let mut found = verbs.chain(KINDS).chain(OTHERS).filter(|known| is_misspelled(word, known));
+    let first = found.next()?;
+    // "deploymnt" fits one word only; what fits several is left alone.
+    found.all(|other| other == first).then_some(first)
+}
+
+fn is_misspelled(word: &str, known: &str) -> bool {
+    let is_form = ["s", "d", "r", "ed", "er"].iter().any(|ending| word.strip_suffix(ending) == Some(known));
+    if is_form || known.len() < 4 || !known.is_ascii() {
+        return false;
+    }
+    let (one, other) = (word.as_bytes(), known.as_bytes());
+    let common = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    if one.len() == other.len() {
+        let mut swapped = one.to_vec();
+        return common + 1 < one.len() && {
+            swapped.swap(common, common + 1);
+            swapped == other
+        };
+    }
+    let (longer, shorter) = if one.len() > other.len() { (one, other) } else { (other, one) };
+    let doubled = one.len() < other.len() || common > 0 && one[common] == one[common - 1];
+    shorter.len() >= 4
+        && longer.len() >= 6
+        && longer.len() == shorter.len() + 1
+        && doubled
+        && longer[common + 1..] == shorter[common..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swapped_missing_and_doubled_letters_are_corrected() {
+        for (word, known) in [
+            ("dleete", "delete"),
+            ("delte", "delete"),
+            ("resatrt", "restart"),
+            ("deploymet", "deployment"),
+            ("pdos", "pods"),
+            ("descrribe", "describe"),
+        ] {
+            assert_eq!(corrected(word), Some(known), "{word}");
+        }
+        for name in ["scaled", "scaler", "notes", "served", "web", "api-gateway", "restarter"] {
+            assert_eq!(corrected(name), None, "{name}");
+        }
+    }
+}

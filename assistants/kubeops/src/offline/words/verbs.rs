@@ -1,0 +1,196 @@
+//! The verb and the kind of a request.
+
+use crate::command::{Verb, is_name};
+use crate::kinds::{Kind, is_plural, kind_word};
+
+use super::vocabulary::VERBS;
+use super::{Reading, Replicas};
+
+impl Reading {
+    pub(super) fn read_kind(&mut self, used: &mut [bool]) {
+        for at in 0..self.words.len() {
+            if used[at] {
+                continue;
+            }
+            let word = self.word(at).to_owned();
+            if let Some((kind, name)) = word.split_once('/')
+                && let Some(found) = Kind::find(kind)
+                && is_name(name)
+            {
+                used[at] = true;
+                self.kind = Some(found.plural);
+                self.names.push(name.to_owned());
+                continue;
+            }
+            let pair = format!("{word} {}", self.word(at + 1));
+            let (found, length) = match (kind_word(&pair), kind_word(&word)) {
+                (Some(kind), _) => (Some(kind), 2),
+                (None, kind) => (kind, 1),
+            };
+            let Some(kind) = found else { continue };
+            let is_better = self.kind.is_none() || matches!(self.kind.as_deref(), Some("namespaces" | "events"));
+            used[at..(at + length).min(self.words.len())].fill(true);
+            if is_better && !(kind.plural == "namespaces" && self.kind.is_some()) {
+                self.is_plural = is_plural(&word);
+                self.kind = Some(kind.plural);
+            }
+        }
+    }
+
+    pub(super) fn read_verb(&mut self, joined: &str, used: &mut [bool]) {
+        let padded = format!(" {joined} ");
+        let at_word = |phrase: &str| padded.find(&format!(" {phrase} "));
+        // Of several verbs, a change counts before a read, and a specific read before "show" and "what".
+        let rank = |verb: Verb| match verb {
+            Verb::Get => 3,
+            Verb::Describe => 2,
+            verb if verb.is_read() => 1,
+            _ => 0,
+        };
+        let found: Vec<(&str, Verb)> = VERBS.iter().filter(|(phrase, _)| at_word(phrase).is_some()).copied().collect();
+        let best = found.iter().min_by_key(|(_, verb)| rank(*verb)).copied();
+        self.verb = best.map(|(_, verb)| verb);
+        for (phrase, _) in &found {
+            for (at, word) in self.words.iter().enumerate() {
+                if phrase.split(' ').any(|part| part == word) && !matches!(&**word, "it" | "that") {
+                    used[at] = true;
+                }
+            }
+        }
+        self.unhealthy = self.has_any(&[
+            "crashing",
+            "crash",
+            "crashlooping",
+            "crashloopbackoff",
+            "failing",
+            "failed",
+            "unhealthy",
+            "broken",
+            "problem",
+            "problems",
+            "sick",
+            "dead",
+            "evicted",
+            "oomkilled",
+            "imagepullbackoff",
+            "wrong",
+            "trouble",
+            "issues",
+            "stuck",
+            "pending",
+        ]) || self.says("not running")
+            || self.says("not ready")
+            || self.says("not healthy");
+        self.counts = self.says("how many") || self.says("number of");
+        self.previous |= self.has_any(&["previous", "previously", "prev"]) && self.verb == Some(Verb::Logs)
+            || [
+                "before it died",
+                "before it crashed",
+                "before the crash",
+                "before the restart",
+                "before it restarted",
+                "last run",
+                "before that",
+                "previous run",
+                "before it was killed",
+                "crashed container",
+            ]
+            .iter()
+            .any(|phrase| self.says(phrase));
+        self.imply_verb();
+    }
+
+    /// Whether a message without a verb asks how something is: "is payouts ok", "billing still there?"
+    pub(in crate::offline) fn asks_for_state(&self) -> bool {
+        let (first, last) = (self.words.first(), self.words.last());
+        let is_question =
+            first.is_some_and(|word| matches!(&**word, "is" | "are" | "hows" | "how" | "whats" | "wheres"));
+        let states =
+            ["ok", "okay", "up", "there", "alive", "fine", "good", "doing", "back", "looking", "around", "stable"];
+        let ends = last.is_some_and(|word| states.contains(&&**word));
+        self.words.len() <= 8 && (is_question && self.has_any(&states) || ends && self.words.len() <= 5)
+    }
+
+    /// Finds what a message asks for that has no verb of a command, or that means more than its verb.
+    fn imply_verb(&mut self) {
+        let is_weak = matches!(self.verb, None | Some(Verb::Get | Verb::Describe));
+        let wants_more = self.has_any(&[
+            "raise", "increase", "bump", "lower", "decrease", "reduce", "set", "change", "give", "make", "grow",
+            "shrink", "up", "down", "take", "drop", "bring", "crank", "want", "need",
+        ]);
+        if is_weak && (!self.limits.is_empty() || !self.requests.is_empty()) && wants_more {
+            self.verb = Some(Verb::SetResources);
+        } else if is_weak && self.image.is_some() {
+            let words = [
+                "update",
+                "upgrade",
+                "deploy",
+                "set",
+                "change",
+                "use",
+                "switch",
+                "bump",
+                "roll",
+                "ship",
+                "put",
+                "move",
+                "release",
+                "downgrade",
+                "run",
+            ];
+            if self.has_any(&words) {
+                self.verb = Some(Verb::SetImage);
+            }
+        } else if is_weak && self.replicas.is_some() && wants_more && self.manifest.is_none() {
+            self.verb = Some(Verb::Scale);
+        } else if is_weak && self.manifest.is_some() {
+            self.verb = Some(Verb::Apply);
+        } else if is_weak && self.has_any(&["lines"]) && (self.tail.is_some() || self.previous) {
+            self.verb = Some(Verb::Logs);
+        } else if is_weak
+            && self.has_any(&["cpu", "memory", "ram", "usage", "consuming"])
+            && self.has_any(&[
+                "usage",
+                "using",
+                "use",
+                "uses",
+                "consuming",
+                "consumption",
+                "most",
+                "least",
+                "much",
+                "top",
+            ])
+            && !self.has_any(&["limit", "limits", "request", "requests"])
+        {
+            self.verb = Some(Verb::Top);
+        } else if is_weak
+            && self.has_any(&["rollout", "rollouts"])
+            && self
+                .has_any(&["status", "done", "finished", "complete", "progress", "how", "hows", "going", "state", "ok"])
+        {
+            self.verb = Some(Verb::RolloutStatus);
+        } else if self.verb.is_none() && (self.unhealthy || (self.is_plural && self.words.len() <= 5)) {
+            self.verb = Some(Verb::Get);
+            self.is_implied = true;
+        } else if is_weak && self.has("roll") && self.has("back") {
+            self.verb = Some(Verb::RolloutUndo);
+        } else if self.verb.is_none() && self.asks_for_state() {
+            self.verb = Some(Verb::Get);
+            self.is_implied = true;
+        }
+        if self.verb == Some(Verb::Scale) {
+            if self.has_any(&["double"]) {
+                self.replicas = Some(Replicas::Times(2));
+            } else if self.has_any(&["halve", "half"]) {
+                self.replicas = Some(Replicas::Half);
+            }
+        } else if self.has_any(&["double", "halve"]) && is_weak {
+            self.verb = Some(Verb::Scale);
+            self.replicas = Some(if self.has("double") { Replicas::Times(2) } else { Replicas::Half });
+        }
+        if self.verb == Some(Verb::Logs) && self.says("last line") {
+            self.tail = Some(1);
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod conditions;
 mod lines;
 mod personal;
 mod saved;
+mod spelling;
 mod stations;
 mod trips;
 mod words;
@@ -27,6 +28,13 @@ pub use words::UNITS;
 
 use crate::System;
 
+/// Example messages that all assistants for riders share: follow-ups, corrections, conditions.
+pub const FOLLOW_UPS: &str = include_str!("offline/follow-ups.txt");
+
+/// The answer to a request to delete a saved place.
+pub const NOT_DELETED: &str =
+    "I cannot delete what you saved. A new value replaces the old one: “My home station is …”.";
+
 /// How riders of a system speak of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Speech {
@@ -38,6 +46,10 @@ pub struct Speech {
     pub exact_names: fn(&Utterance) -> Vec<Mention>,
     /// Returns the whole name for a short form: "125" is 125 St.
     pub whole_name: fn(&str) -> Cow<'_, str>,
+    /// The words of lines' names, whose spelling is corrected.
+    pub line_words: &'static [&'static str],
+    /// Whether a name is so common that the user is asked which of its stations is meant, although one of them is the usual meaning.
+    pub is_shared_name: fn(&str) -> bool,
     /// The name of a station, for examples.
     pub example_station: &'static str,
 }

@@ -99,7 +99,7 @@ pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
     const CONVERSATION: f64 = 0.7;
     const STATUS: f64 = 0.6;
     const DEFAULT: f64 = 0.5;
-    let utterance = Utterance::new(message);
+    let utterance = Utterance::new(message).corrected(|message, at| SPEECH.correct(message, at));
     let named = lines_of(&utterance);
     match named.as_slice() {
         [] => {}

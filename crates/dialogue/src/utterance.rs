@@ -33,6 +33,18 @@ impl Utterance {
         Self { text, words }
     }
 
+    /// Replaces the normalized words for which `correct` returns another one, given their positions. The original text stays.
+    #[must_use]
+    pub fn corrected(mut self, correct: impl Fn(&Self, usize) -> Option<String>) -> Self {
+        let meant: Vec<Option<String>> = (0..self.words.len()).map(|at| correct(&self, at)).collect();
+        for (word, meant) in self.words.iter_mut().zip(meant) {
+            if let Some(meant) = meant {
+                word.folded = meant;
+            }
+        }
+        self
+    }
+
     /// Returns the original text.
     #[must_use]
     pub fn text(&self) -> &str {

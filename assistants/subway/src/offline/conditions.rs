@@ -3,7 +3,9 @@
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 /// Directions on signs, with the word for the opposite.
-const DIRECTIONS: [(&str, &str); 6] = [
+const DIRECTIONS: [(&str, &str); 8] = [
+    ("inbound", "outbound"),
+    ("outbound", "inbound"),
     ("uptown", "downtown"),
     ("downtown", "uptown"),
     ("northbound", "southbound"),
@@ -13,7 +15,7 @@ const DIRECTIONS: [(&str, &str); 6] = [
 ];
 
 /// Areas that directions are named after.
-const BOROUGHS: [&str; 5] = ["manhattan", "brooklyn", "bronx", "queens", "staten island"];
+const BOROUGHS: [&str; 6] = ["manhattan", "brooklyn", "bronx", "queens", "staten island", "city"];
 
 /// Finds directions: "uptown", "Queens-bound", "toward Manhattan".
 pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
@@ -42,7 +44,21 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     if !is_after_cue && !is_bound {
         return None;
     }
-    let (name, end) = (message.said(name.clone()), if is_bound { name.end + 1 } else { name.end });
+    // "New York City" is no direction.
+    if message.word(name.start) == "city"
+        && (message.word(name.start - 1) == "york" || message.word(name.end) == "hall")
+    {
+        return None;
+    }
+    let said = message.word(name.start);
+    let said = if said == "city" {
+        "manhattan"
+    } else if length == 1 {
+        said
+    } else {
+        message.said(name.clone())
+    };
+    let (name, end) = (said, if is_bound { name.end + 1 } else { name.end });
     let away = format!("away from {name}");
     Some(Mention::new(at..end, vec![Choice::new(name, name).opposite_of(away.as_str(), away.as_str())]))
 }

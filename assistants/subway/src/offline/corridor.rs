@@ -131,8 +131,14 @@ fn ride(sign: &str, from: &str, to: &str) -> Option<LineRide<'static>> {
 
 /// Returns text by which the tool, which also gets the local line, resolves to this station: its name or else its id.
 fn on_line(station: &Station, line: &str) -> String {
-    match names().resolve_on(&station.name, &[line]) {
-        Resolution::Certain(place) if place.stations.contains(&station.id) => station.name.clone(),
+    match names().resolve(&station.name) {
+        Resolution::Certain(place) if place.stations.contains(&station.id) => return station.name.clone(),
+        _ => {}
+    }
+    // Only the lines of the station itself: the tool restricts the complex to the line in any case.
+    let named = format!("{} ({})", station.name, station.lines.join(" "));
+    match names().resolve_on(&named, &[line]) {
+        Resolution::Certain(place) if place.stations.contains(&station.id) => named,
         _ => station.id.clone(),
     }
 }

@@ -65,7 +65,48 @@ impl Speech {
             mentions.extend(unknown);
         }
         mentions.sort_by_key(|mention| mention.words.start);
-        mentions
+        self.narrowed_by_places(message, mentions)
+    }
+
+    /// Narrows a name of several stations by the place that it is in: "Grand Street in Chinatown" is the nearest of them.
+    fn narrowed_by_places(&self, message: &Utterance, mentions: Vec<Mention>) -> Vec<Mention> {
+        let mut narrowed: Vec<Mention> = Vec::new();
+        for mention in mentions {
+            let nearest = narrowed.last().and_then(|before| {
+                let between = before.words.end..mention.words.start;
+                let mut words = between.clone().map(|at| message.word(at));
+                let joins =
+                    !between.is_empty() && words.all(|word| matches!(word, "in" | "by" | "near" | "around" | "the"));
+                let is_open = before.choices.len() > 1 || before.choices.iter().any(|choice| !choice.others.is_empty());
+                (joins && is_open).then(|| self.nearest_to(&before.choices, mention.choices.first()?)).flatten()
+            });
+            match (nearest, narrowed.last_mut()) {
+                (Some(choice), Some(before)) => {
+                    *before = Mention::new(before.words.start..mention.words.end, vec![choice]);
+                }
+                _ => narrowed.push(mention),
+            }
+        }
+        narrowed
+    }
+
+    /// Returns the choice whose station is next to that of another choice.
+    fn nearest_to(&self, choices: &[Choice], place: &Choice) -> Option<Choice> {
+        /// The square of about 1.5 km in degrees of latitude.
+        const NEAR: f64 = 0.013 * 0.013;
+        let position = |choice: &Choice| {
+            let place = self.system.places(choice.value.as_str()?).into_iter().next()?;
+            let station = self.system.station(place.stations.first()?)?;
+            Some((station.latitude, station.longitude))
+        };
+        let (latitude, longitude) = position(place)?;
+        let all = choices.iter().chain(choices.iter().flat_map(|choice| &choice.others));
+        let distances = all.filter_map(|choice| {
+            let (north, east) = position(choice)?;
+            Some(((north - latitude).powi(2) + (east - longitude).powi(2), choice))
+        });
+        let (distance, nearest) = distances.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
+        (distance < NEAR).then(|| Choice { others: Vec::new(), ..nearest.clone() })
     }
 
     /// Resolves a station name, with a cache.
@@ -161,6 +202,9 @@ impl Speech {
         match (self.system.names)().resolve_on(text, &signs) {
             Resolution::Certain(place) => vec![certain(&place)],
             Resolution::Assumed { taken, .. } if !lines.is_empty() => vec![certain(&taken)],
+            Resolution::Assumed { taken, others } if !others.is_empty() && (self.is_shared_name)(text) => {
+                std::iter::once(&taken).chain(&others).map(|place| self.labelled(place)).collect()
+            }
             // The tool reports its assumption only if it receives the user's words.
             Resolution::Assumed { taken, others } => {
                 let others = others.iter().map(|place| self.labelled(place));
@@ -216,11 +260,33 @@ fn names_a_key(message: &Utterance, at: usize) -> bool {
 #[must_use]
 pub fn find_saved_keys(message: &Utterance) -> Vec<Mention> {
     let keys = (0..message.words().len()).filter_map(|at| {
+        if let Some((words, key)) = stated_key(message, at) {
+            return Some(Mention::new(words.clone(), vec![Choice::new(key, message.said(words))]));
+        }
         let (word, key) = SAVED_PLACES.iter().find(|(word, _)| *word == message.word(at))?;
         let end = if matches!(message.word(at + 1), "station" | "stop") { at + 2 } else { at + 1 };
         names_a_key(message, at).then(|| Mention::new(at..end, vec![Choice::new(*key, *word)]))
     });
     keys.collect()
+}
+
+/// Finds "I live in", "I work at", "where do I live", which state or ask for a saved place.
+fn stated_key(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static str)> {
+    let start = if message.word(at) == "i" || message.word(at) == "we" { at } else { return None };
+    let verb = if matches!(message.word(at + 1), "now" | "also" | "actually") { at + 2 } else { at + 1 };
+    let key = match message.word(verb) {
+        "live" => "home station",
+        "work" => "work station",
+        _ => return None,
+    };
+    let is_asked = start > 1
+        && matches!(message.word(start - 1), "do" | "did")
+        && matches!(message.word(start - 2), "where" | "station");
+    match message.word(verb + 1) {
+        "at" | "in" | "near" | "by" | "on" | "off" | "around" => Some((start..verb + 2, key)),
+        _ if is_asked => Some((start - 1..verb + 1, key)),
+        _ => None,
+    }
 }
 
 fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
@@ -314,7 +380,7 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if !is_expected && letters(message.said(words.clone())) == 0 => false,
         Rank::One => is_expected || !is_common,
         Rank::Several => is_expected || words.len() > 1 || has_digit && message.said(words.clone()).len() > 2,
-        Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 4,
+        Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }
 }
 

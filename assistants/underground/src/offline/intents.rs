@@ -51,6 +51,7 @@ fn status() -> Intent {
             let lines = lines_of(&outcome.slots().value("lines"));
             Some(if lines.is_empty() { json!({}) } else { json!({"lines": lines.join(",")}) })
         })
+        .aspect("ask:reason", last_result_text)
         .says(|outcome| match outcome.slots().get("usual").is_some() && usual_line(outcome).is_none() {
             true => "I do not know your usual line yet. Say, for instance: “My usual line is the Northern.”".to_owned(),
             false => last_result_text(outcome),
@@ -111,6 +112,11 @@ fn arrivals() -> Intent {
             Some(arguments)
         })
     });
+    let intent = ["ask:later", "ask:wait"].into_iter().fold(intent, |intent, aspect| {
+        intent.aspect(aspect, |outcome| {
+            SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| all_texts(outcome, "get_next_trains"))
+        })
+    });
     intent
         .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| all_texts(outcome, "get_next_trains")))
         .yields(announced_lines)
@@ -147,6 +153,7 @@ fn save_commute() -> Intent {
         }
     };
     Intent::new("save_commute")
+        .about_user()
         .slot(
             Slot::required("home", "station")
                 .fresh()

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use threadkeep::dialogue::time::{Relation, Times};
 use threadkeep::dialogue::{Extractor as _, Mention, Phrases, Utterance};
 
-pub use boards::{at_station, lines_of, on_lines, station_info, stations_on_line, stops_at};
+pub use boards::{at_station, away_from, lines_of, on_lines, station_info, stations_on_line, stops_at};
 pub use conditions::{find_now, find_step_free};
 pub use lines::{LineRun, group_lines};
 pub use personal::{find_topics, personal_intents};
@@ -72,7 +72,10 @@ pub fn trip_phrases(greeting: &str, welcome: &str) -> Phrases {
     let english = Phrases::english();
     let mut continuations = english.continuations.clone();
     continuations.extend(["no", "actually", "sorry", "on second thought", "also"].map(str::to_owned));
+    let mut conjunctions = english.conjunctions.clone();
+    conjunctions.push("plus".to_owned());
     Phrases {
+        conjunctions,
         failed: "I could not look that up: {output}".to_owned(),
         greeting: greeting.to_owned(),
         welcome: welcome.to_owned(),

@@ -258,7 +258,10 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
             follows_a_line && !matches!(before, "to" | "from" | "at") || before == "the" && !NOT_AFTER.contains(&next)
         }
         _ if NOT_AFTER.contains(&next) && !joins_a_line() => false,
-        "met" => before == "the" && matches!(next, "" | "ok" | "running" | "down" | "today" | "doing" | "or" | "good"),
+        "met" => {
+            follows_a_line
+                || before == "the" && matches!(next, "" | "ok" | "running" | "down" | "today" | "doing" | "or" | "good")
+        }
         "liberty" | "lioness" | "weaver" | "suffragette" => before == "the" || message.words().len() <= 3,
         "circle" | "central" | "district" | "northern" | "piccadilly" => {
             before == "the"

@@ -1,6 +1,6 @@
 //! Frames: intents with filled and open slots.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use threadkeep_core::text::Language;
@@ -74,8 +74,8 @@ pub(crate) struct SlotFiller<'a> {
     filled: HashSet<usize>,
     /// The words that text slots took verbatim.
     texts: Vec<Range<usize>>,
-    /// The slots that pronouns filled.
-    by_pronoun: HashSet<usize>,
+    /// The slots that pronouns filled, and whether the pronoun means where the user is.
+    by_pronoun: HashMap<usize, bool>,
 }
 
 impl<'a> SlotFiller<'a> {
@@ -93,7 +93,7 @@ impl<'a> SlotFiller<'a> {
             used: HashSet::new(),
             filled: HashSet::new(),
             texts: Vec::new(),
-            by_pronoun: HashSet::new(),
+            by_pronoun: HashMap::new(),
         }
     }
 
@@ -185,7 +185,8 @@ impl<'a> SlotFiller<'a> {
         self.used.insert(mention);
         self.filled.insert(slot);
         if found.is_pronoun {
-            self.by_pronoun.insert(slot);
+            let is_here = matches!(self.annotated.utterance.word(found.words.start), "here" | "aqui");
+            self.by_pronoun.insert(slot, is_here);
         }
         match &found.choices[..] {
             [choice] => {
@@ -338,9 +339,9 @@ impl<'a> SlotFiller<'a> {
         self.slots.0.retain(|(name, _)| !cleared.contains(&name.as_str()));
         self.separate_ends();
         for (index, slot) in self.intent.slots.iter().enumerate() {
-            let Some(origin) = slot.pronoun_from.as_ref().filter(|_| self.by_pronoun.contains(&index)) else {
-                continue;
-            };
+            let (Some(origin), Some(is_here)) = (&slot.pronoun_from, self.by_pronoun.get(&index)) else { continue };
+            // "From here" after a trip is where it starts.
+            let origin = if *is_here { &slot.name } else { origin };
             let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin)).cloned();
             if let Some(choice) = earlier {
                 self.slots.set(&slot.name, choice.clone());

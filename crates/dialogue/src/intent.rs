@@ -275,6 +275,8 @@ pub struct Slot {
     pub(crate) default: Option<Choice>,
     /// Derives the value from the other slots if neither the message nor the conversation has it.
     pub(crate) complement: Option<fn(&Slots) -> Option<Choice>>,
+    /// Returns the opposite of a value that declares none.
+    pub(crate) opposite: Option<fn(&Choice) -> Option<Choice>>,
     /// Whether a follow-up such as "and not the 5 either" adds to the value.
     pub(crate) is_cumulative: bool,
     pub(crate) narrows: Option<BoxedNarrowFn>,
@@ -310,6 +312,7 @@ impl Slot {
             cues: Vec::new(),
             default: None,
             complement: None,
+            opposite: None,
             is_cumulative: false,
             narrows: None,
         }
@@ -405,6 +408,13 @@ impl Slot {
     #[must_use]
     pub fn complemented_by(mut self, complement: fn(&Slots) -> Option<Choice>) -> Self {
         self.complement = Some(complement);
+        self
+    }
+
+    /// Derives the value that "the other way" means: "away from Canarsie" after a board towards Canarsie.
+    #[must_use]
+    pub fn opposite_by(mut self, opposite: fn(&Choice) -> Option<Choice>) -> Self {
+        self.opposite = Some(opposite);
         self
     }
 

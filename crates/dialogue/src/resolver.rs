@@ -794,7 +794,9 @@ impl IntentResolver {
             turned.slots.put(other, first);
         }
         for slot in &self.intents[last.intent].slots {
-            let opposite = last.slots.get(&slot.name).and_then(|choice| choice.opposite.as_deref().cloned());
+            let derived = |choice: &Choice| slot.opposite.and_then(|opposite| opposite(choice));
+            let opposite = |choice: &Choice| choice.opposite.as_deref().cloned().or_else(|| derived(choice));
+            let opposite = last.slots.get(&slot.name).and_then(opposite);
             if let Some(opposite) = opposite {
                 has_turned = true;
                 turned.slots.set(&slot.name, opposite);
@@ -985,7 +987,7 @@ impl IntentResolver {
             Class::Intent(intent) => {
                 let intent = &self.intents[*intent];
                 // A text slot may contain sentences and conjunctions.
-                !intent.slots.iter().any(|slot| slot.is_text)
+                !intent.slots.iter().any(|slot| slot.is_text) || intent.is_about_user
             }
             Class::Aspect(_) => true,
             Class::Act(Act::Reverse | Act::Again) => !dialogue.frames.is_empty(),

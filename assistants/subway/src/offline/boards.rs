@@ -4,7 +4,7 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
-    at_station, lines_of, station, station_info, stations_on_line, stops_at, with_saved,
+    at_station, away_from, lines_of, station, station_info, stations_on_line, stops_at, with_saved,
 };
 
 use super::corridor::{expresses_at, places};
@@ -36,7 +36,7 @@ fn arrivals() -> Intent {
         .slot(at_board("station_name").pronoun_from("from_station"))
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(Slot::optional("towards", "station").after(TOWARDS))
+        .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
         .slot(Slot::optional("now", "now"));
     let intent = ["ask:later", "ask:wait"].into_iter().fold(intent, |intent, aspect| {
         intent.aspect(aspect, |outcome| {

@@ -1,6 +1,9 @@
 //! Recognises directions in a message.
 
 use threadkeep::dialogue::{Choice, Mention, Utterance};
+use threadkeep_transit::offline::away_from;
+
+use super::speech::SPEECH;
 
 /// Directions on signs, with the word for the opposite.
 const DIRECTIONS: [(&str, &str); 8] = [
@@ -19,13 +22,27 @@ const BOROUGHS: [&str; 6] = ["manhattan", "brooklyn", "bronx", "queens", "staten
 
 /// Finds directions: "uptown", "Queens-bound", "toward Manhattan".
 pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
-    let mut found: Vec<Mention> = Vec::new();
+    let mut found: Vec<Mention> = bound(message).into_iter().collect();
     for at in 0..message.words().len() {
         if found.last().is_none_or(|last| last.words.end <= at) {
             found.extend(direction_at(message, at));
         }
     }
     found
+}
+
+/// Finds "Canarsie bound".
+fn bound(message: &Utterance) -> Option<Mention> {
+    let at = (1..message.words().len()).find(|at| message.word(*at) == "bound")?;
+    let stations = SPEECH.find_stations(message);
+    let station = stations.iter().find(|mention| mention.words.end == at)?;
+    let choice = station.choices.first().filter(|_| station.choices.len() == 1)?;
+    let towards = Choice { others: Vec::new(), ..choice.clone() };
+    let towards = match away_from(&towards) {
+        Some(away) => towards.opposite_of(away.value, away.label),
+        None => towards,
+    };
+    Some(Mention::new(station.words.start..at + 1, vec![towards]))
 }
 
 fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
@@ -42,6 +59,26 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     let name = start..start + length;
     let is_bound = message.word(name.end) == "bound";
     if !is_after_cue && !is_bound {
+        return None;
+    }
+    // "To the Brooklyn Museum" is a station.
+    const PARTS: [&str; 14] = [
+        "museum",
+        "bridge",
+        "heights",
+        "college",
+        "botanic",
+        "botanical",
+        "navy",
+        "library",
+        "academy",
+        "plaza",
+        "zoo",
+        "blvd",
+        "boulevard",
+        "public",
+    ];
+    if PARTS.contains(&message.word(name.end)) {
         return None;
     }
     // "New York City" is no direction.

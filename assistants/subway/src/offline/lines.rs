@@ -23,7 +23,10 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
         return Some(("S".to_owned(), 1));
     }
     let (name, is_plural) = match word.strip_suffix('s').filter(|name| name.len() == 1) {
-        Some(name) if name.chars().all(|c| c.is_ascii_digit()) => (name, true),
+        // "4s", "the J's"
+        Some(name) if name.chars().all(|c| c.is_ascii_digit()) || message.said(at..at + 1).contains(['\'', '’']) => {
+            (name, true)
+        }
         _ => (word, false),
     };
     let sign = network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| &line.name)?;

@@ -25,6 +25,17 @@ pub fn at_station(name: &str) -> Slot {
     Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(on_lines).narrowing_assumed()
 }
 
+/// Returns the direction away from a station, or back towards it.
+#[must_use]
+pub fn away_from(towards: &Choice) -> Option<Choice> {
+    let text = towards.value.as_str()?;
+    let opposite = match text.strip_prefix("away from ") {
+        Some(station) => station.to_owned(),
+        None => format!("away from {text}"),
+    };
+    Some(Choice::new(opposite.as_str(), opposite.as_str()))
+}
+
 /// Narrows stations with the same name to those at which a mentioned line stops.
 #[must_use]
 pub fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {

@@ -187,7 +187,11 @@ impl Speech {
         ];
         let lower = setting.to_lowercase();
         let found = borders.iter().filter_map(|border| Some((lower.find(border)?, *border)));
-        let (at, border) = found.min_by_key(|(at, border)| (*at, std::cmp::Reverse(border.len())))?;
+        let found = found.min_by_key(|(at, border)| (*at, std::cmp::Reverse(border.len())));
+        // "my usual line the Elizabeth"
+        let after_noun =
+            || ["line ", "station ", "stop "].iter().find_map(|noun| Some((lower.find(noun)? + noun.len() - 1, " ")));
+        let (at, border) = found.or_else(after_noun)?;
         let (before, after) = (setting.get(..at)?, setting.get(at + border.len()..)?);
         let (key, value) = if border == " as my " { (after, before) } else { (before, after) };
         let (key, value) = (key_of(key)?, without_courtesy(value));

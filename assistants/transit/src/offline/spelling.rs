@@ -214,6 +214,7 @@ fn in_context(message: &Utterance, at: usize) -> Option<&'static str> {
     let next = message.word(at + 1);
     match message.said(at..at + 1) {
         "2" if matches!(before, "how" | "go" | "get" | "want" | "need" | "back") => Some("to"),
+        "2" if matches!(next, "manhattan" | "manhatan" | "brooklyn" | "queens" | "bronx") => Some("to"),
         "nd" if !before.ends_with(|c: char| c.is_ascii_digit()) => Some("and"),
         "n" => {
             let is_listed = before.len() == 1 && before.bytes().all(|byte| byte.is_ascii_alphabetic());

@@ -145,8 +145,8 @@ impl Speech {
         let last = run.end.min(at + MAX_NAME_WORDS);
         let mut best: Option<(Rank, usize)> = None;
         for end in at + 1..=last {
-            let rank =
-                rank_of(&self.resolve(message.said(at..end))).filter(|rank| is_plausible(message, at..end, run, *rank));
+            let rank = rank_of(&self.resolve(&message.spelled(at..end)))
+                .filter(|rank| is_plausible(message, at..end, run, *rank));
             // A match with one station takes precedence; otherwise the longer name does.
             if let Some(rank) = rank
                 && best.is_none_or(|(known, _)| known != Rank::One || rank == Rank::One)
@@ -154,9 +154,13 @@ impl Speech {
                 best = Some((rank, end));
             }
         }
-        let (_, mut end) = best?;
+        let (_, mut end) = match best {
+            Some(best) => best,
+            // "86 and lex", although "86" alone would be no name.
+            None => (Rank::One, self.crossing(message, at, runs)?),
+        };
         // "times sqare" is the place that "times" is, and no more words need an explanation.
-        let place = |end: usize| match self.resolve(message.said(at..end)) {
+        let place = |end: usize| match self.resolve(&message.spelled(at..end)) {
             Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => Some(place),
             _ => None,
         };
@@ -175,22 +179,30 @@ impl Speech {
 
     /// Returns the end of a name that continues after "and" or "in": "59th and lex", "86th st in bay ridge".
     fn joined(&self, message: &Utterance, words: Range<usize>, runs: &[Range<usize>]) -> Option<usize> {
-        let is_ambiguous = !matches!(self.resolve(message.said(words.clone())), Resolution::Certain(_));
+        let is_ambiguous = !matches!(self.resolve(&message.spelled(words.clone())), Resolution::Certain(_));
         if !is_ambiguous && message.word(words.end) != "of" || !CONTINUATION_WORDS.contains(&message.word(words.end)) {
             return None;
         }
         let next = runs.iter().find(|run| run.start == words.end + 1)?;
         let ends = (next.start + 1..=next.end.min(next.start + 3)).rev();
         let is_one = |end: &usize| {
-            let whole = self.resolve(message.said(words.start..*end));
+            let whole = self.resolve(&message.spelled(words.start..*end));
             matches!(whole, Resolution::Certain(_))
         };
         ends.into_iter().find(is_one)
     }
 
+    /// Returns the end of a name that is a numbered street and the street that it crosses.
+    fn crossing(&self, message: &Utterance, at: usize, runs: &[Range<usize>]) -> Option<usize> {
+        let is_number = message.word(at).starts_with(|c: char| c.is_ascii_digit());
+        let end = at + 1 + usize::from(matches!(message.word(at + 1), "st" | "street"));
+        let is_crossing = is_number && message.word(end) == "and";
+        is_crossing.then(|| self.joined(message, at..end, runs)).flatten()
+    }
+
     /// Returns the places that words can refer to, as tool arguments with labels for the user.
     fn choices(&self, message: &Utterance, words: Range<usize>, lines: &[String]) -> Vec<Choice> {
-        self.choices_of((self.whole_name)(message.said(words)).as_ref(), lines)
+        self.choices_of((self.whole_name)(&message.spelled(words)).as_ref(), lines)
     }
 
     /// Returns the places that a name can refer to, as tool arguments with labels for the user.
@@ -253,7 +265,17 @@ fn names_a_key(message: &Utterance, at: usize) -> bool {
     };
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let before = if before == "my" { at.checked_sub(2).map_or("", |before| message.word(before)) } else { before };
-    matches!(message.word(at + 1), "station" | "stop" | "is" | "moved" | "changed") || sets(before)
+    let is_named = matches!(message.word(at + 1), "station" | "stop") && !is_saved_station(message, at);
+    is_named || matches!(message.word(at + 1), "is" | "moved" | "changed") || sets(before)
+}
+
+/// Whether "home station" means the place, as in "is my home station accessible" and "from my home station".
+fn is_saved_station(message: &Utterance, at: usize) -> bool {
+    let Some(before) = at.checked_sub(2).filter(|_| message.word(at - 1) == "my") else { return false };
+    let is_asked = before == 0 || matches!(message.word(before - 1), "and" | "ok" | "so" | "but");
+    matches!(message.word(at + 1), "station" | "stop")
+        && (matches!(message.word(before), "from" | "to" | "at" | "near")
+            || is_asked && matches!(message.word(before), "is" | "does"))
 }
 
 /// Finds "home" and "work" where they name a preference.
@@ -272,8 +294,18 @@ pub fn find_saved_keys(message: &Utterance) -> Vec<Mention> {
 
 /// Finds "I live in", "I work at", "where do I live", which state or ask for a saved place.
 fn stated_key(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static str)> {
-    let start = if message.word(at) == "i" || message.word(at) == "we" { at } else { return None };
-    let verb = if matches!(message.word(at + 1), "now" | "also" | "actually") { at + 2 } else { at + 1 };
+    let is_subject = matches!(message.word(at), "i" | "we");
+    if !is_subject && at > 0 && message.word(at - 1) != "and" {
+        return None;
+    }
+    let start = at;
+    let verb = if !is_subject {
+        at
+    } else if matches!(message.word(at + 1), "now" | "also" | "actually") {
+        at + 2
+    } else {
+        at + 1
+    };
     let key = match message.word(verb) {
         "live" => "home station",
         "work" => "work station",
@@ -296,7 +328,8 @@ fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
     // "get home" needs no preposition, whereas "work" is a place only after one.
     let is_a_place = message.word(at) == "home" || PLACE_CUES.contains(&before);
     let choice = || Choice::new(json!({"saved": key}), message.word(at));
-    (is_a_place && !is_key).then(|| Mention::new(at..at + 1, vec![choice()]))
+    let end = if is_saved_station(message, at) { at + 2 } else { at + 1 };
+    (is_a_place && !is_key || end > at + 1).then(|| Mention::new(at..end, vec![choice()]))
 }
 
 /// Splits the message into runs of consecutive words that may be names.

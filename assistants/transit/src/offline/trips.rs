@@ -32,6 +32,7 @@ fn from_station() -> Slot {
         .narrowed_by(on_lines)
         .narrowing_assumed()
         .complemented_by(|slots| other_saved(slots, "to_station"))
+        .pronoun_from("to_station")
 }
 
 /// The other saved place: a trip to work starts at home.

@@ -48,8 +48,6 @@ pub struct Speech {
     pub whole_name: fn(&str) -> Cow<'_, str>,
     /// The words of lines' names, whose spelling is corrected.
     pub line_words: &'static [&'static str],
-    /// Whether a name is so common that the user is asked which of its stations is meant, although one of them is the usual meaning.
-    pub is_shared_name: fn(&str) -> bool,
     /// The name of a station, for examples.
     pub example_station: &'static str,
 }

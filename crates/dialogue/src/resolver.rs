@@ -35,6 +35,8 @@ const NEARLY_BEST_PERCENT: i64 = 85;
 const TEXT_CUE_SCORE: i64 = 500;
 /// The minimum score at which a part of a message is a separate question.
 const MIN_SPLIT_SCORE: i64 = 500;
+/// The minimum score at which a part of a message is a separate question that is answered without slots and calls.
+const MIN_REFERRAL_SCORE: i64 = 900;
 /// The minimum score of both parts of a split message, in percent of the score of the whole message.
 const MIN_PERCENT_OF_WHOLE: i64 = 80;
 /// The value of [`MIN_PERCENT_OF_WHOLE`] if the message, interpreted as one question, leaves mentions unused.
@@ -991,7 +993,7 @@ impl IntentResolver {
             }
             Class::Aspect(_) => true,
             Class::Act(Act::Reverse | Act::Again) => !dialogue.frames.is_empty(),
-            Class::Answer(answer) => self.referrals.contains(answer),
+            Class::Answer(answer) => self.referrals.contains(answer) && best.score >= MIN_REFERRAL_SCORE,
             Class::Act(_) | Class::OffTopic | Class::Absent => false,
         };
         let mentions = annotated.within(clause).count();

@@ -15,7 +15,6 @@ pub(super) const SPEECH: Speech = Speech {
     exact_names: |_| Vec::new(),
     whole_name: name_of,
     line_words: &[],
-    is_shared_name: is_shared_street,
     example_station: "Jay St",
 };
 
@@ -23,19 +22,6 @@ pub(super) const SPEECH: Speech = Speech {
 fn name_of(text: &str) -> Cow<'_, str> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { Cow::Owned(format!("{text} St")) } else { Cow::Borrowed(text) }
-}
-
-/// Whether a name is the number of a street with several stations none of which is the usual meaning: "86 St", but not "42 St".
-fn is_shared_street(text: &str) -> bool {
-    const WELL_KNOWN: [&str; 4] = ["14", "34", "42", "59"];
-    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-    let number = words.first().map_or("", String::as_str).trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let is_street = match &words[..] {
-        [_] => true,
-        [_, street] => matches!(street.as_str(), "st" | "street" | "st."),
-        _ => false,
-    };
-    is_street && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && !WELL_KNOWN.contains(&number)
 }
 
 /// Corrects the spelling of a word.

@@ -195,7 +195,8 @@ impl Speech {
         let (before, after) = (setting.get(..at)?, setting.get(at + border.len()..)?);
         let (key, value) = if border == " as my " { (after, before) } else { (before, after) };
         let (key, value) = (key_of(key)?, without_courtesy(value));
-        (!value.is_empty()).then(|| {
+        // A pronoun is no value.
+        (!value.is_empty() && !matches!(value, "it" | "that" | "this")).then(|| {
             let value = self.line_of(&key, value).unwrap_or_else(|| self.station_of(value));
             (key, value)
         })

@@ -214,9 +214,6 @@ impl Speech {
         match (self.system.names)().resolve_on(text, &signs) {
             Resolution::Certain(place) => vec![certain(&place)],
             Resolution::Assumed { taken, .. } if !lines.is_empty() => vec![certain(&taken)],
-            Resolution::Assumed { taken, others } if !others.is_empty() && (self.is_shared_name)(text) => {
-                std::iter::once(&taken).chain(&others).map(|place| self.labelled(place)).collect()
-            }
             // The tool reports its assumption only if it receives the user's words.
             Resolution::Assumed { taken, others } => {
                 let others = others.iter().map(|place| self.labelled(place));

@@ -186,8 +186,10 @@ fn fastest(text: &str) -> String {
     format!("This is the fastest way that I found, and I know no other:\n{text}")
 }
 
+/// Whether the trip is right now. "Leaving at 5pm" names a time.
 fn asks_about_now(outcome: &Outcome<'_>) -> bool {
-    outcome.slots().get("now").is_some()
+    let has_time = ["leave_at", "arrive_by"].iter().any(|slot| outcome.slots().get(slot).is_some());
+    outcome.slots().get("now").is_some() && !has_time
 }
 
 /// Returns the arguments of a tool that finds a route.
@@ -197,9 +199,7 @@ pub fn trip_arguments(outcome: &Outcome<'_>) -> Option<Value> {
     let mut arguments = json!({"from_station": from?, "to_station": to?});
     for condition in ["leave_at", "arrive_by", "step_free"] {
         let value = outcome.slots().value(condition);
-        // "Right now" replaces the time of an earlier question.
-        let is_replaced = condition == "leave_at" && asks_about_now(outcome);
-        if !value.is_null() && !is_replaced {
+        if !value.is_null() {
             arguments[condition] = value;
         }
     }

@@ -34,7 +34,6 @@ pub(crate) const SPEECH: Speech = Speech {
         "windrush",
         "weaver",
     ],
-    is_shared_name: |_| false,
     example_station: "Brixton",
 };
 

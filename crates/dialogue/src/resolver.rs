@@ -650,7 +650,8 @@ impl IntentResolver {
         // "Is 28 St accessible" is a new question, although it could also change the last one.
         let asks = || matches!(annotated.utterance.word(clause.start), "is" | "are" | "does");
         if is_complete && asks() {
-            return Some(fresh);
+            // Of several stations with the name, the one that was spoken of is meant.
+            return Some(self.new_frame(intent, class, annotated, clause, dialogue));
         }
         match changed {
             Some(frame) if is_continuation || !is_complete || frame.intent == intent || is_change() => Some(frame),

@@ -429,9 +429,9 @@ fn is_same_entity(one: &Choice, other: &Choice) -> bool {
 /// Whether the labels of two choices share a word of at least four letters or a number: "Bedford Av" and "Bedford-Nostrand Avs".
 fn shares_name(one: &Choice, other: &Choice) -> bool {
     let words = |choice: &Choice| crate::utterance::folded_words(&choice.label);
-    let is_telling = |word: &&String| word.len() >= 4 || word.bytes().any(|byte| byte.is_ascii_digit());
+    let is_distinctive = |word: &&String| word.len() >= 4 || word.bytes().any(|byte| byte.is_ascii_digit());
     let others = words(other);
-    words(one).iter().filter(is_telling).any(|word| others.contains(word))
+    words(one).iter().filter(is_distinctive).any(|word| others.contains(word))
 }
 
 /// Whether a clause corrects what the user said before.

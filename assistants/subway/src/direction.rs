@@ -34,6 +34,10 @@ pub(crate) fn way_of(direction: &str, stations: &[&str]) -> Result<String, Query
         "uptown" | "north" | "northbound" | "n" => BTreeSet::from(["N".to_owned()]),
         "downtown" | "south" | "southbound" | "s" => BTreeSet::from(["S".to_owned()]),
         "inbound" => ways_to("manhattan", &here),
+        "outbound" => {
+            let inbound = ways_to("manhattan", &here);
+            inbound.iter().map(|way| if way == "N" { "S" } else { "N" }.to_owned()).collect()
+        }
         "" => BTreeSet::new(),
         words => {
             let signed = ways_on_signs(words, &here);

@@ -18,7 +18,8 @@ use threadkeep::dialogue::{
     Act, Choice, Classifier, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered, Utterance,
 };
 use threadkeep_transit::offline::{
-    find_now, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents, trip_phrases,
+    FOLLOW_UPS, NOT_DELETED, find_now, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents,
+    trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -82,6 +83,7 @@ pub fn offline_model() -> OfflineModel {
 
 fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
+        .spelling(speech::correct)
         .phrases(phrases())
         .kind("outside", outside())
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
@@ -103,11 +105,13 @@ fn declaration() -> OfflineModelBuilder {
         .pronoun("this station", "station")
         .reply(Act::Source, whether_live)
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
-        .phrase_file(PHRASES)
+        .phrase_file(FOLLOW_UPS)
+        .and_then(|builder| builder.phrase_file(PHRASES))
         .and_then(|builder| builder.phrase_file(MESSAGES))
         .expect("a test reads the phrases");
     let builder =
-        REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.answer(class, move |_| text.to_owned()));
+        REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.referral(class, move |_| text.to_owned()));
+    let builder = builder.referral("deleting", |_| NOT_DELETED.to_owned());
     let intents = trips::intents()
         .into_iter()
         .chain(boards::intents())

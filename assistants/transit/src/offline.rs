@@ -7,6 +7,7 @@ mod conditions;
 mod lines;
 mod personal;
 mod saved;
+mod spelling;
 mod stations;
 mod trips;
 mod words;
@@ -16,7 +17,7 @@ use std::borrow::Cow;
 use threadkeep::dialogue::time::{Relation, Times};
 use threadkeep::dialogue::{Extractor as _, Mention, Phrases, Utterance};
 
-pub use boards::{at_station, lines_of, on_lines, station_info, stations_on_line, stops_at};
+pub use boards::{at_station, away_from, lines_of, on_lines, station_info, stations_on_line, stops_at};
 pub use conditions::{find_now, find_step_free};
 pub use lines::{LineRun, group_lines};
 pub use personal::{find_topics, personal_intents};
@@ -26,6 +27,13 @@ pub use trips::{ENDS, route_intent, to_station, trip_arguments};
 pub use words::UNITS;
 
 use crate::System;
+
+/// Example messages that all assistants for riders share: follow-ups, corrections, conditions.
+pub const FOLLOW_UPS: &str = include_str!("offline/follow-ups.txt");
+
+/// The answer to a request to delete a saved place.
+pub const NOT_DELETED: &str =
+    "I cannot delete what you saved. A new value replaces the old one: “My home station is …”.";
 
 /// How riders of a system speak of it.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +46,8 @@ pub struct Speech {
     pub exact_names: fn(&Utterance) -> Vec<Mention>,
     /// Returns the whole name for a short form: "125" is 125 St.
     pub whole_name: fn(&str) -> Cow<'_, str>,
+    /// The words of lines' names, whose spelling is corrected.
+    pub line_words: &'static [&'static str],
     /// The name of a station, for examples.
     pub example_station: &'static str,
 }
@@ -60,7 +70,10 @@ pub fn trip_phrases(greeting: &str, welcome: &str) -> Phrases {
     let english = Phrases::english();
     let mut continuations = english.continuations.clone();
     continuations.extend(["no", "actually", "sorry", "on second thought", "also"].map(str::to_owned));
+    let mut conjunctions = english.conjunctions.clone();
+    conjunctions.push("plus".to_owned());
     Phrases {
+        conjunctions,
         failed: "I could not look that up: {output}".to_owned(),
         greeting: greeting.to_owned(),
         welcome: welcome.to_owned(),

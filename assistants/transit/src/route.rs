@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{Assumption, NetworkLeg, PathConditions, QueryError, StationMatch, StationView, System};
+use crate::{Assumption, Line, NetworkLeg, PathConditions, QueryError, StationMatch, StationView, System};
 
 /// A request for a route.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub struct TripConditions {
     pub step_free: bool,
     /// The names or ids of the lines not to use.
     pub avoid: Vec<String>,
+    /// The names or ids of the only lines to use; empty for all lines.
+    pub only: Vec<String>,
 }
 
 impl TripConditions {
@@ -44,7 +46,9 @@ impl TripConditions {
         let step_free = self.step_free.then(|| "has step-free platforms only".to_owned());
         let names: Vec<String> = self.avoid.iter().map(|line| system.line_name(line)).collect();
         let avoided = (!names.is_empty()).then(|| format!("avoids the {}", names.join(" and the ")));
-        let all: Vec<String> = step_free.into_iter().chain(avoided).collect();
+        let only: Vec<String> = self.only.iter().map(|line| system.line_name(line)).collect();
+        let only = (!only.is_empty()).then(|| format!("uses only the {}", only.join(" and the ")));
+        let all: Vec<String> = step_free.into_iter().chain(avoided).chain(only).collect();
         if all.is_empty() { String::new() } else { format!(" that {}", all.join(" and ")) }
     }
 
@@ -52,7 +56,12 @@ impl TripConditions {
     #[must_use]
     pub fn avoided_lines(&self, system: &System) -> Vec<&'static str> {
         let lines = self.avoid.iter().flat_map(|name| (system.network)().lines_named(name));
-        lines.map(|line| line.id.as_str()).collect()
+        let is_other = |line: &&Line| {
+            let is_named = |name: &String| line.name.eq_ignore_ascii_case(name) || line.id.eq_ignore_ascii_case(name);
+            !self.only.is_empty() && !self.only.iter().any(is_named)
+        };
+        let others = (system.network)().lines().iter().filter(is_other);
+        lines.chain(others).map(|line| line.id.as_str()).collect()
     }
 }
 
@@ -71,6 +80,9 @@ pub struct MetConditions {
     /// The lines that the route does not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub avoided: Vec<String>,
+    /// The only lines that the route uses; empty for all lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
 }
 
 /// A route: the answer of `get_route`.
@@ -287,6 +299,7 @@ impl System {
             arrive_by: conditions.arrive_by.map(local),
             step_free: conditions.step_free,
             avoided: conditions.avoid.clone(),
+            only: conditions.only.clone(),
         }
     }
 }

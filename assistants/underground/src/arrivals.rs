@@ -112,6 +112,8 @@ enum Way {
     Compass(&'static str),
     /// The ids of the stations of a place.
     To(Vec<String>),
+    /// The other way than to these stations.
+    AwayFrom(Vec<String>),
 }
 
 impl Way {
@@ -121,6 +123,12 @@ impl Way {
             if lower.contains(word) || lower.contains(word.trim_end_matches("bound")) && lower.len() <= word.len() {
                 return Ok(Self::Compass(word));
             }
+        }
+        if let Some(station) = text.strip_prefix("away from ") {
+            let Self::To(stations) = Self::parse(station, line)? else {
+                return Err(QueryError::UnknownStation { name: station.to_owned() });
+            };
+            return Ok(Self::AwayFrom(stations));
         }
         let lines: Vec<&str> = line.iter().map(|line| line.id).collect();
         let found = LONDON.find(text, &lines).or_else(|_| LONDON.find(text, &[]))?;
@@ -132,8 +140,18 @@ impl Way {
         match self {
             Self::Compass(word) => train.platform_name.to_lowercase().contains(word),
             Self::To(stations) => stations.iter().any(|station| goes_to(stop, station, train)),
+            Self::AwayFrom(stations) => stations.iter().any(|station| goes_away_from(stop, station, train)),
         }
     }
+}
+
+/// Whether a train goes the other way than its line's trains to a station.
+fn goes_away_from(stop: &str, station: &str, train: &Prediction) -> bool {
+    let destination =
+        train.destination_name.as_deref().or(train.towards.as_deref()).map(clean_name).unwrap_or_default();
+    let Some(there) = network().ride(&train.line_id, stop, station) else { return false };
+    let mut ends = network().stations().iter().filter(|known| known.name == destination);
+    ends.any(|end| network().ride(&train.line_id, stop, &end.id).is_some_and(|ride| ride.way != there.way))
 }
 
 /// Whether a train stops at a station after a stop. On the Northern line, the branch that it shows counts.

@@ -48,6 +48,8 @@ pub const LINES: [LineInfo; 19] = [
             "hammersmith n city",
             "h and c",
             "h c line",
+            "h c",
+            "h and city",
             "hc line",
             "ham and city",
         ],
@@ -66,21 +68,21 @@ pub const LINES: [LineInfo; 19] = [
         "piccadilly",
         "Piccadilly line",
         "PICCADILLY",
-        &["piccadilly line", "picadilly line", "piccadily line"],
+        &["piccadilly line", "picadilly line", "piccadily line", "picc line", "picc", "the pic"],
         Some("piccadilly"),
     ),
     line(
         "victoria",
         "Victoria line",
         "VICTORIA",
-        &["victoria line", "vic line", "victoria tube", "the vic"],
+        &["victoria line", "vic line", "victoria tube", "the vic", "vic"],
         Some("victoria"),
     ),
     line(
         "waterloo-city",
         "Waterloo & City line",
         "WATERLOO_CITY",
-        &["waterloo and city", "waterloo city", "w and c", "the drain"],
+        &["waterloo and city", "waterloo city", "w and c", "w c line", "w c", "the drain"],
         None,
     ),
     LineInfo {
@@ -89,7 +91,18 @@ pub const LINES: [LineInfo; 19] = [
             "elizabeth",
             "Elizabeth line",
             "ELIZABETH",
-            &["elizabeth line", "lizzie line", "liz line", "lizzy line", "crossrail", "purple line", "elizabeth"],
+            &[
+                "elizabeth line",
+                "lizzie line",
+                "liz line",
+                "lizzy line",
+                "crossrail",
+                "purple line",
+                "elizabeth",
+                "lizzie",
+                "lizzy",
+                "the liz",
+            ],
             None,
         )
     },
@@ -245,7 +258,10 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
             follows_a_line && !matches!(before, "to" | "from" | "at") || before == "the" && !NOT_AFTER.contains(&next)
         }
         _ if NOT_AFTER.contains(&next) && !joins_a_line() => false,
-        "met" => before == "the" && matches!(next, "" | "ok" | "running" | "down" | "today" | "doing" | "or" | "good"),
+        "met" => {
+            follows_a_line
+                || before == "the" && matches!(next, "" | "ok" | "running" | "down" | "today" | "doing" | "or" | "good")
+        }
         "liberty" | "lioness" | "weaver" | "suffragette" => before == "the" || message.words().len() <= 3,
         "circle" | "central" | "district" | "northern" | "piccadilly" => {
             before == "the"

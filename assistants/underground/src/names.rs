@@ -43,6 +43,12 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("ln", "lane"),
     ("kingscross", "kings"),
     ("centre", "central"),
+    ("bdwy", "broadway"),
+    ("bway", "broadway"),
+    ("bdway", "broadway"),
+    ("twn", "town"),
+    ("jct", "junction"),
+    ("xing", "crossing"),
 ];
 
 /// Colloquial names and sights, and the station that most people take.

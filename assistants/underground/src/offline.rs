@@ -12,7 +12,8 @@ use threadkeep::Role;
 use threadkeep::dialogue::time::Relation;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Turn, Unanswered, Utterance};
 use threadkeep_transit::offline::{
-    find_now, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents, trip_phrases,
+    FOLLOW_UPS, NOT_DELETED, find_now, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents,
+    trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -67,6 +68,7 @@ pub fn offline_model() -> OfflineModel {
 
 fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
+        .spelling(speech::correct)
         .phrases(trip_phrases(GREETING, WELCOME))
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
         .kind("saved", find_saved)
@@ -107,10 +109,12 @@ fn declaration() -> OfflineModelBuilder {
         .answer("nearest", nearest)
         .answer("asked_station", asked_station)
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
-        .phrase_file(PHRASES)
+        .phrase_file(FOLLOW_UPS)
+        .and_then(|builder| builder.phrase_file(PHRASES))
         .expect("a test reads the phrases");
     let builder =
-        REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.answer(class, move |_| text.to_owned()));
+        REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.referral(class, move |_| text.to_owned()));
+    let builder = builder.referral("deleting", |_| NOT_DELETED.to_owned());
     let intents = intents::intents().into_iter().chain(personal_intents(&SPEECH));
     intents.fold(builder, OfflineModelBuilder::intent)
 }

@@ -88,6 +88,9 @@ const REFERRING_WORDS: [&str; 16] = [
     "those", "and",
 ];
 
+/// Words by which "what is closed" asks about the line spoken of.
+const REFERRING_LINE: [&str; 6] = ["it", "there", "that", "line", "part", "section"];
+
 /// Chooses the agents for a message: a line named in it, then a station that only one line serves, then the whole network, then
 /// what the conversation spoke of last, then words on the service.
 #[must_use]
@@ -99,7 +102,7 @@ pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
     const CONVERSATION: f64 = 0.7;
     const STATUS: f64 = 0.6;
     const DEFAULT: f64 = 0.5;
-    let utterance = Utterance::new(message);
+    let utterance = Utterance::new(message).corrected(|message, at| SPEECH.correct(message, at));
     let named = lines_of(&utterance);
     match named.as_slice() {
         [] => {}
@@ -120,6 +123,15 @@ pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
     let has = |words: &[&str]| utterance.words().iter().any(|word| words.contains(&word.folded.as_str()));
     let refers = has(&REFERRING_WORDS) || utterance.words().len() <= 3;
     let is_of_line = spoken.line.as_deref().and_then(find_line);
+    let is_on_all = utterance.words().windows(2).any(|words| {
+        matches!(words[0].folded.as_str(), "all" | "whole" | "entire")
+            && NETWORK_WORDS.contains(&words[1].folded.as_str())
+    });
+    let asks_what =
+        utterance.word(0).starts_with("what") && has(&["closed", "closures", "down", "suspended", "disrupted"]);
+    if stations.is_empty() && (is_on_all || asks_what && !has(&REFERRING_LINE)) {
+        return RoutedAgents::one(STATUS_AGENT, NETWORK);
+    }
     if stations.is_empty() && has(&NETWORK_WORDS) && (has(&STATUS_WORDS) || !refers) && !has(&["there", "it"]) {
         return RoutedAgents::one(STATUS_AGENT, NETWORK);
     }

@@ -16,6 +16,8 @@ pub(crate) struct DialogueState {
     earlier: Vec<Frame>,
     /// The mentioned entities with their kinds, the newest last.
     mentioned: Vec<(String, Choice)>,
+    /// Those that were only mentioned as facts about the user.
+    facts: Vec<(String, Choice)>,
     /// Names learnt from results, by kind.
     learnt: Vec<(String, Names)>,
     learnt_count: usize,
@@ -40,7 +42,13 @@ impl DialogueState {
 
     pub(crate) fn mention(&mut self, kind: &str, choice: &Choice) {
         self.mentioned.retain(|(known, other)| known != kind || other.value != choice.value);
+        self.facts.retain(|(known, other)| known != kind || other.value != choice.value);
         self.mentioned.push((kind.to_owned(), choice.clone()));
+    }
+
+    /// Records that an entity was mentioned as a fact about the user.
+    pub(crate) fn mention_fact(&mut self, kind: &str, choice: &Choice) {
+        self.facts.push((kind.to_owned(), choice.clone()));
     }
 
     /// Removes an entity that turned out not to be meant.
@@ -77,5 +85,12 @@ impl DialogueState {
     pub(crate) fn newest(&self, kind: &str, except: &[&Choice]) -> Option<&Choice> {
         let is_other = |choice: &Choice| except.iter().all(|known| known.value != choice.value);
         self.mentioned.iter().rev().find(|(known, choice)| known == kind && is_other(choice)).map(|(_, choice)| choice)
+    }
+
+    /// Like [`newest`](Self::newest), without facts about the user.
+    pub(crate) fn newest_topic(&self, kind: &str, except: &[&Choice]) -> Option<&Choice> {
+        let facts = self.facts.iter().filter(|(known, _)| known == kind).map(|(_, choice)| choice);
+        let except: Vec<&Choice> = except.iter().copied().chain(facts).collect();
+        self.newest(kind, &except)
     }
 }

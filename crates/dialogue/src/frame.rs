@@ -1,6 +1,6 @@
 //! Frames: intents with filled and open slots.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use threadkeep_core::text::Language;
@@ -21,6 +21,8 @@ pub(crate) struct Frame {
     pub(crate) alternatives: Vec<(String, Vec<Choice>)>,
     /// The aspect of the answer that the message asks for.
     pub(crate) aspect: Option<usize>,
+    /// The slots that the last message filled.
+    pub(crate) filled: Vec<String>,
     /// Mentions that fill no slot, as written.
     pub(crate) unused: Vec<String>,
     /// Content words that neither the intent nor a slot explains, as written.
@@ -36,6 +38,7 @@ impl Frame {
             open: Vec::new(),
             alternatives: Vec::new(),
             aspect: None,
+            filled: Vec::new(),
             unused: Vec::new(),
             unexplained: Vec::new(),
         }
@@ -62,6 +65,8 @@ pub(crate) struct SlotFiller<'a> {
     annotated: &'a AnnotatedUtterance,
     /// The slots before this message.
     previous: Slots,
+    /// The slots that the message before this one filled.
+    previously_filled: Vec<String>,
     slots: Slots,
     open: Vec<OpenSlot>,
     alternatives: Vec<(String, Vec<Choice>)>,
@@ -69,8 +74,8 @@ pub(crate) struct SlotFiller<'a> {
     filled: HashSet<usize>,
     /// The words that text slots took verbatim.
     texts: Vec<Range<usize>>,
-    /// The slots that pronouns filled.
-    by_pronoun: HashSet<usize>,
+    /// The slots that pronouns filled, and whether the pronoun means where the user is.
+    by_pronoun: HashMap<usize, bool>,
 }
 
 impl<'a> SlotFiller<'a> {
@@ -81,14 +86,20 @@ impl<'a> SlotFiller<'a> {
             intent,
             annotated,
             previous,
+            previously_filled: Vec::new(),
             slots,
             open: Vec::new(),
             alternatives: Vec::new(),
             used: HashSet::new(),
             filled: HashSet::new(),
             texts: Vec::new(),
-            by_pronoun: HashSet::new(),
+            by_pronoun: HashMap::new(),
         }
+    }
+
+    /// Continues a frame.
+    pub(crate) fn continuing(intent: &'a Intent, annotated: &'a AnnotatedUtterance, last: &Frame) -> Self {
+        Self { previously_filled: last.filled.clone(), ..Self::new(intent, annotated, last.slots.clone()) }
     }
 
     /// Fills a slot. Takes precedence over mentions.
@@ -118,8 +129,11 @@ impl<'a> SlotFiller<'a> {
                 self.fill(index, at);
             }
         }
-        let order: Vec<usize> =
+        let mut order: Vec<usize> =
             if is_follow_up { (0..intent.slots.len()).rev().collect() } else { (0..intent.slots.len()).collect() };
+        if let Some(replaced) = self.slot_to_replace(clause).filter(|_| is_follow_up) {
+            order.sort_by_key(|slot| *slot != replaced);
+        }
         for index in order {
             let slot = &intent.slots[index];
             if self.filled.contains(&index) || (!slot.is_required && !slot.cues.is_empty()) {
@@ -129,6 +143,28 @@ impl<'a> SlotFiller<'a> {
                 self.fill(index, at);
             }
         }
+    }
+
+    /// Returns the required slot that the first free mention replaces, if several slots could take it: in a correction, the slot with a
+    /// similar name; otherwise the one that the last message filled.
+    fn slot_to_replace(&self, clause: &Range<usize>) -> Option<usize> {
+        let intent = self.intent;
+        let required = || intent.slots.iter().enumerate().filter(|(_, slot)| slot.is_required);
+        let mention = required().find_map(|(_, slot)| self.find_mention(clause, slot, |_| true))?;
+        let found = &self.annotated.mentions[mention];
+        let mut slots = required().filter(|(index, slot)| slot.kind == found.kind && !self.filled.contains(index));
+        let known: Vec<(usize, &Slot)> =
+            slots.by_ref().filter(|(_, slot)| self.previous.get(&slot.name).is_some()).collect();
+        let only = |fits: &dyn Fn(&Slot) -> bool| {
+            let mut fitting = known.iter().filter(|(_, slot)| fits(slot));
+            fitting.next().filter(|_| fitting.next().is_none()).map(|(index, _)| *index)
+        };
+        let is_similar = |slot: &Slot| {
+            let old = self.previous.get(&slot.name);
+            old.is_some_and(|old| found.mention.choices.iter().any(|choice| shares_name(choice, old)))
+        };
+        let similar = || only(&is_similar).filter(|_| is_correction(self.annotated, clause));
+        similar().or_else(|| only(&|slot: &Slot| self.previously_filled.contains(&slot.name)))
     }
 
     fn find_mention(&self, clause: &Range<usize>, slot: &Slot, fits: impl Fn(&KindMention) -> bool) -> Option<usize> {
@@ -149,7 +185,8 @@ impl<'a> SlotFiller<'a> {
         self.used.insert(mention);
         self.filled.insert(slot);
         if found.is_pronoun {
-            self.by_pronoun.insert(slot);
+            let is_here = matches!(self.annotated.utterance.word(found.words.start), "here" | "aqui");
+            self.by_pronoun.insert(slot, is_here);
         }
         match &found.choices[..] {
             [choice] => {
@@ -157,7 +194,8 @@ impl<'a> SlotFiller<'a> {
                     let all = std::iter::once(choice).chain(&choice.others).cloned().collect();
                     self.alternatives.push((self.intent.slots[slot].name.clone(), all));
                 }
-                self.slots.set(&self.intent.slots[slot].name, choice.clone());
+                let choice = self.added_to_previous(slot, choice);
+                self.slots.set(&self.intent.slots[slot].name, choice);
             }
             choices => {
                 self.slots.0.retain(|(name, _)| *name != self.intent.slots[slot].name);
@@ -166,6 +204,19 @@ impl<'a> SlotFiller<'a> {
                 self.open.push(OpenSlot { slot, ambiguous_text, choices: choices.to_vec() });
             }
         }
+    }
+
+    /// Returns a list together with the previous one if the message adds to it: "and not the 5 either".
+    fn added_to_previous(&self, slot: usize, choice: &Choice) -> Choice {
+        const ADDING: [&str; 7] = ["either", "also", "too", "neither", "nor", "additionally", "tampoco"];
+        let slot = &self.intent.slots[slot];
+        let adds = || self.annotated.utterance.words().iter().any(|word| ADDING.contains(&word.folded.as_str()));
+        let previous = self.previous.get(&slot.name).filter(|_| slot.is_cumulative && adds());
+        let lists = previous.and_then(|previous| Some((previous.value.as_array()?, choice.value.as_array()?)));
+        let Some((old, new)) = lists else { return choice.clone() };
+        let added = new.iter().filter(|value| !old.contains(value));
+        let all: Vec<_> = old.iter().chain(added).cloned().collect();
+        Choice { value: all.into(), ..choice.clone() }
     }
 
     /// Returns the words that text slots took verbatim.
@@ -264,7 +315,9 @@ impl<'a> SlotFiller<'a> {
             if self.slots.get(&slot.name).is_some() || self.open.iter().any(|open| open.slot == index) {
                 continue;
             }
-            if let Some(choice) = self.carried_choice(slot, dialogue).or_else(|| slot.default.clone()) {
+            let complement = || slot.complement.and_then(|complement| complement(&self.slots));
+            let found = self.carried_choice(slot, dialogue).or_else(complement).or_else(|| slot.default.clone());
+            if let Some(choice) = found {
                 if !choice.others.is_empty() {
                     let all = std::iter::once(&choice).chain(&choice.others).cloned().collect();
                     self.alternatives.push((slot.name.clone(), all));
@@ -284,10 +337,11 @@ impl<'a> SlotFiller<'a> {
             .map(|(_, other)| other.as_str())
             .collect();
         self.slots.0.retain(|(name, _)| !cleared.contains(&name.as_str()));
+        self.separate_ends();
         for (index, slot) in self.intent.slots.iter().enumerate() {
-            let Some(origin) = slot.pronoun_from.as_ref().filter(|_| self.by_pronoun.contains(&index)) else {
-                continue;
-            };
+            let (Some(origin), Some(is_here)) = (&slot.pronoun_from, self.by_pronoun.get(&index)) else { continue };
+            // "From here" after a trip is where it starts.
+            let origin = if *is_here { &slot.name } else { origin };
             let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin)).cloned();
             if let Some(choice) = earlier {
                 self.slots.set(&slot.name, choice.clone());
@@ -303,6 +357,7 @@ impl<'a> SlotFiller<'a> {
             open: self.open,
             alternatives: self.alternatives,
             aspect: None,
+            filled: self.filled.iter().map(|slot| self.intent.slots[*slot].name.clone()).collect(),
             unused,
             unexplained: Vec::new(),
         }
@@ -329,6 +384,30 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
+    /// Gives the other end of a trip the earlier value if the message named the same place for one end that the other end has:
+    /// "back to Times Square" after a trip from there.
+    fn separate_ends(&mut self) {
+        for (one, other) in &self.intent.swaps {
+            let is_filled = |name: &str| self.filled.iter().any(|slot| self.intent.slots[*slot].name == name);
+            let (named, kept) = match (is_filled(one), is_filled(other)) {
+                (true, false) => (one, other),
+                (false, true) => (other, one),
+                _ => continue,
+            };
+            let is_same = match (self.slots.get(named), self.slots.get(kept)) {
+                (Some(new), Some(old)) => is_same_entity(new, old),
+                _ => false,
+            };
+            let earlier = self
+                .previous
+                .get(named)
+                .filter(|earlier| self.slots.get(named).is_some_and(|new| !is_same_entity(new, earlier)));
+            if let Some(earlier) = earlier.cloned().filter(|_| is_same) {
+                self.slots.set(kept, earlier);
+            }
+        }
+    }
+
     fn carried_choice<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<Choice> {
         if !slot.is_carried {
             return None;
@@ -338,8 +417,28 @@ impl<'a> SlotFiller<'a> {
         let is_new = |choice: &&Choice| here.iter().all(|known| known.value != choice.value);
         let in_frame = |frame: &'b Frame| names().find_map(|name| frame.slots.get(name)).filter(is_new);
         let same_slot = dialogue.frames.iter().rev().find_map(in_frame);
-        same_slot.or_else(|| dialogue.newest(&slot.kind, &here)).cloned()
+        same_slot.or_else(|| dialogue.newest_topic(&slot.kind, &here)).cloned()
     }
+}
+
+/// Whether two choices are the same entity, which messages may name differently.
+fn is_same_entity(one: &Choice, other: &Choice) -> bool {
+    one.value == other.value || (one.label == other.label && !one.hints.is_empty() && one.hints == other.hints)
+}
+
+/// Whether the labels of two choices share a word of at least four letters or a number: "Bedford Av" and "Bedford-Nostrand Avs".
+fn shares_name(one: &Choice, other: &Choice) -> bool {
+    let words = |choice: &Choice| crate::utterance::folded_words(&choice.label);
+    let is_distinctive = |word: &&String| word.len() >= 4 || word.bytes().any(|byte| byte.is_ascii_digit());
+    let others = words(other);
+    words(one).iter().filter(is_distinctive).any(|word| others.contains(word))
+}
+
+/// Whether a clause corrects what the user said before.
+fn is_correction(annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+    const WORDS: [&str; 12] =
+        ["no", "not", "meant", "mean", "sorry", "wrong", "wait", "oops", "typo", "actually", "perdon", "digo"];
+    clause.clone().any(|at| WORDS.contains(&annotated.utterance.word(at)))
 }
 
 /// Returns the choice that shares the most hints with a previous value: "96th instead?" after a station on Lexington

@@ -42,6 +42,8 @@ pub struct Intent {
     pub(crate) answers_aspects: Vec<String>,
     /// The intent of follow-ups that this one has no slot or aspect for.
     pub(crate) continued_by: Option<String>,
+    /// Whether the entities that the intent mentions are facts about the user.
+    pub(crate) is_about_user: bool,
 }
 
 /// A part of an answer that users ask for separately.
@@ -87,6 +89,7 @@ impl Intent {
             confirmed_by: None,
             answers_aspects: Vec::new(),
             continued_by: None,
+            is_about_user: false,
             is_restorable: false,
         }
     }
@@ -138,6 +141,14 @@ impl Intent {
     #[must_use]
     pub fn continued_by(mut self, intent: impl Into<String>) -> Self {
         self.continued_by = Some(intent.into());
+        self
+    }
+
+    /// Declares that the entities that this intent mentions are facts about the user. Later questions refer to them by pronouns,
+    /// but do not take them over: where the user works is not where the next trip starts.
+    #[must_use]
+    pub fn about_user(mut self) -> Self {
+        self.is_about_user = true;
         self
     }
 
@@ -262,6 +273,12 @@ pub struct Slot {
     pub(crate) questions: Vec<(Language, String)>,
     pub(crate) cues: Vec<String>,
     pub(crate) default: Option<Choice>,
+    /// Derives the value from the other slots if neither the message nor the conversation has it.
+    pub(crate) complement: Option<fn(&Slots) -> Option<Choice>>,
+    /// Returns the opposite of a value that declares none.
+    pub(crate) opposite: Option<fn(&Choice) -> Option<Choice>>,
+    /// Whether a follow-up such as "and not the 5 either" adds to the value.
+    pub(crate) is_cumulative: bool,
     pub(crate) narrows: Option<BoxedNarrowFn>,
 }
 
@@ -294,6 +311,9 @@ impl Slot {
             questions: Vec::new(),
             cues: Vec::new(),
             default: None,
+            complement: None,
+            opposite: None,
+            is_cumulative: false,
             narrows: None,
         }
     }
@@ -329,6 +349,14 @@ impl Slot {
     #[must_use]
     pub fn after<'a>(mut self, cues: impl IntoIterator<Item = &'a str>) -> Self {
         self.cues.extend(cues.into_iter().map(|cue| folded_words(cue).join(" ")));
+        self
+    }
+
+    /// Removes cues.
+    #[must_use]
+    pub fn without_cues<'a>(mut self, cues: impl IntoIterator<Item = &'a str>) -> Self {
+        let removed: Vec<&str> = cues.into_iter().collect();
+        self.cues.retain(|cue| !removed.contains(&cue.as_str()));
         self
     }
 
@@ -373,6 +401,27 @@ impl Slot {
     #[must_use]
     pub fn or(mut self, default: Choice) -> Self {
         self.default = Some(default);
+        self
+    }
+
+    /// Derives the value from the other slots if neither the message nor the conversation has it: a trip to work starts at home.
+    #[must_use]
+    pub fn complemented_by(mut self, complement: fn(&Slots) -> Option<Choice>) -> Self {
+        self.complement = Some(complement);
+        self
+    }
+
+    /// Derives the value that "the other way" means: "away from Canarsie" after a board towards Canarsie.
+    #[must_use]
+    pub fn opposite_by(mut self, opposite: fn(&Choice) -> Option<Choice>) -> Self {
+        self.opposite = Some(opposite);
+        self
+    }
+
+    /// Adds to a list instead of replacing it in follow-ups such as "and not the 5 either".
+    #[must_use]
+    pub fn cumulative(mut self) -> Self {
+        self.is_cumulative = true;
         self
     }
 

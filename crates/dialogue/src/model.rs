@@ -202,6 +202,22 @@ impl OfflineModelBuilder {
         self
     }
 
+    /// Answers questions of a class without slots and calls, like [`answer`](Self::answer), also as one of several questions
+    /// of a message: "and the way back, and what is the fare?".
+    #[must_use]
+    pub fn referral(mut self, class: &str, reply: impl Fn(&Turn<'_>) -> String + Portable) -> Self {
+        self.model.resolver.referrals.push(self.model.resolver.answers.len());
+        self.answer(class, reply)
+    }
+
+    /// Corrects misspelt words before messages are interpreted. `correct` returns the normalized word that the word at a position
+    /// stands for, or `None`.
+    #[must_use]
+    pub fn spelling(mut self, correct: fn(&Utterance, usize) -> Option<String>) -> Self {
+        self.model.resolver.spelling = Some(correct);
+        self
+    }
+
     /// Adds a fallback for messages that match no intent, such as a refusal. Fallbacks are called in order; `None` passes
     /// the message to the next one.
     #[must_use]

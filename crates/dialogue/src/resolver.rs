@@ -35,6 +35,8 @@ const NEARLY_BEST_PERCENT: i64 = 85;
 const TEXT_CUE_SCORE: i64 = 500;
 /// The minimum score at which a part of a message is a separate question.
 const MIN_SPLIT_SCORE: i64 = 500;
+/// The minimum score at which a part of a message is a separate question that is answered without slots and calls.
+const MIN_REFERRAL_SCORE: i64 = 900;
 /// The minimum score of both parts of a split message, in percent of the score of the whole message.
 const MIN_PERCENT_OF_WHOLE: i64 = 80;
 /// The value of [`MIN_PERCENT_OF_WHOLE`] if the message, interpreted as one question, leaves mentions unused.
@@ -54,10 +56,22 @@ pub(crate) enum Resolution {
     Act(Act),
     /// A class that is answered without slots and calls.
     Answer(usize),
+    /// Several questions, some of which are answered without slots and calls: the frames, then these classes.
+    Mixed(Vec<Frame>, Vec<usize>),
     /// The message concerns none of the intents.
     OffTopic,
     /// No intent is likely enough.
     NotUnderstood,
+}
+
+impl Resolution {
+    /// Returns the frames.
+    pub(crate) fn frames(&self) -> &[Frame] {
+        match self {
+            Self::Frames(frames) | Self::Mixed(frames, _) => frames,
+            _ => &[],
+        }
+    }
 }
 
 /// The meaning of a class of the classifier.
@@ -74,6 +88,9 @@ enum Class {
     Absent,
 }
 
+/// A function that returns the word that a misspelt word of an utterance stands for.
+pub(crate) type SpellingFn = fn(&Utterance, usize) -> Option<String>;
+
 /// A class and its score for a clause.
 type Ranked = (usize, i64);
 
@@ -86,6 +103,10 @@ pub(crate) struct IntentResolver {
     pub(crate) intents: Vec<Intent>,
     /// The classes that are answered without slots and calls.
     pub(crate) answers: Vec<String>,
+    /// Those of `answers` that may be one of several questions of a message.
+    pub(crate) referrals: Vec<usize>,
+    /// Corrects the spelling of words.
+    pub(crate) spelling: Option<SpellingFn>,
     /// The phrases of each language, the default first. Messages may be in any of these languages.
     pub(crate) phrases: Vec<Phrases>,
     classifier: Classifier,
@@ -125,7 +146,7 @@ impl IntentResolver {
             let until = user_messages.get(index + 1).copied().unwrap_or(history.earlier.len());
             let replies = &history.earlier[at + 1..until];
             let resolution = self.resolve_message(&history.earlier[*at].plain_text(), &mut dialogue);
-            if !matches!(resolution, Resolution::Frames(_)) {
+            if resolution.frames().is_empty() {
                 self.restore(replies, &mut dialogue);
             }
             self.learn_entities(replies, &mut dialogue);
@@ -186,16 +207,21 @@ impl IntentResolver {
     fn resolve_message(&self, text: &str, dialogue: &mut DialogueState) -> Resolution {
         let annotated = self.annotate(text, dialogue);
         let resolution = self.resolve_annotated(&annotated, dialogue);
+        let frames = resolution.frames();
+        let is_fact = !frames.is_empty() && frames.iter().all(|frame| self.intents[frame.intent].is_about_user);
         for found in &annotated.mentions {
             if let [choice] = &found.mention.choices[..] {
                 dialogue.mention(&found.kind, choice);
+                if is_fact {
+                    dialogue.mention_fact(&found.kind, choice);
+                }
             }
         }
-        if let Resolution::Frames(frames) = &resolution {
-            for frame in frames {
-                self.record_entities(frame, &annotated, dialogue);
-            }
-            dialogue.set_frames(frames.clone());
+        for frame in frames {
+            self.record_entities(frame, &annotated, dialogue);
+        }
+        if !frames.is_empty() {
+            dialogue.set_frames(frames.to_vec());
         }
         resolution
     }
@@ -230,6 +256,10 @@ impl IntentResolver {
 
     fn annotate(&self, text: &str, dialogue: &DialogueState) -> AnnotatedUtterance {
         let utterance = Utterance::new(text);
+        let utterance = match self.spelling {
+            Some(correct) => utterance.corrected(correct),
+            None => utterance,
+        };
         let mut annotated = AnnotatedUtterance::of(utterance, &self.kinds);
         let learnt = dialogue
             .find_learnt(&annotated.utterance)
@@ -289,6 +319,7 @@ impl IntentResolver {
     fn resolve_annotated(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Resolution {
         let mut dialogue = dialogue.clone();
         let mut frames: Vec<Frame> = Vec::new();
+        let mut answers: Vec<usize> = Vec::new();
         let mut other = None;
         for clause in self.clauses(annotated, &dialogue) {
             match self.resolve_clause(annotated, &clause, &dialogue) {
@@ -306,14 +337,17 @@ impl IntentResolver {
                         }
                     }
                 }
+                Resolution::Answer(answer) if !answers.contains(&answer) => answers.push(answer),
                 resolution => {
                     other.get_or_insert(resolution);
                 }
             }
         }
-        match frames.is_empty() {
-            false => Resolution::Frames(frames),
-            true => other.unwrap_or(Resolution::NotUnderstood),
+        match (frames.is_empty(), &answers[..]) {
+            (false, []) => Resolution::Frames(frames),
+            (true, []) => other.unwrap_or(Resolution::NotUnderstood),
+            (true, [answer]) => Resolution::Answer(*answer),
+            _ => Resolution::Mixed(frames, answers),
         }
     }
 
@@ -348,6 +382,9 @@ impl IntentResolver {
             let is_explained = || self.unexplained(annotated, clause, &[*class], &[]).is_empty();
             let frames = match &self.classes[*class] {
                 Class::Intent(intent) => {
+                    if let Some(frame) = self.condition_frame(*intent, annotated, clause, dialogue) {
+                        return Resolution::Frames(vec![frame]);
+                    }
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
                     if self.lacks_mention(&frame) || self.leaves_words(&frame, annotated, clause) {
                         continue;
@@ -406,6 +443,39 @@ impl IntentResolver {
             _ if !has_mentions && self.is_unfamiliar(annotated, clause) => Resolution::OffTopic,
             _ => Resolution::NotUnderstood,
         }
+    }
+
+    /// Interprets a clause that only states conditions, such as "it has to be step-free" after a route, as a change of the last
+    /// frame, although another intent scores higher. `None` if the clause asks something or names what a question needs.
+    fn condition_frame(
+        &self,
+        intent: usize,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        const ASKING: [&str; 40] = [
+            "is", "are", "does", "do", "can", "could", "which", "what", "whats", "when", "whens", "where", "wheres",
+            "how", "hows", "any", "will", "would", "why", "who", "should", "last", "first", "next", "did", "has",
+            "list", "show", "es", "hay", "puedo", "cual", "que", "cuando", "donde", "como", "cuanto", "am", "was",
+            "were",
+        ];
+        let last = dialogue.frames.last().filter(|last| last.intent != intent)?;
+        let first = clause.clone().find(|at| {
+            let word = annotated.utterance.word(*at);
+            !self.phrases.iter().flat_map(|phrases| &phrases.continuations).any(|known| known == word)
+        })?;
+        if ASKING.contains(&annotated.utterance.word(first)) {
+            return None;
+        }
+        let required = || self.intents.iter().flat_map(|intent| &intent.slots).filter(|slot| slot.is_required);
+        let is_condition = |found: &KindMention| !required().any(|slot| slot.kind == found.kind);
+        let mut mentions = annotated.within(clause).filter(|found| !found.mention.is_incidental).peekable();
+        mentions.peek()?;
+        if !mentions.all(is_condition) {
+            return None;
+        }
+        self.changed_frame(last, annotated, clause, dialogue).filter(|frame| frame.unused.is_empty())
     }
 
     /// Whether an intent without slots explains no content word of the message, or leaves a mention unused: "what time do you open
@@ -580,7 +650,8 @@ impl IntentResolver {
         // "Is 28 St accessible" is a new question, although it could also change the last one.
         let asks = || matches!(annotated.utterance.word(clause.start), "is" | "are" | "does");
         if is_complete && asks() {
-            return Some(fresh);
+            // Of several stations with the name, the one that was spoken of is meant.
+            return Some(self.new_frame(intent, class, annotated, clause, dialogue));
         }
         match changed {
             Some(frame) if is_continuation || !is_complete || frame.intent == intent || is_change() => Some(frame),
@@ -717,6 +788,7 @@ impl IntentResolver {
     /// Returns a frame in the opposite direction; `None` if the frame has no direction.
     fn opposite_frame(&self, last: &Frame) -> Option<Frame> {
         let mut turned = last.repeated();
+        turned.filled.clear();
         let mut has_turned = false;
         for (one, other) in &self.intents[last.intent].swaps {
             let (first, second) = (last.slots.get(one).cloned(), last.slots.get(other).cloned());
@@ -725,7 +797,9 @@ impl IntentResolver {
             turned.slots.put(other, first);
         }
         for slot in &self.intents[last.intent].slots {
-            let opposite = last.slots.get(&slot.name).and_then(|choice| choice.opposite.as_deref().cloned());
+            let derived = |choice: &Choice| slot.opposite.and_then(|opposite| opposite(choice));
+            let opposite = |choice: &Choice| choice.opposite.as_deref().cloned().or_else(|| derived(choice));
+            let opposite = last.slots.get(&slot.name).and_then(opposite);
             if let Some(opposite) = opposite {
                 has_turned = true;
                 turned.slots.set(&slot.name, opposite);
@@ -783,7 +857,7 @@ impl IntentResolver {
         dialogue: &DialogueState,
     ) -> Option<Frame> {
         let intent = &self.intents[last.intent];
-        let mut filler = SlotFiller::new(intent, annotated, last.slots.clone());
+        let mut filler = SlotFiller::continuing(intent, annotated, last);
         filler.apply_correction(clause);
         filler.fill_from_text(clause);
         filler.fill_from_mentions(clause, true);
@@ -916,11 +990,12 @@ impl IntentResolver {
             Class::Intent(intent) => {
                 let intent = &self.intents[*intent];
                 // A text slot may contain sentences and conjunctions.
-                !intent.slots.iter().any(|slot| slot.is_text)
+                !intent.slots.iter().any(|slot| slot.is_text) || intent.is_about_user
             }
             Class::Aspect(_) => true,
             Class::Act(Act::Reverse | Act::Again) => !dialogue.frames.is_empty(),
-            Class::Act(_) | Class::Answer(_) | Class::OffTopic | Class::Absent => false,
+            Class::Answer(answer) => self.referrals.contains(answer) && best.score >= MIN_REFERRAL_SCORE,
+            Class::Act(_) | Class::OffTopic | Class::Absent => false,
         };
         let mentions = annotated.within(clause).count();
         let has_content = self.has_own_words(annotated, clause) || mentions > 1;

@@ -28,8 +28,9 @@ enum NextStep {
 impl OfflineModel {
     pub(crate) fn respond(&self, request: &ChatRequest) -> ChatAnswer {
         let turn = Turn::of(request);
-        let frames = match self.resolver.resolve(&History::of(&turn)) {
-            Resolution::Frames(frames) => frames,
+        let (frames, referrals) = match self.resolver.resolve(&History::of(&turn)) {
+            Resolution::Frames(frames) => (frames, Vec::new()),
+            Resolution::Mixed(frames, answers) => (frames, answers),
             Resolution::Act(act) => return text_answer(self.reply(act, &turn)),
             Resolution::Answer(answer) => return text_answer(self.answers[answer](&turn)),
             Resolution::OffTopic => return text_answer(self.fallback_answer(&turn, Unanswered::OffTopic)),
@@ -45,7 +46,9 @@ impl OfflineModel {
         if calls.is_empty() {
             let texts =
                 steps.iter().filter_map(|step| if let NextStep::Say(text) = step { Some(text.as_str()) } else { None });
-            return text_answer(texts.collect::<Vec<_>>().join("\n\n"));
+            let referrals: Vec<String> = referrals.into_iter().map(|answer| self.answers[answer](&turn)).collect();
+            let all = texts.chain(referrals.iter().map(String::as_str));
+            return text_answer(all.collect::<Vec<_>>().join("\n\n"));
         }
         let mut next_id = turn.call_ids("call");
         let parts = calls.into_iter().map(|(tool, arguments)| call_part(next_id(), tool, arguments)).collect();

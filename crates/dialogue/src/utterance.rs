@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::ops::Range;
 
 use threadkeep_core::text::fold;
@@ -22,6 +23,8 @@ pub struct Word {
     pub place: Range<usize>,
     /// Whether a sentence may end after the word.
     pub(crate) ends_sentence: bool,
+    /// Whether the spelling was corrected.
+    pub(crate) is_corrected: bool,
 }
 
 impl Utterance {
@@ -31,6 +34,19 @@ impl Utterance {
         let text = text.into();
         let words = words_of(&text);
         Self { text, words }
+    }
+
+    /// Replaces the normalized words for which `correct` returns another one, given their positions. The original text stays.
+    #[must_use]
+    pub fn corrected(mut self, correct: impl Fn(&Self, usize) -> Option<String>) -> Self {
+        let meant: Vec<Option<String>> = (0..self.words.len()).map(|at| correct(&self, at)).collect();
+        for (word, meant) in self.words.iter_mut().zip(meant) {
+            if let Some(meant) = meant {
+                word.is_corrected |= word.folded != meant;
+                word.folded = meant;
+            }
+        }
+        self
     }
 
     /// Returns the original text.
@@ -49,6 +65,16 @@ impl Utterance {
     #[must_use]
     pub fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", |word| &word.folded)
+    }
+
+    /// Returns the text of a range of words: the original, or the normalized words if the spelling of one was corrected.
+    #[must_use]
+    pub fn spelled(&self, words: Range<usize>) -> Cow<'_, str> {
+        let within = self.words.get(words.clone()).unwrap_or_default();
+        match within.iter().any(|word| word.is_corrected) {
+            true => Cow::Owned(within.iter().map(|word| word.folded.as_str()).collect::<Vec<_>>().join(" ")),
+            false => Cow::Borrowed(self.said(words)),
+        }
     }
 
     /// Returns the original text of a range of words.
@@ -148,7 +174,12 @@ fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
     if folded == "o" && text[..place.start].ends_with('/') && words.last().is_some_and(|last| last.folded == WITH) {
         // "w/o"
         if let Some(last) = words.last_mut() {
-            *last = Word { folded: "without".to_owned(), place: last.place.start..place.end, ends_sentence: false };
+            *last = Word {
+                folded: "without".to_owned(),
+                place: last.place.start..place.end,
+                ends_sentence: false,
+                is_corrected: false,
+            };
         }
         return;
     }
@@ -162,7 +193,7 @@ fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
     let folded = if is_and { "and".to_owned() } else { folded };
     let known = ABBREVIATIONS.iter().find(|(short, _)| *short == folded).map(|(_, long)| *long);
     let folded = if is_with { WITH.to_owned() } else { known.map_or(folded, str::to_owned) };
-    words.push(Word { folded, place, ends_sentence: false });
+    words.push(Word { folded, place, ends_sentence: false, is_corrected: false });
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
-    at_station, lines_of, station, station_info, stations_on_line, stops_at, with_saved,
+    at_station, away_from, lines_of, station, station_info, stations_on_line, stops_at, with_saved,
 };
 
 use super::corridor::{expresses_at, places};
@@ -15,8 +15,8 @@ use crate::system::network;
 const MAX_LINES: usize = 4;
 
 /// Words before a station that a train goes to.
-const TOWARDS: [&str; 7] =
-    ["toward", "towards", "bound for", "heading to", "headed to", "going to", "in the direction of"];
+const TOWARDS: [&str; 9] =
+    ["to", "for", "toward", "towards", "bound for", "heading to", "headed to", "going to", "in the direction of"];
 
 pub(super) fn intents() -> [Intent; 5] {
     [
@@ -33,12 +33,22 @@ fn arrivals() -> Intent {
         .example("When is the next 6 at Astor Place?")
         .restored_from_calls()
         .alternatives("direction", "towards")
-        .slot(at_station("station_name").pronoun_from("from_station"))
+        .slot(at_board("station_name").pronoun_from("from_station"))
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(Slot::optional("towards", "station").after(TOWARDS))
+        .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
         .slot(Slot::optional("now", "now"));
+    let intent = ["ask:later", "ask:wait"].into_iter().fold(intent, |intent, aspect| {
+        intent.aspect(aspect, |outcome| {
+            SPEECH.missing(outcome, &["station_name"]).unwrap_or_else(|| board_texts(outcome))
+        })
+    });
     boards(with_saved(intent, &["station_name"]), |outcome| lines_of(&outcome.slots().value("lines")))
+}
+
+/// Like [`at_station`], but "to" introduces where the train goes: "next L to Canarsie".
+fn at_board(name: &str) -> Slot {
+    at_station(name).without_cues(["to"]).after(["get to", "gets to", "come to", "comes to", "arrive to", "get into"])
 }
 
 /// "And the express?", after a departure board.

@@ -1,9 +1,14 @@
 //! Recognises directions in a message.
 
 use threadkeep::dialogue::{Choice, Mention, Utterance};
+use threadkeep_transit::offline::away_from;
+
+use super::speech::SPEECH;
 
 /// Directions on signs, with the word for the opposite.
-const DIRECTIONS: [(&str, &str); 6] = [
+const DIRECTIONS: [(&str, &str); 8] = [
+    ("inbound", "outbound"),
+    ("outbound", "inbound"),
     ("uptown", "downtown"),
     ("downtown", "uptown"),
     ("northbound", "southbound"),
@@ -13,17 +18,31 @@ const DIRECTIONS: [(&str, &str); 6] = [
 ];
 
 /// Areas that directions are named after.
-const BOROUGHS: [&str; 5] = ["manhattan", "brooklyn", "bronx", "queens", "staten island"];
+const BOROUGHS: [&str; 6] = ["manhattan", "brooklyn", "bronx", "queens", "staten island", "city"];
 
 /// Finds directions: "uptown", "Queens-bound", "toward Manhattan".
 pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
-    let mut found: Vec<Mention> = Vec::new();
+    let mut found: Vec<Mention> = bound(message).into_iter().collect();
     for at in 0..message.words().len() {
         if found.last().is_none_or(|last| last.words.end <= at) {
             found.extend(direction_at(message, at));
         }
     }
     found
+}
+
+/// Finds "Canarsie bound".
+fn bound(message: &Utterance) -> Option<Mention> {
+    let at = (1..message.words().len()).find(|at| message.word(*at) == "bound")?;
+    let stations = SPEECH.find_stations(message);
+    let station = stations.iter().find(|mention| mention.words.end == at)?;
+    let choice = station.choices.first().filter(|_| station.choices.len() == 1)?;
+    let towards = Choice { others: Vec::new(), ..choice.clone() };
+    let towards = match away_from(&towards) {
+        Some(away) => towards.opposite_of(away.value, away.label),
+        None => towards,
+    };
+    Some(Mention::new(station.words.start..at + 1, vec![towards]))
 }
 
 fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
@@ -42,7 +61,41 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     if !is_after_cue && !is_bound {
         return None;
     }
-    let (name, end) = (message.said(name.clone()), if is_bound { name.end + 1 } else { name.end });
+    // "To the Brooklyn Museum" is a station.
+    const PARTS: [&str; 14] = [
+        "museum",
+        "bridge",
+        "heights",
+        "college",
+        "botanic",
+        "botanical",
+        "navy",
+        "library",
+        "academy",
+        "plaza",
+        "zoo",
+        "blvd",
+        "boulevard",
+        "public",
+    ];
+    if PARTS.contains(&message.word(name.end)) {
+        return None;
+    }
+    // "New York City" is no direction.
+    if message.word(name.start) == "city"
+        && (message.word(name.start - 1) == "york" || message.word(name.end) == "hall")
+    {
+        return None;
+    }
+    let said = message.word(name.start);
+    let said = if said == "city" {
+        "manhattan"
+    } else if length == 1 {
+        said
+    } else {
+        message.said(name.clone())
+    };
+    let (name, end) = (said, if is_bound { name.end + 1 } else { name.end });
     let away = format!("away from {name}");
     Some(Mention::new(at..end, vec![Choice::new(name, name).opposite_of(away.as_str(), away.as_str())]))
 }

@@ -131,8 +131,14 @@ fn ride(sign: &str, from: &str, to: &str) -> Option<LineRide<'static>> {
 
 /// Returns text by which the tool, which also gets the local line, resolves to this station: its name or else its id.
 fn on_line(station: &Station, line: &str) -> String {
-    match names().resolve_on(&station.name, &[line]) {
-        Resolution::Certain(place) if place.stations.contains(&station.id) => station.name.clone(),
+    match names().resolve(&station.name) {
+        Resolution::Certain(place) if place.stations.contains(&station.id) => return station.name.clone(),
+        _ => {}
+    }
+    // Only the lines of the station itself: the tool restricts the complex to the line in any case.
+    let named = format!("{} ({})", station.name, station.lines.join(" "));
+    match names().resolve_on(&named, &[line]) {
+        Resolution::Certain(place) if place.stations.contains(&station.id) => named,
         _ => station.id.clone(),
     }
 }
@@ -152,17 +158,35 @@ mod tests {
     fn find_infers_local_express_and_transfer() {
         type Case = (&'static str, &'static str, Option<&'static str>, &'static [&'static str], &'static str);
         let cases: [Case; 6] = [
-            ("South Ferry", "penn", None, &[], "South Ferry > Chambers St > 34 St-Penn Station: 1 or 2,3"),
-            ("South Ferry", "penn", Some("chambers"), &["2"], "South Ferry > Chambers St > 34 St-Penn Station: 1 or 2"),
-            ("72nd st", "penn", None, &[], "72 St > 72 St > 34 St-Penn Station: 1 or 2,3"),
-            ("14th st", "96 st", Some("59th st"), &["6", "4"], "14 St-Union Sq > 59 St > 96 St: 6 or 4"),
-            ("72nd st", "14th st", Some("59th st"), &["A"], "72 St > 59 St-Columbus Circle > 14 St: C or A"),
+            (
+                "South Ferry",
+                "penn",
+                None,
+                &[],
+                "South Ferry > Chambers St (1 2 3) > 34 St-Penn Station (1 2 3): 1 or 2,3",
+            ),
+            (
+                "South Ferry",
+                "penn",
+                Some("chambers"),
+                &["2"],
+                "South Ferry > Chambers St (1 2 3) > 34 St-Penn Station (1 2 3): 1 or 2",
+            ),
+            ("72nd st", "penn", None, &[], "72 St (1 2 3) > 72 St (1 2 3) > 34 St-Penn Station (1 2 3): 1 or 2,3"),
+            ("14th st", "96 st", Some("59th st"), &["6", "4"], "14 St-Union Sq > 59 St (4 5 6) > 96 St (6): 6 or 4"),
+            (
+                "72nd st",
+                "14th st",
+                Some("59th st"),
+                &["A"],
+                "72 St (C B) > 59 St-Columbus Circle > 14 St (A C E): C or A",
+            ),
             (
                 "christopher st",
                 "times sq",
                 Some("14th st"),
                 &["1"],
-                "Christopher St-Stonewall > 14 St > Times Sq-42 St: 1 or 2,3",
+                "Christopher St-Stonewall > 14 St (1 2 3) > Times Sq-42 St: 1 or 2,3",
             ),
         ];
         for (from, to, transfer, lines, expected) in cases {

@@ -23,7 +23,10 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
         return Some(("S".to_owned(), 1));
     }
     let (name, is_plural) = match word.strip_suffix('s').filter(|name| name.len() == 1) {
-        Some(name) if name.chars().all(|c| c.is_ascii_digit()) => (name, true),
+        // "4s", "the J's"
+        Some(name) if name.chars().all(|c| c.is_ascii_digit()) || message.said(at..at + 1).contains(['\'', '’']) => {
+            (name, true)
+        }
         _ => (word, false),
     };
     let sign = network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| &line.name)?;
@@ -41,7 +44,8 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let (word, next) = (message.word(at), message.word(at + 1));
     let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
-    if is_street(next) || matches!(before, "avenue" | "ave" | "av" | "beach" | "ocean") {
+    let is_street = is_street(next) && (is_number(word) || !UNITS.contains(&next));
+    if is_street || matches!(before, "avenue" | "ave" | "av" | "beach" | "ocean") {
         return false;
     }
     let is_introduced = matches!(
@@ -51,6 +55,7 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
     let is_named_train = matches!(next, "train" | "trains" | "line" | "local" | "express");
     match word {
         _ if is_introduced || is_named_train && word != "a" => true,
+        "a" if matches!(next, "vs" | "versus") || before == "vs" => true,
         "a" => {
             let is_capital = message.said(at..at + 1) == "A";
             let is_article =
@@ -64,8 +69,12 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
             matches!(before, "on" | "take" | "via" | "avoid" | "without") || matches!(next, "or" | "vs")
         }
         _ if is_number(word) => {
-            matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)
-                || matches!(before, "or" | "vs" | "versus" | "on" | "via")
+            let is_alone =
+                next.is_empty() && !matches!(before, "at" | "from" | "to" | "in" | "near" | "for" | "of" | "by");
+            let is_directed = matches!(next, "uptown" | "downtown" | "northbound" | "southbound" | "either" | "please");
+            (is_alone || is_directed) && !is_number(before)
+                || matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)
+                || matches!(before, "or" | "vs" | "versus" | "on" | "via" | "no" | "avoid" | "without" | "skip")
         }
         _ => true,
     }

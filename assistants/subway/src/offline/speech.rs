@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use threadkeep::dialogue::Utterance;
 use threadkeep_transit::offline::Speech;
 
 use super::lines;
@@ -13,6 +14,7 @@ pub(super) const SPEECH: Speech = Speech {
     line_runs: lines::runs,
     exact_names: |_| Vec::new(),
     whole_name: name_of,
+    line_words: &[],
     example_station: "Jay St",
 };
 
@@ -20,6 +22,11 @@ pub(super) const SPEECH: Speech = Speech {
 fn name_of(text: &str) -> Cow<'_, str> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { Cow::Owned(format!("{text} St")) } else { Cow::Borrowed(text) }
+}
+
+/// Corrects the spelling of a word.
+pub(super) fn correct(message: &Utterance, at: usize) -> Option<String> {
+    SPEECH.correct(message, at)
 }
 
 #[cfg(test)]

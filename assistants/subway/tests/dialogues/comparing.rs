@@ -5,8 +5,8 @@ use crate::mta::{Train, train};
 
 const NUMBERED: &str = "nyct%2Fgtfs";
 const SOUTH_FERRY: &str = concat!(
-    r#"compare_local_vs_express{"from_station":"South Ferry","to_station":"34 St-Penn Station","#,
-    r#""transfer_station":"Chambers St","local_line":"1","express_lines":"2,3"}"#
+    r#"compare_local_vs_express{"from_station":"South Ferry","to_station":"34 St-Penn Station (1 2 3)","#,
+    r#""transfer_station":"Chambers St (1 2 3)","local_line":"1","express_lines":"2,3"}"#
 );
 
 fn local(seconds: i64) -> Train {
@@ -65,7 +65,7 @@ async fn no_transfer_is_needed_where_local_and_express_both_stop() {
     let conversation = env.conversation("ana").await;
     let (calls, reply) = conversation.ask("should i take the local or the express from 72nd st to penn station").await;
     assert!(
-        calls[0].contains(r#""from_station":"72 St","to_station":"34 St-Penn Station","transfer_station":"72 St""#),
+        calls[0].contains(r#""from_station":"72 St (1 2 3)","to_station":"34 St-Penn Station (1 2 3)","transfer_station":"72 St (1 2 3)""#),
         "{calls:?}"
     );
     assert!(reply.contains("Recommendation: take the 2, 5 min faster."), "{reply}");

@@ -88,7 +88,7 @@ fn is_call(expected: &str, tool: &str, arguments: &Value) -> bool {
     let (name, rest) = expected.split_once(' ').unwrap_or((expected, ""));
     let name = if name == "compare" { "compare_local_vs_express" } else { name };
     let expected = members(rest);
-    let conditions = ["direction", "leave_at", "arrive_by", "avoid_lines", "step_free"];
+    let conditions = ["direction", "leave_at", "arrive_by", "avoid_lines", "only_lines", "step_free"];
     let is_place_or_line = |name: &&String| !conditions.contains(&name.as_str());
     let count = arguments.as_object().map_or(0, |arguments| arguments.keys().filter(is_place_or_line).count());
     let lines: Vec<&str> = ["line", "local_line"].iter().filter_map(|name| arguments[*name].as_str()).collect();

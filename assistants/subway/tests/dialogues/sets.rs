@@ -44,13 +44,13 @@ async fn check(set: &Set) {
 /// 255 of 463 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_first_set_pass() {
-    check(&Set { text: include_str!("sets/set-1.json"), least_percent: 78 }).await;
+    check(&Set { text: include_str!("sets/set-1.json"), least_percent: 79 }).await;
 }
 
 /// 201 of 292 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_second_set_pass() {
-    check(&Set { text: include_str!("sets/set-2.json"), least_percent: 67 }).await;
+    check(&Set { text: include_str!("sets/set-2.json"), least_percent: 92 }).await;
 }
 
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::Network;
+use super::{LineSequence, Network};
 
 /// A path between stations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,9 @@ impl Nodes {
         let mut nodes = Self { positions: Vec::new(), at_station: vec![Vec::new(); count], in_complex: Vec::new() };
         for (line, of) in (0..).zip(&network.lines) {
             for (sequence, way) in (0..).zip(&of.sequences) {
+                if of.sequences[..sequence as usize].iter().any(|usual| is_express_of(way, usual)) {
+                    continue;
+                }
                 for (position, station) in (0..).zip(&way.stations) {
                     nodes.at_station[*station].push(to_u32(count + nodes.positions.len()));
                     nodes.positions.push(Position { line, sequence, position, station: to_u32(*station) });
@@ -87,6 +90,18 @@ impl Nodes {
         nodes.sort_unstable();
         nodes
     }
+}
+
+/// Whether a sequence skips stops of a more frequent one between the same ends, and its running times are not known. Such trains run
+/// at some hours only, so that an estimate without a timetable does not count on them.
+fn is_express_of(way: &LineSequence, usual: &LineSequence) -> bool {
+    let (Some(first), Some(last)) = (way.stations.first(), way.stations.last()) else { return false };
+    let at = |station: &usize| usual.stations.iter().position(|other| other == station);
+    let skips = match (at(first), at(last)) {
+        (Some(start), Some(end)) if start < end => end - start + 1 > way.stations.len(),
+        _ => false,
+    };
+    way.seconds.is_empty() && way.way == usual.way && skips && way.stations.iter().all(|station| at(station).is_some())
 }
 
 fn to_u32(count: usize) -> u32 {

@@ -25,6 +25,17 @@ pub fn at_station(name: &str) -> Slot {
     Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(on_lines).narrowing_assumed()
 }
 
+/// Returns the direction away from a station, or back towards it.
+#[must_use]
+pub fn away_from(towards: &Choice) -> Option<Choice> {
+    let text = towards.value.as_str()?;
+    let opposite = match text.strip_prefix("away from ") {
+        Some(station) => station.to_owned(),
+        None => format!("away from {text}"),
+    };
+    Some(Choice::new(opposite.as_str(), opposite.as_str()))
+}
+
 /// Narrows stations with the same name to those at which a mentioned line stops.
 #[must_use]
 pub fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
@@ -33,12 +44,24 @@ pub fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
     choices.iter().filter(is_on).cloned().collect()
 }
 
+/// Like [`on_lines`]. If no line stops at any of the stations, they are one choice: the answer is the same for all of them.
+fn on_lines_or_all(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
+    let on_lines = on_lines(choices, slots);
+    match choices.first() {
+        Some(first) if on_lines.is_empty() && choices.len() > 1 && !lines_of(&slots.value("lines")).is_empty() => {
+            let name = first.label.split(" (").next().unwrap_or(&first.label);
+            vec![Choice::new(name, name)]
+        }
+        _ => on_lines,
+    }
+}
+
 /// "Does the 4 stop at 96 St?"
 #[must_use]
 pub fn stops_at(speech: &'static Speech, example: &str) -> Intent {
     let intent = Intent::new("stops_at")
         .example(example)
-        .slot(at_station("station"))
+        .slot(at_station("station").narrowed_by(on_lines_or_all))
         .slot(Slot::required("lines", "lines").asks("Which line?"));
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| {
@@ -67,6 +90,7 @@ impl Speech {
         if found.is_empty() {
             return info;
         }
+        let info = if found.len() > 1 { String::new() } else { info };
         let usually = self.system.words.by_day;
         let verdicts = lines.iter().map(|line| {
             let name = self.system.line_name(line);
@@ -80,7 +104,7 @@ impl Speech {
             }
         });
         let verdicts: Vec<String> = verdicts.collect();
-        format!("{}\n{info}", verdicts.join(" "))
+        format!("{}\n{info}", verdicts.join(" ")).trim_end().to_owned()
     }
 }
 
@@ -91,7 +115,9 @@ pub fn station_info(speech: &'static Speech, example: &str) -> Intent {
         .example(example)
         .restored_from_calls()
         .answers_aspect("ask:accessible")
-        .slot(at_station("station").carried_from("to_station").carried_from("station_name"));
+        .slot(at_station("station").carried_from("to_station").carried_from("station_name"))
+        .slot(Slot::optional("step_free", "stepfree"))
+        .slot(Slot::optional("lines", "lines"));
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
         .says(move |outcome| speech.missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))
@@ -103,6 +129,7 @@ pub fn stations_on_line(example: &str) -> Intent {
     Intent::new("stations_on_line")
         .example(example)
         .slot(Slot::required("lines", "lines").fresh().asks("Which line?"))
+        .aspect("ask:stops", last_result_text)
         .then_calls("find_stations_on_line", |outcome| line(outcome, 0))
         .then_calls("find_stations_on_line", |outcome| line(outcome, 1))
 }

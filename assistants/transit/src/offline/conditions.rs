@@ -76,8 +76,26 @@ const STEP_FREE: [&str; 63] = [
 /// Finds requests for a trip without stairs.
 #[must_use]
 pub fn find_step_free(message: &Utterance) -> Vec<Mention> {
-    let found = longest(message, &STEP_FREE);
+    let mut found = longest(message, &STEP_FREE);
+    let negated: Vec<Range<usize>> = (0..message.words().len()).filter_map(|at| negated_stairs(message, at)).collect();
+    found.retain(|words| !negated.iter().any(|other| other.start < words.end && words.start < other.end));
+    found.extend(negated);
+    found.sort_by_key(|words| words.start);
     found.into_iter().map(|words| Mention::new(words.clone(), vec![Choice::new(true, message.said(words))])).collect()
+}
+
+/// Returns the words that rule out stairs, if the word at a position is "stairs": "can not manage any stairs".
+fn negated_stairs(message: &Utterance, at: usize) -> Option<Range<usize>> {
+    const NEGATIONS: [&str; 13] = [
+        "not", "cant", "cannot", "dont", "no", "without", "avoid", "avoiding", "hate", "never", "zero", "wont",
+        "couldnt",
+    ];
+    if !matches!(message.word(at), "stairs" | "stair" | "steps" | "staircases") {
+        return None;
+    }
+    let negation = (at.saturating_sub(4)..at).rev().find(|at| NEGATIONS.contains(&message.word(*at)))?;
+    let is_auxiliary = negation > 0 && matches!(message.word(negation - 1), "can" | "do" | "could" | "will");
+    Some(negation - usize::from(is_auxiliary)..at + 1)
 }
 
 /// Finds words that say that a question is about the present.
@@ -85,6 +103,9 @@ pub fn find_step_free(message: &Utterance) -> Vec<Mention> {
 pub fn find_now(message: &Utterance) -> Vec<Mention> {
     let is_now = |at: &usize| {
         let word = message.word(*at);
+        if at.checked_sub(1).is_some_and(|before| message.word(before) == "not") {
+            return false;
+        }
         word == "right" && message.word(at + 1) == "now" || NOW_WORDS.contains(&word)
     };
     let matches = (0..message.words().len()).filter(is_now);

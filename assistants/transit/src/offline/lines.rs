@@ -60,8 +60,20 @@ impl Speech {
             let label = message.said(words.clone());
             (!is_correction).then(|| Mention::new(words, vec![Choice::new(json!(run.lines), label)]))
         });
-        found.collect()
+        found.chain(any_line(message)).collect()
     }
+}
+
+/// Finds phrases by which no line is avoided any more: "any line is fine".
+fn any_line(message: &Utterance) -> Option<Mention> {
+    let words = message.words();
+    let at = (0..words.len()).find(|at| {
+        matches!(message.word(*at), "any" | "all")
+            && matches!(message.word(at + 1), "line" | "lines" | "train" | "trains")
+    })?;
+    let end = (at + 2..words.len().min(at + 5))
+        .find(|end| matches!(message.word(*end), "fine" | "ok" | "okay" | "good" | "works"))?;
+    Some(Mention::new(at..end + 1, vec![Choice::new(json!([]), message.said(at..end + 1))]))
 }
 
 fn mentions(message: &Utterance, runs: &[LineRun]) -> Vec<Mention> {

@@ -50,6 +50,7 @@ pub fn personal_intents(speech: &'static Speech) -> [Intent; 6] {
 fn save(speech: &'static Speech) -> Intent {
     Intent::new("save_preference")
         .example(format!("My home station is {}.", speech.example_station))
+        .about_user()
         .slot(Slot::text("setting").after(SETTING_CUES))
         .then_calls("save_preference", move |outcome| {
             let (key, value) = speech.parse_preference(outcome.slots().label("setting"))?;
@@ -61,6 +62,7 @@ fn save(speech: &'static Speech) -> Intent {
 /// "Home is Jay St", "set work to 168 St".
 fn save_place(speech: &'static Speech) -> Intent {
     Intent::new("save_place")
+        .about_user()
         .slot(Slot::required("place", "savedplace").asks("Is that your home or your work station?"))
         .slot(
             Slot::required("station", "station")
@@ -90,6 +92,7 @@ fn saved_or_asks(speech: &Speech, ability: &str, outcome: &Outcome<'_>) -> Strin
 /// "I live near Prospect Park, save it as my home station."
 fn save_it(speech: &'static Speech) -> Intent {
     Intent::new("save_it")
+        .about_user()
         .slot(Slot::required("station", "station").asks("Which station?"))
         .slot(Slot::text("key").after(["as my", "my"]))
         .then_calls("save_preference", move |outcome| {
@@ -132,6 +135,7 @@ fn get(speech: &'static Speech) -> Intent {
             "my",
         ]))
         .slot(Slot::optional("topic", "topic"))
+        .slot(Slot::optional("place", "savedplace"))
         .then_calls("get_preference", |outcome| Some(json!({"key": wanted(outcome)?})))
         .says(|outcome| match outcome.exchanges().is_empty() {
             true => "Each preference has a name, such as “home station”. Which one do you want?".to_owned(),
@@ -141,6 +145,9 @@ fn get(speech: &'static Speech) -> Intent {
 }
 
 fn wanted(outcome: &Outcome<'_>) -> Option<String> {
+    if let Some(key) = outcome.slots().value("place").as_str() {
+        return Some(key.to_owned());
+    }
     match outcome.slots().value("topic").as_str() {
         Some(topic) => Some(format!("favorite {topic}")),
         None => key_of(outcome.slots().label("name")),
@@ -180,11 +187,16 @@ impl Speech {
         ];
         let lower = setting.to_lowercase();
         let found = borders.iter().filter_map(|border| Some((lower.find(border)?, *border)));
-        let (at, border) = found.min_by_key(|(at, border)| (*at, std::cmp::Reverse(border.len())))?;
+        let found = found.min_by_key(|(at, border)| (*at, std::cmp::Reverse(border.len())));
+        // "my usual line the Elizabeth"
+        let after_noun =
+            || ["line ", "station ", "stop "].iter().find_map(|noun| Some((lower.find(noun)? + noun.len() - 1, " ")));
+        let (at, border) = found.or_else(after_noun)?;
         let (before, after) = (setting.get(..at)?, setting.get(at + border.len()..)?);
         let (key, value) = if border == " as my " { (after, before) } else { (before, after) };
         let (key, value) = (key_of(key)?, without_courtesy(value));
-        (!value.is_empty()).then(|| {
+        // A pronoun is no value.
+        (!value.is_empty() && !matches!(value, "it" | "that" | "this")).then(|| {
             let value = self.line_of(&key, value).unwrap_or_else(|| self.station_of(value));
             (key, value)
         })

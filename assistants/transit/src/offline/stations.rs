@@ -65,7 +65,48 @@ impl Speech {
             mentions.extend(unknown);
         }
         mentions.sort_by_key(|mention| mention.words.start);
-        mentions
+        self.narrowed_by_places(message, mentions)
+    }
+
+    /// Narrows a name of several stations by the place that it is in: "Grand Street in Chinatown" is the nearest of them.
+    fn narrowed_by_places(&self, message: &Utterance, mentions: Vec<Mention>) -> Vec<Mention> {
+        let mut narrowed: Vec<Mention> = Vec::new();
+        for mention in mentions {
+            let nearest = narrowed.last().and_then(|before| {
+                let between = before.words.end..mention.words.start;
+                let mut words = between.clone().map(|at| message.word(at));
+                let joins =
+                    !between.is_empty() && words.all(|word| matches!(word, "in" | "by" | "near" | "around" | "the"));
+                let is_open = before.choices.len() > 1 || before.choices.iter().any(|choice| !choice.others.is_empty());
+                (joins && is_open).then(|| self.nearest_to(&before.choices, mention.choices.first()?)).flatten()
+            });
+            match (nearest, narrowed.last_mut()) {
+                (Some(choice), Some(before)) => {
+                    *before = Mention::new(before.words.start..mention.words.end, vec![choice]);
+                }
+                _ => narrowed.push(mention),
+            }
+        }
+        narrowed
+    }
+
+    /// Returns the choice whose station is next to that of another choice.
+    fn nearest_to(&self, choices: &[Choice], place: &Choice) -> Option<Choice> {
+        /// The square of about 1.5 km in degrees of latitude.
+        const NEAR: f64 = 0.013 * 0.013;
+        let position = |choice: &Choice| {
+            let place = self.system.places(choice.value.as_str()?).into_iter().next()?;
+            let station = self.system.station(place.stations.first()?)?;
+            Some((station.latitude, station.longitude))
+        };
+        let (latitude, longitude) = position(place)?;
+        let all = choices.iter().chain(choices.iter().flat_map(|choice| &choice.others));
+        let distances = all.filter_map(|choice| {
+            let (north, east) = position(choice)?;
+            Some(((north - latitude).powi(2) + (east - longitude).powi(2), choice))
+        });
+        let (distance, nearest) = distances.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
+        (distance < NEAR).then(|| Choice { others: Vec::new(), ..nearest.clone() })
     }
 
     /// Resolves a station name, with a cache.
@@ -104,8 +145,8 @@ impl Speech {
         let last = run.end.min(at + MAX_NAME_WORDS);
         let mut best: Option<(Rank, usize)> = None;
         for end in at + 1..=last {
-            let rank =
-                rank_of(&self.resolve(message.said(at..end))).filter(|rank| is_plausible(message, at..end, run, *rank));
+            let rank = rank_of(&self.resolve(&message.spelled(at..end)))
+                .filter(|rank| is_plausible(message, at..end, run, *rank));
             // A match with one station takes precedence; otherwise the longer name does.
             if let Some(rank) = rank
                 && best.is_none_or(|(known, _)| known != Rank::One || rank == Rank::One)
@@ -113,9 +154,13 @@ impl Speech {
                 best = Some((rank, end));
             }
         }
-        let (_, mut end) = best?;
+        let (_, mut end) = match best {
+            Some(best) => best,
+            // "86 and lex", although "86" alone would be no name.
+            None => (Rank::One, self.crossing(message, at, runs)?),
+        };
         // "times sqare" is the place that "times" is, and no more words need an explanation.
-        let place = |end: usize| match self.resolve(message.said(at..end)) {
+        let place = |end: usize| match self.resolve(&message.spelled(at..end)) {
             Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => Some(place),
             _ => None,
         };
@@ -134,22 +179,30 @@ impl Speech {
 
     /// Returns the end of a name that continues after "and" or "in": "59th and lex", "86th st in bay ridge".
     fn joined(&self, message: &Utterance, words: Range<usize>, runs: &[Range<usize>]) -> Option<usize> {
-        let is_ambiguous = !matches!(self.resolve(message.said(words.clone())), Resolution::Certain(_));
+        let is_ambiguous = !matches!(self.resolve(&message.spelled(words.clone())), Resolution::Certain(_));
         if !is_ambiguous && message.word(words.end) != "of" || !CONTINUATION_WORDS.contains(&message.word(words.end)) {
             return None;
         }
         let next = runs.iter().find(|run| run.start == words.end + 1)?;
         let ends = (next.start + 1..=next.end.min(next.start + 3)).rev();
         let is_one = |end: &usize| {
-            let whole = self.resolve(message.said(words.start..*end));
+            let whole = self.resolve(&message.spelled(words.start..*end));
             matches!(whole, Resolution::Certain(_))
         };
         ends.into_iter().find(is_one)
     }
 
+    /// Returns the end of a name that is a numbered street and the street that it crosses.
+    fn crossing(&self, message: &Utterance, at: usize, runs: &[Range<usize>]) -> Option<usize> {
+        let is_number = message.word(at).starts_with(|c: char| c.is_ascii_digit());
+        let end = at + 1 + usize::from(matches!(message.word(at + 1), "st" | "street"));
+        let is_crossing = is_number && message.word(end) == "and";
+        is_crossing.then(|| self.joined(message, at..end, runs)).flatten()
+    }
+
     /// Returns the places that words can refer to, as tool arguments with labels for the user.
     fn choices(&self, message: &Utterance, words: Range<usize>, lines: &[String]) -> Vec<Choice> {
-        self.choices_of((self.whole_name)(message.said(words)).as_ref(), lines)
+        self.choices_of((self.whole_name)(&message.spelled(words)).as_ref(), lines)
     }
 
     /// Returns the places that a name can refer to, as tool arguments with labels for the user.
@@ -209,18 +262,60 @@ fn names_a_key(message: &Utterance, at: usize) -> bool {
     };
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let before = if before == "my" { at.checked_sub(2).map_or("", |before| message.word(before)) } else { before };
-    matches!(message.word(at + 1), "station" | "stop" | "is" | "moved" | "changed") || sets(before)
+    let is_named = matches!(message.word(at + 1), "station" | "stop") && !is_saved_station(message, at);
+    is_named || matches!(message.word(at + 1), "is" | "moved" | "changed") || sets(before)
+}
+
+/// Whether "home station" means the place, as in "is my home station accessible" and "from my home station".
+fn is_saved_station(message: &Utterance, at: usize) -> bool {
+    let Some(before) = at.checked_sub(2).filter(|_| message.word(at - 1) == "my") else { return false };
+    let is_asked = before == 0 || matches!(message.word(before - 1), "and" | "ok" | "so" | "but");
+    matches!(message.word(at + 1), "station" | "stop")
+        && (matches!(message.word(before), "from" | "to" | "at" | "near")
+            || is_asked && matches!(message.word(before), "is" | "does"))
 }
 
 /// Finds "home" and "work" where they name a preference.
 #[must_use]
 pub fn find_saved_keys(message: &Utterance) -> Vec<Mention> {
     let keys = (0..message.words().len()).filter_map(|at| {
+        if let Some((words, key)) = stated_key(message, at) {
+            return Some(Mention::new(words.clone(), vec![Choice::new(key, message.said(words))]));
+        }
         let (word, key) = SAVED_PLACES.iter().find(|(word, _)| *word == message.word(at))?;
         let end = if matches!(message.word(at + 1), "station" | "stop") { at + 2 } else { at + 1 };
         names_a_key(message, at).then(|| Mention::new(at..end, vec![Choice::new(*key, *word)]))
     });
     keys.collect()
+}
+
+/// Finds "I live in", "I work at", "where do I live", which state or ask for a saved place.
+fn stated_key(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static str)> {
+    let is_subject = matches!(message.word(at), "i" | "we");
+    if !is_subject && at > 0 && message.word(at - 1) != "and" {
+        return None;
+    }
+    let start = at;
+    let verb = if !is_subject {
+        at
+    } else if matches!(message.word(at + 1), "now" | "also" | "actually") {
+        at + 2
+    } else {
+        at + 1
+    };
+    let key = match message.word(verb) {
+        "live" => "home station",
+        "work" => "work station",
+        _ => return None,
+    };
+    let is_asked = start > 1
+        && matches!(message.word(start - 1), "do" | "did")
+        && matches!(message.word(start - 2), "where" | "station");
+    match message.word(verb + 1) {
+        "at" | "in" | "near" | "by" | "on" | "off" | "around" => Some((start..verb + 2, key)),
+        _ if is_asked => Some((start - 1..verb + 1, key)),
+        _ => None,
+    }
 }
 
 fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
@@ -230,7 +325,8 @@ fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
     // "get home" needs no preposition, whereas "work" is a place only after one.
     let is_a_place = message.word(at) == "home" || PLACE_CUES.contains(&before);
     let choice = || Choice::new(json!({"saved": key}), message.word(at));
-    (is_a_place && !is_key).then(|| Mention::new(at..at + 1, vec![choice()]))
+    let end = if is_saved_station(message, at) { at + 2 } else { at + 1 };
+    (is_a_place && !is_key || end > at + 1).then(|| Mention::new(at..end, vec![choice()]))
 }
 
 /// Splits the message into runs of consecutive words that may be names.
@@ -314,7 +410,7 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if !is_expected && letters(message.said(words.clone())) == 0 => false,
         Rank::One => is_expected || !is_common,
         Rank::Several => is_expected || words.len() > 1 || has_digit && message.said(words.clone()).len() > 2,
-        Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 4,
+        Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::dialogue::{Intent, Outcome, Slot};
+use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots};
 
 use super::Speech;
 use super::boards::{lines_of, on_lines};
 use super::saved::{last_result_text, station, with_saved};
+use super::stations::saved_key;
 
 /// The slots of the ends of a trip.
 pub const ENDS: [&str; 2] = ["from_station", "to_station"];
@@ -30,6 +31,18 @@ fn from_station() -> Slot {
         .asks("From which station?")
         .narrowed_by(on_lines)
         .narrowing_assumed()
+        .complemented_by(|slots| other_saved(slots, "to_station"))
+        .pronoun_from("to_station")
+}
+
+/// The other saved place: a trip to work starts at home.
+fn other_saved(slots: &Slots, end: &str) -> Option<Choice> {
+    let other = match saved_key(&slots.value(end))? {
+        "home station" => "work station",
+        "work station" => "home station",
+        _ => return None,
+    };
+    Some(Choice::new(json!({"saved": other}), other))
 }
 
 /// Returns the slot for the destination of a trip.
@@ -73,7 +86,7 @@ pub fn route_intent(speech: &'static Speech, example: &str, live_tool: &str) -> 
         .slot(to_station())
         .slot(Slot::optional("leave_at", "depart"))
         .slot(Slot::optional("arrive_by", "arrive"))
-        .slot(Slot::optional("avoid_lines", "avoided"))
+        .slot(Slot::optional("avoid_lines", "avoided").cumulative())
         .slot(Slot::optional("lines", "lines"))
         .slot(Slot::optional("step_free", "stepfree"))
         .slot(Slot::optional("now", "now"));
@@ -84,8 +97,8 @@ pub fn route_intent(speech: &'static Speech, example: &str, live_tool: &str) -> 
 fn routed(speech: &'static Speech, intent: Intent, live_tool: &str) -> Intent {
     let answer = |says: fn(&str) -> String| move |outcome: &Outcome<'_>| speech.route_answer(outcome, says);
     with_saved(intent, &ENDS)
-        .then_calls("get_route", |outcome| trip_arguments(outcome).filter(|_| !asks_about_now(outcome)))
-        .then_calls(live_tool, |outcome| trip_arguments(outcome).filter(|_| asks_about_now(outcome)))
+        .then_calls("get_route", |outcome| speech.arguments(outcome).filter(|_| !asks_about_now(outcome)))
+        .then_calls(live_tool, |outcome| speech.arguments(outcome).filter(|_| asks_about_now(outcome)))
         .says(answer(str::to_owned))
         .aspect("ask:duration", answer(summary))
         .aspect("ask:depart", answer(summary))
@@ -98,6 +111,23 @@ fn routed(speech: &'static Speech, intent: Intent, live_tool: &str) -> Intent {
 }
 
 impl Speech {
+    /// Returns the arguments of a tool that finds a route. A line that goes from one end to the other is the only one to use.
+    fn arguments(&self, outcome: &Outcome<'_>) -> Option<Value> {
+        let mut arguments = trip_arguments(outcome)?;
+        let lines = lines_of(&outcome.slots().value("lines"));
+        let stops_at = |end: &str, line: &String| {
+            let place = self.system.places(arguments[end].as_str().unwrap_or_default()).into_iter().next();
+            place.is_some_and(|place| self.system.view_of(&place).lines.contains(line))
+        };
+        if let [line] = &lines[..]
+            && ENDS.iter().all(|end| stops_at(end, line))
+            && arguments.get("avoid_lines").is_none()
+        {
+            arguments["only_lines"] = Value::from(line.as_str());
+        }
+        Some(arguments)
+    }
+
     /// Words the tool's text; an error of the query is returned unchanged.
     fn route_answer(&self, outcome: &Outcome<'_>, says: fn(&str) -> String) -> String {
         self.missing(outcome, &ENDS).unwrap_or_else(|| {
@@ -156,8 +186,10 @@ fn fastest(text: &str) -> String {
     format!("This is the fastest way that I found, and I know no other:\n{text}")
 }
 
+/// Whether the trip is right now. "Leaving at 5pm" names a time.
 fn asks_about_now(outcome: &Outcome<'_>) -> bool {
-    outcome.slots().get("now").is_some()
+    let has_time = ["leave_at", "arrive_by"].iter().any(|slot| outcome.slots().get(slot).is_some());
+    outcome.slots().get("now").is_some() && !has_time
 }
 
 /// Returns the arguments of a tool that finds a route.
@@ -167,9 +199,7 @@ pub fn trip_arguments(outcome: &Outcome<'_>) -> Option<Value> {
     let mut arguments = json!({"from_station": from?, "to_station": to?});
     for condition in ["leave_at", "arrive_by", "step_free"] {
         let value = outcome.slots().value(condition);
-        // "Right now" replaces the time of an earlier question.
-        let is_replaced = condition == "leave_at" && asks_about_now(outcome);
-        if !value.is_null() && !is_replaced {
+        if !value.is_null() {
             arguments[condition] = value;
         }
     }

@@ -28,6 +28,8 @@ pub struct TripArguments {
     arrive_by: Option<TextArgument>,
     /// Lines not to use, such as "E,M".
     avoid_lines: Option<TextArgument>,
+    /// Lines of which the route uses no other, such as "D".
+    only_lines: Option<TextArgument>,
     /// Whether to use only platforms that a wheelchair can reach.
     step_free: Option<bool>,
 }
@@ -49,25 +51,27 @@ impl TripArguments {
     pub fn request(&self, system: &System, now: Timestamp) -> Result<RouteRequest<'_>, ToolError> {
         let (from, to) = self.ends()?;
         let avoid = self.avoid_lines.as_ref().and_then(TextArgument::non_empty).unwrap_or_default();
+        let only = self.only_lines.as_ref().and_then(TextArgument::non_empty).unwrap_or_default();
         let conditions = TripConditions {
             leave_at: time_of(system, "leave_at", self.leave_at.as_ref(), now)?,
             arrive_by: time_of(system, "arrive_by", self.arrive_by.as_ref(), now)?,
             step_free: self.step_free.unwrap_or_default(),
-            avoid: lines_named(system, avoid)?,
+            avoid: lines_named(system, "avoid_lines", avoid)?,
+            only: lines_named(system, "only_lines", only)?,
         };
         Ok(RouteRequest { from, to, now, conditions })
     }
 }
 
 /// Reads a list of lines, separated by commas, slashes or spaces.
-fn lines_named(system: &System, list: &str) -> Result<Vec<String>, ToolError> {
+fn lines_named(system: &System, argument: &str, list: &str) -> Result<Vec<String>, ToolError> {
     let mut names = Vec::new();
     for part in list.split([',', '/']).map(str::trim).filter(|part| !part.is_empty()) {
         match (system.find_lines)(part) {
             Ok(lines) => names.push(lines[0].name.clone()),
             Err(_) => {
                 for word in part.split_whitespace() {
-                    let unknown = |_| ToolError::Arguments(format!("avoid_lines: {word} is not a line"));
+                    let unknown = |_| ToolError::Arguments(format!("{argument}: {word} is not a line"));
                     names.push((system.find_lines)(word).map_err(unknown)?[0].name.clone());
                 }
             }

@@ -34,6 +34,10 @@ pub fn conditions(system: &System, route: &RouteAnswer) -> Option<String> {
         let avoided: Vec<String> = met.avoided.iter().map(|line| system.line_name(line)).collect();
         parts.push(format!("Avoiding the {}.", avoided.join(", ")));
     }
+    if !met.only.is_empty() {
+        let only: Vec<String> = met.only.iter().map(|line| system.line_name(line)).collect();
+        parts.push(format!("Only on the {}.", only.join(", ")));
+    }
     if met.step_free {
         parts.push(system.words.step_free.to_owned());
     }

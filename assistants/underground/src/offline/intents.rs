@@ -4,12 +4,13 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Utterance};
 use threadkeep_transit::offline::{
-    at_station, last_result_text, lines_of, on_lines, route_intent, station, station_info, stations_on_line, stops_at,
-    with_saved,
+    at_station, away_from, last_result_text, lines_of, on_lines, route_intent, station, station_info, stations_on_line,
+    stops_at, with_saved,
 };
 
 use super::SPEECH;
 use crate::lines::{find_network_lines, line_runs};
+use crate::services::night_lines;
 
 /// Maximum number of lines looked up for one message.
 const MAX_LINES: usize = 3;
@@ -51,6 +52,7 @@ fn status() -> Intent {
             let lines = lines_of(&outcome.slots().value("lines"));
             Some(if lines.is_empty() { json!({}) } else { json!({"lines": lines.join(",")}) })
         })
+        .aspect("ask:reason", last_result_text)
         .says(|outcome| match outcome.slots().get("usual").is_some() && usual_line(outcome).is_none() {
             true => "I do not know your usual line yet. Say, for instance: “My usual line is the Northern.”".to_owned(),
             false => last_result_text(outcome),
@@ -80,16 +82,11 @@ fn arrivals() -> Intent {
         .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(Slot::optional("towards", "station").after([
-            "to",
-            "towards",
-            "toward",
-            "heading to",
-            "going to",
-            "bound for",
-            "in the direction of",
-            "for",
-        ]))
+        .slot(
+            Slot::optional("towards", "station")
+                .after(["to", "towards", "toward", "heading to", "going to", "bound for", "in the direction of", "for"])
+                .opposite_by(away_from),
+        )
         .slot(Slot::optional("now", "now"));
     let intent = with_saved(intent, &ENDS);
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {
@@ -109,6 +106,11 @@ fn arrivals() -> Intent {
                 arguments["towards"] = Value::from(towards);
             }
             Some(arguments)
+        })
+    });
+    let intent = ["ask:later", "ask:wait"].into_iter().fold(intent, |intent, aspect| {
+        intent.aspect(aspect, |outcome| {
+            SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| all_texts(outcome, "get_next_trains"))
         })
     });
     intent
@@ -147,6 +149,7 @@ fn save_commute() -> Intent {
         }
     };
     Intent::new("save_commute")
+        .about_user()
         .slot(
             Slot::required("home", "station")
                 .fresh()
@@ -183,11 +186,15 @@ fn train_times(name: &str, what: &'static str) -> Intent {
         .slot(Slot::optional("day", "depart"));
     with_saved(intent, &["station"])
         .then_calls("get_train_times", move |outcome| {
-            let mut arguments = json!({"station": station(outcome, "station")?, "what": what});
-            if let Some(line) = lines_of(&outcome.slots().value("lines")).first() {
-                arguments["line"] = Value::from(line.as_str());
-            }
-            Some(arguments)
+            let here = station(outcome, "station")?;
+            let lines = lines_of(&outcome.slots().value("lines"));
+            let Some(line) = lines.first() else { return Some(json!({"station": here, "what": what})) };
+            // A station of an earlier question that the line does not serve is not meant.
+            let is_served =
+                SPEECH.system.places(&here).iter().any(|place| SPEECH.system.view_of(place).lines.contains(line));
+            let terminal = || Some((SPEECH.system.network)().stations_on(line).first()?.name.clone());
+            let here = if is_served { here } else { terminal().unwrap_or(here) };
+            Some(json!({"station": here, "what": what, "line": line}))
         })
         .says(|outcome| SPEECH.missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))
 }
@@ -203,6 +210,19 @@ fn night_tube() -> Intent {
                 Some(station) => json!({"station": station, "what": "night"}),
                 None => json!({"what": "night"}),
             })
+        })
+        .says(|outcome| {
+            let lines = lines_of(&outcome.slots().value("lines"));
+            let verdict = |line: &String| {
+                let (name, runs) = (SPEECH.system.line_name(line), night_lines().contains(&line.as_str()));
+                if runs {
+                    format!("Yes, parts of the {name} have Night Tube.")
+                } else {
+                    format!("No, the {name} has no Night Tube.")
+                }
+            };
+            let verdicts: Vec<String> = lines.iter().map(verdict).collect();
+            format!("{}\n{}", verdicts.join(" "), last_result_text(outcome)).trim_start().to_owned()
         })
 }
 

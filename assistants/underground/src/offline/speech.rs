@@ -15,8 +15,32 @@ pub(crate) const SPEECH: Speech = Speech {
     line_runs,
     exact_names,
     whole_name: |text| Cow::Borrowed(text),
+    line_words: &[
+        "bakerloo",
+        "jubilee",
+        "piccadilly",
+        "metropolitan",
+        "victoria",
+        "northern",
+        "district",
+        "circle",
+        "central",
+        "elizabeth",
+        "hammersmith",
+        "waterloo",
+        "mildmay",
+        "lioness",
+        "suffragette",
+        "windrush",
+        "weaver",
+    ],
     example_station: "Brixton",
 };
+
+/// Corrects the spelling of a word.
+pub(crate) fn correct(message: &Utterance, at: usize) -> Option<String> {
+    SPEECH.correct(message, at)
+}
 
 /// Words that are stations of the network only where a place is expected.
 const COMMON_NAMES: [&str; 16] = [

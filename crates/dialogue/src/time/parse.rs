@@ -295,6 +295,10 @@ impl Parser<'_> {
         let minutes = number(self.word(at)).filter(|minutes| (1..60).contains(minutes))?;
         let (sign, hour_at) = if self.word(at + 1) == "past" {
             (1, at + 2)
+        } else if self.word(at) == "half" && number_of_hour(self.word(at + 1)).is_some() && !self.is_not_a_time(at + 2)
+        {
+            // "half eight"
+            (1, at + 1)
         } else if self.word(at + 1) == "to" && self.is(at, &["quarter", "five", "ten", "twenty"]) {
             (-1, at + 2)
         } else if self.word(at + 1) == "y" && self.is(at + 2, &["media", "cuarto"]) {

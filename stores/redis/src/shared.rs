@@ -259,7 +259,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Writes a commit. The lists are brought up to date later; until then, the thread has a mark.
+    /// Writes a commit. The lists are brought up to date later; the thread has a mark until they are.
     ///
     /// `call` is a function that returns 1 if it has written the commit.
     pub(crate) async fn write_commit(

@@ -17,9 +17,9 @@ use crate::mta::{FakeMta, Train, train};
 
 /// The feeds and the lines in them.
 const FEEDS: [(&str, &[&str]); 8] = [
-    ("nyct%2Fgtfs", &["1", "2", "3", "4", "5", "6", "7", "S", "GS"]),
+    ("nyct%2Fgtfs", &["1", "2", "3", "4", "5", "5X", "6", "6X", "7", "7X", "S", "GS"]),
     ("nyct%2Fgtfs-ace", &["A", "C", "E", "H", "FS"]),
-    ("nyct%2Fgtfs-bdfm", &["B", "D", "F", "M"]),
+    ("nyct%2Fgtfs-bdfm", &["B", "D", "F", "FX", "M"]),
     ("nyct%2Fgtfs-g", &["G"]),
     ("nyct%2Fgtfs-jz", &["J", "Z"]),
     ("nyct%2Fgtfs-nqrw", &["N", "Q", "R", "W"]),

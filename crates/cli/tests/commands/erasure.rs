@@ -165,6 +165,20 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
             cli.out(&["context", "context", &text, "--recall"]);
             Nothing("it only reads")
         }
+        "mcp" => {
+            let client = json!({ "name": word, "version": "1" });
+            let begin = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+            let call = json!({ "name": "add_memory", "arguments": { "text": text } });
+            let lines = [
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": begin }),
+                json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+                json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }),
+            ];
+            let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let output = cli.run_with_input(&["mcp"], lines.as_bytes());
+            assert!(output.code == Some(0) && output.out.contains(r#""isError":false"#), "{output}");
+            Stored
+        }
         "erase" => Nothing("it erases; the tests run it last"),
         "serve" => Nothing("crates/server/tests/http/erasure tests its routes"),
         "backup" | "export" => Nothing("it writes to a file that the user chooses"),

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    DrivenThread, Dump, Maintenance, Owner, Record, RecordOwner, Result, Snapshot, SweepReport, TenantId, ThreadId,
-    Timestamp, VerifyReport,
+    DrivenThread, Dump, Maintenance, Owner, Record, RecordOwner, Result, Snapshot, StoreDurability, SweepReport,
+    TenantId, ThreadId, Timestamp, VerifyReport,
 };
 
 use super::FaultyStore;
@@ -11,6 +11,10 @@ use super::snapshot::FaultySnapshot;
 
 #[async_trait]
 impl Maintenance for FaultyStore {
+    fn durability(&self) -> Option<StoreDurability> {
+        self.inner.maintenance.durability()
+    }
+
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
         self.maybe_fail()?;
         self.inner.maintenance.list_tenants(after, limit).await

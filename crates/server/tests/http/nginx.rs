@@ -153,8 +153,9 @@ async fn plain_proxies_give_no_access_without_the_token() {
     assert_eq!(nginx.send("GET", "/v1/live", UPGRADE_HEADERS).await, 401);
     // A client with the token is admitted from anywhere.
     for (method, path, _) in list_requests() {
-        // The token is that of a user, and the tenant's keys and audit log are for its administrators. Tokens are off by default.
-        let is_refused_to_users = ["/v1/keys", "/v1/audit", "/v1/tokens"].iter().any(|start| path.starts_with(start));
+        // The token is that of a user, and administration is for administrators. Tokens are off by default.
+        let refused_to_users = ["/v1/keys", "/v1/audit", "/v1/tokens", "/v1/quotas", "/v1/tenants", "/v1/users"];
+        let is_refused_to_users = refused_to_users.iter().any(|start| path.starts_with(start));
         if path == "/v1/session" || is_refused_to_users {
             continue;
         }

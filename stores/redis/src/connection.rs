@@ -89,15 +89,16 @@ impl Connections {
 
     /// Calls a function that writes data that must not be lost, after a command that marks it.
     ///
-    /// On one node, both are sent at once, because the node executes them in this order.
-    pub(crate) async fn write_marked(&self, mark: Option<Cmd>, key: &str, call: Cmd) -> Result<Value> {
+    /// On one node, both are sent at once, because the node executes them in this order. In a cluster, the node of the mark can fail
+    /// over separately, so replicas must have the mark before the write begins. `mark` is a key and a command.
+    pub(crate) async fn write_marked(&self, mark: Option<(&str, Cmd)>, key: &str, call: Cmd) -> Result<Value> {
         let mut mark = mark;
         if self.options.is_cluster
-            && let Some(mark) = mark.take()
+            && let Some((mark_key, mark)) = mark.take()
         {
-            self.run(&mark, true).await?;
+            self.run_together(mark_key, vec![mark]).await?;
         }
-        let commands: Vec<Cmd> = mark.into_iter().chain([call]).collect();
+        let commands: Vec<Cmd> = mark.into_iter().map(|(_, mark)| mark).chain([call]).collect();
         self.run_together(key, commands).await
     }
 

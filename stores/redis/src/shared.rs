@@ -241,7 +241,8 @@ impl Shared {
         self.register_tenant(tenant).await?;
         let mark = mark_field(thread, &writes.revision);
         let content = mark_content(row.map(|row| &row.owner), effects.removed_text);
-        self.connections.run(&self.mark_command(tenant, &mark, &content), true).await?;
+        let args = Args::new().with(&mark).with(&content);
+        self.connections.write_awaited("mark", &self.keys.tenant(tenant), &args).await?;
         let base = self.keys.thread(tenant, thread);
         let args = writes.into_args(&base, expected, row);
         let is_written = self.connections.write_awaited("apply", &format!("{base}:t"), &args).await?.number()? == 1;
@@ -272,9 +273,11 @@ impl Shared {
     ) -> Result<bool> {
         self.register_tenant(tenant).await?;
         let marking = self.marks.begin(tenant, thread, effects.removed_text);
+        let tenant_key = self.keys.tenant(tenant);
         let mark = marking.is_missing.then(|| {
             let (field, content) = marking.mark(&row.owner);
-            self.mark_command(tenant, &field, &content)
+            let args = Args::new().with(field).with(content);
+            (tenant_key.as_str(), self.connections.function("FCALL", "mark", &tenant_key, &args))
         });
         let key = self.keys.thread(tenant, thread);
         let is_written = self.connections.write_marked(mark, &key, call).await?.number()? == 1;
@@ -287,11 +290,6 @@ impl Shared {
             self.queue_wake_up(effects.wake_up.clone());
         }
         Ok(is_written)
-    }
-
-    fn mark_command(&self, tenant: &TenantId, field: &str, content: &str) -> redis::Cmd {
-        let args = Args::new().with(field).with(content);
-        self.connections.function("FCALL", "mark", &self.keys.tenant(tenant), &args)
     }
 
     fn note_unindexed(&self, tenant: &TenantId) {

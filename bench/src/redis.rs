@@ -180,7 +180,7 @@ impl Workloads<'_> {
     }
 
     async fn engine_turns(&self, until: Instant) -> Result<usize> {
-        let scope = Scope::user("acme", &Uuid::new_v4().to_string())?;
+        let scope = Scope::user("acme", Uuid::new_v4().to_string())?;
         let thread = self.memory.open(&scope).await?.thread.id;
         let mut done = 0;
         while Instant::now() < until {
@@ -195,7 +195,7 @@ impl Workloads<'_> {
         let threads = (self.args.threads / 10).max(1);
         self.settle().await?;
         let before = self.node.usage().await?;
-        let scopes = (0..threads).map(|number| Ok(Scope::user("acme", &format!("user-{}", number / 10))?));
+        let scopes = (0..threads).map(|number| Ok(Scope::user("acme", format!("user-{}", number / 10))?));
         let scopes = scopes.collect::<Result<Vec<_>>>()?;
         let ids = open_threads(&self.memory, &scopes).await?;
         let opened = self.node.usage().await?;
@@ -236,7 +236,7 @@ impl Workloads<'_> {
 
     /// Reads the newest 16 messages of a thread.
     async fn newest(&mut self, floor: &Floor, messages: usize) -> Result<()> {
-        let scope = Scope::user("acme", &Uuid::new_v4().to_string())?;
+        let scope = Scope::user("acme", Uuid::new_v4().to_string())?;
         let thread = self.memory.open(&scope).await?.thread.id;
         for first in (0..messages).step_by(1_000) {
             let drafts =

@@ -76,7 +76,7 @@ async fn measure(url: &str, nodes: &[String], tenants: usize, threads: usize, op
         let uneven =
             |random: &mut Random, count: usize| (random.fraction() * random.fraction() * count as f64) as usize;
         let (tenant, user) = (random.index(tenants), uneven(&mut random, USERS));
-        Ok(Scope::user(&format!("tenant-{tenant}"), &format!("user-{user}"))?)
+        Ok(Scope::user(format!("tenant-{tenant}"), format!("user-{user}"))?)
     });
     let scopes = scopes.collect::<Result<Vec<_>>>()?;
     let ids = open_threads(&memory, &scopes).await?;

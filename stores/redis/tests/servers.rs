@@ -152,7 +152,8 @@ async fn a_marked_thread_is_listed() {
         assert_eq!(server.run(&["zrem", &format!("threadkeep:{{tenant/acme}}:{list}"), &id]), "1", "{list}");
     }
     assert_eq!(server.run(&["hdel", "threadkeep:{tenant/acme}:i", &id]), "1");
-    assert_eq!(server.run(&["hset", "threadkeep:{tenant/acme}:q", &id, "mark:1"]), "1");
+    let mark = format!("{id}/m");
+    assert_eq!(server.run(&["hset", "threadkeep:{tenant/acme}:q", &mark, "1:-u/ana"]), "1");
     for order in [ThreadOrder::Created, ThreadOrder::Recent] {
         let page = backend.store.list_threads(&ana(), &ThreadQuery::new(order, 10), now()).await.unwrap();
         assert_eq!(page.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [thread]);

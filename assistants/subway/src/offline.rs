@@ -66,7 +66,10 @@ pub const REFERRALS: [(&str, &str); 7] = [
                   Jackson Hts-Roosevelt Av. Newark has no subway: trains leave from Penn Station. Ask me for the way to \
                   one of these stations.",
     ),
-    ("other_transport", "I only know the subway: no buses, ferries, other railways, or ways on foot."),
+    (
+        "other_transport",
+        "I only know the subway. I do not know buses, ferries, other railways, or ways on foot: see mta.info.",
+    ),
     (
         "rules",
         "I do not know the rules, services and conditions at stations. See mta.info, or ask the station's staff.",

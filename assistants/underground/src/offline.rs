@@ -40,8 +40,8 @@ pub const REFERRALS: [(&str, &str); 5] = [
     ),
     (
         "other_transport",
-        "I only know the Underground, the Elizabeth line, the DLR and the Overground: no buses, trams, river boats, cable \
-         car or other railways.",
+        "I only know the Underground, the Elizabeth line, the DLR and the Overground. I do not know buses, trams, river \
+         boats, the cable car or other railways: see tfl.gov.uk.",
     ),
     (
         "rules",

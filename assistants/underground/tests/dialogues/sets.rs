@@ -15,15 +15,23 @@ use threadkeep_underground::{APOLOGY, LINES, REFUSAL, find_line, names};
 use crate::env::TestEnv;
 use crate::tfl::{FakeTfl, Fault};
 
-/// The least share of turns that pass, in percent, so that a change does not make the assistant worse unnoticed.
-const LEAST_PERCENT: usize = 88;
-
 /// 149 of 198 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_first_set_pass() {
-    let results = results_of(DialogueSet::parse(include_str!("sets/set-1.json"))).await;
+    check(include_str!("sets/set-1.json"), 88).await;
+}
+
+/// 231 of 283 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_second_set_pass() {
+    check(include_str!("sets/set-2.json"), 81).await;
+}
+
+/// Plays a set. At least a share of turns, in percent, must pass, so that a change does not make the assistant worse unnoticed.
+async fn check(set: &str, least_percent: usize) {
+    let results = results_of(DialogueSet::parse(set)).await;
     let (passed, required) = count_passed(&results);
-    assert!(required > 150 && passed * 100 >= required * LEAST_PERCENT, "{}", report(&results));
+    assert!(required > 150 && passed * 100 >= required * least_percent, "{}", report(&results));
 }
 
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.

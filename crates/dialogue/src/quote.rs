@@ -248,8 +248,9 @@ const INTERROGATIVES: [&str; 16] = [
     "what", "when", "where", "which", "who", "whom", "whose", "how", "que", "cuando", "donde", "quien", "quienes",
     "cual", "cuanto", "cuantos",
 ];
-/// Spellings of question words as people type them in a hurry, with the words that they stand for.
-const MISSPELLINGS: [(&str, &str); 25] = [
+/// Spellings of question words as people type them in a hurry, with the words that they stand for. Names and other words are not
+/// among them: "Ke leads Falcon" and "hw due Friday" are statements.
+const MISSPELLINGS: [(&str, &str); 21] = [
     ("wat", "what"),
     ("wats", "whats"),
     ("waht", "what"),
@@ -257,19 +258,15 @@ const MISSPELLINGS: [(&str, &str); 25] = [
     ("wots", "whats"),
     ("wut", "what"),
     ("wht", "what"),
-    ("wen", "when"),
     ("wehn", "when"),
     ("whn", "when"),
     ("wher", "where"),
     ("wheres", "where"),
-    ("wer", "where"),
     ("hwo", "how"),
-    ("hw", "how"),
     ("whihc", "which"),
     ("wich", "which"),
     ("woh", "who"),
     ("qe", "que"),
-    ("ke", "que"),
     ("kien", "quien"),
     ("kuando", "cuando"),
     ("qando", "cuando"),
@@ -332,6 +329,12 @@ pub fn is_question(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn misspelt_question_words_ask_but_names_do_not() {
+        assert!(is_question("wat is the door code") && is_question("hwo much did i quote"));
+        assert!(!is_question("hw due friday") && !is_question("Ke leads Falcon now"));
+    }
 
     #[test]
     fn questions_and_statements_are_distinguished() {

@@ -35,7 +35,7 @@ impl Agent {
     ///
     /// # Errors
     /// `ApprovalNotFound`, `ApprovalClosed`, `NotAllowed`; `Busy` if another turn is still running when the
-    /// assistant's waiting time is over; the decision is not stored then.
+    /// assistant's waiting time ends. If `Busy` is returned, the decision was not stored.
     pub async fn decide(
         &self,
         scope: &Scope,

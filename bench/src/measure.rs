@@ -35,7 +35,7 @@ impl std::error::Error for BusyDisk {}
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) raw: Option<f64>,
-    pub(crate) same: Option<f64>,
+    pub(crate) same_sql: Option<f64>,
     pub(crate) engine: f64,
 }
 
@@ -105,18 +105,18 @@ impl Series {
         Spread::of(self.samples.iter().filter_map(|sample| sample.raw))
     }
 
-    pub(crate) fn same(&self) -> Option<Spread> {
-        Spread::of(self.samples.iter().filter_map(|sample| sample.same))
+    pub(crate) fn same_sql(&self) -> Option<Spread> {
+        Spread::of(self.samples.iter().filter_map(|sample| sample.same_sql))
     }
 
     /// Returns the ratio to `raw`, computed for each trial.
-    pub(crate) fn to_raw(&self) -> Option<Spread> {
+    pub(crate) fn ratio_to_raw(&self) -> Option<Spread> {
         Spread::of(self.samples.iter().filter_map(|sample| sample.raw.map(|raw| sample.engine / raw)))
     }
 
     /// Returns the ratio to `same`, computed for each trial.
-    pub(crate) fn to_same(&self) -> Option<Spread> {
-        Spread::of(self.samples.iter().filter_map(|sample| sample.same.map(|same| sample.engine / same)))
+    pub(crate) fn ratio_to_same_sql(&self) -> Option<Spread> {
+        Spread::of(self.samples.iter().filter_map(|sample| sample.same_sql.map(|same| sample.engine / same)))
     }
 }
 
@@ -206,10 +206,10 @@ mod tests {
 
     #[test]
     fn ratios_are_computed_for_each_trial() {
-        let sample = |raw, engine| Sample { raw: Some(raw), same: None, engine };
+        let sample = |raw, engine| Sample { raw: Some(raw), same_sql: None, engine };
         let series = Series { samples: vec![sample(1.0, 2.0), sample(4.0, 4.0), sample(2.0, 1.0)], discarded: 0 };
-        assert_eq!(series.to_raw(), Some(Spread { median: 1.0, min: 0.5, max: 2.0 }));
-        assert_eq!(series.to_same(), None);
+        assert_eq!(series.ratio_to_raw(), Some(Spread { median: 1.0, min: 0.5, max: 2.0 }));
+        assert_eq!(series.ratio_to_same_sql(), None);
     }
 
     #[test]

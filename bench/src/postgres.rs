@@ -63,9 +63,9 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         });
         add(&mut table, &format!("turns per second, 64 writers, subscribers on {instance}"), &trials.await?)?;
     }
-    let short = LongThread::seed(&memory, &floor, "short", 16, &texts).await?;
-    let few = LongThread::seed(&memory, &floor, "few", 1_000.min(args.messages), &texts).await?;
-    let long = LongThread::seed(&memory, &floor, "long", args.messages, &texts).await?;
+    let short = SeededThread::seed(&memory, &floor, "short", 16, &texts).await?;
+    let few = SeededThread::seed(&memory, &floor, "few", 1_000.min(args.messages), &texts).await?;
+    let long = SeededThread::seed(&memory, &floor, "long", args.messages, &texts).await?;
     floor.analyse().await?;
     for (thread, messages) in [(&short, 16), (&long, args.messages)] {
         let owner = &thread.owner;
@@ -126,15 +126,15 @@ async fn engine_turns(memory: &Memory, until: Instant, texts: &[String]) -> Resu
     Ok(done)
 }
 
-/// A long thread, in which one message in a thousand contains a rare word.
-struct LongThread<'a> {
+/// A thread of seeded messages; one in a thousand contains a rare word.
+struct SeededThread<'a> {
     memory: &'a Memory,
     owner: String,
     scope: Scope,
     thread: ThreadId,
 }
 
-impl<'a> LongThread<'a> {
+impl<'a> SeededThread<'a> {
     async fn seed(memory: &'a Memory, floor: &Floor, owner: &str, messages: usize, texts: &[String]) -> Result<Self> {
         let scope = Scope::user("acme", owner)?;
         let thread = memory.open(&scope).await?.thread.id;

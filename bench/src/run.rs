@@ -143,7 +143,7 @@ impl Bench {
 struct Contenders {
     engine: Engine,
     raw: Raw,
-    same: Same,
+    same_sql: Same,
 }
 
 impl Contenders {
@@ -151,7 +151,7 @@ impl Contenders {
         Ok(Self {
             engine: Engine::sqlite(&folder.join("engine.db"))?,
             raw: Raw::open(&folder.join("raw.db"))?,
-            same: Same::open(&folder.join("same.db"))?,
+            same_sql: Same::open(&folder.join("same.db"))?,
         })
     }
 
@@ -159,7 +159,7 @@ impl Contenders {
     /// file takes several times as long.
     async fn seed(&mut self, name: &str, pool: &[String], count: u64) -> Result<(i64, i64)> {
         let raw = crate::floors::seed(&mut self.raw, pool, count)?;
-        let same = crate::floors::seed(&mut self.same, pool, count)?;
+        let same = crate::floors::seed(&mut self.same_sql, pool, count)?;
         self.engine.seed(name, (0..count).map(|index| crate::engine::draft(pool, index))).await?;
         Ok((raw, same))
     }

@@ -36,7 +36,7 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         let began = Instant::now();
         engine.settle().await?;
         indexing.push(count as f64 / began.elapsed().as_secs_f64());
-        Ok(Sample { raw: None, same: None, engine: count as f64 / seconds })
+        Ok(Sample { raw: None, same_sql: None, engine: count as f64 / seconds })
     })
     .await?;
     let row = Row::new("import of 100,000 (OpenAI chat)", "messages/s", &series)?;

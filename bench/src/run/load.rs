@@ -33,17 +33,21 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         let expected = expected(bench, length);
         let series = Series::run(bench.trials, &bench.disk, async |_| {
             let (raw_texts, raw) = floors::load_for(&mut contenders.raw, raw_thread, COUNT, REPEAT)?;
-            let (same_texts, same) = floors::load_for(&mut contenders.same, same_thread, COUNT, REPEAT)?;
+            let (same_texts, same) = floors::load_for(&mut contenders.same_sql, same_thread, COUNT, REPEAT)?;
             let (texts, engine) = contenders.engine.load(&name(length), COUNT, REPEAT).await?;
             for (reader, texts) in [("raw", raw_texts), ("same", same_texts), ("the engine", texts)] {
                 ensure!(texts == expected, "{reader} did not return the newest messages of {length}");
             }
             let p50 = |latencies: &[f64]| median(latencies).map(|seconds| seconds * 1e6);
-            Ok(Sample { raw: Some(p50(&raw)?), same: Some(p50(&same)?), engine: p50(&engine)? })
+            Ok(Sample { raw: Some(p50(&raw)?), same_sql: Some(p50(&same)?), engine: p50(&engine)? })
         })
         .await?;
         let row = Row::new(format!("newest {COUNT} of {}", super::report::figure(length as f64)), "µs p50", &series)?;
-        rows.push(row.at_most("to same", series.to_same(), TO_SAME).at_most("to raw", series.to_raw(), TO_RAW));
+        rows.push(row.at_most("ratio to same SQL", series.ratio_to_same_sql(), TO_SAME).at_most(
+            "ratio to raw",
+            series.ratio_to_raw(),
+            TO_RAW,
+        ));
     }
     add_growth(&mut rows);
     bench.rows.extend(rows);

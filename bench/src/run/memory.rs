@@ -46,7 +46,7 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
 
 fn add_row(bench: &mut Bench, session: &Session, workload: &str) -> Result<()> {
     let (resident, peak) = resident_kib(session.process())?;
-    let sample = Sample { raw: None, same: None, engine: resident as f64 / 1024.0 };
+    let sample = Sample { raw: None, same_sql: None, engine: resident as f64 / 1024.0 };
     let series = Series { samples: vec![sample], discarded: 0 };
     let row = Row::new(workload, "MiB", &series)?;
     bench.rows.push(row.note(format!("peak {:.1} MiB", peak as f64 / 1024.0)));

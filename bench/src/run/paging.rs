@@ -18,10 +18,10 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     let paging = Series::run(bench.trials, &bench.disk, async |trial| {
         bench.show_progress(format!("paging: trial {}", trial + 1));
         let (raw, raw_count) = floors::page_through(&mut contenders.raw, raw, PAGE)?;
-        let (same, same_count) = floors::page_through(&mut contenders.same, same, PAGE)?;
+        let (same, same_count) = floors::page_through(&mut contenders.same_sql, same, PAGE)?;
         let (engine, count, _) = contenders.engine.page("paged", PAGE).await?;
         ensure!([raw_count, same_count, count] == [MESSAGES; 3], "not all messages were returned: {count}");
-        Ok(Sample { raw: Some(raw * 1e3), same: Some(same * 1e3), engine: engine * 1e3 })
+        Ok(Sample { raw: Some(raw * 1e3), same_sql: Some(same * 1e3), engine: engine * 1e3 })
     })
     .await?;
     let deleting = Series::run(bench.trials, &bench.disk, async |trial| {
@@ -33,11 +33,11 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         contenders.raw.delete(raw_thread)?;
         let raw = began.elapsed().as_secs_f64();
         let began = Instant::now();
-        contenders.same.delete(same_thread)?;
+        contenders.same_sql.delete(same_thread)?;
         let same = began.elapsed().as_secs_f64();
         let (engine, left) = contenders.engine.delete(&name).await?;
         ensure!(left == 0, "{left} messages can still be read");
-        Ok(Sample { raw: Some(raw * 1e3), same: Some(same * 1e3), engine: engine * 1e3 })
+        Ok(Sample { raw: Some(raw * 1e3), same_sql: Some(same * 1e3), engine: engine * 1e3 })
     })
     .await?;
     let began = Instant::now();

@@ -13,11 +13,11 @@ pub(crate) struct Row {
     pub(crate) unit: &'static str,
     pub(crate) engine: Spread,
     pub(crate) raw: Option<Spread>,
-    pub(crate) same: Option<Spread>,
-    pub(crate) to_raw: Option<Spread>,
-    pub(crate) to_same: Option<Spread>,
+    pub(crate) same_sql: Option<Spread>,
+    pub(crate) ratio_to_raw: Option<Spread>,
+    pub(crate) ratio_to_same_sql: Option<Spread>,
     pub(crate) trials: usize,
-    pub(crate) thrown_away: usize,
+    pub(crate) discarded: usize,
     pub(crate) notes: Vec<String>,
     pub(crate) goals: Vec<Goal>,
 }
@@ -36,11 +36,11 @@ impl Row {
             unit,
             engine: series.engine()?,
             raw: series.raw(),
-            same: series.same(),
-            to_raw: series.to_raw(),
-            to_same: series.to_same(),
+            same_sql: series.same_sql(),
+            ratio_to_raw: series.ratio_to_raw(),
+            ratio_to_same_sql: series.ratio_to_same_sql(),
             trials: series.samples.len(),
-            thrown_away: series.discarded,
+            discarded: series.discarded,
             notes: Vec::new(),
             goals: Vec::new(),
         })
@@ -76,25 +76,26 @@ pub(crate) fn print(rows: &[Row], as_json: bool) -> Result<()> {
         "workload",
         "engine (min–max)",
         "raw",
-        "same",
-        "to raw (min–max)",
-        "to same (min–max)",
+        "same SQL",
+        "ratio to raw (min–max)",
+        "ratio to same SQL (min–max)",
         "goal",
         "notes",
     ]);
     for row in rows {
         let goals = row.goals.iter().map(|goal| format!("{} {}", if goal.is_met { "✓" } else { "✗" }, goal.goal));
         let mut notes = row.notes.clone();
-        if row.thrown_away > 0 {
-            notes.push(format!("{} trials discarded", row.thrown_away));
+        if row.discarded > 0 {
+            notes.push(format!("{} trials discarded", row.discarded));
         }
         table.add_row([
             Cell::new(&row.workload),
             Cell::new(format!("{} {}", with_spread(&row.engine), row.unit)).set_alignment(CellAlignment::Right),
             Cell::new(optional(row.raw.as_ref(), |spread| figure(spread.median))).set_alignment(CellAlignment::Right),
-            Cell::new(optional(row.same.as_ref(), |spread| figure(spread.median))).set_alignment(CellAlignment::Right),
-            Cell::new(optional(row.to_raw.as_ref(), with_spread)).set_alignment(CellAlignment::Right),
-            Cell::new(optional(row.to_same.as_ref(), with_spread)).set_alignment(CellAlignment::Right),
+            Cell::new(optional(row.same_sql.as_ref(), |spread| figure(spread.median)))
+                .set_alignment(CellAlignment::Right),
+            Cell::new(optional(row.ratio_to_raw.as_ref(), with_spread)).set_alignment(CellAlignment::Right),
+            Cell::new(optional(row.ratio_to_same_sql.as_ref(), with_spread)).set_alignment(CellAlignment::Right),
             Cell::new(goals.collect::<Vec<_>>().join(", ")),
             Cell::new(notes.join(", ")),
         ]);
@@ -116,22 +117,20 @@ fn with_spread(spread: &Spread) -> String {
     format!("{} ({}–{})", figure(spread.median), figure(spread.min), figure(spread.max))
 }
 
-/// Formats a figure with about three significant digits.
+/// Formats a figure with about three significant digits and a comma between groups of thousands.
 pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
-        size if size >= 1_000.0 => {
-            let whole = format!("{value:.0}");
-            let (head, tail) = whole.split_at(whole.len() - 3);
-            if head.len() > 3 {
-                format!("{},{},{tail}", &head[..head.len() - 3], &head[head.len() - 3..])
-            } else {
-                format!("{head},{tail}")
-            }
-        }
+        size if size >= 999.5 => with_thousands(&format!("{value:.0}")),
         size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
+}
+
+fn with_thousands(whole: &str) -> String {
+    let (sign, digits) = whole.split_at(usize::from(whole.starts_with('-')));
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    format!("{sign}{}", groups.join(","))
 }
 
 #[cfg(test)]
@@ -139,8 +138,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_about_three_significant_digits() {
+    fn figures_have_three_significant_digits_and_groups_of_thousands() {
         let figures = [1_234_567.0, 12_345.4, 999.6, 55.55, 16.0, 0.123];
-        assert_eq!(figures.map(figure), ["1,234,567", "12,345", "1000", "55.5", "16", "0.12"]);
+        assert_eq!(figures.map(figure), ["1,234,567", "12,345", "1,000", "55.5", "16", "0.12"]);
     }
 }

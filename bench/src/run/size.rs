@@ -21,7 +21,7 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     let path = bench.folder("size")?.join("batches.db");
     let by_batches = by_batches(bench, &path).await?;
     for (method, bytes) in [("appended in turns", by_turns), ("appended in batches of 1,000", by_batches)] {
-        let series = Series { samples: vec![Sample { raw: None, same: None, engine: bytes }], discarded: 0 };
+        let series = Series { samples: vec![Sample { raw: None, same_sql: None, engine: bytes }], discarded: 0 };
         let row = Row::new(format!("size, {method}"), "bytes/message", &series)?;
         bench.rows.push(row.at_most("bytes", Some(series.engine()?), BYTES));
     }

@@ -16,21 +16,21 @@ const TO_SAME: f64 = 0.8;
 pub(super) const GROW: u64 = 20_000;
 
 pub(super) async fn run(bench: &mut Bench) -> Result<()> {
-    for (writers, to_raw) in WRITERS {
+    for (writers, ratio_to_raw) in WRITERS {
         bench.show_progress(format!("turns by {writers}: syncs"));
         let syncs = syncs::count(&bench.folder(&format!("syncs-{writers}"))?, &bench.pool, writers)?;
         let group = syncs.as_ref().map_or(writers, |syncs| syncs.group).min(writers);
         let mut contenders = Contenders::open(&bench.folder(&format!("turns-{writers}"))?)?;
         contenders.seed("grown", &bench.pool, GROW).await?;
         let raw_thread = contenders.raw.open_thread()?;
-        let same_threads = (0..writers).map(|_| contenders.same.open_thread()).collect::<Result<Vec<_>>>()?;
+        let same_threads = (0..writers).map(|_| contenders.same_sql.open_thread()).collect::<Result<Vec<_>>>()?;
         let (mut cpu, mut same_cpu) = (Cpu::default(), Cpu::default());
         let series = Series::run(bench.trials, &bench.disk, async |trial| {
             bench.show_progress(format!("turns by {writers}: trial {}", trial + 1));
             contenders.engine.settle().await?;
             let raw = floors::append_for(&mut contenders.raw, &[raw_thread], &bench.pool, bench.seconds, 1)?;
             let before = cpu_seconds()?;
-            let same = floors::append_for(&mut contenders.same, &same_threads, &bench.pool, bench.seconds, group)?;
+            let same = floors::append_for(&mut contenders.same_sql, &same_threads, &bench.pool, bench.seconds, group)?;
             same_cpu.add(cpu_seconds()? - before, same.count());
             let names: Vec<String> = (0..writers).map(|writer| format!("trial {trial} writer {writer}")).collect();
             let before = cpu_seconds()?;
@@ -40,7 +40,7 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
             for (name, turns) in names.iter().zip(&engine.per_writer) {
                 check_thread(&contenders.engine, name, &bench.pool, 0, turns * 2).await?;
             }
-            Ok(Sample { raw: Some(raw.per_second()), same: Some(same.per_second()), engine: engine.per_second() })
+            Ok(Sample { raw: Some(raw.per_second()), same_sql: Some(same.per_second()), engine: engine.per_second() })
         })
         .await?;
         let mut row = Row::new(format!("turns by {writers}"), "turns/s", &series)?
@@ -49,7 +49,11 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
                 Some(syncs) => format!("{:.2} syncs per turn, same in groups of {group}", syncs.per_turn),
                 None => format!("syncs not counted (no strace), same in groups of {group}"),
             });
-        row = row.at_least("to same", series.to_same(), TO_SAME).at_least("to raw", series.to_raw(), to_raw);
+        row = row.at_least("ratio to same SQL", series.ratio_to_same_sql(), TO_SAME).at_least(
+            "ratio to raw",
+            series.ratio_to_raw(),
+            ratio_to_raw,
+        );
         bench.rows.push(row);
     }
     Ok(())

@@ -1,0 +1,128 @@
+//! Commands: requests for work that only a language model or another program does.
+
+use threadkeep::dialogue::{Utterance, is_question};
+
+/// Whether a message ends like a request: "truck 12 dock again pls".
+pub(super) fn ends_as_request(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    utterance.words().last().is_some_and(|word| {
+        matches!(word.folded.as_str(), "pls" | "plz" | "please" | "again" | "porfa" | "favor" | "vez")
+    })
+}
+
+/// Whether a message that resembles a command is one, rather than a question in a few words: "date of the exam pls".
+pub(super) fn is_command(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let asks_politely = words.windows(2).any(|pair| {
+        matches!(
+            pair,
+            ["can" | "could" | "would" | "will", "you"] | ["puedes" | "podrias", _] | ["me", "puedes" | "podrias"]
+        )
+    });
+    let is_noun_phrase = words.iter().any(|word| matches!(*word, "of" | "for" | "de"))
+        && words.first().is_some_and(|first| NOUNS_OF_QUESTIONS.contains(first));
+    asks_politely || !(text.trim_end().ends_with('?') || is_noun_phrase || is_question(text))
+}
+
+/// Whether a message begins with a verb that asks for work which only a language model or another program does.
+pub(super) fn starts_as_command(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let start = words
+        .iter()
+        .take_while(|word| {
+            matches!(**word, "please" | "can" | "could" | "you" | "ok" | "now" | "por" | "favor" | "puedes")
+        })
+        .count();
+    let starts = |phrase: &&str| words[start..].starts_with(&phrase.split(' ').collect::<Vec<_>>());
+    COMMANDS.iter().any(starts)
+}
+
+/// The beginnings of commands. "Buy milk" and "call Ana" are none: they are notes.
+const COMMANDS: [&str; 77] = [
+    "write me",
+    "write a",
+    "write an",
+    "draft",
+    "compose",
+    "translate",
+    "summarise",
+    "summarize",
+    "rewrite",
+    "proofread",
+    "calculate",
+    "compute",
+    "add up",
+    "convert",
+    "solve",
+    "draw",
+    "generate",
+    "paint",
+    "set an alarm",
+    "set a timer",
+    "start a timer",
+    "remind me to",
+    "remind me on",
+    "order me",
+    "book me",
+    "send me an email",
+    "send an email",
+    "email my",
+    "play some",
+    "google",
+    "search the web",
+    "search online",
+    "weather in",
+    "weather for",
+    "whats the weather",
+    "what is the weather",
+    "look up online",
+    "traduce",
+    "traduceme",
+    "escribe un",
+    "escribe una",
+    "escribeme",
+    "redacta",
+    "resume",
+    "resumeme",
+    "calcula",
+    "suma",
+    "recuerdame llamar",
+    "recuerdame el",
+    "email the",
+    "email all",
+    "email everyone",
+    "text my",
+    "print your",
+    "show me your",
+    "reveal your",
+    "repeat your",
+    "output your",
+    "ignore your",
+    "ignore all",
+    "ignore previous",
+    "disregard your",
+    "tell me a joke",
+    "tell me another joke",
+    "tell me a story",
+    "cuentame un",
+    "cuentame otro",
+    "contame un",
+    "ignora tus",
+    "muestrame tus",
+    "muestra tus",
+    "revela tus",
+    "dime tus instrucciones",
+    "manda un",
+    "mandale un",
+    "enviale un",
+    "escribe a",
+];
+
+/// Nouns that begin a question in a few words.
+const NOUNS_OF_QUESTIONS: [&str; 30] = [
+    "date", "day", "time", "due", "deadline", "address", "name", "number", "price", "cost", "colour", "color", "size",
+    "code", "password", "pin", "place", "location", "start", "end", "amount", "phone", "email", "room", "result",
+    "dose", "fecha", "hora", "nombre", "numero",
+];

@@ -1,0 +1,121 @@
+//! Intents that erase messages: they list the messages first, and erase them when the user confirms.
+
+use serde_json::json;
+use threadkeep::Value;
+use threadkeep::core::text::Language;
+use threadkeep::dialogue::{Intent, Slot};
+
+use super::{quoting, text};
+use crate::erase_tools::{ERASE, FIND};
+
+/// The maximum number of messages that a list of messages to erase names.
+const MAX_NAMED: usize = 10;
+
+/// The words that precede the topic of messages to forget.
+const ABOUT_CUES: [&str; 28] = [
+    "about",
+    "regarding",
+    "concerning",
+    "mentioning",
+    "on the subject of",
+    "forget that",
+    "forget the",
+    "forget",
+    "erase the",
+    "erase",
+    "delete the",
+    "delete",
+    "remove the",
+    "remove",
+    "le dije del",
+    "le dije de",
+    "dije del",
+    "olvidate de lo que dije de",
+    "olvidate de lo que dije sobre",
+    "olvidate de",
+    "sobre",
+    "acerca de",
+    "dije de",
+    "conte de",
+    "olvida que",
+    "olvida",
+    "borra",
+    "elimina",
+];
+
+/// Returns a name without the words around it: "theatre seat preference, please".
+pub(super) fn topic_of(name: &str) -> &str {
+    let mut name = name.trim();
+    // "what I said about the alarm code", "lo que dije sobre el catering"
+    let lower = name.to_lowercase();
+    let says = ["said", "told", "mentioned", "wrote", "dije", "conte", "conté", "mencione", "mencioné"];
+    if lower.split_whitespace().any(|word| says.contains(&word)) {
+        let cues = [" about ", " regarding ", " on ", " sobre ", " acerca de ", " de "];
+        let found = cues.iter().find_map(|cue| Some(lower.find(cue)? + cue.len()));
+        name = found.and_then(|at| name.get(at..)).unwrap_or(name).trim();
+    }
+    for ending in ["please", "por favor", "preference", "setting"] {
+        name = name.trim_end_matches([',', '.', '!', ' ']).strip_suffix(ending).unwrap_or(name).trim();
+    }
+    name.trim_end_matches([',', '.', '!', ' '])
+}
+
+pub(super) fn forget_messages() -> Intent {
+    Intent::new("forget_messages")
+        .example("Forget what I said about Berlin.")
+        .slot(Slot::text("about").after(ABOUT_CUES))
+        .confirmed_by("erase_messages")
+        .calls_with(FIND, |slots| match slots.label("about") {
+            "" | "it" | "that" | "this" | "eso" | "esto" => json!({}),
+            about => json!({"about": topic_of(about)}),
+        })
+        .says(|outcome| list_to_erase(&outcome.result(FIND), outcome.language()))
+}
+
+/// The intent that "yes" expresses after a list of messages to erase.
+pub(super) fn erase_messages() -> Intent {
+    Intent::new("erase_messages")
+        .follows(["forget_messages", "forget_preference"])
+        .calls_with(ERASE, |_| json!({}))
+        .says(|outcome| {
+            let erased = outcome.result(ERASE)["erased"].as_u64().unwrap_or(0);
+            match (outcome.language(), erased) {
+                (Language::English, 0) => "There is nothing to erase.".to_owned(),
+                (Language::Spanish, 0) => "No hay nada que borrar.".to_owned(),
+                (Language::English, 1) => "I have erased that message, with your request.".to_owned(),
+                (Language::English, _) => format!("I have erased these {erased} messages, with your request."),
+                (Language::Spanish, 1) => "He borrado ese mensaje y tu petición.".to_owned(),
+                (Language::Spanish, _) => format!("He borrado esos {erased} mensajes y tu petición."),
+            }
+        })
+}
+
+/// Lists the messages that would be erased, and asks whether to erase them.
+pub(super) fn list_to_erase(found: &Value, language: Language) -> String {
+    let messages = found["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    if messages.is_empty() {
+        return match language {
+            Language::English => "I found nothing about that in what you told me, so there is nothing to erase.",
+            Language::Spanish => "No encontré nada sobre eso en lo que me contaste, así que no hay nada que borrar.",
+        }
+        .to_owned();
+    }
+    let line = |message: &Value| {
+        let day = quoting::formatted_day(&text(&message["day"]), language);
+        format!("- {day}: “{}”", text(&message["text"]).replace('\n', " "))
+    };
+    let mut lines: Vec<String> = messages.iter().take(MAX_NAMED).map(line).collect();
+    let (count, more) = (messages.len(), messages.len().saturating_sub(MAX_NAMED));
+    let (introduction, others, question) = match (language, count) {
+        (Language::English, 1) => ("You said this:", format!("- and {more} more"), "Shall I erase it for good?"),
+        (Language::English, _) => {
+            ("You said this:", format!("- and {more} more"), "Shall I erase all of these for good?")
+        }
+        (Language::Spanish, 1) => ("Dijiste esto:", format!("- y {more} más"), "¿Lo borro para siempre?"),
+        (Language::Spanish, _) => ("Dijiste esto:", format!("- y {more} más"), "¿Borro todo esto para siempre?"),
+    };
+    if more > 0 {
+        lines.push(others);
+    }
+    format!("{introduction}\n{}\n{question}", lines.join("\n"))
+}

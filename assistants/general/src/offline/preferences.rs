@@ -1,0 +1,291 @@
+//! Intents that set, list and forget preferences.
+
+use serde_json::json;
+use threadkeep::Value;
+use threadkeep::core::text::{Language, content_terms};
+use threadkeep::dialogue::time::find_times;
+use threadkeep::dialogue::{Intent, Outcome, Slot, Utterance, is_question};
+
+use super::erasure::{list_to_erase, topic_of};
+use super::{NOTED, NOTED_IN_SPANISH, text};
+use crate::erase_tools::FIND;
+
+/// The most words of a preference's name. A longer text is not a preference.
+const NAME_WORDS: usize = 6;
+
+/// The words that precede a preference's name and value.
+const SETTING_CUES: [&str; 22] = [
+    "remember that my",
+    "remember my",
+    "set my",
+    "change my",
+    "update my",
+    "my",
+    "set preference",
+    "set the preference",
+    "recuerda que mi",
+    "recuerda mi",
+    "pon mi",
+    "cambia mi",
+    "configura mi",
+    "mi",
+    "note that my",
+    "save my",
+    "keep my",
+    "make my",
+    "switch my",
+    "set the",
+    "change the",
+    "anota que mi",
+];
+
+/// The words that precede what the user wants to be called.
+const NAME_CUES: [&str; 15] = [
+    "call me",
+    "calls me",
+    "you can call me",
+    "to be called",
+    "go by",
+    "known as",
+    "address me as",
+    "llamame",
+    "llameme",
+    "puedes llamarme",
+    "puede llamarme",
+    "my name is",
+    "mi nombre es",
+    "digame",
+    "decime",
+];
+
+/// The words that precede what the user is allergic to.
+const ALLERGY_CUES: [&str; 6] =
+    ["i am allergic to", "im allergic to", "i m allergic to", "soy alergica a", "soy alergico a", "soy alergico al"];
+
+/// The words that precede the name of a preference to remove.
+const FORGET_CUES: [&str; 22] = [
+    "forget my preference",
+    "forget my",
+    "forget the preference",
+    "forget preference",
+    "remove my preference",
+    "remove my",
+    "remove the preference",
+    "remove preference",
+    "delete my preference",
+    "delete my",
+    "delete the preference",
+    "delete preference",
+    "clear my",
+    "drop my",
+    "unset my",
+    "olvida mi",
+    "olvidate de mi",
+    "olvidate mi",
+    "borra mi",
+    "elimina mi",
+    "quita mi",
+    "olvida la preferencia",
+];
+
+pub(super) fn set_preference() -> Intent {
+    Intent::new("set_preference")
+        .example("Remember that my seat is the window.")
+        .slot(Slot::text("called").after(NAME_CUES))
+        .slot(Slot::text("allergen").after(ALLERGY_CUES))
+        .slot(Slot::text("setting").after(SETTING_CUES))
+        .then_calls("set_preference", |outcome| {
+            if let Some(name) = parse_name(outcome.slots().label("called")) {
+                let key = if outcome.language() == Language::Spanish { "nombre" } else { "name" };
+                return Some(json!({"name": key, "value": name}));
+            }
+            if let Some(allergen) = parse_allergen(outcome.slots().label("allergen")) {
+                let key = if outcome.language() == Language::Spanish { "alergia" } else { "allergy" };
+                return Some(json!({"name": key, "value": allergen}));
+            }
+            let (name, value) = parse_setting(outcome.slots().label("setting"))?;
+            Some(json!({"name": name, "value": value}))
+        })
+        .says(|outcome| match outcome.result("set_preference") {
+            Value::Null if outcome.language() == Language::Spanish => NOTED_IN_SPANISH.to_owned(),
+            Value::Null => NOTED.to_owned(),
+            set => {
+                let (name, value) = (text(&set["name"]), text(&set["value"]));
+                match outcome.language() {
+                    Language::English => format!("I will remember that your {name} is {value}."),
+                    Language::Spanish => format!("Recordaré tu preferencia «{name}»: {value}."),
+                }
+            }
+        })
+}
+
+pub(super) fn list_preferences() -> Intent {
+    Intent::new("list_preferences")
+        .example("What are my preferences?")
+        .calls_with("list_preferences", |_| json!({}))
+        .says(|outcome| {
+            let found = outcome.result("list_preferences");
+            let lines = found["preferences"].as_object().into_iter().flatten();
+            let lines: Vec<String> = lines.map(|(name, value)| format!("- {name}: {}", text(value))).collect();
+            match (outcome.language(), lines.is_empty()) {
+                (Language::English, true) => "You have not told me any preferences.".to_owned(),
+                (Language::English, false) => format!("Your preferences:\n{}", lines.join("\n")),
+                (Language::Spanish, true) => "No me has contado ninguna preferencia.".to_owned(),
+                (Language::Spanish, false) => format!("Tus preferencias:\n{}", lines.join("\n")),
+            }
+        })
+}
+
+pub(super) fn forget_preference() -> Intent {
+    Intent::new("forget_preference")
+        .example("Forget my seat.")
+        .slot(Slot::text("name").after(FORGET_CUES))
+        .confirmed_by("erase_messages")
+        .then_calls("list_preferences", |outcome| is_preference_name(name_to_forget(outcome)).then(|| json!({})))
+        .then_calls("forget_preference", |outcome| {
+            let name = named_preference(outcome, name_to_forget(outcome))?;
+            Some(json!({"name": name}))
+        })
+        .then_calls(FIND, |outcome| {
+            let name = name_to_forget(outcome);
+            is_preference_name(name).then(|| json!({"about": topic_of(name)}))
+        })
+        .says(|outcome| {
+            let list = outcome.result(FIND);
+            let found = list["messages"].as_array().is_some_and(|messages| !messages.is_empty());
+            match outcome.result("forget_preference") {
+                Value::Null if list.is_null() => which_to_forget(outcome.language()),
+                Value::Null => list_to_erase(&list, outcome.language()),
+                done => {
+                    let name = text(&done["forgotten"]);
+                    let mut answer = match outcome.language() {
+                        Language::English => format!("I have forgotten your {name}."),
+                        Language::Spanish => format!("He olvidado tu preferencia «{name}»."),
+                    };
+                    if found {
+                        answer = format!("{answer}\n\n{}", list_to_erase(&list, outcome.language()));
+                    }
+                    answer
+                }
+            }
+        })
+}
+
+/// Returns the preference that a text names, of those in the list of preferences.
+fn named_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {
+    let words_of = |text: &str| -> Vec<String> {
+        let words = content_terms(text).into_iter().filter_map(|(_, stems)| stems.into_iter().next());
+        words.filter(|word| !matches!(word.as_str(), "prefer" | "pleas" | "set" | "preferencia")).collect()
+    };
+    let wanted = words_of(text);
+    let listed = outcome.result("list_preferences");
+    let mut names = listed["preferences"].as_object()?.keys().filter(|name| words_of(name) == wanted);
+    names.next().cloned()
+}
+
+/// Returns the name in "favourite biscuit, the doctor says no more sugar".
+fn name_to_forget<'a>(outcome: &'a Outcome<'_>) -> &'a str {
+    let name = outcome.slots().label("name");
+    let cut = [", ", ". ", "; ", " because ", " porque ", " since "].iter().filter_map(|end| name.find(end)).min();
+    &name[..cut.unwrap_or(name.len())]
+}
+
+fn is_preference_name(name: &str) -> bool {
+    (1..=NAME_WORDS).contains(&name.split_whitespace().count())
+}
+
+fn which_to_forget(language: Language) -> String {
+    match language {
+        Language::English => {
+            "What should I forget? Name it, as in “Forget my seat” or “Forget what I said about Berlin”."
+        }
+        Language::Spanish => {
+            "¿Qué debo olvidar? Nómbralo, como en «Olvida mi asiento» o «Olvida lo que dije sobre Berlín»."
+        }
+    }
+    .to_owned()
+}
+
+/// Splits `seat is the window`, `language = Spanish` or `language to Spanish` into name and value.
+fn parse_setting(setting: &str) -> Option<(&str, &str)> {
+    let separators = [" is ", " are ", " es ", " son ", " = ", "=", ": ", " to "];
+    let found = separators.iter().filter_map(|separator| Some((setting.find(separator)?, separator.len())));
+    let (at, length) = found.min()?;
+    let (name, value) = (setting[..at].trim(), without_asides(&setting[at + length..]));
+    (!name.is_empty() && !value.is_empty() && name.split_whitespace().count() <= NAME_WORDS).then_some((name, value))
+}
+
+/// Returns the name in "Winnie, please" or "Sam from now on"; `None` if the words are not a name, as in "call me tomorrow".
+fn parse_name(text: &str) -> Option<&str> {
+    // "My name is Harold but please call me Harry"
+    let after_cue = |cue: &&str| text.rfind(&format!("{cue} ")).map(|at| &text[at + cue.len()..]);
+    let text = NAME_CUES.iter().find_map(after_cue).unwrap_or(text);
+    let name = without_asides(text.split([',', '.', '!', ';', '(']).next()?);
+    let utterance = Utterance::new(name);
+    let words = utterance.words().len();
+    let is_other = NOT_NAMES.contains(&utterance.word(0)) || !find_times(&utterance).is_empty() || is_question(name);
+    ((1..=MAX_WORDS_OF_NAME).contains(&words) && !is_other).then_some(name)
+}
+
+/// Returns the allergen in "peanuts, by the way" or "la penicilina"; `None` if the text is too long for one.
+fn parse_allergen(text: &str) -> Option<&str> {
+    let allergen = without_asides(text.split([',', '.', '!', ';', '(']).next()?);
+    (1..=NAME_WORDS).contains(&allergen.split_whitespace().count()).then_some(allergen)
+}
+
+/// The most words of a user's name.
+const MAX_WORDS_OF_NAME: usize = 3;
+
+/// Words after "call me" that are no name.
+const NOT_NAMES: [&str; 24] = [
+    "la", "el", "los", "las", "lo", "un", "una", "the", "a", "back", "later", "again", "asap", "now", "if", "at", "on",
+    "in", "before", "after", "by", "luego", "si", "despues",
+];
+
+/// Removes words after a value that do not belong to it.
+fn without_asides(value: &str) -> &str {
+    let mut value = value.trim().trim_end_matches(['.', '!', ' ']);
+    for aside in
+        ["by the way", "please", "from now on", "instead", "thanks", "por favor", "porfa", "por cierto", "nomas"]
+    {
+        let shorter = value.len().checked_sub(aside.len()).filter(|at| value.is_char_boundary(*at));
+        if let Some(at) = shorter.filter(|at| *at > 0 && value[*at..].eq_ignore_ascii_case(aside)) {
+            value = value[..at].trim_end_matches([',', ' ']);
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_recognised_after_call_me() {
+        for (text, name) in [
+            ("Winnie, please", Some("Winnie")),
+            ("Sam from now on", Some("Sam")),
+            ("Harold but please call me Harry", Some("Harry")),
+            ("tomorrow", None),
+            ("back later", None),
+            ("when you arrive", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_name(text), name, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_setting_is_split_into_name_and_value() {
+        for (setting, expected) in [
+            ("seat is the window", Some(("seat", "the window"))),
+            ("language to Spanish", Some(("language", "Spanish"))),
+            ("language=Spanish", Some(("language", "Spanish"))),
+            ("favourite colours are red: and blue", Some(("favourite colours", "red: and blue"))),
+            ("seat", None),
+            ("is ", None),
+        ] {
+            assert_eq!(parse_setting(setting), expected, "{setting}");
+        }
+    }
+}

@@ -134,7 +134,7 @@ pub struct RouteInfo {
     pub role: Option<KeyRole>,
 }
 
-/// One HTTP API of a server. Cheap to create, so that lists of doors do not have to be cached.
+/// One HTTP API of a server. It contains the descriptions of its routes, which take a few megabytes for all built-in doors.
 #[derive(Clone)]
 pub struct Door {
     name: &'static str,

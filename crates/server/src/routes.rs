@@ -36,17 +36,18 @@ struct Document;
 
 /// Builds the router of all doors.
 pub(crate) fn router(app: &App) -> Router {
-    let mut router = OpenApiRouter::<App>::new();
+    let mut router = Router::<App>::new();
     for door in app.doors() {
-        for Route { rule, actions: (schemas, paths, methods) } in door.routes.clone() {
-            let methods = methods.route_layer(RouteLayer::new(app, rule, door.error_format));
-            for alias in door.aliases.iter().filter(|alias| paths.paths.contains_key(alias.canonical)) {
-                router = router.route(alias.path, methods.clone());
+        // The schemas of a route are not copied: together they take several megabytes.
+        for Route { rule, actions: (_, paths, methods) } in &door.routes {
+            let methods = methods.clone().route_layer(RouteLayer::new(app, rule.clone(), door.error_format));
+            let aliases = door.aliases.iter().filter(|alias| paths.paths.contains_key(alias.canonical));
+            let aliases = aliases.map(|alias| alias.path);
+            for path in paths.paths.keys().map(String::as_str).chain(aliases) {
+                router = router.route(path, methods.clone());
             }
-            router = router.routes((schemas, paths, methods));
         }
     }
-    let (router, _) = router.split_for_parts();
     let router = router
         .fallback(middleware::respond_unknown_route)
         .method_not_allowed_fallback(middleware::respond_wrong_method)
@@ -89,8 +90,13 @@ fn browsers(origins: &[String]) -> Option<CorsLayer> {
 /// # Errors
 /// The name is malformed, or reserved because a path of a built-in door begins with it.
 pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
+    threadkeep_service::check_assistant_name(name, |name| reserved_names().contains(name))
+}
+
+/// Returns the names with which paths of built-in doors begin.
+pub(crate) fn reserved_names() -> &'static HashSet<String> {
     static RESERVED: LazyLock<HashSet<String>> = LazyLock::new(|| first_segments(&doors()).collect());
-    threadkeep_service::check_assistant_name(name, |name| RESERVED.contains(name))
+    &RESERVED
 }
 
 /// Returns the first route of a door that collides with a route of other doors. Routes collide if they have the same path and

@@ -109,7 +109,7 @@ impl Server {
     #[must_use]
     pub fn assistants() -> Assistants {
         let assistants = Assistants::default();
-        let reserved = assistants.reserve(routes::first_segments(&Self::doors()));
+        let reserved = assistants.reserve(routes::reserved_names().iter().cloned());
         reserved.expect("an empty list contains no reserved name");
         assistants
     }

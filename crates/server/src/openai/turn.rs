@@ -318,7 +318,9 @@ pub(super) async fn call_model(
 }
 
 pub(super) fn no_model_error() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "no model is configured on this server").param("model")
+    let message = "no language model is configured on this server; name an assistant as the model, such as \
+                   `threadkeep/general` (GET /v1/models lists them)";
+    ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message).param("model")
 }
 
 /// The number of digits at the end of an id that distinguish the items of one answer.

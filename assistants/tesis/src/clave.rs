@@ -160,7 +160,8 @@ fn clave_of(text: &str) -> Option<ClaveKey> {
         return None;
     }
     let clave = ClaveKey::of(text);
-    (is_court_clave(&clave.key) || text.contains('.') && is_circuit_clave(&clave.key)).then_some(clave)
+    let is_marked = text.contains('.') || clave.epoca.is_some();
+    (is_court_clave(&clave.key) || is_marked && is_circuit_clave(&clave.key)).then_some(clave)
 }
 
 /// Whether a key is of the Supreme Court: `1j104/2025`, `pix/2016`.
@@ -188,9 +189,9 @@ fn is_circuit_clave(key: &str) -> bool {
 /// Finds the numbers that can be a registro digital: seven digits, or six if the message speaks of a registro or a tesis.
 fn registros(message: &str) -> Vec<i64> {
     let folded = fold_text(message);
-    let names_registro = ["registro", "tesis", "ius", "digital"].iter().any(|word| folded.contains(word));
+    let names_registro = ["registro", "reg ", "tesis", "ius", "digital"].iter().any(|word| folded.contains(word));
     let mut found = Vec::new();
-    for word in message.split_whitespace() {
+    for word in &with_joined_groups(message, names_registro) {
         let number = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '$');
         let digits: String = number.chars().filter(|c| !matches!(c, ',' | '.')).collect();
         let length = digits.len();
@@ -205,6 +206,21 @@ fn registros(message: &str) -> Vec<i64> {
     }
     found.truncate(MAX_REFERENCES);
     found
+}
+
+/// Returns the words of a message. If it speaks of a registro, `9 000 062` is one word.
+fn with_joined_groups(message: &str, names_registro: bool) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in message.split_whitespace() {
+        let is_digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+        let group = word.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let joins = names_registro && group.len() == 3 && is_digits(group);
+        match words.last_mut().filter(|last| joins && matches!(last.len(), 1 | 4) && is_digits(last)) {
+            Some(last) => last.push_str(group),
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// Returns a text in lower case without accents; other characters become spaces.
@@ -246,7 +262,13 @@ mod tests {
             ),
             (&["P./J.84/2007", "P./J. 84/2007", "p/j 84/2007", "PJ 84/2007", "P. / J. 84 / 2007"], "pj84/2007", None),
             (
-                &["VII.1o.C.6 C (12a.)", "VII.1º.C.6 C (12ª)", "vii.1o.c.6 c (12a.)", "VII. 1o. C. 6 C (12a.)"],
+                &[
+                    "VII.1o.C.6 C (12a.)",
+                    "VII.1º.C.6 C (12ª)",
+                    "vii.1o.c.6 c (12a.)",
+                    "vii 1o c 6 c 12a",
+                    "VII. 1o. C. 6 C (12a.)",
+                ],
                 "vii1c6c",
                 Some(12),
             ),
@@ -282,6 +304,8 @@ mod tests {
     fn registros_are_found_in_messages() {
         for (message, expected) in [
             ("localiza el registro 2031567", vec![2_031_567]),
+            ("reg. 2 031 567", vec![2_031_567]),
+            ("tengo 2 031 567 pesos", vec![]),
             ("registro digital: 180345.", vec![180_345]),
             ("la 9000072 y la 2,015,678", vec![9_000_072, 2_015_678]),
             ("me deben 150,000 pesos", vec![]),

@@ -173,8 +173,15 @@ impl Reader<'_> {
                 "por",
                 "emitida",
                 "emitidas",
-                "sea",
+                "publicada",
+                "publicadas",
+                "publicado",
+                "publicados",
+                "dictada",
+                "dictadas",
                 "sean",
+                "q",
+                "sea",
                 "que",
                 "solo",
                 "solamente",
@@ -193,16 +200,23 @@ impl Reader<'_> {
 
     fn epoca(&mut self, at: usize) {
         let is_epoca = ["epoca", "epocas"].contains(&self.word(at + 1));
-        if let Some(epoca) = epoca::parse(self.word(at)).filter(|_| is_epoca) {
-            self.filters.epocas.push(epoca);
-            self.mark(at, at + 2);
+        // No court or ordinal has these numbers: `las de la Undécima`.
+        let is_name =
+            ["novena", "decima", "undecima", "duodecima"].contains(&self.word(at)) && self.before(at, 1) == "la";
+        if let Some(epoca) = epoca::parse(self.word(at)).filter(|_| is_epoca || is_name) {
+            if !self.filters.epocas.contains(&epoca) {
+                self.filters.epocas.push(epoca);
+            }
+            self.mark(at, if is_epoca { at + 2 } else { at + 1 });
             self.mark_connectors(at);
             // `Décima y Undécima Épocas`
             let earlier = at.checked_sub(2).filter(|_| ["y", "o", "u", "e"].contains(&self.before(at, 1)));
             if let Some((earlier, other)) =
                 earlier.and_then(|earlier| Some((earlier, epoca::parse(self.word(earlier))?)))
             {
-                self.filters.epocas.push(other);
+                if !self.filters.epocas.contains(&other) {
+                    self.filters.epocas.push(other);
+                }
                 self.mark(earlier, at);
                 self.mark_connectors(earlier);
             }
@@ -233,15 +247,41 @@ impl Reader<'_> {
     }
 
     fn materia(&mut self, at: usize) {
-        if !["materia", "materias"].contains(&self.word(at)) {
-            return;
-        }
-        let found = MATERIAS.iter().find(|(word, _)| *word == self.word(at + 1));
-        if let Some((_, materia)) = found {
-            self.filters.materias.push((*materia).to_owned());
-            self.mark(at, at + 2);
+        let find = |word: &str| MATERIAS.iter().find(|(name, _)| *name == word).map(|(_, materia)| *materia);
+        let (materia, length) = match self.word(at) {
+            "materia" | "materias" => (find(self.word(at + 1)), 2),
+            word => (find(word).filter(|_| self.stands_alone(at)), 1),
+        };
+        if let Some(materia) = materia {
+            self.filters.materias.push(materia.to_owned());
+            self.mark(at, at + length);
             self.mark_connectors(at);
         }
+    }
+
+    /// Whether an adjective belongs to no noun of the topic: `¿y laborales?`, `las penales`, but not `acción penal`.
+    fn stands_alone(&self, at: usize) -> bool {
+        const BEFORE: [&str; 17] = [
+            "",
+            "y",
+            "o",
+            "entonces",
+            "ahora",
+            "tambien",
+            "solo",
+            "solamente",
+            "unicamente",
+            "las",
+            "los",
+            "tesis",
+            "criterios",
+            "jurisprudencia",
+            "jurisprudencias",
+            "aisladas",
+            "mejor",
+        ];
+        BEFORE.contains(&self.before(at, 1))
+            && ["", "de", "del", "y", "por", "porfa", "en", "desde", "que"].contains(&self.word(at + 1))
     }
 
     fn court(&mut self, at: usize) {
@@ -272,11 +312,12 @@ impl Reader<'_> {
                 ((first, LAST_YEAR), at.saturating_sub(1), at + if self.word(at + 2) == "la" { 4 } else { 3 })
             }
             ("desde", _) => ((first, LAST_YEAR), at - 1, at + 1),
-            ("de", "partir") => ((first, LAST_YEAR), at.saturating_sub(3), at + 1),
-            ("a", "posterior" | "posteriores") => ((first + 1, LAST_YEAR), at - 2, at + 1),
-            ("de", "despues") => ((first + 1, LAST_YEAR), at - 2, at + 1),
-            ("a", "anterior" | "anteriores") => ((FIRST_YEAR, first - 1), at - 2, at + 1),
-            ("de", "antes") => ((FIRST_YEAR, first - 1), at - 2, at + 1),
+            ("el", "desde") => ((first, LAST_YEAR), at - 2, at + 1),
+            ("de" | "del", "partir") => ((first, LAST_YEAR), at.saturating_sub(3), at + 1),
+            ("a" | "al", "posterior" | "posteriores") => ((first + 1, LAST_YEAR), at - 2, at + 1),
+            ("de" | "del", "despues") => ((first + 1, LAST_YEAR), at - 2, at + 1),
+            ("a" | "al", "anterior" | "anteriores") => ((FIRST_YEAR, first - 1), at - 2, at + 1),
+            ("de" | "del", "antes") => ((FIRST_YEAR, first - 1), at - 2, at + 1),
             ("hasta", _) => ((FIRST_YEAR, first), at - 1, at + 1),
             ("entre", _) | ("de", _)
                 if ["y", "a"].contains(&self.word(at + 1)) && year(self.word(at + 2)).is_some() =>
@@ -307,9 +348,10 @@ mod tests {
     #[test]
     fn filters_are_read_from_words() {
         let none = Filters::default;
+        let penal = || vec!["penal".to_owned()];
         check("búscame algo de la Novena Época", Filters { epocas: vec![9], ..none() }, "búscame algo");
         check("¿y en la Décima Época?", Filters { epocas: vec![10], ..none() }, "¿y");
-        let both = Filters { epocas: vec![11, 10], ..none() };
+        let both = Filters { epocas: vec![10, 11], ..none() };
         check("tesis de la Décima y Undécima Épocas sobre amparo", both, "tesis sobre amparo");
         let binding = || Filters { tipo: Some("Jurisprudencia".to_owned()), ..none() };
         check("sólo jurisprudencia, no aisladas", binding(), "");
@@ -325,6 +367,14 @@ mod tests {
         check("despido posteriores a 2022", Filters { years: Some((2023, LAST_YEAR)), ..none() }, "despido");
         check("despido antes de 2010", Filters { years: Some((FIRST_YEAR, 2009)), ..none() }, "despido");
         check("despido entre 2015 y 2020", Filters { years: Some((2015, 2020)), ..none() }, "despido");
+        check(
+            "materia penal antes del 2010",
+            Filters { materias: penal(), years: Some((FIRST_YEAR, 2009)), ..none() },
+            "",
+        );
+        check("entonces penales de la Décima", Filters { materias: penal(), epocas: vec![10], ..none() }, "entonces");
+        check("prescripción de la acción penal", none(), "prescripción de la acción penal");
+        check("tesis publicadas en 2024", Filters { years: Some((2024, 2024)), ..none() }, "tesis");
         check("y en materia penal?", Filters { materias: vec!["penal".to_owned()], ..none() }, "y");
         let first = Filters { instancias: vec!["primera_sala".to_owned()], ..none() };
         check("tesis de la Primera Sala sobre alimentos", first, "tesis sobre alimentos");

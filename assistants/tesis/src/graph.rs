@@ -123,6 +123,7 @@ fn search_calls(state: &TurnState) -> Vec<ToolCall> {
     let arguments = SearchArguments {
         consulta: if is_first { plan.query.clone() } else { state.next_query.clone() },
         filtros: plan.filters.clone(),
+        filtros_propios: plan.own_filters.clone(),
         registros: if is_first { plan.registros.clone() } else { Vec::new() },
         claves: if is_first { plan.claves.clone() } else { Vec::new() },
         citadas: plan.cited.clone(),
@@ -201,6 +202,12 @@ fn notices(state: &TurnState) -> Vec<String> {
         });
     } else if plan.wants_more && state.found.is_empty() {
         notices.push("No encontré más tesis sobre el tema en el corpus.".to_owned());
+    }
+    if result.without_topic {
+        let (topic, filters) = (content_of(&plan.query), plan.own_filters.describe());
+        let about =
+            if topic.is_empty() { "Con los filtros anteriores".to_owned() } else { format!("Sobre «{topic}»") };
+        notices.push(format!("{about} no encontré tesis que además cumplan {filters}; estas cumplen {filters}."));
     }
     if result.without_filters {
         notices.push("Ninguna tesis del corpus indica esa materia; busqué la palabra.".to_owned());

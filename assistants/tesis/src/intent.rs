@@ -4,7 +4,7 @@
 //! more or other sources, a reference to a source at hand, a filter, a reference to the last answer, a change of topic, and words of
 //! another topic. What is left is about the sources at hand.
 
-mod words;
+pub(crate) mod words;
 
 use std::collections::HashSet;
 
@@ -13,9 +13,10 @@ use threadkeep::core::text::content_terms;
 
 use crate::clave::{ClaveKey, References, fold_text};
 use crate::filters;
+use crate::thesaurus;
 use words::{
     COURTESY, COURTESY_CORE, DEICTIC, FOLLOW_UP_STEMS, FOLLOW_UP_WORDS, GIVE, HAVE, NOUNS, ORDINALS, OTHER, SEARCH,
-    SWITCHES,
+    SWITCHES, is_ordinary,
 };
 
 /// The number of messages whose words belong to the topic.
@@ -165,7 +166,7 @@ struct Words {
 
 impl Words {
     fn of(message: &str) -> Self {
-        Self { words: fold_text(message).split_whitespace().map(str::to_owned).collect() }
+        Self { words: fold_text(message).split_whitespace().map(without_repetition).collect() }
     }
 
     fn at(&self, index: usize) -> &str {
@@ -186,9 +187,11 @@ impl Words {
         }
         let all =
             self.words.iter().all(|word| COURTESY.contains(&word.as_str()) || COURTESY_CORE.contains(&word.as_str()));
-        let core = self.words.iter().any(|word| COURTESY_CORE.contains(&word.as_str()));
-        // `No me quedó claro` is a question.
         let joined = self.joined();
+        let asks_after = ["como estas", "como esta usted", "como te va", "como le va", "que tal", "como andas"];
+        let core = self.words.iter().any(|word| COURTESY_CORE.contains(&word.as_str()))
+            || asks_after.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
+        // `No me quedó claro` is a question.
         let is_denial = self.words.len() > 1
             && self.at(0) == "no"
             && !joined.contains(" gracias ")
@@ -220,7 +223,12 @@ impl Words {
             let next_is_noun = self.is(index + 1, NOUNS);
             let previous_is_noun = index > 0 && self.is(index - 1, NOUNS);
             match word {
-                "mas" => next_is_noun && !self.is(index + 1, &["sentencia", "caso", "casos"]),
+                "mas" => {
+                    let asks_for_more = index > 0
+                        && (self.is(index - 1, HAVE)
+                            || self.is(index - 1, &["alguna", "algunas", "alguno", "algunos"]));
+                    asks_for_more || next_is_noun && !self.is(index + 1, &["sentencia", "caso", "casos"])
+                }
                 "otra" | "otro" | "otras" | "otros" => next_is_noun || self.is_last_other(index) || previous_is_noun,
                 _ => {
                     OTHER.contains(&word)
@@ -347,20 +355,37 @@ impl Words {
     /// Returns the words that belong neither to the conversation so far nor to talk about sources.
     fn new_words(&self, history: &[PastMessage]) -> Vec<String> {
         let recent = &history[history.len().saturating_sub(TOPIC_MESSAGES)..];
-        let topic: HashSet<String> = recent
+        let mut topic: HashSet<String> = recent
             .iter()
             .flat_map(|message| std::iter::once(&message.text).chain(&message.sources))
             .flat_map(|text| content_terms(text))
             .flat_map(|(_, stems)| stems)
             .collect();
+        // `pruebas` belongs to the topic of a source that says `acreditar`.
+        let sources = last_answer(history).map(|answer| answer.sources.join("\n")).unwrap_or_default();
+        topic.extend(thesaurus::all_related(&sources));
         let content = content_terms(&self.words.join(" "));
         let is_new = |(word, stems): &(String, Vec<String>)| {
             !is_follow_up_word(word)
+                && !is_ordinary(word)
                 && !stems.iter().any(|stem| topic.contains(stem))
                 && !word.chars().all(|c| c.is_ascii_digit())
         };
         content.into_iter().filter(is_new).map(|(word, _)| word).collect()
     }
+}
+
+/// Returns a word with at most two equal letters in sequence, and one at its end: `graciaaas` is `gracias`.
+fn without_repetition(word: &str) -> String {
+    let mut short = String::with_capacity(word.len());
+    let mut run = 0;
+    for c in word.chars() {
+        run = if short.ends_with(c) { run + 1 } else { 1 };
+        if c.is_ascii_digit() || run == 1 || run == 2 && matches!(c, 'r' | 'l' | 'c' | 'n' | 'e' | 'i') {
+            short.push(c);
+        }
+    }
+    short
 }
 
 fn is_function(word: &str) -> bool {

@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     /// Whether the message is more than a filter.
     pub(crate) has_own_words: bool,
     pub(crate) filters: Filters,
+    /// The filters of the message itself, without those of the topic.
+    pub(crate) own_filters: Filters,
     pub(crate) registros: Vec<i64>,
     pub(crate) claves: Vec<(String, Option<u8>)>,
     /// The keys of everything that was cited in the conversation.
@@ -157,6 +159,7 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
         (false, true) => format!("{} {}", split.rest.trim(), content_of(&topic.query)),
         _ => split.rest,
     };
+    plan.own_filters = split.filters.clone();
     plan.filters = match is_carried && own.is_empty() {
         true => topic.filters.merged(&split.filters),
         false => split.filters,
@@ -191,7 +194,7 @@ fn is_elliptic(question: &str, own: &str, wants_more: bool) -> bool {
         return true;
     }
     !names_topic
-        && (starts(&["y", "pero", "e"])
+        && (words <= 2 && starts(&["y", "pero", "e"])
             || words == 1
                 && !wants_more
                 && starts(&[
@@ -259,11 +262,11 @@ fn reuse(
 }
 
 const ORDINALS: [&[&str]; 5] = [
-    &["primera", "primero", "primer", "1"],
-    &["segunda", "segundo", "2"],
-    &["tercera", "tercero", "tercer", "3"],
-    &["cuarta", "cuarto", "4"],
-    &["quinta", "quinto", "5"],
+    &["primera", "primero", "primer", "1", "1a", "1ra", "1era"],
+    &["segunda", "segundo", "2", "2a", "2da"],
+    &["tercera", "tercero", "tercer", "3", "3a", "3ra"],
+    &["cuarta", "cuarto", "4", "4a", "4ta"],
+    &["quinta", "quinto", "5", "5a", "5ta"],
 ];
 
 /// Returns the numbers of the sources that a question refers to: by ordinal, as the last, or with `esa` those of the last answer.

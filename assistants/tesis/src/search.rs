@@ -26,6 +26,14 @@ const MIN_COVERAGE: f64 = 0.3;
 const MIN_COVERAGE_OF_TWO: f64 = 0.2;
 /// The weight of related words, compared with the words of the question.
 const RELATED_WEIGHT: f64 = 0.3;
+/// The share of a word's weight that a related word of the text earns.
+const RELATED_SHARE: f64 = 0.6;
+/// The share of its weight that a word keeps which the corpus does not contain: it tells no item from another.
+const UNKNOWN_SHARE: f64 = 0.8;
+/// The number of words of a long question from which an item is relevant, with this share of the question's words.
+const WORDS_OF_LONG: (usize, f64) = (4, 0.1);
+/// The most items that are compared with related words.
+const MAX_COMPARED: usize = 50;
 /// The weight of words in the title.
 const TITLE_WEIGHT: f64 = 0.6;
 /// The share of its relevance that a document of another country keeps.
@@ -192,28 +200,62 @@ fn lexical_scores(
     let related_statistics = Statistics { documents, frequencies: related.frequencies_of_words(others) };
     let (texts, related_texts) = (bm25(&counts, &statistics), bm25(&related_counts, &related_statistics));
     let references: Vec<&TermCounts> = counts.iter().collect();
-    let weights = threadkeep::context::recall::weights(&references, &statistics);
+    let mut weights = threadkeep::context::recall::weights(&references, &statistics);
+    for (word, weight) in weights.iter_mut().enumerate() {
+        let is_known = statistics.frequencies.get(word).is_some_and(|frequency| *frequency > 0);
+        if !is_known && counts.iter().all(|counts| counts.counts[word] == 0) {
+            *weight *= UNKNOWN_SHARE;
+        }
+    }
+    let indirect = matches_of_related(question, hits, &counts, &texts);
     let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let score = |index: usize| {
         let matched = |counts: &TermCounts| -> f64 {
             counts.counts.iter().zip(&weights).filter(|(count, _)| **count > 0).map(|(_, weight)| *weight).sum::<f64>()
                 / total
         };
-        let coverage = matched(&counts[index]);
-        let words = counts[index].counts.iter().filter(|count| **count > 0).count();
+        let by_related: f64 = indirect[index].iter().map(|word| weights[*word] * RELATED_SHARE).sum();
+        let coverage = matched(&counts[index]) + by_related / total;
+        let words = counts[index].counts.iter().filter(|count| **count > 0).count() + indirect[index].len();
         let score = texts[index] * (0.5 + coverage)
             + TITLE_WEIGHT * matched(&titles[index]) * total
             + RELATED_WEIGHT * related_texts[index];
         let is_foreign = matches!(&hits[index].item, Item::Passage(passage) if passage.country.is_some());
         let score = if is_foreign { score * FOREIGN_SHARE } else { score };
-        let is_relevant = coverage >= MIN_COVERAGE || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO;
+        let is_relevant = coverage >= MIN_COVERAGE
+            || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO
+            || words >= WORDS_OF_LONG.0 && coverage >= WORDS_OF_LONG.1;
         (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()
 }
 
+/// Returns for each item the words of the question that it does not contain, but of which it contains a related word.
+fn matches_of_related(question: &Question, hits: &[Hit], counts: &[TermCounts], scores: &[f64]) -> Vec<Vec<usize>> {
+    let mut matches = vec![Vec::new(); hits.len()];
+    let words = counts.first().map_or(0, |counts| counts.counts.len());
+    let terms = question.terms();
+    let related: Vec<Vec<&String>> =
+        terms.iter().take(words).map(|stem| thesaurus::related_stems(stem).collect()).collect();
+    if related.iter().all(Vec::is_empty) {
+        return matches;
+    }
+    let mut best: Vec<usize> = (0..hits.len()).collect();
+    best.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+    for index in best.into_iter().take(MAX_COMPARED) {
+        let text = format!("{}\n{}", hits[index].item.title(), hits[index].item.text());
+        let stems: BTreeSet<String> = content_terms(&text).into_iter().flat_map(|(_, stems)| stems).collect();
+        let is_indirect = |word: &usize| {
+            counts[index].counts[*word] == 0
+                && related[*word].iter().any(|stem| stems.contains(*stem) && !terms.contains(stem))
+        };
+        matches[index] = (0..related.len()).filter(is_indirect).collect();
+    }
+    matches
+}
+
 /// Whether a question names the topic of a tesis, which is the first sentence of its rubro: `USUCAPIÓN. JUSTO TÍTULO.`
-fn is_about(question: &Question, item: &Item) -> bool {
+pub(crate) fn is_about(question: &Question, item: &Item) -> bool {
     let Some(tesis) = item.tesis() else { return false };
     let topic = tesis.rubro.split('.').next().unwrap_or_default();
     let terms = question.terms();

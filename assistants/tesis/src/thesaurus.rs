@@ -1,9 +1,11 @@
 //! Words that carry no topic, and groups of words that people use for one legal concept.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use threadkeep::core::text::content_terms;
+
+use crate::intent::words::is_ordinary;
 
 /// Words of requests and of talk about sources, folded.
 const STOP_WORDS: &str = "
@@ -89,13 +91,22 @@ const GROUPS: &str = "
     negar niega rechazar improcedencia desechar improcedente
     proceder procede procedencia procedente";
 
-static RELATED: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
-    let mut related: HashMap<String, Vec<&str>> = HashMap::new();
+/// A word of a group, with its stems.
+#[derive(Clone, Debug)]
+struct Word {
+    text: &'static str,
+    stems: Vec<String>,
+}
+
+/// The related words by stem.
+static RELATED: LazyLock<HashMap<String, Vec<Word>>> = LazyLock::new(|| {
+    let mut related: HashMap<String, Vec<Word>> = HashMap::new();
     for group in GROUPS.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let words: Vec<&str> = group.split_whitespace().collect();
+        let words: Vec<Word> = group.split_whitespace().map(|text| Word { text, stems: stems(text) }).collect();
         for word in &words {
-            for term in stems(word) {
-                related.entry(term).or_default().extend(words.iter().filter(|other| *other != word));
+            for term in &word.stems {
+                let others = words.iter().filter(|other| other.text != word.text).cloned();
+                related.entry(term.clone()).or_default().extend(others);
             }
         }
     }
@@ -108,8 +119,8 @@ fn stems(word: &str) -> Vec<String> {
 
 /// Whether a folded word carries no topic.
 pub(crate) fn is_stop_word(word: &str) -> bool {
-    static WORDS: LazyLock<std::collections::HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
-    WORDS.contains(word)
+    static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
+    WORDS.contains(word) || is_ordinary(word)
 }
 
 /// Returns words that are related to those of a query, without the words themselves.
@@ -119,14 +130,25 @@ pub(crate) fn related(query: &str) -> String {
     let mut found: Vec<&str> = Vec::new();
     for stem in &own_stems {
         for word in RELATED.get(*stem).into_iter().flatten() {
-            let is_own = || stems(word).iter().any(|stem| own_stems.contains(&stem));
-            if !found.contains(word) && !is_own() {
-                found.push(word);
+            let is_own = || word.stems.iter().any(|stem| own_stems.contains(&stem));
+            if !found.contains(&word.text) && !is_own() {
+                found.push(word.text);
             }
         }
     }
     found.truncate(12);
     found.join(" ")
+}
+
+/// Returns the stems of all words that are related to those of a text.
+pub(crate) fn all_related(text: &str) -> HashSet<String> {
+    let own: HashSet<String> = content_terms(text).into_iter().flat_map(|(_, stems)| stems).collect();
+    own.iter().flat_map(|stem| related_stems(stem)).cloned().collect()
+}
+
+/// Returns the stems of the words that are related to a stem.
+pub(crate) fn related_stems(stem: &str) -> impl Iterator<Item = &'static String> {
+    RELATED.get(stem).into_iter().flatten().flat_map(|word| &word.stems)
 }
 
 #[cfg(test)]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use threadkeep::context::recall::Question;
 use threadkeep::core::{Embedding, StoreError, ToolContext, ToolError, ToolOutput};
 use threadkeep::{Embedder, FnTool, JsonText, Scope};
 
-use crate::clave::ClaveKey;
+use crate::clave::{ClaveKey, References};
 use crate::corpus::{Corpus, Item};
 use crate::filters::Filters;
 use crate::plan::MAX_ANSWER_SOURCES;
-use crate::search::{Found, SearchRequest, distinct};
+use crate::search::{Found, SearchRequest, content_of, distinct, is_about};
 
 /// The name of the tool.
 pub(crate) const SEARCH: &str = "buscar_tesis";
@@ -26,6 +27,9 @@ pub(crate) struct SearchArguments {
     /// Conditions: épocas, type, subjects, courts, years.
     #[schemars(with = "serde_json::Value")]
     pub(crate) filtros: Filters,
+    /// The conditions that the message itself states, without those of the topic.
+    #[schemars(with = "serde_json::Value")]
+    pub(crate) filtros_propios: Filters,
     /// Numbers to look up exactly.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) registros: Vec<i64>,
@@ -56,6 +60,8 @@ pub(crate) struct SearchResult {
     pub(crate) embedder_failed: bool,
     /// The filters that were dropped because nothing passed them.
     pub(crate) without_filters: bool,
+    /// Whether the sources pass the filters, but are not about the topic of the conversation.
+    pub(crate) without_topic: bool,
 }
 
 /// Creates the tool.
@@ -99,7 +105,13 @@ impl Search {
         }
         self.look_up(&mut result, vector.as_ref()).await?;
         if !result.is_look_up {
-            self.search(&mut result, vector).await?;
+            self.search(&mut result, &self.arguments.consulta, vector).await?;
+        } else if result.found.is_empty() {
+            // The rest of the message may ask about something else than the number that the corpus does not contain.
+            let rest = without_references(&self.arguments.consulta);
+            if !content_of(&rest).is_empty() {
+                self.search(&mut result, &rest, vector).await?;
+            }
         }
         Ok((result, embedding_calls))
     }
@@ -146,36 +158,95 @@ impl Search {
         Ok(())
     }
 
-    async fn search(&self, result: &mut SearchResult, vector: Option<Embedding>) -> Result<(), StoreError> {
-        let SearchArguments { consulta, filtros, citadas, solo_nuevas, con_palabras, .. } = &self.arguments;
+    /// Searches for the words of the question, within its filters.
+    async fn search(
+        &self,
+        result: &mut SearchResult,
+        query: &str,
+        vector: Option<Embedding>,
+    ) -> Result<(), StoreError> {
+        let SearchArguments { filtros, citadas, solo_nuevas, con_palabras, .. } = &self.arguments;
+        let is_filter_only = !con_palabras && !filtros.is_empty();
         let request = SearchRequest {
-            query: consulta.clone(),
+            query: query.to_owned(),
             filters: filtros.clone(),
-            exclude: citadas.clone(),
-            vector,
+            // A filter narrows the sources at hand, so they may be shown again.
+            exclude: if is_filter_only && !solo_nuevas { BTreeSet::new() } else { citadas.clone() },
+            // Vectors rank by meaning; a request that consists of filters has none.
+            vector: vector.filter(|_| !content_of(query).is_empty()),
             limit: MAX_ANSWER_SOURCES,
         };
         result.found = self.corpus.search(&self.scope, &request).await?;
-        if result.found.is_empty() && *solo_nuevas && !con_palabras && !filtros.is_empty() {
-            // Another tesis that passes the filters, about another topic.
-            let request = SearchRequest { query: String::new(), vector: None, ..request.clone() };
-            result.found = self.corpus.search(&self.scope, &request).await?;
+        self.add_known_topic(result, &request).await?;
+        if result.found.is_empty() && !filtros.is_empty() && !solo_nuevas {
+            self.find_known(result, &request).await?;
         }
-        if result.found.is_empty() && !filtros.materias.is_empty() {
+        if result.found.is_empty() && is_filter_only {
+            // Tesis that pass the filters, about another topic.
+            let filters = self.arguments.filtros_propios.clone();
+            let request = SearchRequest { query: String::new(), filters, vector: None, ..request.clone() };
+            result.found = self.corpus.search(&self.scope, &request).await?;
+            result.without_topic = !result.found.is_empty() && !solo_nuevas;
+        }
+        if result.found.is_empty() && !filtros.materias.is_empty() && !self.has_materia(filtros).await? {
             // Many records do not name their subject.
-            let query = format!("{consulta} {}", filtros.materias.join(" "));
+            let query = format!("{query} {}", filtros.materias.join(" "));
             let filters = Filters { materias: Vec::new(), ..filtros.clone() };
             result.found =
                 self.corpus.search(&self.scope, &SearchRequest { query, filters, ..request.clone() }).await?;
             result.without_filters = !result.found.is_empty();
         }
-        if result.found.is_empty() && !citadas.is_empty() {
-            let known = self.corpus.search(&self.scope, &SearchRequest { exclude: BTreeSet::new(), ..request }).await?;
-            result.only_known = !known.is_empty();
-            if !solo_nuevas {
-                result.found = known.into_iter().map(|found| Found { is_known: true, ..found }).collect();
-            }
+        if result.found.is_empty() {
+            self.find_known(result, &request).await?;
         }
         Ok(())
     }
+
+    /// Finds sources that were cited before, unless only new ones are wanted.
+    async fn find_known(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
+        if request.exclude.is_empty() {
+            return Ok(());
+        }
+        let request = SearchRequest { exclude: BTreeSet::new(), ..request.clone() };
+        let known = self.corpus.search(&self.scope, &request).await?;
+        result.only_known = !known.is_empty();
+        if !self.arguments.solo_nuevas {
+            result.found = known.into_iter().map(|found| Found { is_known: true, ..found }).collect();
+        }
+        Ok(())
+    }
+
+    /// Adds sources that were cited before if the question names their topic, and the topic of no other source that was found.
+    async fn add_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
+        let question = Question::of_all_words(&content_of(&request.query));
+        if self.arguments.solo_nuevas
+            || request.exclude.is_empty()
+            || question.is_empty()
+            || result.found.is_empty()
+            || result.found.iter().any(|found| is_about(&question, &found.item))
+        {
+            return Ok(());
+        }
+        let request = SearchRequest { exclude: BTreeSet::new(), ..request.clone() };
+        let mut known = self.corpus.search(&self.scope, &request).await?;
+        known.retain(|found| self.arguments.citadas.contains(&found.item.key()) && is_about(&question, &found.item));
+        if !known.is_empty() {
+            result.found = known.into_iter().map(|found| Found { is_known: true, ..found }).collect();
+        }
+        Ok(())
+    }
+
+    /// Whether a record of the corpus names one of the subjects.
+    async fn has_materia(&self, filters: &Filters) -> Result<bool, StoreError> {
+        let filters = Filters { materias: filters.materias.clone(), ..Filters::default() };
+        let request = SearchRequest { filters, limit: 1, ..SearchRequest::default() };
+        Ok(!self.corpus.search(&self.scope, &request).await?.is_empty())
+    }
+}
+
+/// Returns the sentences of a message that cite no registro or clave.
+fn without_references(message: &str) -> String {
+    let sentences = message.split(['.', '?', '!', '[', ']', '<', '>', '\n', ';']);
+    let free = sentences.filter(|sentence| References::of(sentence).is_empty());
+    free.collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,8 @@
 //! The words of the rules, folded.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 /// Words that make a message courtesy.
 pub(super) const COURTESY_CORE: &[&str] = &[
     "gracias",
@@ -49,6 +52,31 @@ pub(super) const COURTESY_CORE: &[&str] = &[
     "disculpa",
     "disculpe",
     "perdon",
+    "holi",
+    "holis",
+    "hey",
+    "saludos",
+    "grax",
+    "gracia",
+    "thanks",
+    "thx",
+    "bendiga",
+    "bendiciones",
+    "bonito",
+    "bonita",
+    "igualmente",
+    "cuidese",
+    "cuidate",
+    "felicidades",
+    "bravo",
+    "salu",
+    "arre",
+    "sobres",
+    "oks",
+    "okas",
+    "va",
+    "vientos",
+    "ntp",
 ];
 
 /// Words that courtesy contains besides.
@@ -116,6 +144,72 @@ pub(super) const COURTESY: &[&str] = &[
     "tan",
     "pues",
     "bueno",
+    "dios",
+    "los",
+    "las",
+    "les",
+    "colega",
+    "colegas",
+    "amigo",
+    "amiga",
+    "compa",
+    "doctor",
+    "doctora",
+    "maestro",
+    "maestra",
+    "doc",
+    "jefe",
+    "fin",
+    "semana",
+    "modos",
+    "formas",
+    "maneras",
+    "noche",
+    "tarde",
+    "linda",
+    "lindo",
+    "excelentes",
+    "por",
+    "hoy",
+    "con",
+    "seria",
+    "sera",
+    "era",
+    "gusto",
+    "igual",
+    "como",
+    "estas",
+    "estan",
+    "anda",
+    "sigue",
+    "siga",
+    "un",
+    "una",
+    "abrazo",
+    "xfa",
+    "ahi",
+    "aqui",
+    "momento",
+    "momentito",
+    "espera",
+    "rapido",
+    "rapida",
+    "rapidez",
+    "servicio",
+    "paciencia",
+    "queda",
+    "quede",
+    "duda",
+    "dudas",
+    "resuelta",
+    "resueltas",
+    "resuelto",
+    "aclarado",
+    "aclarada",
+    "listo",
+    "d",
+    "x",
+    "q",
 ];
 
 /// Verbs that ask for a search.
@@ -276,6 +370,17 @@ pub(super) const DEICTIC: &[&str] = &[
 
 /// Words that point to a source by its position.
 pub(super) const ORDINALS: &[&str] = &[
+    "1a",
+    "2a",
+    "3a",
+    "4a",
+    "5a",
+    "1ra",
+    "2da",
+    "3ra",
+    "4ta",
+    "5ta",
+    "1era",
     "primera",
     "primero",
     "primer",
@@ -558,6 +663,8 @@ pub(super) const FOLLOW_UP_WORDS: &[&str] = &[
     "rodeos",
     "porfa",
     "porfavor",
+    "info",
+    "rollo",
 ];
 
 /// Beginnings of words of talk about sources and answers.
@@ -609,6 +716,12 @@ pub(super) const FOLLOW_UP_STEMS: &[&str] = &[
     "citar",
     "citas",
     "citaste",
+    "cital",
+    "citam",
+    "citen",
+    "pasal",
+    "pasam",
+    "mandam",
     "mencion",
     "refer",
     "refier",
@@ -726,3 +839,10 @@ pub(super) const FOLLOW_UP_STEMS: &[&str] = &[
     "tom",
     "cuenta",
 ];
+
+/// Whether a folded word is an ordinary one of Spanish, which names no legal topic: `pasa`, `considera`, `facil`.
+pub(crate) fn is_ordinary(word: &str) -> bool {
+    static ORDINARY: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| include_str!("ordinary.txt").split_whitespace().collect());
+    ORDINARY.contains(word)
+}

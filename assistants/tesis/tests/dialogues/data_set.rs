@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
+use threadkeep_dialogue_sets::ObservedTurn;
 use threadkeep_tesis::RunResult;
 
 use super::test_env::{CountingEmbedder, TestEnv};
@@ -12,10 +13,12 @@ use super::test_env::{CountingEmbedder, TestEnv};
 pub(crate) async fn play(set: &Value) -> (usize, Vec<String>) {
     let (mut count, mut wrong) = (0, Vec::new());
     for dialogue in set["dialogues"].as_array().unwrap() {
-        let embedder = Some(Arc::new(CountingEmbedder::default()));
+        let turns = dialogue["turns"].as_array().unwrap();
+        let embedder = counts_embeddings(turns).then(|| Arc::new(CountingEmbedder::default()));
         let mut env = TestEnv::with(set["corpus"].as_array().unwrap(), None, embedder).await;
-        let (mut conversation, mut cited, mut previous) = (None, BTreeSet::new(), Vec::new());
-        for (number, turn) in dialogue["turns"].as_array().unwrap().iter().enumerate() {
+        let (mut conversation, mut cited) = (None, BTreeSet::new());
+        let mut earlier = Earlier::default();
+        for (number, turn) in turns.iter().enumerate() {
             let Some(text) = turn["user"].as_str().filter(|text| !text.is_empty()) else { continue };
             if turn["before"].as_array().is_some_and(|before| before.iter().any(|event| event.get("restart").is_some()))
             {
@@ -25,7 +28,7 @@ pub(crate) async fn play(set: &Value) -> (usize, Vec<String>) {
             let user = (!is_legacy).then_some("ana");
             let result = env.run(user, conversation.as_deref().filter(|_| !is_legacy), text).await;
             count += 1;
-            let mismatches = mismatches(&turn["expect"], &result, &cited, &previous, set);
+            let mismatches = mismatches(&turn["expect"], &result, &cited, &earlier, set);
             if !mismatches.is_empty() && turn["level"] != "stretch" {
                 let name = dialogue["id"].as_str().unwrap();
                 let (mismatches, reply) = (mismatches.join("; "), result.final_response.replace('\n', " / "));
@@ -35,68 +38,115 @@ pub(crate) async fn play(set: &Value) -> (usize, Vec<String>) {
                     result.sources_used
                 ));
             }
-            conversation = result.conversation_id;
+            conversation.clone_from(&result.conversation_id);
             cited.extend(result.sources_used.iter().copied());
-            previous = result.sources_used;
+            if intent_of(&result) == "NEW_SEARCH" && !result.sources_used.is_empty() {
+                earlier.searched.clone_from(&result.sources_used);
+            }
+            earlier.previous = result.sources_used;
         }
     }
     (count, wrong)
 }
 
-fn mismatches(expect: &Value, result: &RunResult, cited: &BTreeSet<i64>, previous: &[i64], set: &Value) -> Vec<String> {
+/// The sources of earlier turns.
+#[derive(Debug, Default)]
+struct Earlier {
+    /// Those of the last turn.
+    previous: Vec<i64>,
+    /// Those of the last search that found something.
+    searched: Vec<i64>,
+}
+
+/// Whether a dialogue counts the calls of an embedder. Other dialogues run without one, as the assistant does by default.
+fn counts_embeddings(turns: &[Value]) -> bool {
+    let mut keys = turns.iter().filter_map(|turn| turn["expect"].as_object()).flat_map(|expect| expect.keys());
+    keys.any(|key| key.starts_with("embedding_calls"))
+}
+
+fn intent_of(result: &RunResult) -> &'static str {
+    match (result.metadata.reused_sources, result.exit_reason.as_str()) {
+        (true, _) => "REUSE",
+        (false, "cortesia") => "NONE",
+        (false, _) => "NEW_SEARCH",
+    }
+}
+
+fn mismatches(
+    expect: &Value,
+    result: &RunResult,
+    cited: &BTreeSet<i64>,
+    earlier: &Earlier,
+    set: &Value,
+) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut check = |holds: bool, what: String| {
+    let used = &result.sources_used;
+    let is_ambiguous = expect["ambiguous"] == true;
+    let corpus = set["corpus"].as_array().unwrap();
+    let known: Vec<i64> = corpus.iter().filter_map(|tesis| tesis["id_tesis"].as_i64()).collect();
+    if !used.iter().all(|id| known.contains(id)) {
+        wrong.push("invents a source".to_owned());
+    }
+    let mut texts = serde_json::Map::new();
+    for (key, value) in expect.as_object().unwrap() {
+        let ids: Vec<i64> = value.as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
+        let (holds, what) = match key.as_str() {
+            "intent" if !is_ambiguous => (intent_of(result) == value, format!("intent {}", intent_of(result))),
+            "reused_sources" if !is_ambiguous => (
+                result.metadata.reused_sources == *value,
+                format!("reused_sources: {}", result.metadata.reused_sources),
+            ),
+            "embedding_calls" if !is_ambiguous => {
+                (result.embedding_calls == *value, format!("embedding_calls: {}", result.embedding_calls))
+            }
+            "embedding_calls_min" if !is_ambiguous => {
+                (Some(result.embedding_calls) >= value.as_u64(), format!("embedding_calls: {}", result.embedding_calls))
+            }
+            "sources_any" => (ids.iter().any(|id| used.contains(id)), format!("none of {ids:?}")),
+            "sources_none" => (!ids.iter().any(|id| used.contains(id)), "a source that must not be there".to_owned()),
+            "sources_exactly" => (ids == *used, format!("not exactly {ids:?}")),
+            "no_repeat_of_discussed" if *value == true => {
+                (!used.iter().any(|id| cited.contains(id)), "repeats a source".to_owned())
+            }
+            "sources_subset_of_previous" if *value == true => {
+                (used.iter().all(|id| earlier.previous.contains(id)), "a source that was not there before".to_owned())
+            }
+            "refers_to_source_rank" => {
+                let rank = value.as_u64().and_then(|rank| usize::try_from(rank).ok()).unwrap_or_default();
+                let id = earlier.searched.get(rank.wrapping_sub(1));
+                (id.is_some_and(|id| is_cited(corpus, *id, &result.final_response)), format!("not about source {rank}"))
+            }
+            "warning" => (result.warning.as_deref() == value.as_str(), format!("warning: {:?}", result.warning)),
+            "conversation_id" => {
+                (!value.is_null() || result.conversation_id.is_none(), "has a conversation".to_owned())
+            }
+            "same_conversation" => (result.metadata.total_messages > 2, "another conversation".to_owned()),
+            "facts" | "absent" | "absent_re" => {
+                texts.insert(key.clone(), value.clone());
+                continue;
+            }
+            "facts_if_empty" => {
+                if used.is_empty() {
+                    texts.insert("facts".to_owned(), value.clone());
+                }
+                continue;
+            }
+            _ => continue,
+        };
         if !holds {
             wrong.push(what);
         }
-    };
-    let ids = |key: &str| expect[key].as_array().map(|ids| ids.iter().filter_map(Value::as_i64).collect::<Vec<_>>());
-    let used = &result.sources_used;
-    let is_ambiguous = expect["ambiguous"] == true;
-    if let Some(reused) = expect["reused_sources"].as_bool().filter(|_| !is_ambiguous) {
-        check(result.metadata.reused_sources == reused, format!("reused_sources: {}", !reused));
     }
-    if let Some(calls) = expect["embedding_calls"].as_u64().filter(|_| !is_ambiguous) {
-        check(result.embedding_calls == calls, format!("embedding_calls: {}", result.embedding_calls));
-    }
-    if let Some(calls) = expect["embedding_calls_min"].as_u64().filter(|_| !is_ambiguous) {
-        check(result.embedding_calls >= calls, format!("embedding_calls: {}", result.embedding_calls));
-    }
-    if let Some(any) = ids("sources_any") {
-        check(any.iter().any(|id| used.contains(id)), format!("none of {any:?}"));
-    }
-    if let Some(none) = ids("sources_none") {
-        check(!none.iter().any(|id| used.contains(id)), "a source that must not be there".to_owned());
-    }
-    if let Some(exactly) = ids("sources_exactly") {
-        check(exactly == *used, format!("not exactly {exactly:?}"));
-    }
-    if expect["no_repeat_of_discussed"] == true {
-        check(!used.iter().any(|id| cited.contains(id)), "repeats a source".to_owned());
-    }
-    if expect["sources_subset_of_previous"] == true {
-        check(used.iter().all(|id| previous.contains(id)), "a source that was not there before".to_owned());
-    }
-    if let Some(warning) = expect["warning"].as_str() {
-        check(result.warning.as_deref() == Some(warning), format!("warning: {:?}", result.warning));
-    }
-    if expect.get("conversation_id").is_some_and(Value::is_null) {
-        check(result.conversation_id.is_none(), "has a conversation".to_owned());
-    }
-    if expect["same_conversation"] == true {
-        check(result.metadata.total_messages > 2, "another conversation".to_owned());
-    }
-    let known: Vec<i64> =
-        set["corpus"].as_array().unwrap().iter().filter_map(|tesis| tesis["id_tesis"].as_i64()).collect();
-    check(used.iter().all(|id| known.contains(id)), "invents a source".to_owned());
-    let facts = expect["facts"].as_array().into_iter().flatten();
-    let empty = expect["facts_if_empty"].as_array().into_iter().flatten().filter(|_| used.is_empty());
-    for fact in facts.chain(empty) {
-        let any: Vec<&str> = fact["any"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-        let reply = result.final_response.to_lowercase();
-        check(any.iter().any(|phrase| reply.contains(&phrase.to_lowercase())), format!("lacks {any:?}"));
-    }
+    let turn = ObservedTurn { reply: result.final_response.clone(), calls: Vec::new(), is_refusal: false };
+    wrong.extend(threadkeep_dialogue_sets::mismatches(&texts, &turn, &|_, _, _| true));
     wrong
+}
+
+/// Whether an answer names a tesis by its registro, clave or rubro.
+fn is_cited(corpus: &[Value], id: i64, answer: &str) -> bool {
+    let tesis = corpus.iter().find(|tesis| tesis["id_tesis"] == id).unwrap();
+    let names = ["tesis", "clave", "rubro"].into_iter().filter_map(|name| tesis[name].as_str().map(str::to_owned));
+    names.chain([id.to_string()]).any(|name| answer.contains(&name))
 }
 
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.
@@ -106,4 +156,15 @@ async fn dialogues_of_a_given_set_are_reported() {
     let set: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let (count, wrong) = play(&set).await;
     println!("{} of {count} turns pass\n{}", count - wrong.len(), wrong.join("\n"));
+}
+
+/// Sets that were written without sight of the code, and run once before their failures were read.
+#[tokio::test]
+async fn blind_sets_keep_passing() {
+    for (set, least) in [(include_str!("../sets/set-1.json"), 200)] {
+        let set: Value = serde_json::from_str(set).unwrap();
+        let (count, wrong) = play(&set).await;
+        let passed = count - wrong.len();
+        assert!(passed >= least, "{passed} of {count} turns pass\n{}", wrong.join("\n"));
+    }
 }

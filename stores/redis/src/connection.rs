@@ -4,6 +4,7 @@
 //! repeated a few times. That is safe for writes too: each names the revision that it expects and the one that it writes, so a call
 //! that was executed although its reply was lost is recognised.
 
+use std::sync::{Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
@@ -29,6 +30,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// The connections of one store.
 pub(crate) struct Connections {
     target: Target,
+    /// When a call timed out, unless a reply has arrived since.
+    silent_since: SyncMutex<Option<Instant>>,
     options: RedisOptions,
     /// Distinguishes the functions of this version from those of others, so that versions can use one server at the same time.
     version: String,
@@ -53,7 +56,7 @@ impl Connections {
         let target = if options.is_cluster {
             let client = ClusterClient::builder(options.nodes.clone())
                 .connection_timeout(options.connect_timeout)
-                .response_timeout(options.response_timeout)
+                .response_timeout(options.attempt_timeout())
                 .retries(4)
                 .build()
                 .map_err(translate)?;
@@ -65,7 +68,7 @@ impl Connections {
         };
         let digest = Sha256::digest(LIBRARY.as_bytes());
         let version = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { target, options, version, groups: Groups::default() })
+        Ok(Self { target, silent_since: SyncMutex::default(), options, version, groups: Groups::default() })
     }
 
     pub(crate) fn options(&self) -> &RedisOptions {
@@ -120,7 +123,7 @@ impl Connections {
             return self.run(command, true).await;
         }
         let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
-        let mut attempt = 1;
+        let (mut attempt, began) = (1, Instant::now());
         loop {
             let error = match self.try_together(key, &commands).await {
                 Ok((reply, true)) => return Ok(reply),
@@ -133,7 +136,7 @@ impl Connections {
             maybe_applied |= may_be_applied(&error);
             if is_missing_function(&error) && attempt < ATTEMPTS {
                 self.install().await?;
-            } else if !is_transient(&error) || attempt == ATTEMPTS {
+            } else if !is_transient(&error) || attempt == ATTEMPTS || began.elapsed() >= self.options.response_timeout {
                 return Err(translate(error, maybe_applied));
             } else {
                 tokio::time::sleep(pause).await;
@@ -152,13 +155,12 @@ impl Connections {
         commands.iter().for_each(|command| {
             pipeline.add_command(command.clone());
         });
+        let began = Instant::now();
         let values = match self.connect().await? {
             Connection::Node(mut connection) => connection.req_packed_commands(&pipeline, 0, commands.len()).await,
             Connection::Cluster(mut connection) => connection.req_packed_commands(&pipeline, 0, commands.len()).await,
         };
-        if values.as_ref().is_err_and(|error| error.is_io_error() || error.is_connection_dropped()) {
-            self.disconnect().await;
-        }
+        self.note(began, values.as_ref().err()).await;
         let mut last = Value::Nil;
         for value in values? {
             last = value.extract_error()?;
@@ -227,7 +229,7 @@ impl Connections {
     fn connection_config(&self) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.options.connect_timeout))
-            .set_response_timeout(Some(self.options.response_timeout))
+            .set_response_timeout(Some(self.options.attempt_timeout()))
     }
 
     pub(crate) fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
@@ -265,17 +267,13 @@ impl Connections {
     }
 
     async fn try_run(&self, command: &Cmd) -> RedisResult<Value> {
+        let began = Instant::now();
         let result = match self.connect().await? {
             Connection::Node(mut connection) => connection.req_packed_command(command).await,
             Connection::Cluster(mut connection) => connection.req_packed_command(command).await,
         };
-        match result.and_then(Value::extract_error) {
-            Err(error) if error.is_io_error() || error.is_connection_dropped() => {
-                self.disconnect().await;
-                Err(error)
-            }
-            result => result,
-        }
+        self.note(began, result.as_ref().err()).await;
+        result.and_then(Value::extract_error)
     }
 
     /// Runs a command on all primaries. Returns the reply of each.
@@ -338,11 +336,37 @@ impl Connections {
         }
     }
 
-    /// Forgets a lost connection. A cluster's connection reconnects on its own.
-    async fn disconnect(&self) {
-        if let Target::Node { connection, .. } = &self.target {
-            connection.lock().await.take();
+    /// Forgets a connection that was lost, or on which nothing arrives any more. `began` is when the call began.
+    ///
+    /// A cluster's connection reconnects to lost nodes on its own. It is replaced if calls time out, no reply arrives, and a call that began
+    /// later times out too. While one node is silent, the others still answer.
+    async fn note(&self, began: Instant, error: Option<&RedisError>) {
+        let is_silent = self.is_silent(began, error.is_some_and(RedisError::is_timeout));
+        match &self.target {
+            Target::Node { connection, .. } => {
+                if error.is_some_and(|error| error.is_io_error() || error.is_connection_dropped()) {
+                    connection.lock().await.take();
+                }
+            }
+            Target::Cluster { connection, .. } => {
+                if is_silent {
+                    connection.lock().await.take();
+                }
+            }
         }
+    }
+
+    fn is_silent(&self, began: Instant, is_timeout: bool) -> bool {
+        let mut silent_since = self.silent_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_timeout {
+            *silent_since = None;
+        } else if silent_since.is_none() {
+            *silent_since = Some(Instant::now());
+        } else if silent_since.is_some_and(|since| began >= since) {
+            *silent_since = None;
+            return true;
+        }
+        false
     }
 
     /// Installs the functions of this version on all primaries. Those of other versions remain.

@@ -23,7 +23,7 @@ pub struct RedisOptions {
     pub background: bool,
     /// The timeout for establishing a connection. Default: 5 seconds.
     pub connect_timeout: Duration,
-    /// The timeout of a call. Default: 30 seconds.
+    /// The timeout of a call with its repetitions. An attempt takes at most a quarter of it, or one second. Default: 30 seconds.
     pub response_timeout: Duration,
 }
 
@@ -64,6 +64,11 @@ impl RedisOptions {
             }
         }
         Ok(options)
+    }
+
+    /// How long to wait for a reply before the call is repeated.
+    pub(crate) fn attempt_timeout(&self) -> Duration {
+        (self.response_timeout / 4).max(Duration::from_secs(1))
     }
 }
 

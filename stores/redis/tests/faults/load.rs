@@ -10,7 +10,7 @@ use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError};
 use tokio::task::JoinHandle;
 
 /// How long a test waits for progress.
-const TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 /// The number of messages after which a writer opens another thread.
 const MESSAGES_PER_THREAD: usize = 20;
 /// How long a writer pauses after each message, so that there is not much to compare.

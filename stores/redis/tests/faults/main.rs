@@ -3,16 +3,16 @@
 
 mod load;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use threadkeep_core::{StoreError, ThreadId};
+use threadkeep_core::{StoreError, ThreadId, UserCursor};
 use threadkeep_memory::{Draft, Memory, MemoryError};
 use threadkeep_redis_server::{Cluster, Server};
 use threadkeep_store_redis::RedisStore;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::block_in_place;
 
-use load::{Load, Losses, ana, compare, eventually, requested_times};
+use load::{Load, Losses, TIMEOUT, ana, compare, eventually, requested_times};
 
 /// The number of writers.
 const WRITERS: usize = 16;
@@ -156,6 +156,22 @@ fn primary_of<'a>(cluster: &'a Cluster, prefix: &str, thread: ThreadId) -> &'a S
     cluster.primaries().into_iter().find(is_stored).unwrap()
 }
 
+/// Reads a user's feed until it is reset, and returns the cursor from which to continue.
+async fn cursor_after_reset(memory: &Memory, mut cursor: UserCursor) -> UserCursor {
+    let began = Instant::now();
+    loop {
+        let now = memory.platform().clock.now();
+        let store = memory.backend().store.clone();
+        let changed = eventually(|| store.list_changed_threads(ana(), Some(&cursor), 10, now)).await;
+        cursor = changed.cursor;
+        if changed.reset {
+            return cursor;
+        }
+        assert!(began.elapsed() < TIMEOUT, "the feed is not reset");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// What was read before a failover that lost it is not valid afterwards.
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_are_reset_after_a_failover_that_lost_a_tail() {
@@ -170,6 +186,9 @@ async fn readers_are_reset_after_a_failover_that_lost_a_tail() {
         primary.disconnect_replicas();
     });
     memory.append(ana(), thread, Draft::user("lost")).await.unwrap();
+    let store = memory.backend().store.clone();
+    let now = memory.platform().clock.now();
+    let cursor = store.list_changed_threads(ana(), None, 10, now).await.unwrap().cursor;
     let before = memory.find_thread(ana(), thread).await.unwrap().unwrap().positions;
     block_in_place(|| {
         primary.kill();
@@ -179,12 +198,15 @@ async fn readers_are_reset_after_a_failover_that_lost_a_tail() {
     });
     let texts = eventually(|| memory.newest(ana(), thread, 10)).await;
     assert_eq!(texts.iter().map(|message| message.plain_text().into_owned()).collect::<Vec<_>>(), ["kept"]);
+    let cursor = cursor_after_reset(&memory, cursor).await;
     eventually(|| memory.append(ana(), thread, Draft::user("other"))).await;
+    // The number of the lost write is used again, and the feed announces it.
+    let changed = eventually(|| store.list_changed_threads(ana(), Some(&cursor), 10, now)).await;
+    assert_eq!(changed.threads.iter().map(|changed| changed.id).collect::<Vec<_>>(), [thread]);
     let after = eventually(|| memory.find_thread(ana(), thread)).await.unwrap().positions;
     assert_eq!(before.change, after.change, "the number of the lost change is not used again");
     let before = before.tagged();
-    let now = memory.platform().clock.now();
-    let page = eventually(|| memory.backend().store.list_changes(ana(), thread, before, 10, now)).await;
+    let page = eventually(|| store.list_changes(ana(), thread, before, 10, now)).await;
     assert!(matches!(page, threadkeep_core::ChangePage::Reset { .. }), "{page:?}");
 }
 

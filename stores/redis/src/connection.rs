@@ -11,7 +11,9 @@ use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, ResponsePolicy, RoutingInfo};
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, TlsCertificates, Value,
+};
 use sha2::{Digest, Sha256};
 use threadkeep_core::{Result, StoreError};
 use tokio::sync::Mutex;
@@ -33,6 +35,7 @@ pub(crate) struct Connections {
     /// When a call timed out, unless a reply has arrived since.
     silent_since: SyncMutex<Option<Instant>>,
     options: RedisOptions,
+    certificates: Option<TlsCertificates>,
     /// Distinguishes the functions of this version from those of others, so that versions can use one server at the same time.
     version: String,
     /// For writes that wait for replicas.
@@ -53,8 +56,13 @@ enum Connection {
 impl Connections {
     pub(crate) fn new(options: RedisOptions) -> Result<Self> {
         let translate = |error| translate(error, false);
+        let certificates = if options.is_tls { Some(options.certificates()?) } else { None };
         let target = if options.is_cluster {
-            let client = ClusterClient::builder(options.nodes.clone())
+            let mut builder = ClusterClient::builder(options.nodes.clone());
+            if let Some(certificates) = &certificates {
+                builder = builder.certs(certificates.clone());
+            }
+            let client = builder
                 .connection_timeout(options.connect_timeout)
                 .response_timeout(options.attempt_timeout())
                 .retries(4)
@@ -63,12 +71,19 @@ impl Connections {
             Target::Cluster { client: Box::new(client), connection: Mutex::default() }
         } else {
             let url = options.nodes.first().cloned().unwrap_or_default();
-            let client = Client::open(url).map_err(translate)?;
+            let client = open_client(&url, certificates.as_ref()).map_err(translate)?;
             Target::Node { client: Box::new(client), connection: Mutex::default() }
         };
         let digest = Sha256::digest(LIBRARY.as_bytes());
         let version = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { target, silent_since: SyncMutex::default(), options, version, groups: Groups::default() })
+        Ok(Self {
+            target,
+            silent_since: SyncMutex::default(),
+            options,
+            certificates,
+            version,
+            groups: Groups::default(),
+        })
     }
 
     pub(crate) fn options(&self) -> &RedisOptions {
@@ -176,7 +191,7 @@ impl Connections {
             connection: self.connection_config(),
         };
         let url = self.primary_url(key).await?;
-        let client = Client::open(url.as_str())?;
+        let client = self.client(&url)?;
         let result = self.groups.run(client, &url, &options, commands.to_vec()).await;
         let Err(error) = result else { return result };
         // The slot may have moved, or another node may have taken over.
@@ -184,7 +199,7 @@ impl Connections {
         match error.redirect_node() {
             Some((address, _)) if error.kind() == ErrorKind::Server(ServerErrorKind::Ask) => {
                 let url = self.node_url(address);
-                let client = Client::open(url.as_str())?;
+                let client = self.client(&url)?;
                 let commands: Vec<Cmd> =
                     commands.iter().flat_map(|command| [redis::cmd("ASKING"), command.clone()]).collect();
                 self.groups.run(client, &url, &options, commands).await
@@ -221,9 +236,14 @@ impl Connections {
 
     /// Returns the URL of a node of the cluster.
     fn node_url(&self, address: &str) -> String {
-        let login = self.options.nodes.first().and_then(|url| url.strip_prefix("redis://")?.rsplit_once('@'));
-        let login = login.map(|(login, _)| format!("{login}@")).unwrap_or_default();
-        format!("redis://{login}{address}")
+        let url = self.options.nodes.first().map_or("redis://", String::as_str);
+        let (scheme, rest) = url.split_once("://").unwrap_or(("redis", ""));
+        let login = rest.rsplit_once('@').map(|(login, _)| format!("{login}@")).unwrap_or_default();
+        format!("{scheme}://{login}{address}")
+    }
+
+    fn client(&self, url: &str) -> RedisResult<Client> {
+        open_client(url, self.certificates.as_ref())
     }
 
     fn connection_config(&self) -> AsyncConnectionConfig {
@@ -306,7 +326,7 @@ impl Connections {
         let config = self.connection_config();
         let mut replies = Vec::new();
         for address in nodes.lines().filter_map(node_address) {
-            let client = Client::open(self.node_url(address)).map_err(map)?;
+            let client = self.client(&self.node_url(address)).map_err(map)?;
             let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.map_err(map)?;
             let reply = connection.req_packed_command(command).await.and_then(Value::extract_error);
             replies.push(reply.map_err(map)?);
@@ -389,7 +409,14 @@ impl Connections {
 
     /// Returns clients for subscribing to the channel of wake-ups, one for each node that the URL names.
     pub(crate) fn subscriber_clients(&self) -> Vec<Client> {
-        self.options.nodes.iter().filter_map(|node| Client::open(node.as_str()).ok()).collect()
+        self.options.nodes.iter().filter_map(|node| self.client(node).ok()).collect()
+    }
+}
+
+fn open_client(url: &str, certificates: Option<&TlsCertificates>) -> RedisResult<Client> {
+    match certificates {
+        Some(certificates) => Client::build_with_tls(url, certificates.clone()),
+        None => Client::open(url),
     }
 }
 

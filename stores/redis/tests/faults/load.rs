@@ -30,7 +30,6 @@ where
             Ok(value) => return value,
             Err(error @ MemoryError::Store(StoreError::Unavailable { .. })) => {
                 assert!(began.elapsed() < TIMEOUT, "still unavailable: {error:?}");
-                println!("repeated after {:?}: {error:?}", began.elapsed());
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
             Err(error) => panic!("{error:?}"),

@@ -40,8 +40,9 @@ impl Shared {
         let mut args = Args::new();
         args.add(&Uuid::new_v4().simple().to_string()[..8]);
         for reply in replies {
-            // During a failover, a primary may be a replica by now. The next look finds its successor.
-            let Some((id, is_promoted)) = parse_primary(&required_text(reply)?) else { return Ok(false) };
+            // During a failover, a primary may not answer, or be a replica by now. The next look finds its successor.
+            let primary = required_text(reply).ok().and_then(|info| parse_primary(&info));
+            let Some((id, is_promoted)) = primary else { return Ok(false) };
             args.add(id).add(if is_promoted { "1" } else { "0" });
         }
         let found: Value = self.connections.write("note_primaries", &self.keys.about(), &args).await?;

@@ -80,7 +80,8 @@ impl RedisStore {
         let durability = durability::inspect(&connections).await?;
         let incarnation = durability::prepare(&connections, &keys).await?;
         let shared = Arc::new(Shared::new(connections, keys, incarnation));
-        shared.observe_history().await?;
+        // During a failover the history is found later. Cursors that were issued before that are then reset.
+        let _ = shared.observe_history().await;
         let (sender, is_listening) = watch::channel(false);
         tokio::spawn(wake_ups::listen(Arc::downgrade(&shared), sender));
         if let Some(outbox) = shared.outbox.take_receiver() {

@@ -20,6 +20,7 @@ use threadkeep_server::check_assistant_name;
 
 use crate::failure::Failure;
 use crate::settings::Settings;
+use crate::store::REDIS;
 pub(crate) use help::{chat_details, examples_of, lines, names};
 
 /// The built-in assistants.
@@ -134,9 +135,9 @@ impl AssistantSource {
         match (manifest.memory.enabled, manifest.memory.backend) {
             (false, _) | (_, Some(MemoryBackend::InMemory)) => Ok(Some("memory:".to_owned())),
             (_, Some(MemoryBackend::Postgres)) => require(&["postgres", "postgresql"], "postgres"),
-            (_, Some(MemoryBackend::Redis)) => require(&["redis", "redis-cluster"], "redis"),
+            (_, Some(MemoryBackend::Redis)) => require(REDIS, "redis"),
             (_, Some(MemoryBackend::Sqlite))
-                if !matches!(scheme, "postgres" | "postgresql" | "redis" | "redis-cluster" | "memory") =>
+                if !matches!(scheme, "postgres" | "postgresql" | "memory") && !REDIS.contains(&scheme) =>
             {
                 Ok(None)
             }

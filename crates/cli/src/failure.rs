@@ -223,7 +223,7 @@ fn of_store(error: &StoreError) -> Diagnosis {
         ),
         StoreError::Invalid { field: "Redis URL", .. } => Diagnosis::new(
             USAGE,
-            "use redis://USER:PASSWORD@HOST:PORT or redis-cluster://HOST:PORT,HOST:PORT; docs/stores.md lists the parameters",
+            "use redis://USER:PASSWORD@HOST:PORT or redis-cluster://HOST:PORT,HOST:PORT, with TLS rediss:// or rediss-cluster://; docs/stores.md lists the parameters",
         ),
         StoreError::Invalid { field: "tenant", .. } => {
             Diagnosis::new(USAGE, "name another tenant with --tenant or THREADKEEP_TENANT")

@@ -15,6 +15,8 @@ use crate::failure::Failure;
 
 /// The time for which one attempt waits for another process. [`Memory`] makes eight attempts.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+/// The schemes of Redis.
+pub(crate) const REDIS: &[&str] = &["redis", "rediss", "redis-cluster", "rediss-cluster"];
 const FILE_NAME: &str = "threadkeep.db";
 
 /// The location of a store.
@@ -105,7 +107,7 @@ impl Location {
     /// Returns the URL, if it is of Redis.
     pub(crate) fn redis_url(&self) -> Option<&str> {
         match self {
-            Self::Other(url) if url.starts_with("redis://") || url.starts_with("redis-cluster://") => Some(url),
+            Self::Other(url) if url.split_once("://").is_some_and(|(scheme, _)| REDIS.contains(&scheme)) => Some(url),
             _ => None,
         }
     }

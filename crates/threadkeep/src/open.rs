@@ -28,7 +28,8 @@ pub enum OpenError {
 /// - `sqlite:PATH` is a file. If it does not exist, it is created with its folders. The path is used literally, without a
 ///   leading `//` and without percent-encoding: `sqlite:./conversations.db`, `sqlite:/var/lib/conversations.db`.
 /// - `postgres://USER@HOST/DATABASE` (or `postgresql:`) is a PostgreSQL database; docs/stores.md lists the parameters.
-/// - `redis://HOST:PORT` is a Redis server, `redis-cluster://HOST:PORT,HOST:PORT` a Redis Cluster; docs/stores.md lists the parameters.
+/// - `redis://HOST:PORT` is a Redis server, `redis-cluster://HOST:PORT,HOST:PORT` a Redis Cluster; `rediss://` and
+///   `rediss-cluster://` are the same with TLS. docs/stores.md lists the parameters.
 /// - `memory:` stores everything in the memory of this process. The data is lost when the process ends.
 ///
 /// # Errors

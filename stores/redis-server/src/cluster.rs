@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 
 use crate::programs::find_program;
 use crate::proxy;
-use crate::{Proxy, Server};
+use crate::{Certificates, Proxy, Server};
 
 /// A running Redis Cluster. Stops when it is dropped.
 #[derive(Debug)]
@@ -45,21 +45,40 @@ impl Cluster {
         Some((cluster, proxies))
     }
 
+    /// Starts a cluster of three primaries whose nodes have a port with TLS, and use TLS between each other.
+    ///
+    /// # Panics
+    /// As [`Cluster::shared`].
+    #[must_use]
+    pub fn start_with_tls(certificates: &Certificates) -> Option<Self> {
+        let settings = [("cluster-enabled", "yes"), ("cluster-node-timeout", "30000"), ("tls-cluster", "yes")];
+        let nodes = (0..3).map(|_| Server::start_with_tls(certificates, &settings)).collect::<Option<Vec<_>>>()?;
+        let mut command = Command::new(find_program("redis-cli"));
+        command.arg("--tls").arg("--cacert").arg(certificates.authority());
+        command.arg("--cert").arg(certificates.certificate()).arg("--key").arg(certificates.key());
+        Some(Self::create(command, nodes, Server::tls_address, 0))
+    }
+
     fn start_with(replicas: usize, further: &[(&str, &str)]) -> Option<Self> {
         // Without replicas, there is no failover to wait for, and a busy machine must not look like a failure.
         let timeout = if replicas == 0 { "30000" } else { "2000" };
         let settings = [&[("cluster-enabled", "yes"), ("cluster-node-timeout", timeout)], further].concat();
         let nodes = (0..3 * (replicas + 1)).map(|_| Server::start(&settings)).collect::<Option<Vec<_>>>()?;
-        let created = Command::new(find_program("redis-cli"))
+        Some(Self::create(Command::new(find_program("redis-cli")), nodes, Server::address, replicas))
+    }
+
+    /// Makes a cluster of nodes with `redis-cli`.
+    fn create(mut command: Command, nodes: Vec<Server>, address: fn(&Server) -> String, replicas: usize) -> Self {
+        let created = command
             .args(["--cluster", "create"])
-            .args(nodes.iter().map(Server::address))
+            .args(nodes.iter().map(address))
             .args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"])
             .output()
             .expect("redis-cli starts");
         assert!(created.status.success(), "no cluster: {}", String::from_utf8_lossy(&created.stdout));
         let cluster = Self { nodes };
         cluster.wait_until_ready();
-        Some(cluster)
+        cluster
     }
 
     /// Returns the nodes.

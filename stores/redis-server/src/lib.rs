@@ -5,12 +5,14 @@
 //! process ends, even if it crashes.
 #![warn(missing_docs)]
 
+mod certificates;
 mod cluster;
 mod programs;
 mod proxy;
 mod server;
 mod supervisor;
 
+pub use certificates::Certificates;
 pub use cluster::Cluster;
 pub use programs::is_left_out;
 pub use proxy::Proxy;

@@ -4,6 +4,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::Certificates;
 use crate::programs::{find_program, free_port, is_left_out};
 use crate::supervisor::Supervisor;
 
@@ -15,6 +16,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Server {
     supervisor: Supervisor,
     port: u16,
+    tls_port: Option<u16>,
 }
 
 impl Server {
@@ -33,6 +35,28 @@ impl Server {
     /// Redis is not installed or does not start. The message says how to fix it.
     #[must_use]
     pub fn start(settings: &[(&str, &str)]) -> Option<Self> {
+        Self::start_with(settings, None)
+    }
+
+    /// Starts a server that also has a port with TLS, and requires certificates of its clients there.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    #[must_use]
+    pub fn start_with_tls(certificates: &Certificates, settings: &[(&str, &str)]) -> Option<Self> {
+        let (authority, certificate, key) = (certificates.authority(), certificates.certificate(), certificates.key());
+        let (port, files) = (free_port(), [authority, certificate, key].map(|path| path.display().to_string()));
+        let port_text = port.to_string();
+        let tls = [
+            ("tls-port", port_text.as_str()),
+            ("tls-ca-cert-file", &files[0]),
+            ("tls-cert-file", &files[1]),
+            ("tls-key-file", &files[2]),
+        ];
+        Self::start_with(&[&tls[..], settings].concat(), Some(port))
+    }
+
+    fn start_with(settings: &[(&str, &str)], tls_port: Option<u16>) -> Option<Self> {
         if is_left_out("redis") {
             return None;
         }
@@ -49,7 +73,8 @@ impl Server {
         for (name, value) in defaults.iter().chain(settings) {
             arguments.extend([format!("--{name}"), (*value).to_owned()]);
         }
-        let server = Self { supervisor: Supervisor::start(folder, &find_program("redis-server"), &arguments), port };
+        let supervisor = Supervisor::start(folder, &find_program("redis-server"), &arguments);
+        let server = Self { supervisor, port, tls_port };
         server.wait_until_ready();
         Some(server)
     }
@@ -58,6 +83,15 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Returns the address of the port with TLS, `127.0.0.1:PORT`.
+    ///
+    /// # Panics
+    /// The server has none.
+    #[must_use]
+    pub fn tls_address(&self) -> String {
+        format!("127.0.0.1:{}", self.tls_port.expect("the server was started with TLS"))
     }
 
     /// Returns the port.

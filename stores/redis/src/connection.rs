@@ -4,13 +4,16 @@
 //! repeated a few times. That is safe for writes too: each names the revision that it expects and the one that it writes, so a call
 //! that was executed although its reply was lost is recognised.
 
+use std::sync::{Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, ResponsePolicy, RoutingInfo};
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, TlsCertificates, Value,
+};
 use sha2::{Digest, Sha256};
 use threadkeep_core::{Result, StoreError};
 use tokio::sync::Mutex;
@@ -29,7 +32,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// The connections of one store.
 pub(crate) struct Connections {
     target: Target,
+    /// When a call timed out, unless a reply has arrived since.
+    silent_since: SyncMutex<Option<Instant>>,
     options: RedisOptions,
+    certificates: Option<TlsCertificates>,
     /// Distinguishes the functions of this version from those of others, so that versions can use one server at the same time.
     version: String,
     /// For writes that wait for replicas.
@@ -50,22 +56,34 @@ enum Connection {
 impl Connections {
     pub(crate) fn new(options: RedisOptions) -> Result<Self> {
         let translate = |error| translate(error, false);
+        let certificates = if options.is_tls { Some(options.certificates()?) } else { None };
         let target = if options.is_cluster {
-            let client = ClusterClient::builder(options.nodes.clone())
+            let mut builder = ClusterClient::builder(options.nodes.clone());
+            if let Some(certificates) = &certificates {
+                builder = builder.certs(certificates.clone());
+            }
+            let client = builder
                 .connection_timeout(options.connect_timeout)
-                .response_timeout(options.response_timeout)
+                .response_timeout(options.attempt_timeout())
                 .retries(4)
                 .build()
                 .map_err(translate)?;
             Target::Cluster { client: Box::new(client), connection: Mutex::default() }
         } else {
             let url = options.nodes.first().cloned().unwrap_or_default();
-            let client = Client::open(url).map_err(translate)?;
+            let client = open_client(&url, certificates.as_ref()).map_err(translate)?;
             Target::Node { client: Box::new(client), connection: Mutex::default() }
         };
         let digest = Sha256::digest(LIBRARY.as_bytes());
         let version = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { target, options, version, groups: Groups::default() })
+        Ok(Self {
+            target,
+            silent_since: SyncMutex::default(),
+            options,
+            certificates,
+            version,
+            groups: Groups::default(),
+        })
     }
 
     pub(crate) fn options(&self) -> &RedisOptions {
@@ -120,7 +138,7 @@ impl Connections {
             return self.run(command, true).await;
         }
         let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
-        let mut attempt = 1;
+        let (mut attempt, began) = (1, Instant::now());
         loop {
             let error = match self.try_together(key, &commands).await {
                 Ok((reply, true)) => return Ok(reply),
@@ -133,7 +151,7 @@ impl Connections {
             maybe_applied |= may_be_applied(&error);
             if is_missing_function(&error) && attempt < ATTEMPTS {
                 self.install().await?;
-            } else if !is_transient(&error) || attempt == ATTEMPTS {
+            } else if !is_transient(&error) || attempt == ATTEMPTS || began.elapsed() >= self.options.response_timeout {
                 return Err(translate(error, maybe_applied));
             } else {
                 tokio::time::sleep(pause).await;
@@ -152,13 +170,12 @@ impl Connections {
         commands.iter().for_each(|command| {
             pipeline.add_command(command.clone());
         });
+        let began = Instant::now();
         let values = match self.connect().await? {
             Connection::Node(mut connection) => connection.req_packed_commands(&pipeline, 0, commands.len()).await,
             Connection::Cluster(mut connection) => connection.req_packed_commands(&pipeline, 0, commands.len()).await,
         };
-        if values.as_ref().is_err_and(|error| error.is_io_error() || error.is_connection_dropped()) {
-            self.disconnect().await;
-        }
+        self.note(began, values.as_ref().err()).await;
         let mut last = Value::Nil;
         for value in values? {
             last = value.extract_error()?;
@@ -174,7 +191,7 @@ impl Connections {
             connection: self.connection_config(),
         };
         let url = self.primary_url(key).await?;
-        let client = Client::open(url.as_str())?;
+        let client = self.client(&url)?;
         let result = self.groups.run(client, &url, &options, commands.to_vec()).await;
         let Err(error) = result else { return result };
         // The slot may have moved, or another node may have taken over.
@@ -182,7 +199,7 @@ impl Connections {
         match error.redirect_node() {
             Some((address, _)) if error.kind() == ErrorKind::Server(ServerErrorKind::Ask) => {
                 let url = self.node_url(address);
-                let client = Client::open(url.as_str())?;
+                let client = self.client(&url)?;
                 let commands: Vec<Cmd> =
                     commands.iter().flat_map(|command| [redis::cmd("ASKING"), command.clone()]).collect();
                 self.groups.run(client, &url, &options, commands).await
@@ -219,15 +236,20 @@ impl Connections {
 
     /// Returns the URL of a node of the cluster.
     fn node_url(&self, address: &str) -> String {
-        let login = self.options.nodes.first().and_then(|url| url.strip_prefix("redis://")?.rsplit_once('@'));
-        let login = login.map(|(login, _)| format!("{login}@")).unwrap_or_default();
-        format!("redis://{login}{address}")
+        let url = self.options.nodes.first().map_or("redis://", String::as_str);
+        let (scheme, rest) = url.split_once("://").unwrap_or(("redis", ""));
+        let login = rest.rsplit_once('@').map(|(login, _)| format!("{login}@")).unwrap_or_default();
+        format!("{scheme}://{login}{address}")
+    }
+
+    fn client(&self, url: &str) -> RedisResult<Client> {
+        open_client(url, self.certificates.as_ref())
     }
 
     fn connection_config(&self) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.options.connect_timeout))
-            .set_response_timeout(Some(self.options.response_timeout))
+            .set_response_timeout(Some(self.options.attempt_timeout()))
     }
 
     pub(crate) fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
@@ -265,17 +287,13 @@ impl Connections {
     }
 
     async fn try_run(&self, command: &Cmd) -> RedisResult<Value> {
+        let began = Instant::now();
         let result = match self.connect().await? {
             Connection::Node(mut connection) => connection.req_packed_command(command).await,
             Connection::Cluster(mut connection) => connection.req_packed_command(command).await,
         };
-        match result.and_then(Value::extract_error) {
-            Err(error) if error.is_io_error() || error.is_connection_dropped() => {
-                self.disconnect().await;
-                Err(error)
-            }
-            result => result,
-        }
+        self.note(began, result.as_ref().err()).await;
+        result.and_then(Value::extract_error)
     }
 
     /// Runs a command on all primaries. Returns the reply of each.
@@ -308,7 +326,7 @@ impl Connections {
         let config = self.connection_config();
         let mut replies = Vec::new();
         for address in nodes.lines().filter_map(node_address) {
-            let client = Client::open(self.node_url(address)).map_err(map)?;
+            let client = self.client(&self.node_url(address)).map_err(map)?;
             let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.map_err(map)?;
             let reply = connection.req_packed_command(command).await.and_then(Value::extract_error);
             replies.push(reply.map_err(map)?);
@@ -338,11 +356,37 @@ impl Connections {
         }
     }
 
-    /// Forgets a lost connection. A cluster's connection reconnects on its own.
-    async fn disconnect(&self) {
-        if let Target::Node { connection, .. } = &self.target {
-            connection.lock().await.take();
+    /// Forgets a connection that was lost, or on which nothing arrives any more. `began` is when the call began.
+    ///
+    /// A cluster's connection reconnects to lost nodes on its own. It is replaced if calls time out, no reply arrives, and a call that began
+    /// later times out too. While one node is silent, the others still answer.
+    async fn note(&self, began: Instant, error: Option<&RedisError>) {
+        let is_silent = self.is_silent(began, error.is_some_and(RedisError::is_timeout));
+        match &self.target {
+            Target::Node { connection, .. } => {
+                if error.is_some_and(|error| error.is_io_error() || error.is_connection_dropped()) {
+                    connection.lock().await.take();
+                }
+            }
+            Target::Cluster { connection, .. } => {
+                if is_silent {
+                    connection.lock().await.take();
+                }
+            }
         }
+    }
+
+    fn is_silent(&self, began: Instant, is_timeout: bool) -> bool {
+        let mut silent_since = self.silent_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_timeout {
+            *silent_since = None;
+        } else if silent_since.is_none() {
+            *silent_since = Some(Instant::now());
+        } else if silent_since.is_some_and(|since| began >= since) {
+            *silent_since = None;
+            return true;
+        }
+        false
     }
 
     /// Installs the functions of this version on all primaries. Those of other versions remain.
@@ -365,7 +409,14 @@ impl Connections {
 
     /// Returns clients for subscribing to the channel of wake-ups, one for each node that the URL names.
     pub(crate) fn subscriber_clients(&self) -> Vec<Client> {
-        self.options.nodes.iter().filter_map(|node| Client::open(node.as_str()).ok()).collect()
+        self.options.nodes.iter().filter_map(|node| self.client(node).ok()).collect()
+    }
+}
+
+fn open_client(url: &str, certificates: Option<&TlsCertificates>) -> RedisResult<Client> {
+    match certificates {
+        Some(certificates) => Client::build_with_tls(url, certificates.clone()),
+        None => Client::open(url),
     }
 }
 

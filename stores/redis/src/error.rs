@@ -7,6 +7,9 @@ use crate::options::invalid;
 
 /// Whether the same call may succeed soon: during a failover, while slots move, or after a lost connection.
 pub(crate) fn is_transient(error: &RedisError) -> bool {
+    if is_about_certificates(error) {
+        return false;
+    }
     let is_connection = error.is_io_error() || error.is_connection_dropped() || error.is_timeout();
     is_connection
         || matches!(
@@ -23,6 +26,11 @@ pub(crate) fn is_transient(error: &RedisError) -> bool {
                 )
         )
         || matches!(error.code(), Some("BUSY" | "NOREPLICAS" | "UNBLOCKED"))
+}
+
+/// Whether one side of a TLS connection did not accept the certificate of the other.
+fn is_about_certificates(error: &RedisError) -> bool {
+    error.is_io_error() && error.to_string().to_ascii_lowercase().contains("certificate")
 }
 
 /// Whether a call that failed with this error may have been executed.
@@ -46,6 +54,12 @@ pub(crate) fn translate(error: RedisError, maybe_applied: bool) -> StoreError {
         }
         ErrorKind::Server(ServerErrorKind::ReadOnly) => Reason::ReadOnly,
         ErrorKind::Server(ServerErrorKind::BusyLoading | ServerErrorKind::TryAgain) => Reason::Busy,
+        _ if is_about_certificates(&error) => {
+            return invalid(format!(
+                "a certificate was rejected: {error}; cacert names the root certificates that are accepted, cert and key the \
+                 certificate of the client"
+            ));
+        }
         _ if error.is_timeout() => Reason::Timeout,
         _ if is_transient(&error) => Reason::Disconnected,
         _ => match error.code() {

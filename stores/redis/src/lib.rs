@@ -17,6 +17,7 @@ mod dump;
 mod durability;
 mod error;
 mod groups;
+mod history;
 mod index;
 mod keys;
 mod known_rows;
@@ -79,12 +80,15 @@ impl RedisStore {
         let durability = durability::inspect(&connections).await?;
         let incarnation = durability::prepare(&connections, &keys).await?;
         let shared = Arc::new(Shared::new(connections, keys, incarnation));
+        // During a failover the history is found later. Cursors that were issued before that are then reset.
+        let _ = shared.observe_history().await;
         let (sender, is_listening) = watch::channel(false);
         tokio::spawn(wake_ups::listen(Arc::downgrade(&shared), sender));
         if let Some(outbox) = shared.outbox.take_receiver() {
             tokio::spawn(wake_ups::send(Arc::downgrade(&shared), outbox));
         }
         tokio::spawn(marks::follow(Arc::downgrade(&shared)));
+        tokio::spawn(history::watch(Arc::downgrade(&shared)));
         if has_background {
             tokio::spawn(background::index(Arc::downgrade(&shared)));
         }

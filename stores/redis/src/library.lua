@@ -211,9 +211,9 @@ local function touch_late(base, id, number, quiet, info)
   write_info(base, id, info)
 end
 
-local function touch_missing(base, id, number, info)
+local function touch_missing(base, id, number, info, history)
   -- The id may have been used again.
-  if not info or info.n > number then return end
+  if not info or (info.n > number and info.e == history) then return end
   forget_thread(base, id, info.o)
   count_messages(base, info.o, -info.m)
   if info.g then
@@ -225,13 +225,14 @@ local function touch_missing(base, id, number, info)
 end
 
 -- Brings the lists up to date with the row of one thread.
-local function touch_thread(base, id, number, owner, state, born, quiet, sweep_at, driven, unindexed, garbage, messages)
+local function touch_thread(base, history, id, number, owner, state, born, quiet, sweep_at, driven, unindexed, garbage, messages)
   if garbage ~= '' then call('HSET', base .. ':n', 'garbage', garbage) end
   if unindexed then call('SADD', base .. ':u', id) end
   local known = call('HGET', base .. ':i', id)
   local info = known and cjson.decode(known)
-  if state == 'none' then return touch_missing(base, id, number, info) end
-  if info and info.n >= number then return touch_late(base, id, number, quiet, info) end
+  if state == 'none' then return touch_missing(base, id, number, info, history) end
+  -- A failover may have lost the writes that the lists know of. Then their numbers are used again.
+  if info and info.n >= number and info.e == history then return touch_late(base, id, number, quiet, info) end
   if info and (info.o ~= owner or info.b ~= born) then forget_thread(base, id, info.o) end
   local count = state == 'live' and messages or 0
   if info and info.o == owner then
@@ -258,20 +259,20 @@ local function touch_thread(base, id, number, owner, state, born, quiet, sweep_a
   if driven then call('ZADD', base .. ':d', 0, id) else call('ZREM', base .. ':d', id) end
   if not info or info.o ~= owner then call('ZADD', base .. ':o', 0, owner) end
   local gone = state == 'gone' or nil
-  write_info(base, id, {n = number, v = visible, o = owner, b = born, s = stamp, m = count, g = gone})
+  write_info(base, id, {n = number, v = visible, o = owner, b = born, s = stamp, m = count, g = gone, e = history})
 end
 
 -- Brings the lists of a tenant up to date with the rows of threads.
--- args: a list of marks to clear, after its length; then for each thread: its id, the number of its last write, its owner, its state
+-- args: the history of the store; a list of marks to clear, after its length; then for each thread: its id, the number of its last write, its owner, its state
 -- ('live', 'gone', 'expired' or 'none'), the identity of this incarnation, 'quiet' if subscribers need not see the write, when it has to
 -- be swept or '', whether it has a driver, whether it has to be indexed, '' or an identifier if text was removed, the number of messages.
 local function touch(keys, args)
-  local base, first = keys[1], 2 + tonumber(args[1])
+  local base, first = keys[1], 3 + tonumber(args[2])
   for i = first, #args, 11 do
-    touch_thread(base, args[i], tonumber(args[i + 1]), args[i + 2], args[i + 3], args[i + 4], args[i + 5] == 'quiet', args[i + 6],
+    touch_thread(base, args[1], args[i], tonumber(args[i + 1]), args[i + 2], args[i + 3], args[i + 4], args[i + 5] == 'quiet', args[i + 6],
       args[i + 7] == '1', args[i + 8] == '1', args[i + 9], tonumber(args[i + 10]))
   end
-  if first > 2 then call('HDEL', base .. ':q', unpack(args, 2, first - 1)) end
+  if first > 3 then call('HDEL', base .. ':q', unpack(args, 3, first - 1)) end
   return 1
 end
 
@@ -625,7 +626,27 @@ local function change_claim(keys, args)
   return 1
 end
 
+-- Notes the replication ids of the primaries. A new id of a primary that was a replica shows that it has taken over, so the store gets a
+-- new history. args: an identifier for it; then for each primary its id, and '1' if it was a replica. Returns the identifier that is valid.
+local function note_primaries(keys, args)
+  local about = call('HMGET', keys[1], 'primaries', 'history')
+  local known, history = about[1] or '', about[2]
+  local is_first, changed = not history, not history
+  for i = 2, #args, 2 do
+    if not string.find(known, args[i], 1, true) then
+      -- About 100 ids are kept.
+      known = string.sub(known .. ',' .. args[i], -4100)
+      changed = true
+      if args[i + 1] == '1' and not is_first then history = args[1] end
+    end
+  end
+  if is_first then history = args[1] end
+  if changed then call('HSET', keys[1], 'primaries', known, 'history', history) end
+  return history
+end
+
 redis.register_function('threadkeep_@V@_change_claim', change_claim)
+redis.register_function('threadkeep_@V@_note_primaries', note_primaries)
 redis.register_function('threadkeep_@V@_indexed', indexed)
 redis.register_function('threadkeep_@V@_apply', apply)
 redis.register_function('threadkeep_@V@_commit', commit)

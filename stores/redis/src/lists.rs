@@ -173,6 +173,12 @@ impl Shared {
             Scope::User(..) => format!(":s:{}", owner_name(&scope.default_owner())),
         };
         let mut from = after.and_then(|after| self.parse_user_cursor(after));
+        if after.is_some() && from.is_none() {
+            // The cursor may be of a history that another process saw first.
+            self.observe_history().await?;
+            from = after.and_then(|after| self.parse_user_cursor(after));
+        }
+        let history = self.history();
         let (is_reset, mut threads) = (after.is_some() && from.is_none(), Vec::new());
         loop {
             // No thread has an id that sorts after `~`.
@@ -181,7 +187,7 @@ impl Shared {
             let part = self.read_list(scope.tenant_id(), &list, "up", start, limit + 1).await?;
             let answer = |cursor: u64, threads, more, reset| ChangedThreads {
                 threads,
-                cursor: UserCursor(format!("{}-{cursor}", self.incarnation)),
+                cursor: UserCursor(format!("{}-{history}-{cursor}", self.incarnation)),
                 more,
                 reset,
             };
@@ -205,10 +211,11 @@ impl Shared {
         }
     }
 
-    /// Returns the number in a cursor; `None` if the cursor is of another store.
+    /// Returns the number in a cursor; `None` if the cursor is of another store, or from before a failover.
     fn parse_user_cursor(&self, cursor: &UserCursor) -> Option<u64> {
-        let (incarnation, number) = cursor.0.split_once('-')?;
-        number.parse().ok().filter(|_| incarnation == self.incarnation)
+        let (incarnation, rest) = cursor.0.split_once('-')?;
+        let (history, number) = rest.split_once('-')?;
+        number.parse().ok().filter(|_| incarnation == self.incarnation && history == self.history())
     }
 
     pub(crate) async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {

@@ -345,7 +345,7 @@ impl Shared {
     /// Brings the lists of a tenant up to date with threads, and clears marks.
     pub(crate) async fn touch(&self, tenant: &TenantId, touches: &[Touch], cleared: &[String]) -> Result<()> {
         let mut args = Args::new();
-        args.list(cleared);
+        args.add(self.history()).list(cleared);
         for touch in touches {
             touch.add_to(&mut args);
         }

@@ -1,16 +1,25 @@
 //! What a URL says about a store.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use redis::{ClientTlsConfig, TlsCertificates};
+use rustls::crypto::CryptoProvider;
 use threadkeep_core::{Result, StoreError};
 
 /// Options for opening a store.
 #[derive(Clone)]
 pub struct RedisOptions {
-    /// URLs of the nodes, `redis://…`.
+    /// URLs of the nodes, `redis://…` or `rediss://…`.
     pub(crate) nodes: Vec<String>,
     /// Whether the nodes form a cluster.
     pub(crate) is_cluster: bool,
+    /// Whether connections are encrypted.
+    pub(crate) is_tls: bool,
+    /// A PEM file with the root certificates for TLS. Default: Mozilla's root certificates.
+    pub root_file: Option<PathBuf>,
+    /// PEM files with a client certificate and its key, for servers that require one.
+    pub client_files: Option<(PathBuf, PathBuf)>,
     /// The start of the names of all keys. Default: `threadkeep`.
     pub prefix: String,
     /// The number of replicas that must have received a commit before it is acknowledged. Default: 0.
@@ -23,28 +32,31 @@ pub struct RedisOptions {
     pub background: bool,
     /// The timeout for establishing a connection. Default: 5 seconds.
     pub connect_timeout: Duration,
-    /// The timeout of a call. Default: 30 seconds.
+    /// The timeout of a call with its repetitions. An attempt takes at most a quarter of it, or one second. Default: 30 seconds.
     pub response_timeout: Duration,
 }
 
 impl RedisOptions {
     /// Parses a URL: `redis://USER:PASSWORD@HOST:PORT/DATABASE?…` for one node, `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT?…`
-    /// for a cluster.
+    /// for a cluster; `rediss://` and `rediss-cluster://` with TLS.
     ///
     /// Parameters: `prefix=NAME`; `wait_replicas=1` and `wait_timeout=1000` (milliseconds); `eviction=allow`; `background=off`;
-    /// `connect_timeout=5` and `response_timeout=30` (seconds).
+    /// `connect_timeout=5` and `response_timeout=30` (seconds). With TLS, as for `redis-cli`: `cacert`, `cert` and `key`, PEM files.
     ///
     /// # Errors
     /// `Invalid`, which names the parameter. The error does not contain the URL, which may include a password.
     pub fn from_url(url: &str) -> Result<Self> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
-        let (is_cluster, rest) = match base.split_once("://") {
-            Some(("redis", rest)) => (false, rest),
-            Some(("redis-cluster", rest)) => (true, rest),
-            Some(("rediss" | "rediss-cluster", _)) => return Err(invalid("TLS is not supported yet; use redis://")),
-            _ => return Err(invalid("does not start with redis:// or redis-cluster://")),
+        let (is_cluster, is_tls, rest) = match base.split_once("://") {
+            Some(("redis", rest)) => (false, false, rest),
+            Some(("redis-cluster", rest)) => (true, false, rest),
+            Some(("rediss", rest)) => (false, true, rest),
+            Some(("rediss-cluster", rest)) => (true, true, rest),
+            _ => return Err(invalid("does not start with redis://, rediss://, redis-cluster:// or rediss-cluster://")),
         };
-        let mut options = Self { nodes: nodes(rest, is_cluster)?, is_cluster, ..Self::default() };
+        let nodes = nodes(rest, is_cluster, is_tls)?;
+        let mut options = Self { nodes, is_cluster, is_tls, ..Self::default() };
+        let (mut certificate, mut key) = (None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or_else(|| invalid("parameter without a value"))?;
             match name {
@@ -60,10 +72,41 @@ impl RedisOptions {
                 "response_timeout" => {
                     options.response_timeout = Duration::from_secs(u64::from(number(name, value)?.max(1)));
                 }
+                "cacert" | "cert" | "key" if !is_tls => return Err(invalid(format!("{name} needs rediss://"))),
+                "cacert" => options.root_file = Some(PathBuf::from(value)),
+                "cert" => certificate = Some(PathBuf::from(value)),
+                "key" => key = Some(PathBuf::from(value)),
                 _ => return Err(invalid(format!("unknown parameter {name}"))),
             }
         }
+        options.client_files = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => return Err(invalid("cert and key belong together")),
+        };
         Ok(options)
+    }
+
+    /// Reads the files with certificates.
+    pub(crate) fn certificates(&self) -> Result<TlsCertificates> {
+        let client_tls = match &self.client_files {
+            Some((certificate, key)) => Some(ClientTlsConfig {
+                client_cert: read_file("cert", certificate)?,
+                client_key: read_file("key", key)?,
+            }),
+            None => None,
+        };
+        // The client of Redis uses the provider of the process. One that the application has chosen remains.
+        if CryptoProvider::get_default().is_none() {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let root_cert = self.root_file.as_deref().map(|file| read_file("cacert", file)).transpose()?;
+        Ok(TlsCertificates { client_tls, root_cert })
+    }
+
+    /// How long to wait for a reply before the call is repeated.
+    pub(crate) fn attempt_timeout(&self) -> Duration {
+        (self.response_timeout / 4).max(Duration::from_secs(1))
     }
 }
 
@@ -72,6 +115,9 @@ impl Default for RedisOptions {
         Self {
             nodes: vec!["redis://127.0.0.1:6379".to_owned()],
             is_cluster: false,
+            is_tls: false,
+            root_file: None,
+            client_files: None,
             prefix: "threadkeep".to_owned(),
             wait_replicas: 0,
             wait_timeout: Duration::from_secs(1),
@@ -94,7 +140,13 @@ impl std::fmt::Debug for RedisOptions {
     }
 }
 
-fn nodes(rest: &str, is_cluster: bool) -> Result<Vec<String>> {
+fn read_file(name: &str, path: &Path) -> Result<Vec<u8>> {
+    let pem = std::fs::read(path).map_err(|error| invalid(format!("{name}: {}: {error}", path.display())))?;
+    let is_pem = pem.windows(11).any(|bytes| bytes == b"-----BEGIN ");
+    if is_pem { Ok(pem) } else { Err(invalid(format!("{name}: {} is not a PEM file", path.display()))) }
+}
+
+fn nodes(rest: &str, is_cluster: bool, is_tls: bool) -> Result<Vec<String>> {
     let (login, hosts) = match rest.rsplit_once('@') {
         Some((login, hosts)) => (format!("{login}@"), hosts),
         None => (String::new(), rest),
@@ -106,7 +158,8 @@ fn nodes(rest: &str, is_cluster: bool) -> Result<Vec<String>> {
     if is_cluster && hosts.iter().any(|host| host.contains('/')) {
         return Err(invalid("a cluster has no database numbers"));
     }
-    Ok(hosts.into_iter().map(|host| format!("redis://{login}{host}")).collect())
+    let scheme = if is_tls { "rediss" } else { "redis" };
+    Ok(hosts.into_iter().map(|host| format!("{scheme}://{login}{host}")).collect())
 }
 
 fn parse_prefix(value: &str) -> Result<String> {
@@ -146,6 +199,10 @@ mod tests {
         let options = RedisOptions::from_url("redis-cluster://u:p@a:1,b,c:3").unwrap();
         assert_eq!(options.nodes, ["redis://u:p@a:1", "redis://u:p@b", "redis://u:p@c:3"]);
         assert!(options.is_cluster);
+        let options = RedisOptions::from_url("rediss-cluster://a:1,b?cacert=ca.pem&cert=c.pem&key=k.pem").unwrap();
+        assert_eq!(options.nodes, ["rediss://a:1", "rediss://b"]);
+        assert_eq!(options.root_file, Some("ca.pem".into()));
+        assert_eq!(options.client_files, Some(("c.pem".into(), "k.pem".into())));
     }
 
     #[test]
@@ -159,7 +216,8 @@ mod tests {
             "redis://u:s3cret@host?wait_replicas=many",
             "redis-cluster://a,,b",
             "redis-cluster://a/1",
-            "rediss://u:s3cret@host",
+            "redis://u:s3cret@host?cacert=ca.pem",
+            "rediss://u:s3cret@host?cert=c.pem",
         ] {
             let error = RedisOptions::from_url(url).unwrap_err().to_string();
             assert!(!error.contains("s3cret"), "{error}");

@@ -70,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) keys: Keys,
     /// Distinguishes this store's cursors from those of others.
     pub(crate) incarnation: String,
+    /// Changes with each failover; also part of cursors.
+    pub(crate) history: std::sync::RwLock<String>,
     /// Wake-ups for the subscribers of this handle.
     pub(crate) wake_ups: broadcast::Sender<wake_ups::Numbered>,
     /// Identifies this handle among the senders of wake-ups.
@@ -161,6 +163,7 @@ impl Shared {
             connections,
             keys,
             incarnation,
+            history: std::sync::RwLock::default(),
             wake_ups,
             instance: Uuid::new_v4().simple().to_string(),
             sent: AtomicU64::new(0),

@@ -128,7 +128,7 @@ fn invalid_addresses_are_usage_errors() {
         ("redis://ana:s3cret@127.0.0.1:1", 3, "no connection"),
         ("redis://127.0.0.1:1?colour=s3cret", 2, "unknown parameter colour"),
         ("redis-cluster://a,,b", 2, "names no host"),
-        ("rediss://ana:s3cret@host", 2, "TLS"),
+        ("rediss://ana:s3cret@host?cacert=/no/such/file", 2, "cacert"),
     ] {
         let cli = Cli { url: Some(url.to_owned()), ..Cli::new() };
         let failed = cli.run(&["threads"]);

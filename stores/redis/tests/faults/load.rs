@@ -1,21 +1,50 @@
 //! Writers that note what was acknowledged, and the comparison with what is stored.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use threadkeep_core::{Scope, ThreadId, ThreadOrder, ThreadQuery};
-use threadkeep_memory::{AppendOptions, Draft, Memory};
+use threadkeep_core::{Message, Scope, StoreError, ThreadId, ThreadOrder, ThreadQuery};
+use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError};
 use tokio::task::JoinHandle;
 
 /// How long a test waits for progress.
-const TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 /// The number of messages after which a writer opens another thread.
 const MESSAGES_PER_THREAD: usize = 20;
+/// How long a writer pauses after each message, so that there is not much to compare.
+const PAUSE: Duration = Duration::from_millis(20);
 
-pub(crate) fn ana() -> Scope {
-    Scope::user("acme", "ana").unwrap()
+/// Repeats a call while the store is unavailable, which it may be shortly after a fault.
+///
+/// The deadline is for busy machines, and names the last error.
+pub(crate) async fn eventually<T, E, F>(call: impl Fn() -> F) -> T
+where
+    E: Into<MemoryError>,
+    F: Future<Output = Result<T, E>>,
+{
+    let began = Instant::now();
+    loop {
+        match call().await.map_err(E::into) {
+            Ok(value) => return value,
+            Err(error @ MemoryError::Store(StoreError::Unavailable { .. })) => {
+                assert!(began.elapsed() < TIMEOUT, "still unavailable: {error:?}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+}
+
+pub(crate) fn ana() -> &'static Scope {
+    static ANA: LazyLock<Scope> = LazyLock::new(|| Scope::user("acme", "ana").unwrap());
+    &ANA
+}
+
+/// How often faults are repeated, if the environment says it. Then the writers write as fast as they can.
+pub(crate) fn requested_times() -> Option<usize> {
+    std::env::var("THREADKEEP_FAULTS").ok().and_then(|times| times.parse().ok())
 }
 
 /// A thread that a writer opened, and the texts whose appending was acknowledged, in order.
@@ -79,11 +108,12 @@ impl Load {
 
 async fn write(memory: Memory, writer: usize, state: Arc<State>) -> Vec<Written> {
     let (mut threads, mut number) = (Vec::<Written>::new(), 0);
+    let pause = requested_times().map_or(PAUSE, |_| Duration::ZERO);
     // A call that is running is completed.
     while !state.is_over.load(Ordering::SeqCst) {
         if threads.len() * MESSAGES_PER_THREAD <= number {
             let key = format!("test:{writer}-{number}");
-            let Some(opened) = state.note(memory.open_by_key(&ana(), &key)).await else { continue };
+            let Some(opened) = state.note(memory.open_by_key(ana(), &key)).await else { continue };
             threads.push(Written { key, thread: opened.thread.id, acknowledged: Vec::new() });
         }
         let Some(Written { thread, acknowledged, .. }) = threads.last_mut() else { continue };
@@ -91,10 +121,11 @@ async fn write(memory: Memory, writer: usize, state: Arc<State>) -> Vec<Written>
         // The same key makes repeating the call safe.
         let options = AppendOptions { idempotency_key: Some(text.clone()), ..AppendOptions::default() };
         let draft = vec![Draft::user(&text)];
-        if state.note(memory.append_all(&ana(), *thread, draft, &options)).await.is_some() {
+        if state.note(memory.append_all(ana(), *thread, draft, &options)).await.is_some() {
             acknowledged.push(text);
             state.acknowledged.fetch_add(1, Ordering::SeqCst);
             number += 1;
+            tokio::time::sleep(pause).await;
         }
     }
     threads
@@ -133,12 +164,12 @@ pub(crate) async fn compare(memory: &Memory, written: &[Written]) -> Losses {
     let listed = list_threads(memory).await;
     let mut losses = Losses::default();
     for Written { key, thread, acknowledged } in written {
-        let found = memory.find_thread_by_key(&ana(), key).await.unwrap().map(|found| found.id);
+        let found = eventually(|| memory.find_thread_by_key(ana(), key)).await.map(|found| found.id);
         losses.hidden_threads += usize::from(found != Some(*thread) || !listed.contains(thread));
         losses.acknowledged += acknowledged.len();
         // More than a thread can have.
         let limit = 10 * MESSAGES_PER_THREAD;
-        let messages = memory.newest(&ana(), *thread, limit).await.unwrap_or_default();
+        let messages = newest(memory, *thread, limit).await;
         let mut places: HashMap<String, usize> = HashMap::new();
         for (place, message) in messages.iter().enumerate() {
             let first = places.insert(message.plain_text().into_owned(), place);
@@ -151,11 +182,22 @@ pub(crate) async fn compare(memory: &Memory, written: &[Written]) -> Losses {
     losses
 }
 
+/// Returns the newest messages of a thread; none if it was lost.
+async fn newest(memory: &Memory, thread: ThreadId, limit: usize) -> Vec<Message> {
+    let found = eventually(|| async {
+        match memory.newest(ana(), thread, limit).await {
+            Err(MemoryError::Store(StoreError::NotFound(_))) => Ok(None),
+            result => result.map(Some),
+        }
+    });
+    found.await.unwrap_or_default()
+}
+
 async fn list_threads(memory: &Memory) -> HashSet<ThreadId> {
     let (mut listed, mut after) = (HashSet::new(), None);
     loop {
         let query = ThreadQuery { after, ..ThreadQuery::new(ThreadOrder::Created, 500) };
-        let page = memory.list_threads(&ana(), &query).await.unwrap();
+        let page = eventually(|| memory.list_threads(ana(), &query)).await;
         listed.extend(page.threads.iter().map(|thread| thread.id));
         after = page.next;
         if after.is_none() {

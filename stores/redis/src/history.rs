@@ -1,0 +1,81 @@
+//! Finds out when a replica has taken over from a primary, which may have lost the newest commits.
+//!
+//! A replica that is promoted gets a new replication id and keeps the former one beside it. Instances compare the ids of the primaries
+//! with those that the store knows. After a failover the store gets a new history, and cursors of the former one are not valid any more.
+
+use std::sync::{PoisonError, Weak};
+use std::time::Duration;
+
+use redis::Value;
+use threadkeep_core::{Result, WakeUp};
+use uuid::Uuid;
+
+use crate::connection::{Args, required_text};
+use crate::shared::Shared;
+
+/// How often the primaries are asked.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// A primary's replication id, and whether the primary was a replica before.
+fn parse_primary(info: &str) -> Option<(String, bool)> {
+    let value = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
+    if value("role:") != Some("master") {
+        return None;
+    }
+    let former = value("master_replid2:").unwrap_or_default();
+    Some((value("master_replid:")?.to_owned(), former.bytes().any(|byte| byte != b'0')))
+}
+
+impl Shared {
+    /// Returns the history of the store, as this process last saw it.
+    pub(crate) fn history(&self) -> String {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks the primaries whether one of them has taken over. Returns whether the history is another one.
+    pub(crate) async fn observe_history(&self) -> Result<bool> {
+        let mut info = redis::cmd("INFO");
+        info.arg("replication");
+        let replies = self.connections.run_on_primaries(&info).await?;
+        let mut args = Args::new();
+        args.add(&Uuid::new_v4().simple().to_string()[..8]);
+        for reply in replies {
+            // During a failover, a primary may not answer, or be a replica by now. The next look finds its successor.
+            let primary = required_text(reply).ok().and_then(|info| parse_primary(&info));
+            let Some((id, is_promoted)) = primary else { return Ok(false) };
+            args.add(id).add(if is_promoted { "1" } else { "0" });
+        }
+        let found: Value = self.connections.write("note_primaries", &self.keys.about(), &args).await?;
+        let found = required_text(found)?;
+        let mut history = self.history.write().unwrap_or_else(PoisonError::into_inner);
+        let is_other = *history != found;
+        *history = found;
+        drop(history);
+        Ok(is_other)
+    }
+}
+
+/// Looks for failovers until the store is closed, and wakes all subscribers after one.
+pub(crate) async fn watch(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let Some(shared) = shared.upgrade() else { return };
+        // After an error, the next look finds what this one did not.
+        if shared.observe_history().await.unwrap_or(false) {
+            let _ = shared.wake_ups.send((WakeUp::Anything, u64::MAX));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_primary;
+
+    #[test]
+    fn promoted_replicas_keep_the_former_id() {
+        let info = |role: &str, former: &str| format!("role:{role}\r\nmaster_replid:ab\r\nmaster_replid2:{former}\r\n");
+        assert_eq!(parse_primary(&info("master", "0000")), Some(("ab".to_owned(), false)));
+        assert_eq!(parse_primary(&info("master", "00cd")), Some(("ab".to_owned(), true)));
+        assert_eq!(parse_primary(&info("slave", "00cd")), None);
+    }
+}

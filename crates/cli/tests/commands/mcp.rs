@@ -271,10 +271,14 @@ fn documented_commands_find_a_decision_of_march() {
     for step in blocks("console").iter().flat_map(|block| block.split("$ threadkeep ").skip(1)) {
         let (command, expected) = step.split_once('\n').unwrap();
         let words: Vec<&str> = command.split(' ').collect();
-        assert_eq!(without_ids(&cli.out(&words)), without_ids(expected), "{command}");
+        let mut command = cli.command(&words);
+        let output: RunOutput = command.env("HOME", cli.path("home")).output().unwrap().into();
+        assert_eq!(output.code, Some(0), "{words:?}: {output}");
+        assert_eq!(without_ids(&output.out), without_ids(expected), "{words:?}");
         runs += 1;
     }
-    assert_eq!(runs, 2);
+    assert_eq!(runs, 3);
+    assert!(cli.path("home/.cursor/mcp.json").exists());
     let config: Value = serde_json::from_str(blocks("json")[0]).unwrap();
     let server = &config["mcpServers"]["threadkeep"];
     assert_eq!(server["command"], json!("threadkeep"));

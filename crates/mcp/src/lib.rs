@@ -1,7 +1,8 @@
 //! Model Context Protocol (MCP): lets programs such as coding assistants search conversations and store memories.
 //!
-//! Start with [`Toolbox`]: the tools that one scope may use. [`serve_stdio`] serves a toolbox over the standard streams. Each tool is a
-//! function in `tools`; `tool` has their names, descriptions and schemas. `protocol` is the only module that uses the MCP library.
+//! Start with [`Toolbox`]: the tools that one scope may use. [`serve_stdio`] serves a toolbox over the standard streams, [`answer_http`]
+//! answers a request that a server received. Each tool is a function in `tools`; `tool` has their names, descriptions and schemas.
+//! `protocol` is the only module that uses the MCP library.
 //!
 //! A memory is a user message in the scope's thread with the key `memories`, so searches, recalls and assistants find it like any
 //! other message. Tools change and erase memories only, never other messages. Results quote stored text and say that it is data.
@@ -16,7 +17,7 @@ mod toolbox;
 mod tools;
 
 pub use failure::{ServeError, ToolFailure};
-pub use protocol::{INSTRUCTIONS, serve_stdio, tool_list};
+pub use protocol::{INSTRUCTIONS, answer_http, serve_stdio, tool_list};
 pub use tool::{Tool, ToolSelection, ToolSelectionError};
 pub use toolbox::Toolbox;
 pub use tools::memories::MEMORIES_KEY;

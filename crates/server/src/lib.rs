@@ -1,9 +1,8 @@
 //! The HTTP server, which makes the library available to clients of many tenants.
 //!
 //! Start with [`Server`], which serves a list of [`Door`]s. A door is one HTTP API: its routes with their access rules, its error
-//! format, and test cases for tenant isolation. Each built-in door has a folder (`rest`, `live`, `webhooks`, `openai`, `compat`,
-//! `operations`)
-//! with one file per action; `routes` combines them. A request passes through `middleware` (request id, log, metrics, trace, error
+//! format, and test cases for tenant isolation. Each built-in door has a folder (`rest`, `live`, `webhooks`, `openai`, `mcp`,
+//! `compat`, `operations`) with one file per action; `routes` combines them. A request passes through `middleware` (request id, log, metrics, trace, error
 //! format), then `route_layer` (authentication and authorisation by `security`, time limits by `limits`), then reaches its action.
 //! Everything that does not depend on HTTP is in `threadkeep_service`.
 //!
@@ -22,6 +21,7 @@ pub mod fuzzing;
 mod input;
 mod limits;
 mod live;
+mod mcp;
 mod middleware;
 mod openai;
 mod operations;

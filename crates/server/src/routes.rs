@@ -16,11 +16,11 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::app::App;
 use crate::door::{Door, Route, RouteInfo};
 use crate::route_layer::RouteLayer;
-use crate::{compat, error, live, middleware, openai, operations, rest, webhooks};
+use crate::{compat, error, live, mcp, middleware, openai, operations, rest, webhooks};
 
 /// Returns the built-in doors, which every server has.
 pub(crate) fn doors() -> Vec<Door> {
-    vec![operations::door(), rest::door(), live::door(), webhooks::door(), openai::door(), compat::door()]
+    vec![operations::door(), rest::door(), live::door(), webhooks::door(), openai::door(), mcp::door(), compat::door()]
 }
 
 #[derive(OpenApi)]
@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn assistant_names_cannot_shadow_paths() {
         assert_eq!(check_assistant_name("keeper"), Ok(()));
-        for name in ["v1", "docs", "health", "ready", "metrics", "chat", "clear", "conversations", "preferences"] {
+        for name in ["v1", "mcp", "docs", "health", "ready", "metrics", "chat", "clear", "conversations", "preferences"]
+        {
             assert!(matches!(check_assistant_name(name), Err(AssistantNameError::Reserved { .. })), "{name}");
         }
     }

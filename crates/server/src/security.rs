@@ -6,7 +6,7 @@
 
 pub(crate) mod authenticate;
 pub(crate) mod local;
-mod loopback;
+pub(crate) mod loopback;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

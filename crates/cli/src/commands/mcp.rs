@@ -1,3 +1,7 @@
+mod clients;
+mod edit;
+mod install;
+
 use anyhow::Result;
 use threadkeep_mcp::{ToolSelection, Toolbox, serve_stdio};
 
@@ -13,7 +17,9 @@ use crate::store::Purpose;
 #[command(after_help = "Examples:
   threadkeep mcp                                 serve the default tools
   threadkeep mcp --tools default,list_threads    serve more tools
-  threadkeep mcp --read-only                     serve only tools that change nothing")]
+  threadkeep mcp --read-only                     serve only tools that change nothing
+  threadkeep mcp install claude-code             add the server to Claude Code")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     /// The tools, separated by commas: names, `default` or `all`
     #[arg(long, value_name = "TOOLS", default_value = "default", hide_default_value = true)]
@@ -21,9 +27,19 @@ pub(crate) struct Arguments {
     /// Serve only tools that change nothing. The store must exist
     #[arg(long)]
     read_only: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Install(install::Arguments),
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    if let Some(Action::Install(install)) = &arguments.action {
+        return install::run(app, install);
+    }
     let tools = if arguments.read_only { arguments.tools.read_only() } else { arguments.tools };
     if tools.iter().next().is_none() {
         return Err(Failure::usage("no tool is selected").hint("omit --tools to serve the default tools").into());

@@ -57,7 +57,8 @@ fn commands(cli: &Cli) -> Vec<String> {
             .filter(|below| *below != "help")
             .map(|below| format!("{name} {below}").trim().to_owned())
             .collect();
-        if below.is_empty() {
+        // `mcp` is also a command without the commands below it.
+        if below.is_empty() || name == "mcp" {
             found.push(name);
         }
         pending.extend(below);
@@ -185,6 +186,7 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
         "open" => Nothing("it opens a page of the server"),
         "demo" => Nothing("its conversation is fictional"),
         "keys create" | "keys list" | "keys revoke" | "keys rotate" => Nothing("keys belong to the tenant"),
+        "mcp install" => Nothing("it changes the configuration of another program"),
         "subway fetch" => Nothing("a public timetable outside the store"),
         "slack manifest" => Nothing("it prints a text"),
         "slack simulate" => Nothing("its users are fictional, and its store is temporary unless --keep is given"),

@@ -62,12 +62,15 @@ pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> 
 pub(super) fn is_own_page(uri: &Uri, headers: &HeaderMap) -> bool {
     let header_text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     match header_text(header::ORIGIN) {
-        Some(origin) => {
-            let origin_host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-            origin_host.is_some() && origin_host == host(uri, headers)
-        }
+        Some(origin) => is_own_origin(origin, uri, headers),
         None => header_text(HeaderName::from_static("sec-fetch-site")) == Some("same-origin"),
     }
+}
+
+/// Whether an origin is that of the host to which the client sent the request.
+pub(crate) fn is_own_origin(origin: &str, uri: &Uri, headers: &HeaderMap) -> bool {
+    let origin_host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    origin_host.is_some() && origin_host == host(uri, headers)
 }
 
 fn loopback_error(message: &str) -> ApiError {

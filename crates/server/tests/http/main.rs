@@ -12,6 +12,7 @@ mod erasure;
 mod limits;
 mod local;
 mod log;
+mod mcp;
 mod middleware;
 mod nginx;
 mod observed;

@@ -472,6 +472,13 @@ impl Planter {
     async fn write_outside_v1(&self, method: &str, path: &str, word: &str) -> Effect {
         let sentence = sentence_with(word);
         match (method, path) {
+            ("POST", "/mcp") => {
+                let params = json!({ "name": "add_memory", "arguments": { "text": sentence } });
+                let body = json!({ "jsonrpc": "2.0", "id": word, "method": "tools/call", "params": params });
+                let added = self.ana.post(path, body).await.expect(200);
+                assert!(added["result"]["structuredContent"]["id"].is_string(), "{added}");
+                Stored
+            }
             // The tenant's key acts for the user that the body names.
             ("POST", "/chat" | "/{assistant}/chat") => {
                 let path = path.replace("{assistant}", "keeper");

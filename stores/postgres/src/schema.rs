@@ -21,7 +21,7 @@ use crate::row::get;
 
 /// Entry `n` migrates a database from version `n` to `n + 1`. Released entries never change. An empty entry changes
 /// only functions.
-const MIGRATIONS: [&[&str]; 10] = [
+const MIGRATIONS: [&[&str]; 11] = [
     &[
         include_str!("schema/001/tables.sql"),
         include_str!("schema/001/types.sql"),
@@ -38,6 +38,7 @@ const MIGRATIONS: [&[&str]; 10] = [
     &[include_str!("schema/009/commit.sql")],
     // Functions: filters of collections.
     &[],
+    &[include_str!("schema/011/metadata.sql")],
 ];
 
 /// The functions, in the order of their dependencies. `CREATE OR REPLACE` keeps a function's owner, and statements that other

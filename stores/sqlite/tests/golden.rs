@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use threadkeep_core::{
     Backend, Batch, ChangeTag, Collection, Content, Embedding, EntryHit, Fingerprint, IdempotencyKey, IndexEntry,
-    JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutRecord, RecordName,
-    RecordOwner, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadRef, Timestamp, text,
+    JsonText, Map, MessageId, MessageQuery, MetadataFilter, Namespace, NewMessage, OpenThread, Part, PutRecord,
+    RecordName, RecordOwner, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadRef,
+    Timestamp, text,
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -133,6 +134,7 @@ async fn assert_reads_collection(backend: &Backend) {
         terms: text::distinct_terms("amparo"),
         vector: entry().embedding,
         filters: Vec::new(),
+        metadata: MetadataFilter::default(),
         thread: None,
         limit: 9,
     };
@@ -181,6 +183,7 @@ async fn assert_reads_threads(backend: &Backend) {
         terms: text::distinct_terms("estacion erased corner"),
         vector: None,
         filters: Vec::new(),
+        metadata: MetadataFilter::default(),
         thread: None,
         limit: 9,
     };

@@ -106,21 +106,18 @@ pub(crate) async fn list(
     let sql = page_sql(query.order, owner.is_some(), !query.metadata.is_empty());
     let terms = metadata::terms(&query.metadata);
     let conditions = row::signed(query.metadata.conditions().len() as u64);
-    let mut values: Vec<Parameter<'_>> = vec![
+    let page: [Parameter<'_>; 5] = [
         (&caller.tenant, Type::TEXT),
         (&now.as_micros(), Type::INT8),
         (&after.0, Type::INT8),
         (&after.1, Type::INT8),
         (&limit, Type::INT8),
     ];
+    let filter: [Parameter<'_>; 2] = [(&terms, Type::BYTEA_ARRAY), (&conditions, Type::INT8)];
     // PostgreSQL rejects parameters that a statement does not use.
-    if !query.metadata.is_empty() {
-        let filter: [Parameter<'_>; 2] = [(&terms, Type::BYTEA_ARRAY), (&conditions, Type::INT8)];
-        values.extend(filter);
-    }
-    if owner.is_some() {
-        values.push((&owner, Type::TEXT));
-    }
+    let mut values = page.to_vec();
+    values.extend(filter.into_iter().filter(|_| !query.metadata.is_empty()));
+    values.extend(owner.iter().map(|owner| -> Parameter<'_> { (owner, Type::TEXT) }));
     let rows = shared.read(&caller, &[(&sql, &values)]).await?.remove(0);
     let threads = rows.iter().take(query.limit).map(|row| row::thread(row, 0)).collect::<error::Result<Vec<_>>>()?;
     let last = rows.get(query.limit - 1).filter(|_| rows.len() > query.limit);

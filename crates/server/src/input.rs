@@ -12,8 +12,8 @@ pub(crate) use query_params::QueryParams;
 pub(crate) use whole_number::{optional_whole_number, whole_number};
 
 use axum::http::HeaderMap;
-use threadkeep::{Expected, Map, MetadataFilter};
 use threadkeep::core::TaggedNumber;
+use threadkeep::{Expected, Map, MetadataFilter};
 use threadkeep_service::Attempt;
 
 use crate::error::ApiError;

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use threadkeep::{Map, ThreadId};
 use threadkeep::memory::{EmbedderOutcome, RecallOptions, ThreadTail};
+use threadkeep::{Map, ThreadId};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -86,14 +86,8 @@ pub(crate) async fn recall(
         (None, Some(_)) => return Err(ApiError::invalid("before", "`before` requires `thread`")),
         (_, None) => None,
     };
-    let options = RecallOptions {
-        thread,
-        metadata,
-        message_metadata,
-        except,
-        limit: limit.unwrap_or(default.limit),
-        ..default
-    };
+    let options =
+        RecallOptions { thread, metadata, message_metadata, except, limit: limit.unwrap_or(default.limit), ..default };
     let results = match app.embedder() {
         Some(embedder) => memory.recall_with_embedder(scope, &question, &options, embedder.as_ref()).await?,
         None => memory.recall(scope, &question, &options).await?,

@@ -112,6 +112,7 @@ macro_rules! __with_all_cases {
                 threads_are_filtered_by_metadata,
                 long_values_are_compared_exactly,
                 filtered_pages_are_full_in_both_orders,
+                restored_threads_are_filtered,
                 filters_stay_in_the_scope,
                 filters_follow_changes_of_metadata,
                 searches_are_filtered_by_metadata,

@@ -7,6 +7,7 @@ use threadkeep_core::{
     ThreadOrder, ThreadPatch, ThreadQuery, Timestamp,
 };
 
+use super::dump_restore::restore;
 use super::search::{found, query_for};
 use crate::client::Client;
 use crate::conversation::Conversation;
@@ -131,6 +132,18 @@ pub(super) async fn filtered_pages_are_full_in_both_orders(env: &TestEnv<'_>) {
         let others: BTreeSet<_> = found.into_iter().collect();
         assert_eq!(others, ids([3, 6, 9, 12, 15]).into_iter().collect(), "in pages of {limit}");
     }
+}
+
+pub(super) async fn restored_threads_are_filtered(env: &TestEnv<'_>) {
+    let (from, to) = (env.open().await, env.open().await);
+    let source = open(&from.client, &ana(), 1, r#"{"env": "prod"}"#).await;
+    source.append(1..=3, at(1)).await;
+    let chunks = source.dump(2).await;
+    let (last, first) = chunks.split_last().expect("a dump has a chunk");
+    restore(&to.client, first).await;
+    assert_eq!(created(&to.client, &ana(), r#"{"env": "prod"}"#).await, vec![]);
+    restore(&to.client, std::slice::from_ref(last)).await;
+    assert_eq!(created(&to.client, &ana(), r#"{"env": "prod"}"#).await, ids([1]));
 }
 
 // S0.7

@@ -1,5 +1,3 @@
-use std::collections::HashMap;
-
 use axum::extract::State;
 use serde::Serialize;
 use threadkeep::core::StoreExt;

@@ -102,10 +102,10 @@ async fn open_rejects_and_preserves_an_unknown_schema() {
     drop(PostgresStore::open(&url).await.unwrap());
     drop(PostgresStore::open(&format!("{url}?migrate=off")).await.unwrap());
 
-    client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (11, 'later')").await.unwrap();
+    client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (12, 'later')").await.unwrap();
     let later = PostgresStore::open(&url).await.unwrap_err();
-    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema version 11")), "{later}");
-    client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 11").await.unwrap();
+    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema version 12")), "{later}");
+    client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 12").await.unwrap();
     client.batch_execute("UPDATE threadkeep.migrations SET checksum = 'other' WHERE version = 1").await.unwrap();
     let other = PostgresStore::open(&url).await.unwrap_err();
     assert!(matches!(&other, StoreError::Incompatible(reason) if reason.contains("migration 1")), "{other}");

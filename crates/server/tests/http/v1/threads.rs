@@ -119,6 +119,11 @@ async fn forks_copy_the_first_messages() {
     let id = fork["id"].as_str().unwrap();
     assert_eq!((&fork["title"], &fork["messages"]), (&json!("Another way"), &json!(3)));
     assert_eq!(client.texts(id).await, ["message 1", "message 3", "message 4"]);
+    let beyond = client.post(&path, json!({ "through_seq": 6 })).await.error(400);
+    assert_eq!(
+        (&beyond["param"], &beyond["message"]),
+        (&json!("through_seq"), &json!("the last message of the thread has the position 5"))
+    );
     client.say(id, "otherwise").await;
     assert_eq!(client.texts(&thread).await.len(), 4, "the original thread is not affected");
     // The same key does not create another fork.

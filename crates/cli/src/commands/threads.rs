@@ -57,11 +57,12 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         app.output.json(&Page { threads, next: page.next })?;
         return Ok(Status::Done);
     }
-    if page.threads.is_empty() && has_filter {
+    let is_empty = page.threads.is_empty() && page.next.is_none();
+    if is_empty && has_filter {
         app.output.note("no thread has this metadata");
         return Ok(Status::Done);
     }
-    if page.threads.is_empty() {
+    if is_empty {
         app.output.note("no threads; create some with `threadkeep import FILE` or `threadkeep append KEY --create`");
         return Ok(Status::Done);
     }

@@ -127,7 +127,7 @@ pub(crate) async fn list(
 }
 
 /// Returns the statement that lists threads. An index supports its order and conditions, so that its cost is proportional to
-/// the size of the page.
+/// the size of the page; with a filter on metadata, to the number of threads that pass.
 fn page_sql(order: ThreadOrder, has_owner: bool, has_filter: bool) -> String {
     let columns = thread_columns!();
     let owner_parameter = if has_filter { "$8" } else { "$6" };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use comfy_table::{Table, presets};
-use threadkeep_core::{Scope, SearchQuery, ThreadId};
+use threadkeep_core::{MetadataFilter, Scope, SearchQuery, ThreadId};
 use threadkeep_memory::{AppendOptions, Draft, Memory};
 use threadkeep_store_postgres::PostgresStore;
 
@@ -166,6 +166,7 @@ impl<'a> SeededThread<'a> {
             terms: vec!["walrus".to_owned()],
             vector: None,
             filters: Vec::new(),
+            metadata: MetadataFilter::default(),
             thread: None,
             limit: 100,
         };

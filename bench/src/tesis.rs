@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use threadkeep_context::recall::{Question, Statistics, bm25};
-use threadkeep_core::{Collection, Scope, SearchQuery, TenantId};
+use threadkeep_core::{Collection, MetadataFilter, Scope, SearchQuery, TenantId};
 use threadkeep_memory::Memory;
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 use threadkeep_tesis::{Corpus, ImportRequest, SearchRequest};
@@ -127,6 +127,7 @@ async fn by_bm25(memory: &Memory, tenant: &Scope, question: &str) -> Result<Vec<
         terms: question.terms(),
         vector: None,
         filters: Vec::new(),
+        metadata: MetadataFilter::default(),
         thread: None,
         limit: CANDIDATES,
     };

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use threadkeep::core::{
-    Collection, Embedding, EntryHit, FieldFilter, IndexEntry, RecordOwner, RecordWrite, SearchQuery, StoreError,
+    Collection, Embedding, EntryHit, FieldFilter, IndexEntry, MetadataFilter, RecordOwner, RecordWrite, SearchQuery,
+    StoreError,
 };
 use threadkeep::{JsonText, Map, Memory, Namespace, Scope, Timestamp, Value};
 
@@ -311,7 +312,15 @@ impl Corpus {
         filters: Vec<FieldFilter>,
         limit: usize,
     ) -> Result<threadkeep::core::SearchAnswer, StoreError> {
-        let query = SearchQuery { collection: collection(), terms, vector, filters, thread: None, limit };
+        let query = SearchQuery {
+            collection: collection(),
+            terms,
+            vector,
+            filters,
+            metadata: MetadataFilter::default(),
+            thread: None,
+            limit,
+        };
         self.memory.backend().search.search(scope, &query, self.memory.now()).await
     }
 

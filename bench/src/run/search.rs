@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use threadkeep_core::{Collection, SearchQuery, text};
+use threadkeep_core::{Collection, MetadataFilter, SearchQuery, text};
 use threadkeep_memory::{Draft, SearchOptions};
 
 use super::report::{Row, figure};
@@ -119,6 +119,7 @@ async fn index_only(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, 
         terms: text::distinct_terms(RARE),
         vector: None,
         filters: Vec::new(),
+        metadata: MetadataFilter::default(),
         thread: None,
         limit: LIMIT,
     };

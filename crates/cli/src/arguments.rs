@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use threadkeep::core::redact_address;
-use threadkeep::{Scope, StoreError, TenantId, Timestamp, UserId};
+use threadkeep::{MetadataFilter, Scope, StoreError, TenantId, Timestamp, UserId};
 
 use crate::commands::Command;
 use crate::instants;
@@ -38,6 +38,34 @@ pub(crate) struct Arguments {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// A filter on the metadata of threads.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MetadataArguments {
+    /// Only threads with this value in their metadata. Can be repeated: all must match
+    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pairs: Vec<(String, String)>,
+}
+
+impl MetadataArguments {
+    /// Returns the filter. A value matches a string, and an integer or boolean with this text.
+    pub(crate) fn filter(&self) -> MetadataFilter {
+        self.pairs.iter().fold(MetadataFilter::default(), |filter, (key, value)| filter.with_text(key, value))
+    }
+
+    /// Returns the arguments as typed, each after a blank, for a suggested command.
+    pub(crate) fn text(&self) -> String {
+        self.pairs.iter().map(|(key, value)| format!(" --metadata {}", quoted(&format!("{key}={value}")))).collect()
+    }
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, such as env=prod")?;
+    if key.is_empty() {
+        return Err("the key before `=` is empty".to_owned());
+    }
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// The options of every command: store, scope and output.

@@ -23,6 +23,7 @@ mod json;
 pub mod limits;
 mod maintenance;
 mod message;
+mod metadata;
 mod model;
 mod page;
 mod processes;
@@ -62,6 +63,7 @@ pub use message::{
     Content, CorruptRow, ImageReference, Message, NewMessage, Part, Role, Source, TokenDetails, ToolCall, ToolResult,
     Usage,
 };
+pub use metadata::{METADATA_VALUE_BYTES, MetadataCondition, MetadataFilter, MetadataValue};
 pub use model::{
     AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,
     ToolChoice, ToolDescription, add_tokens, count_message_tokens, count_tokens,

@@ -2,7 +2,7 @@ mod filter;
 
 use async_trait::async_trait;
 
-use crate::{Map, Owner, Portable, Result, Scope, StoreError, ThreadId, Timestamp, limits};
+use crate::{Map, MetadataFilter, Owner, Portable, Result, Scope, StoreError, ThreadId, Timestamp, limits};
 
 pub use filter::{FieldFilter, filter_terms};
 
@@ -24,6 +24,9 @@ pub trait SearchIndex: Portable + std::fmt::Debug {
     /// to the vector. Filters are part of the lookup: only entries that pass them are counted in frequencies and use up the limit. With
     /// filters and without terms, the entries that pass the filters are found, in no particular order. Terms that [`crate::text::indexed_terms`] cannot produce are allowed; their results are unspecified. A vector or a filter for
     /// messages is `Unsupported`, and so are named collections in backends without them.
+    ///
+    /// With a filter on metadata, hits and unindexed threads are only of threads that pass. `documents` and `frequencies` may also count
+    /// the messages of other threads in the scope. In a named collection such a filter is `Unsupported`.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
     /// Adds entries to the scope's part of a named collection, all or nothing. Replaces entries with the same id. Searches find the new
@@ -160,6 +163,8 @@ pub struct SearchQuery {
     pub vector: Option<Embedding>,
     /// Conditions that entries of a named collection must pass, all of them.
     pub filters: Vec<FieldFilter>,
+    /// Only messages of threads whose metadata passes. Empty for a named collection.
+    pub metadata: MetadataFilter,
     /// Only messages of this thread.
     pub thread: Option<ThreadId>,
     /// The maximum number of hits (1 to 1,000).
@@ -171,6 +176,17 @@ impl SearchQuery {
     #[must_use]
     pub fn is_filter_only(&self) -> bool {
         self.terms.is_empty() && !self.filters.is_empty()
+    }
+
+    /// Checks that a query for a named collection has no filter on the metadata of threads.
+    ///
+    /// # Errors
+    /// `Unsupported` if it has one.
+    pub fn check_collection(&self) -> Result<()> {
+        if self.metadata.is_empty() {
+            return Ok(());
+        }
+        Err(StoreError::Unsupported("filters on metadata in a collection"))
     }
 
     /// Whether an entry with these fields passes all filters.

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Kind, Maintenance, Map, Message, MessagePage,
-    MessageQuery, MessageRef, Namespace, Owner, Portable, Positions, Record, RecordOwner, RecordQuery, RecordWrite,
-    Result, Scope, SearchIndex, StoreError, TaggedNumber, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView,
-    Timestamp, UserCursor, WakeUps, WriteOutcome, limits,
+    MessageQuery, MessageRef, MetadataFilter, Namespace, Owner, Portable, Positions, Record, RecordOwner, RecordQuery,
+    RecordWrite, Result, Scope, SearchIndex, StoreError, TaggedNumber, Thread, ThreadId, ThreadKey, ThreadRead,
+    ThreadView, Timestamp, UserCursor, WakeUps, WriteOutcome, limits,
 };
 
 /// A store of conversations: the contract of every backend.
@@ -76,6 +76,7 @@ pub trait Store: Portable + std::fmt::Debug {
     ///
     /// The order by creation is stable: threads opened during paging are at the end. In the order by recency (newest change first), a
     /// thread that changes during paging may be listed twice or not at all. An `after` that is not the `next` of a page is `Invalid`.
+    /// A filter on metadata is part of the lookup: a page contains `limit` threads that pass, if there are as many.
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage>;
 
     /// Lists the threads that changed or were deleted after a cursor, each once, in the order of their last change.
@@ -313,6 +314,8 @@ pub struct ThreadQuery {
     pub owner: Option<Owner>,
     /// The `next` of the previous page.
     pub after: Option<String>,
+    /// Only threads whose metadata passes. An `after` is of the same filter.
+    pub metadata: MetadataFilter,
     /// The maximum number of threads (1 to [`limits::PAGE`]).
     pub limit: usize,
 }
@@ -321,7 +324,7 @@ impl ThreadQuery {
     /// Creates a query for the first page in an order.
     #[must_use]
     pub fn new(order: ThreadOrder, limit: usize) -> Self {
-        Self { order, owner: None, after: None, limit }
+        Self { order, owner: None, after: None, metadata: MetadataFilter::default(), limit }
     }
 }
 
@@ -369,11 +372,12 @@ pub struct ChangedThread {
 }
 
 impl ThreadQuery {
-    /// Checks the limit.
+    /// Checks the limit and the filter.
     ///
     /// # Errors
-    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
+    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`]; the same as for [`MetadataFilter::check`].
     pub fn check(&self) -> Result<()> {
+        self.metadata.check()?;
         limits::check_page(self.limit)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_context::recall::{Question, Statistics};
 use threadkeep_core::{
-    Collection, Message, MessageRef, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId,
+    Collection, Message, MessageRef, MetadataFilter, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId,
     UnindexedThread, limits,
 };
 
@@ -34,6 +34,15 @@ pub(crate) struct Candidates {
     pub(crate) unread: Vec<UnindexedThread>,
 }
 
+/// The threads that a search includes.
+#[derive(Clone, Copy)]
+pub(crate) struct SearchArea<'a> {
+    /// Only this thread. `None` for all threads to which the scope has full access.
+    pub(crate) thread: Option<ThreadId>,
+    /// Only threads whose metadata passes.
+    pub(crate) metadata: &'a MetadataFilter,
+}
+
 /// A message that may match, and its thread.
 pub(crate) struct Candidate {
     pub(crate) thread: ThreadId,
@@ -48,19 +57,21 @@ struct UnindexedMessages {
 
 impl Memory {
     /// Finds messages that contain a word of the question: at most `limit` indexed messages (more if forks share messages), and
-    /// the unindexed messages. Messages in ephemeral threads are found only if `thread` names their thread.
+    /// the unindexed messages. Messages in ephemeral threads are found only if the area is their thread.
     pub(crate) async fn candidates(
         &self,
         scope: &Scope,
         question: &Question,
-        thread: Option<ThreadId>,
+        area: SearchArea<'_>,
         limit: usize,
     ) -> Result<Candidates> {
+        let SearchArea { thread, metadata } = area;
         let query = SearchQuery {
             collection: Collection::Messages,
             terms: question.terms(),
             vector: None,
             filters: Vec::new(),
+            metadata: metadata.clone(),
             thread,
             limit,
         };

@@ -10,9 +10,9 @@ use threadkeep_context::recall::{
     Question, RankCandidate, Ranked, ScoreParts, Statistics, Weights, rank, rank_by_words,
 };
 use threadkeep_core::text::TermCounts;
-use threadkeep_core::{Message, Scope, SearchHit, ThreadId, UnindexedThread, limits};
+use threadkeep_core::{Message, MetadataFilter, Scope, SearchHit, ThreadId, UnindexedThread, limits};
 
-use crate::candidates::{Candidate, Candidates};
+use crate::candidates::{Candidate, Candidates, SearchArea};
 use crate::{Memory, MemoryError, Result};
 pub use embedding::EmbedderOutcome;
 
@@ -30,6 +30,10 @@ const READ_REACH: u64 = 2;
 pub struct RecallOptions {
     /// Recalls only from this thread, which the scope can read. Default: all threads to which the scope has full access.
     pub thread: Option<ThreadId>,
+    /// Only messages in threads whose metadata passes.
+    pub metadata: MetadataFilter,
+    /// Only messages whose own metadata passes.
+    pub message_metadata: MetadataFilter,
     /// Messages to exclude, for example because they are in the context anyway. They still affect the ranks of their neighbours.
     pub except: Option<ThreadTail>,
     /// Maximum number of messages (1 to [`limits::PAGE`]). Default: 10.
@@ -40,7 +44,14 @@ pub struct RecallOptions {
 
 impl Default for RecallOptions {
     fn default() -> Self {
-        Self { thread: None, except: None, limit: 10, weights: Weights::default() }
+        Self {
+            thread: None,
+            metadata: MetadataFilter::default(),
+            message_metadata: MetadataFilter::default(),
+            except: None,
+            limit: 10,
+            weights: Weights::default(),
+        }
     }
 }
 
@@ -97,18 +108,25 @@ impl Memory {
     /// add to them rank by the share of words that they add.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for an invalid limit; errors from the store.
+    /// `Invalid` or `LimitExceeded` for an invalid limit or filter; errors from the store.
     pub async fn recall(&self, scope: &Scope, question: &str, options: &RecallOptions) -> Result<RecallResults> {
         if options.limit == 0 {
             return Err(MemoryError::invalid("limit", "must be at least 1"));
         }
         limits::check_at_most("limit", options.limit, limits::PAGE)?;
+        options.metadata.check()?;
+        options.message_metadata.check()?;
         let question = Question::new(question, self.now());
         if question.is_empty() {
             return Ok(RecallResults::default());
         }
-        let max_candidates = options.limit.saturating_mul(3).clamp(*CANDIDATES.start(), *CANDIDATES.end());
-        let candidates = self.candidates(scope, &question, options.thread, max_candidates).await?;
+        let max_candidates = if options.message_metadata.is_empty() {
+            options.limit.saturating_mul(3).clamp(*CANDIDATES.start(), *CANDIDATES.end())
+        } else {
+            *CANDIDATES.end()
+        };
+        let area = SearchArea { thread: options.thread, metadata: &options.metadata };
+        let candidates = self.candidates(scope, &question, area, max_candidates).await?;
         let Candidates { found, statistics, unread, .. } = candidates;
         // Neighbours are read only for the candidates with the best words, so that unindexed messages do not cause more reads.
         let mut matcher = question.caching_matcher();
@@ -127,6 +145,7 @@ impl Memory {
         let ranked = self.without_restatements(scope, ranked, &question, known, options.limit * 2).await?;
         let is_included = |found: &RecalledMessage| {
             options.except.is_none_or(|except| !except.contains(found.thread, found.message.seq))
+                && options.message_metadata.matches(&found.message.content.metadata)
         };
         let messages = ranked.into_iter().filter(is_included).take(options.limit).collect();
         Ok(RecallResults { messages, unsearched: unread, embedder_outcome: EmbedderOutcome::NotRequested })

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 
 use threadkeep_context::recall::{Question, Statistics, bm25};
 use threadkeep_core::text::TermCounts;
-use threadkeep_core::{Message, Role, Scope, ThreadId, Timestamp, UnindexedThread, limits};
+use threadkeep_core::{Message, MetadataFilter, Role, Scope, ThreadId, Timestamp, UnindexedThread, limits};
 
-use crate::candidates::{Candidate, Candidates};
+use crate::candidates::{Candidate, Candidates, SearchArea};
 use crate::{Memory, MemoryError, Result, Snippet};
 
 /// Range of the number of candidates that are requested from the index.
@@ -18,6 +18,10 @@ const CANDIDATES: RangeInclusive<usize> = 200..=1_000;
 pub struct SearchOptions {
     /// Only messages in this thread. Default: all threads to which the scope has full access.
     pub thread: Option<ThreadId>,
+    /// Only messages in threads whose metadata passes.
+    pub metadata: MetadataFilter,
+    /// Only messages whose own metadata passes.
+    pub message_metadata: MetadataFilter,
     /// Maximum number of hits (1 to [`limits::PAGE`]). Default: 20.
     pub limit: usize,
     /// Only messages with these roles; empty for all roles.
@@ -30,7 +34,15 @@ pub struct SearchOptions {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { thread: None, limit: 20, roles: Vec::new(), since: None, until: None }
+        Self {
+            thread: None,
+            metadata: MetadataFilter::default(),
+            message_metadata: MetadataFilter::default(),
+            limit: 20,
+            roles: Vec::new(),
+            since: None,
+            until: None,
+        }
     }
 }
 
@@ -67,12 +79,14 @@ impl Memory {
     /// soon as it is stored. A message with copies in forks is found once.
     ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for an invalid limit; errors from the store.
+    /// `Invalid` or `LimitExceeded` for an invalid limit or filter; errors from the store.
     pub async fn search(&self, scope: &Scope, query: &str, options: &SearchOptions) -> Result<SearchResults> {
         if options.limit == 0 {
             return Err(MemoryError::invalid("limit", "must be at least 1"));
         }
         limits::check_at_most("limit", options.limit, limits::PAGE)?;
+        options.metadata.check()?;
+        options.message_metadata.check()?;
         let question = Question::of_all_words(query);
         if question.is_empty() {
             return Ok(SearchResults::default());
@@ -85,7 +99,7 @@ impl Memory {
         } else {
             options.limit.saturating_mul(5).clamp(*CANDIDATES.start(), *CANDIDATES.end())
         };
-        let candidates = self.candidates(scope, &question, options.thread, max_candidates).await?;
+        let candidates = self.candidates(scope, &question, options.area(), max_candidates).await?;
         let Candidates { found, statistics, truncated, unread } = candidates;
         let scored = score_and_sort(found, &statistics, &question, options);
         let mut scored = self.remove_duplicates(scope, scored, options.thread, message_of).await?;
@@ -100,12 +114,17 @@ impl Memory {
 }
 
 impl SearchOptions {
+    fn area(&self) -> SearchArea<'_> {
+        SearchArea { thread: self.thread, metadata: &self.metadata }
+    }
+
     fn is_filtered(&self) -> bool {
-        !self.roles.is_empty() || self.since.is_some() || self.until.is_some()
+        !self.message_metadata.is_empty() || !self.roles.is_empty() || self.since.is_some() || self.until.is_some()
     }
 
     fn matches(&self, message: &Message) -> bool {
         (self.roles.is_empty() || self.roles.contains(&message.content.role))
+            && self.message_metadata.matches(&message.content.metadata)
             && self.since.is_none_or(|since| message.created_at >= since)
             && self.until.is_none_or(|until| message.created_at < until)
     }

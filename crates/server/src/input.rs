@@ -12,8 +12,8 @@ pub(crate) use query_params::QueryParams;
 pub(crate) use whole_number::{optional_whole_number, whole_number};
 
 use axum::http::HeaderMap;
-use threadkeep::Expected;
 use threadkeep::core::TaggedNumber;
+use threadkeep::{Expected, Map, MetadataFilter};
 use threadkeep_service::Attempt;
 
 use crate::error::ApiError;
@@ -58,6 +58,12 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<TaggedNumber>, ApiE
 /// Reads `If-Match` as the condition of a commit.
 pub(crate) fn expected_change(headers: &HeaderMap) -> Result<Option<Expected>, ApiError> {
     Ok(if_match(headers)?.map(Expected::Change))
+}
+
+/// Reads a filter on metadata in a body: each member of `values` is a condition. `param` is the name that an error contains.
+pub(crate) fn metadata_filter(param: &str, values: Option<&Map>) -> Result<MetadataFilter, ApiError> {
+    let filter = values.map(MetadataFilter::from_map).transpose();
+    Ok(filter.map_err(|error| ApiError::from(error).param(param))?.unwrap_or_default())
 }
 
 /// Reads the number of earlier attempts of this request, which OpenAI's SDKs report in a header. Returns 0 without the header.

@@ -42,11 +42,12 @@ pub use threadkeep_core as core;
 pub use threadkeep_core::{
     AnswerFormat, ApproximateCounter, Backend, Bound, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest,
     Clock, Conflict, Content, DeltaSink, Embedder, EmbedderError, Expected, Finish, ImageReference, JsonText, Map,
-    Message, MessageId, MessagePage, MessageQuery, MessageRef, ModelError, Namespace, OnCorrupt, OpenOutcome,
-    OpenThread, OrderBy, Owner, Part, Positions, RangeEnd, Record, RecordName, RecordOwner, Role, Sampling, Scope,
-    Source, StoreError, TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery,
-    Timestamp, TokenCount, TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription,
-    ToolEffect, ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
+    Message, MessageId, MessagePage, MessageQuery, MessageRef, MetadataFilter, MetadataValue, ModelError, Namespace,
+    OnCorrupt, OpenOutcome, OpenThread, OrderBy, Owner, Part, Positions, RangeEnd, Record, RecordName, RecordOwner,
+    Role, Sampling, Scope, Source, StoreError, TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage,
+    ThreadPatch, ThreadQuery, Timestamp, TokenCount, TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice,
+    ToolContext, ToolDescription, ToolEffect, ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId,
+    Value, exchange,
 };
 pub use threadkeep_dialogue as dialogue;
 pub use threadkeep_graph as graph;

@@ -17,6 +17,7 @@ mod idempotency;
 mod keys;
 mod limits;
 mod maintenance;
+mod metadata;
 mod paging;
 mod positions;
 mod reading;
@@ -106,6 +107,16 @@ macro_rules! __with_all_cases {
                 trimming_below_the_first_position_removes_nothing,
                 trimming_applies_to_messages_of_the_same_batch,
                 ids_are_checked_against_the_state_before_the_batch,
+            }
+            metadata {
+                threads_are_filtered_by_metadata,
+                long_values_are_compared_exactly,
+                filtered_pages_are_full_in_both_orders,
+                restored_threads_are_filtered,
+                filters_stay_in_the_scope,
+                filters_follow_changes_of_metadata,
+                searches_are_filtered_by_metadata,
+                other_threads_do_not_use_up_the_limit_of_a_search,
             }
             threads {
                 opening_stores_all_fields,

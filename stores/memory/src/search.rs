@@ -19,7 +19,9 @@ impl SearchIndex for MemoryStore {
         ThreadQuery::new(ThreadOrder::Created, query.limit).check()?;
         query.vector.as_ref().map_or(Ok(()), Embedding::check)?;
         FieldFilter::check_all(&query.filters)?;
+        query.metadata.check()?;
         if query.collection != Collection::Messages {
+            query.check_collection()?;
             return Ok(self.state().search_entries(scope, query.collection.name()?, query));
         }
         if query.vector.is_some() {
@@ -59,7 +61,8 @@ struct Match {
 fn search_messages(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> SearchAnswer {
     let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
     let mut matches = Vec::new();
-    for (thread, stored) in state.searched_threads(scope, query.thread, now) {
+    let searched = state.searched_threads(scope, query.thread, now);
+    for (thread, stored) in searched.filter(|(_, stored)| stored.has_metadata(&query.metadata)) {
         for message in stored.entries.values().filter_map(decode).flatten() {
             answer.documents += 1;
             let terms = matched_terms(&message.plain_text(), query);

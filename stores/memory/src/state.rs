@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use threadkeep_core::{
     Access, DumpEntry, DumpedCommit, DumpedThread, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, IndexEntry, Kind, MessageId,
-    Namespace, Owner, Record, RecordName, RecordOwner, Result, Scope, StoreError, TenantId, Thread, ThreadId,
-    Timestamp, codec,
+    MetadataFilter, Namespace, Owner, Record, RecordName, RecordOwner, Result, Scope, StoreError, TenantId, Thread,
+    ThreadId, Timestamp, codec,
 };
 use uuid::Uuid;
 
@@ -130,6 +130,12 @@ impl State {
 }
 
 impl StoredThread {
+    /// Whether the thread's metadata passes a filter. A thread that cannot be decoded passes only the empty filter.
+    pub(crate) fn has_metadata(&self, filter: &MetadataFilter) -> bool {
+        filter.is_empty()
+            || codec::decode_thread(&self.row.body).is_ok_and(|attributes| filter.matches(&attributes.metadata))
+    }
+
     fn new(row: DumpedThread, stamp: u64) -> Self {
         Self {
             row,

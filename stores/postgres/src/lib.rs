@@ -23,6 +23,7 @@ mod index;
 mod listen;
 mod maintenance;
 mod messages;
+mod metadata;
 mod notify;
 mod options;
 mod pool;

@@ -21,7 +21,7 @@ use crate::row::get;
 
 /// Entry `n` migrates a database from version `n` to `n + 1`. Released entries never change. An empty entry changes
 /// only functions.
-const MIGRATIONS: [&[&str]; 10] = [
+const MIGRATIONS: [&[&str]; 11] = [
     &[
         include_str!("schema/001/tables.sql"),
         include_str!("schema/001/types.sql"),
@@ -38,6 +38,7 @@ const MIGRATIONS: [&[&str]; 10] = [
     &[include_str!("schema/009/commit.sql")],
     // Functions: filters of collections.
     &[],
+    &[include_str!("schema/011/metadata.sql")],
 ];
 
 /// The functions, in the order of their dependencies. `CREATE OR REPLACE` keeps a function's owner, and statements that other
@@ -250,7 +251,7 @@ mod tests {
     // A database that already has this version would keep the previous functions.
     #[test]
     fn functions_change_only_with_the_version() {
-        let recorded = (10, "8e6a6e7c7d7268e992ce362b71f5435ff877e42459ab12c5ad1b603baa29020a");
+        let recorded = (11, "4404563f958186796bfe9c34b5d3160319a80712583402525e4e6afa3e9df365");
         let digest = hex_digest(&FUNCTIONS);
         assert_eq!((VERSION, digest.as_str()), recorded, "add a migration, which may be empty, and record it here");
     }

@@ -8,6 +8,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::error::Result;
+use crate::metadata;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{get, signed, unsigned};
 
@@ -38,20 +39,23 @@ pub(crate) async fn search(
     if !query.filters.is_empty() {
         return Err(StoreError::Unsupported("filters over messages").into());
     }
+    query.metadata.check()?;
     limits::check_page(query.limit)?;
     let caller = Caller::of(scope);
     // Text that cannot be a term was never indexed; the empty term stands for it and matches nothing.
     let used = query.terms.iter().take(MAX_TERMS).map(String::as_str);
     let terms: Vec<&str> = used.map(|term| if term.chars().all(char::is_alphanumeric) { term } else { "" }).collect();
     let sql = "SELECT place, thread, thread_no, first_seq, seqs, documents, behind_threads, behind_seqs, missing \
-               FROM threadkeep.search($1, $2, $3, $4, $5, $6)";
-    let values: [Parameter<'_>; 6] = [
+               FROM threadkeep.search($1, $2, $3, $4, $5, $6, $7, $8)";
+    let values: [Parameter<'_>; 8] = [
         (&caller.tenant, Type::TEXT),
         (&caller.name, Type::TEXT),
         (&query.thread.map(|thread| thread.0), Type::UUID),
         (&terms, Type::TEXT_ARRAY),
         (&MAX_POSITIONS, Type::INT8),
         (&now.as_micros(), Type::INT8),
+        (&metadata::terms(&query.metadata), Type::BYTEA_ARRAY),
+        (&signed(query.metadata.conditions().len() as u64), Type::INT8),
     ];
     let rows = shared.call(sql, &values).await?;
     let mut outcome = SearchOutcome { answer: SearchAnswer::default(), is_far_behind: false };

@@ -7,6 +7,7 @@ use threadkeep_core::{
 use tokio_postgres::types::Type;
 
 use crate::error;
+use crate::metadata;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, owner_name, thread_columns};
 
@@ -102,16 +103,22 @@ pub(crate) async fn list(
     let caller = Caller::of(scope);
     let owner = owner.as_ref().map(owner_name);
     let limit = row::signed(query.limit as u64 + 1);
-    let sql = page_sql(query.order, owner.is_some());
-    let values: [Parameter<'_>; 6] = [
+    let sql = page_sql(query.order, owner.is_some(), !query.metadata.is_empty());
+    let terms = metadata::terms(&query.metadata);
+    let conditions = row::signed(query.metadata.conditions().len() as u64);
+    let page: [Parameter<'_>; 5] = [
         (&caller.tenant, Type::TEXT),
         (&now.as_micros(), Type::INT8),
         (&after.0, Type::INT8),
         (&after.1, Type::INT8),
         (&limit, Type::INT8),
-        (&owner, Type::TEXT),
     ];
-    let rows = shared.read(&caller, &[(&sql, &values[..if owner.is_some() { 6 } else { 5 }])]).await?.remove(0);
+    let filter: [Parameter<'_>; 2] = [(&terms, Type::BYTEA_ARRAY), (&conditions, Type::INT8)];
+    // PostgreSQL rejects parameters that a statement does not use.
+    let mut values = page.to_vec();
+    values.extend(filter.into_iter().filter(|_| !query.metadata.is_empty()));
+    values.extend(owner.iter().map(|owner| -> Parameter<'_> { (owner, Type::TEXT) }));
+    let rows = shared.read(&caller, &[(&sql, &values)]).await?.remove(0);
     let threads = rows.iter().take(query.limit).map(|row| row::thread(row, 0)).collect::<error::Result<Vec<_>>>()?;
     let last = rows.get(query.limit - 1).filter(|_| rows.len() > query.limit);
     let next = last
@@ -120,20 +127,32 @@ pub(crate) async fn list(
 }
 
 /// Returns the statement that lists threads. An index supports its order and conditions, so that its cost is proportional to
-/// the size of the page.
-fn page_sql(order: ThreadOrder, has_owner: bool) -> String {
+/// the size of the page; with a filter on metadata, to the number of threads that pass.
+fn page_sql(order: ThreadOrder, has_owner: bool, has_filter: bool) -> String {
     let columns = thread_columns!();
-    let alive = "NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $2)";
+    let owner_parameter = if has_filter { "$8" } else { "$6" };
+    let owner_of =
+        |table: &str| if has_owner { format!("AND {table}.owner = {owner_parameter}") } else { String::new() };
+    let passes = if has_filter {
+        let owner = owner_of("x");
+        format!(
+            "AND t.no IN (SELECT x.thread_no FROM threadkeep.thread_metadata x WHERE x.tenant = $1 AND x.term = ANY ($6) \
+             {owner} GROUP BY x.thread_no HAVING count(*) = $7)"
+        )
+    } else {
+        String::new()
+    };
+    let alive = format!("NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $2) {passes}");
     match order {
         ThreadOrder::Created => {
-            let owner = if has_owner { "AND t.owner = $6" } else { "" };
+            let owner = owner_of("t");
             format!(
                 "SELECT {columns}, t.no, 0::bigint FROM threadkeep.threads t WHERE t.tenant = $1 {owner} AND {alive} \
                  AND t.no > $3 AND $4::bigint IS NOT NULL ORDER BY t.no LIMIT $5"
             )
         }
         ThreadOrder::Recent => {
-            let owner = if has_owner { "AND s.owner = $6" } else { "" };
+            let owner = owner_of("s");
             format!(
                 "SELECT {columns}, s.stamp, s.thread_no FROM threadkeep.stamps s \
                  JOIN threadkeep.threads t ON t.no = s.thread_no WHERE s.tenant = $1 {owner} AND {alive} \

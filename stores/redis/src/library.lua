@@ -481,7 +481,11 @@ end
 -- Returns for each term the number of items and the newest items, and the names of the threads.
 local function index_search(keys, args)
   local base, owner, only, max = keys[1], args[1], args[2], tonumber(args[3])
-  local number = only ~= '' and thread_in_index(base, only)
+  local numbers = {}
+  for born in string.gmatch(only, '[^,]+') do
+    local number = thread_in_index(base, born)
+    if number then numbers[number] = true end
+  end
   local lists, threads, names = {}, {}, {}
   for i = 4, #args do
     local found = read_items(base .. ':w', owner .. args[i], 8, only == '' and max or 8 * max)
@@ -491,7 +495,7 @@ local function index_search(keys, args)
       for at = #items - 7, 1, -8 do
         local item = string.sub(items, at, at + 7)
         local thread = struct.unpack('>I4', item)
-        if (only == '' or thread == number) and #kept < max then
+        if (only == '' or numbers[thread]) and #kept < max then
           kept[#kept + 1] = item
           threads[thread] = true
         end

@@ -129,9 +129,11 @@ impl Shared {
         let Some(list) = list_name(scope, query) else { return Ok(ThreadPage { threads: Vec::new(), next: None }) };
         let direction = if query.order == ThreadOrder::Recent { "down" } else { "up" };
         let mut found: Vec<(String, ThreadId, Thread)> = Vec::new();
+        // A filter reads more threads than it returns, so it reads them in large parts.
+        let step = if query.metadata.is_empty() { query.limit + 1 } else { limits::PAGE };
         loop {
             let from = after.as_ref().map(|(score, id)| (score.as_str(), id.as_str()));
-            let part = self.read_list(scope.tenant_id(), &list, direction, from, query.limit + 1).await?;
+            let part = self.read_list(scope.tenant_id(), &list, direction, from, step).await?;
             let ids: Vec<ThreadId> = part.threads.iter().map(|(id, _)| *id).collect();
             let views = self.read_rows(scope.tenant_id(), &ids).await?;
             for ((id, score), view) in part.threads.iter().zip(views) {
@@ -139,7 +141,7 @@ impl Shared {
                 found.push((score.clone(), *id, view.row.to_thread(*id)?));
             }
             after = part.threads.last().map(|(id, score)| (score.clone(), id.to_string()));
-            if found.len() > query.limit || part.threads.len() <= query.limit {
+            if found.len() > query.limit || part.threads.len() < step {
                 break;
             }
         }
@@ -328,6 +330,9 @@ fn list_name(scope: &Scope, query: &ThreadQuery) -> Option<String> {
 
 fn is_listed(view: &View, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> bool {
     let Some((thread, access)) = view.row.accessible(scope, now) else { return false };
+    if !view.row.has_metadata(&query.metadata) {
+        return false;
+    }
     match &query.owner {
         None => access == Access::Full,
         Some(owner) => *owner == thread.owner,

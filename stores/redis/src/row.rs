@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
-    Access, Checksum, DumpEntry, DumpedThread, Message, MessageId, Owner, Positions, Result, Scope, StoreError, Thread,
-    ThreadId, Timestamp, codec,
+    Access, Checksum, DumpEntry, DumpedThread, Message, MessageId, MetadataFilter, Owner, Positions, Result, Scope,
+    StoreError, Thread, ThreadId, Timestamp, codec,
 };
 
 /// A thread without its messages and records, or what remains of it.
@@ -108,6 +108,15 @@ impl Row {
 
     pub(crate) fn positions(&self) -> Positions {
         self.thread.as_ref().map_or(Positions::BEGINNING, |thread| thread.positions)
+    }
+
+    /// Whether the thread's metadata passes a filter. A thread that cannot be decoded passes only the empty filter.
+    pub(crate) fn has_metadata(&self, filter: &MetadataFilter) -> bool {
+        let body = self.thread.as_ref().map(|thread| thread.body.as_str());
+        filter.is_empty()
+            || body.is_some_and(|body| {
+                codec::decode_thread(body).is_ok_and(|attributes| filter.matches(&attributes.metadata))
+            })
     }
 
     pub(crate) fn to_thread(&self, id: ThreadId) -> Result<Thread> {

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures::future::try_join_all;
 use threadkeep_core::{
-    Collection, Owner, Result, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp,
-    UnindexedThread, limits,
+    Collection, Owner, Result, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, ThreadOrder,
+    ThreadQuery, Timestamp, UnindexedThread, limits,
 };
 
 use crate::connection::{Args, Reply, next};
 use crate::keys::{EVERYONE, INDEX_PARTS, index_part, owner_hash, owner_name, parts_of_owner, term_hash};
 use crate::row::Row;
-use crate::shared::{Request, Shared};
+use crate::shared::{Request, Shared, View};
 
 /// The maximum number of positions that are read per term and part of the index.
 const MAX_POSITIONS: usize = 4_000;
@@ -20,6 +20,17 @@ pub(crate) const MAX_TERMS: usize = 32;
 /// The maximum number of messages that a caller is expected to read from threads that are not fully indexed. If there are more, the
 /// index catches up first.
 const MAX_UNINDEXED: u64 = 1_000;
+/// The maximum number of threads that are looked up by their incarnations, if a filter on metadata selects them. If more pass, the whole
+/// scope is looked up.
+const MAX_FILTERED_THREADS: usize = 1_000;
+
+/// A part of the index to search.
+struct Lookup {
+    part: u32,
+    owner: [u8; 8],
+    /// The incarnations of the threads to search, separated by commas; empty for all threads of the owner.
+    born: String,
+}
 
 /// What one part of the index answers.
 struct PartAnswer {
@@ -31,7 +42,9 @@ struct PartAnswer {
 
 impl Shared {
     pub(crate) async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
+        query.metadata.check()?;
         if query.collection != Collection::Messages {
+            query.check_collection()?;
             return self.search_collection(scope, query).await;
         }
         if query.vector.is_some() {
@@ -45,7 +58,9 @@ impl Shared {
             None => None,
             Some(thread) => {
                 let view = self.read(scope.tenant_id(), thread, &Request::row()).await?;
-                match view.filter(|view| view.row.accessible(scope, now).is_some()) {
+                let is_searched =
+                    |view: &View| view.row.accessible(scope, now).is_some() && view.row.has_metadata(&query.metadata);
+                match view.filter(is_searched) {
                     Some(view) => Some((thread, view.row)),
                     None => {
                         let frequencies = vec![0; query.terms.len()];
@@ -65,19 +80,10 @@ impl Shared {
         now: Timestamp,
     ) -> Result<SearchAnswer> {
         // What is not indexed is read first, so that a message that is indexed meanwhile is not missed.
-        let unindexed = self.unindexed_threads(scope, only.map(|(thread, _)| *thread), now).await?;
+        let unindexed = self.unindexed_threads(scope, query, now).await?;
         let terms: Vec<[u8; 8]> = query.terms.iter().take(MAX_TERMS).map(|term| term_hash(term)).collect();
-        let (owner, parts) = match (only, scope) {
-            (Some((thread, row)), _) => (owner_hash(&row.owner), vec![index_part(&row.owner, *thread)]),
-            (None, Scope::User(..)) => {
-                let owner = scope.default_owner();
-                (owner_hash(&owner), parts_of_owner(&owner).collect())
-            }
-            (None, Scope::Tenant(_)) => (EVERYONE, (0..INDEX_PARTS).collect()),
-        };
-        let born = only.map_or("", |(_, row)| row.born.as_str());
-        let answers =
-            try_join_all(parts.into_iter().map(|part| self.search_part(scope, part, owner, born, &terms))).await?;
+        let lookups = self.lookups(scope, query, only, now).await?;
+        let answers = try_join_all(lookups.iter().map(|lookup| self.search_part(scope, lookup, &terms))).await?;
         let documents = match only {
             Some((_, row)) => row.count,
             None => self.count_messages(scope).await?,
@@ -117,20 +123,53 @@ impl Shared {
         Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
     }
 
-    async fn search_part(
+    /// Returns the parts of the index that a query searches.
+    async fn lookups(
         &self,
         scope: &Scope,
-        part: u32,
-        owner: [u8; 8],
-        born: &str,
-        terms: &[[u8; 8]],
-    ) -> Result<PartAnswer> {
+        query: &SearchQuery,
+        only: Option<&(ThreadId, Row)>,
+        now: Timestamp,
+    ) -> Result<Vec<Lookup>> {
+        if let Some((thread, row)) = only {
+            let (part, owner) = (index_part(&row.owner, *thread), owner_hash(&row.owner));
+            return Ok(vec![Lookup { part, owner, born: row.born.clone() }]);
+        }
+        let (owner, parts): (_, Vec<u32>) = match scope {
+            Scope::User(..) => {
+                let owner = scope.default_owner();
+                (owner_hash(&owner), parts_of_owner(&owner).collect())
+            }
+            Scope::Tenant(_) => (EVERYONE, (0..INDEX_PARTS).collect()),
+        };
+        let whole_scope = || parts.into_iter().map(|part| Lookup { part, owner, born: String::new() }).collect();
+        if query.metadata.is_empty() {
+            return Ok(whole_scope());
+        }
+        let threads = ThreadQuery {
+            metadata: query.metadata.clone(),
+            ..ThreadQuery::new(ThreadOrder::Recent, MAX_FILTERED_THREADS)
+        };
+        let page = self.list_threads(scope, &threads, now).await?;
+        if page.next.is_some() {
+            return Ok(whole_scope());
+        }
+        let ids: Vec<ThreadId> = page.threads.iter().map(|thread| thread.id).collect();
+        let mut born_in: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for (id, view) in ids.iter().zip(self.read_rows(scope.tenant_id(), &ids).await?) {
+            let Some(View { row, .. }) = view else { continue };
+            born_in.entry(index_part(&row.owner, *id)).or_default().push(row.born);
+        }
+        Ok(born_in.into_iter().map(|(part, born)| Lookup { part, owner, born: born.join(",") }).collect())
+    }
+
+    async fn search_part(&self, scope: &Scope, lookup: &Lookup, terms: &[[u8; 8]]) -> Result<PartAnswer> {
         let mut args = Args::new();
-        args.add(owner).add(born).number(MAX_POSITIONS);
+        args.add(lookup.owner).add(&lookup.born).number(MAX_POSITIONS);
         for term in terms {
             args.add(term);
         }
-        let key = self.keys.index(scope.tenant_id(), part);
+        let key = self.keys.index(scope.tenant_id(), lookup.part);
         let mut reply = self.connections.read("index_search", &key, &args).await?.items()?.into_iter();
         let mut terms = Vec::new();
         for list in next(&mut reply)?.items()? {
@@ -175,7 +214,10 @@ impl Shared {
             for ((thread, born, seq), _) in candidates {
                 let row = rows.get(thread).and_then(Option::as_ref);
                 let is_live = row.is_some_and(|row| {
-                    row.born == *born && row.accessible(scope, now).is_some() && *seq >= row.positions().first_seq
+                    row.born == *born
+                        && row.accessible(scope, now).is_some()
+                        && row.has_metadata(&query.metadata)
+                        && *seq >= row.positions().first_seq
                 });
                 let behind = unindexed.iter().find(|behind| behind.thread == *thread);
                 if is_live && behind.is_none_or(|behind| *seq <= behind.indexed_seq) {
@@ -193,9 +235,10 @@ impl Shared {
     async fn unindexed_threads(
         &self,
         scope: &Scope,
-        only: Option<ThreadId>,
+        query: &SearchQuery,
         now: Timestamp,
     ) -> Result<Vec<UnindexedThread>> {
+        let only = query.thread;
         let tenant = scope.tenant_id();
         let owner = match scope {
             Scope::Tenant(_) => String::new(),
@@ -213,7 +256,7 @@ impl Shared {
             for (thread, view) in threads.into_iter().zip(views) {
                 let row = view.map(|view| view.row).filter(|row| row.accessible(scope, now).is_some());
                 let Some(row) = row else { continue };
-                if only.is_none() && !is_searched(scope, &row.owner) {
+                if (only.is_none() && !is_searched(scope, &row.owner)) || !row.has_metadata(&query.metadata) {
                     continue;
                 }
                 let part = self.keys.index(tenant, index_part(&row.owner, thread));

@@ -21,6 +21,7 @@ mod error;
 mod index;
 mod maintenance;
 mod messages;
+mod metadata;
 mod owners;
 mod private;
 mod records;

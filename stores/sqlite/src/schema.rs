@@ -12,7 +12,7 @@ use crate::error::Result;
 pub(crate) const APPLICATION_ID: i64 = 0x5468_4b70;
 
 /// Entry `n` migrates a file from version `n` to `n + 1`. Released entries never change.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("schema/001_first.sql"),
     include_str!("schema/002_collections.sql"),
     include_str!("schema/003_merging.sql"),
@@ -20,6 +20,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("schema/005_documents.sql"),
     include_str!("schema/006_checksums.sql"),
     include_str!("schema/007_tags.sql"),
+    include_str!("schema/008_metadata.sql"),
 ];
 
 /// The schema version that this crate writes.

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
 use threadkeep_core::{
     Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenOutcome, OpenThread, Owner, Result, Scope, StoreError, Thread,
     ThreadId, ThreadOrder, ThreadPage, ThreadQuery, ThreadRef, Timestamp, WakeUp, codec,
@@ -8,6 +9,7 @@ use threadkeep_core::{
 
 use crate::connection::Shared;
 use crate::error;
+use crate::metadata;
 use crate::owners::{self, ScopeNumbers};
 use crate::residue::{self, Residue};
 use crate::row::{self, ThreadRow, full_thread_columns, thread_columns};
@@ -317,15 +319,22 @@ fn read_page(
     };
     let filter = if owner_no.is_some() { "t.owner_no" } else { "t.tenant_no" };
     let columns = full_thread_columns!();
+    let limit = i64::try_from(query.limit + 1).unwrap_or(i64::MAX);
+    let key = owner_no.unwrap_or(numbers.tenant_no);
+    let mut values: Vec<Value> = [key, now.as_micros(), after, limit].map(Value::Integer).into();
+    let mut passes = String::new();
+    if !query.metadata.is_empty() {
+        let selection = metadata::selection(&query.metadata, numbers, owner_no, values.len() + 1);
+        passes = format!("AND t.no IN ({})", selection.sql);
+        values.extend(selection.values);
+    }
     let sql = format!(
-        "SELECT {columns}, t.{column} FROM threads t JOIN owners o ON o.no = t.owner_no WHERE {filter} = ?1 \
+        "SELECT {columns}, t.{column} FROM threads t JOIN owners o ON o.no = t.owner_no WHERE {filter} = ?1 {passes} \
          AND t.restoring = 0 AND (t.expires_at IS NULL OR t.expires_at > ?2) AND t.{column} {comparison} ?3 \
          ORDER BY t.{column} {direction} LIMIT ?4"
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let limit = i64::try_from(query.limit + 1).unwrap_or(i64::MAX);
-    let key = owner_no.unwrap_or(numbers.tenant_no);
-    let mut rows = statement.query(params![key, now.as_micros(), after, limit])?;
+    let mut rows = statement.query(params_from_iter(values))?;
     let (mut threads, mut last) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
         if threads.len() == query.limit {

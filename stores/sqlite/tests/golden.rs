@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use threadkeep_core::{
     Backend, Batch, ChangeTag, Collection, Content, Embedding, EntryHit, Fingerprint, IdempotencyKey, IndexEntry,
-    JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutRecord, RecordName,
-    RecordOwner, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadRef, Timestamp, text,
+    JsonText, Map, MessageId, MessageQuery, MetadataFilter, MetadataValue, Namespace, NewMessage, OpenThread, Part,
+    PutRecord, RecordName, RecordOwner, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey,
+    ThreadOrder, ThreadQuery, ThreadRef, Timestamp, text,
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -109,9 +110,9 @@ async fn first_schema_stays_readable() {
 #[tokio::test]
 async fn later_schemas_stay_readable() {
     if std::env::var_os("THREADKEEP_WRITE_GOLDEN").is_some() {
-        write(&golden_file(7)).await;
+        write(&golden_file(8)).await;
     }
-    for version in [2, 3, 4, 5, 6, 7] {
+    for version in [2, 3, 4, 5, 6, 7, 8] {
         let folder = tempfile::tempdir().unwrap();
         let backend = open_copy(version, folder.path()).await;
         let found = backend.store.get_thread(&scope(), thread(), now()).await.unwrap();
@@ -133,6 +134,7 @@ async fn assert_reads_collection(backend: &Backend) {
         terms: text::distinct_terms("amparo"),
         vector: entry().embedding,
         filters: Vec::new(),
+        metadata: MetadataFilter::default(),
         thread: None,
         limit: 9,
     };
@@ -148,6 +150,10 @@ async fn assert_reads_threads(backend: &Backend) {
     let found = backend.store.find_thread(&scope(), &name, now()).await.unwrap().unwrap();
     assert_eq!((found.id, found.title.as_deref(), found.message_count), (thread(), Some("Títle"), 3));
     assert_eq!(serde_json::to_string(&found.metadata).unwrap(), r#"{"z":1,"a":[1150.5]}"#);
+    let metadata = MetadataFilter::default().with("z", MetadataValue::Integer(1));
+    let filtered = ThreadQuery { metadata, ..ThreadQuery::new(ThreadOrder::Created, 9) };
+    let filtered = backend.store.list_threads(&scope(), &filtered, now()).await.unwrap();
+    assert_eq!(filtered.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [thread()]);
     let positions = found.positions;
     assert_eq!((positions.seq, positions.change, positions.first_seq), (4, 2, 1));
 
@@ -181,6 +187,7 @@ async fn assert_reads_threads(backend: &Backend) {
         terms: text::distinct_terms("estacion erased corner"),
         vector: None,
         filters: Vec::new(),
+        metadata: MetadataFilter::default(),
         thread: None,
         limit: 9,
     };

@@ -10,6 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::search::{heading, titles};
 use super::{App, Status};
+use crate::arguments::MetadataArguments;
 use crate::bar::{SHADES, Scale};
 use crate::failure::Failure;
 use crate::output::{DIM, Output, colour};
@@ -39,6 +40,8 @@ pub(crate) struct Arguments {
     /// Only turns of this thread: its id, a prefix of the id, or its key
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
+    #[command(flatten)]
+    metadata: MetadataArguments,
     /// The maximum number of turns
     #[arg(long, short = 'n', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
@@ -78,7 +81,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         Some(name) => Some(thread_name::get(&memory, &scope, name).await?.id),
         None => None,
     };
-    let options = RecallOptions { thread, limit: arguments.limit.into(), ..RecallOptions::default() };
+    let (metadata, limit) = (arguments.metadata.filter(), arguments.limit.into());
+    let options = RecallOptions { thread, metadata, limit, ..RecallOptions::default() };
     let found = memory.recall(&scope, &question, &options).await?;
     let incomplete = !found.unsearched.is_empty();
     if app.output.is_json() {

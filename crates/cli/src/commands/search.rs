@@ -10,6 +10,7 @@ use threadkeep::{Hit, Memory, Message, Role, Scope, SearchOptions, Snippet, Thre
 use unicode_width::UnicodeWidthStr;
 
 use super::{App, Status};
+use crate::arguments::MetadataArguments;
 use crate::failure::Failure;
 use crate::instants;
 use crate::output::{self, DIM, MATCH, Output};
@@ -36,6 +37,8 @@ pub(crate) struct Arguments {
     /// Only messages of this thread: its id, a prefix of the id, or its key
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
+    #[command(flatten)]
+    metadata: MetadataArguments,
     /// Only messages with these roles: system, user, assistant, tool
     #[arg(long, value_name = "ROLE", value_delimiter = ',')]
     role: Vec<Role>,
@@ -71,7 +74,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         None => None,
     };
     let roles = arguments.role;
-    let options = SearchOptions { thread, roles, limit: arguments.limit.into(), ..SearchOptions::default() };
+    let (metadata, limit) = (arguments.metadata.filter(), arguments.limit.into());
+    let options = SearchOptions { thread, metadata, roles, limit, ..SearchOptions::default() };
     let found = memory.search(&scope, &query, &options).await?;
     let incomplete = !found.unsearched.is_empty();
     if app.output.is_json() {

@@ -3,7 +3,7 @@ use serde::Serialize;
 use threadkeep::{Owner, Thread, ThreadOrder, ThreadQuery};
 
 use super::{App, Status};
-use crate::arguments::quoted;
+use crate::arguments::{MetadataArguments, quoted};
 use crate::instants;
 use crate::json::ThreadJson;
 use crate::store::Purpose;
@@ -19,6 +19,7 @@ const WIDE_COLUMNS: usize = 120;
 #[command(after_help = "Examples:
   threadkeep threads                     the 20 most recently changed
   threadkeep threads --created --limit 5 the 5 oldest
+  threadkeep threads --metadata env=prod --metadata ticket=42
   threadkeep threads --json | jq -r '.threads[].id'")]
 pub(crate) struct Arguments {
     /// Sort by last change, newest first (the default)
@@ -27,6 +28,8 @@ pub(crate) struct Arguments {
     /// Sort by creation, oldest first: a stable order
     #[arg(long)]
     created: bool,
+    #[command(flatten)]
+    metadata: MetadataArguments,
     /// The maximum number of threads
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
@@ -44,7 +47,9 @@ struct Page {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let order = if arguments.created { ThreadOrder::Created } else { ThreadOrder::Recent };
-    let query = ThreadQuery { after: arguments.after, ..ThreadQuery::new(order, arguments.limit.into()) };
+    let metadata = arguments.metadata.filter();
+    let has_filter = !metadata.is_empty();
+    let query = ThreadQuery { after: arguments.after, metadata, ..ThreadQuery::new(order, arguments.limit.into()) };
     let mut page = memory.list_threads(&scope, &query).await?;
     page.threads.retain(|thread| !thread.is_ephemeral());
     if app.output.is_json() {
@@ -52,16 +57,22 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         app.output.json(&Page { threads, next: page.next })?;
         return Ok(Status::Done);
     }
-    if page.threads.is_empty() {
+    let is_empty = page.threads.is_empty() && page.next.is_none();
+    if is_empty && has_filter {
+        app.output.note("no thread has this metadata");
+        return Ok(Status::Done);
+    }
+    if is_empty {
         app.output.note("no threads; create some with `threadkeep import FILE` or `threadkeep append KEY --create`");
         return Ok(Status::Done);
     }
     app.output.line(table(app, &page.threads))?;
     if let Some(next) = page.next {
         let order = if arguments.created { " --created" } else { "" };
+        let filter = arguments.metadata.text();
         let shown = counted(page.threads.len() as u64, "thread");
         app.output.note(format_args!(
-            "\n{shown} shown; for more: {} threads{order} --after {}",
+            "\n{shown} shown; for more: {} threads{order}{filter} --after {}",
             app.global.command_prefix(),
             quoted(&next)
         ));

@@ -152,3 +152,50 @@ fn closed_pipes_end_commands_without_an_error() {
         assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""));
     }
 }
+
+#[test]
+fn threads_are_filtered_by_metadata() {
+    let cli = Cli::new();
+    let mut lines = vec![json!({ "threadkeep": { "version": 1, "exported_at": "2026-05-25T09:00:00Z" } }).to_string()];
+    for (number, env) in (1..).zip(["prod", "test", "prod"]) {
+        let id = format!("019dd000-0000-7000-8000-00000000000{number}");
+        let message = format!("019dd000-0000-7000-8000-0000000000a{number}");
+        let (at, metadata) = ("2026-05-25T09:00:00Z", json!({ "env": env, "number": number, "a b": "c=d" }));
+        lines.push(
+            json!({ "thread": { "id": id, "owner": { "user": "me" }, "metadata": metadata, "created_at": at } })
+                .to_string(),
+        );
+        let message =
+            json!({ "seq": 1, "id": message, "role": "user", "parts": [{ "text": "carrots" }], "created_at": at });
+        lines.push(json!({ "message": message }).to_string());
+    }
+    let imported = cli.run_with_input(&["import", "-"], lines.join("\n").as_bytes());
+    assert_eq!(imported.code, Some(0), "{imported}");
+    let found = |arguments: &[&str], list: &str, member: &str| {
+        let found = cli.json(arguments);
+        let ids = found[list].as_array().unwrap().iter().map(|found| found[member].as_str().unwrap().to_owned());
+        let mut numbers: Vec<_> = ids.map(|id| id.chars().last().unwrap()).collect();
+        numbers.sort_unstable();
+        numbers.into_iter().collect::<String>()
+    };
+    for (filter, expected) in [
+        (&["--metadata", "env=prod"][..], "13"),
+        (&["--metadata", "env=prod", "--metadata", "number=3"], "3"),
+        (&["--metadata", "a b=c=d"], "123"),
+        (&["--metadata", "env=Prod"], ""),
+    ] {
+        assert_eq!(found(&[&["threads"], filter].concat(), "threads", "id"), expected, "{filter:?}");
+        assert_eq!(found(&[&["search", "carrots"], filter].concat(), "hits", "thread"), expected, "{filter:?}");
+        assert_eq!(found(&[&["recall", "Which carrots?"], filter].concat(), "turns", "thread"), expected, "{filter:?}");
+    }
+    let page = cli.run(&["threads", "--metadata", "a b=c=d", "--limit", "2"]);
+    assert!(page.err.contains("threads --metadata 'a b=c=d' --after "), "{page}");
+    let nothing = cli.run(&["threads", "--metadata", "env=none"]);
+    assert_eq!((nothing.code, nothing.err.as_str()), (Some(0), "no thread has this metadata\n"));
+    for (argument, hint) in [("env", "write KEY=VALUE, such as env=prod"), ("=prod", "the key before `=` is empty")] {
+        let refused = cli.run(&["search", "carrots", "--metadata", argument]);
+        assert!(refused.code == Some(2) && refused.err.contains(hint), "{refused}");
+    }
+    let twice = cli.run(&["threads", "--metadata", "env=prod", "--metadata", "env=test"]);
+    assert!(twice.code == Some(1) && twice.err.contains("the key `env` appears twice"), "{twice}");
+}

@@ -39,6 +39,7 @@ pub(crate) async fn run(toolbox: &Toolbox, arguments: Arguments) -> Result<Value
         roles: arguments.role.into_iter().collect(),
         since: arguments.since.as_deref().map(|text| date::start("since", text)).transpose()?,
         until: arguments.until.as_deref().map(|text| date::end("until", text)).transpose()?,
+        ..SearchOptions::default()
     };
     let found = memory.search(scope, &arguments.query, &options).await?;
     let next = first + limit;

@@ -1,6 +1,8 @@
 use threadkeep_context::recall::{Question, Statistics, bm25, combine_by_rank};
 use threadkeep_core::text::TermCounts;
-use threadkeep_core::{Embedder, EmbedderError, Embedding, EntryHit, Scope, SearchQuery, Source, Value, limits};
+use threadkeep_core::{
+    Embedder, EmbedderError, Embedding, EntryHit, MetadataFilter, Scope, SearchQuery, Source, Value, limits,
+};
 
 use super::collection;
 use crate::recall::EmbedderOutcome;
@@ -101,6 +103,7 @@ impl Memory {
             terms: terms.terms(),
             vector,
             filters: Vec::new(),
+            metadata: MetadataFilter::default(),
             thread: None,
             limit: MAX_CANDIDATES,
         };

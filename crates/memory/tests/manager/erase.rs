@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Collection, Content, Embedder, EmbedderError, Embedding, JsonText, Namespace, OpenThread, Owner, RecordOwner,
-    RecordQuery, RecordWrite, Role, Scope, SearchQuery, StoreError, ThreadOrder, ThreadQuery,
+    Collection, Content, Embedder, EmbedderError, Embedding, JsonText, MetadataFilter, Namespace, OpenThread, Owner,
+    RecordOwner, RecordQuery, RecordWrite, Role, Scope, SearchQuery, StoreError, ThreadOrder, ThreadQuery,
 };
 use threadkeep_memory::{
     AppendOptions, Draft, EraseOptions, EraseReport, Memory, MemoryError, NewLibraryDocument, Passage, PassageOptions,
@@ -115,6 +115,7 @@ async fn count_passages(env: &TestEnv, scope: &Scope) -> u64 {
         terms: threadkeep_core::text::terms("walrus"),
         vector: None,
         filters: Vec::new(),
+        metadata: MetadataFilter::default(),
         thread: None,
         limit: 10,
     };

@@ -1,5 +1,5 @@
-use threadkeep_core::{Content, Role, Timestamp};
-use threadkeep_memory::{AppendOptions, Draft, SearchOptions, SearchResults};
+use threadkeep_core::{Content, Map, MetadataFilter, Role, ThreadPatch, Timestamp};
+use threadkeep_memory::{AppendOptions, Draft, RecallOptions, SearchOptions, SearchResults};
 
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
@@ -116,6 +116,57 @@ async fn erased_and_trimmed_messages_are_not_found() {
         assert_eq!(hit_texts(&results), ["secret three"]);
         memory.delete_thread(&ana(), thread).await.unwrap();
         assert!(memory.search(&ana(), "secret", &SearchOptions::default()).await.unwrap().hits.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn search_and_recall_filter_by_metadata() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let map = |json: &str| -> Map { serde_json::from_str(json).unwrap() };
+        let filter = |json: &str| MetadataFilter::from_map(&map(json)).unwrap();
+        let mut threads = Vec::new();
+        for name in ["prod", "test"] {
+            let thread = env.open_thread().await;
+            let metadata = Some(map(&format!(r#"{{"env": "{name}", "n": 3}}"#)));
+            let patch = ThreadPatch { metadata, ..ThreadPatch::default() };
+            memory.patch_thread(&ana(), thread, patch, None).await.unwrap();
+            for topic in ["line", "fare"] {
+                let content = Content {
+                    metadata: map(&format!(r#"{{"topic": "{topic}"}}"#)),
+                    ..Content::text(Role::User, format!("train {name} {topic}"))
+                };
+                memory.append(&ana(), thread, Draft::new(content)).await.unwrap();
+            }
+            threads.push(thread);
+        }
+        let both = ["train test fare", "train test line"];
+        for (threads_with, messages_with, thread, expected) in [
+            ("{}", "{}", None, vec!["train prod fare", "train prod line", both[0], both[1]]),
+            (r#"{"env": "test", "n": 3}"#, "{}", None, both.to_vec()),
+            (r#"{"env": "test", "n": 4}"#, "{}", None, vec![]),
+            (r#"{"env": "test"}"#, r#"{"topic": "fare"}"#, None, vec![both[0]]),
+            ("{}", r#"{"topic": "fare"}"#, Some(threads[1]), vec![both[0]]),
+            (r#"{"env": "test"}"#, "{}", Some(threads[0]), vec![]),
+        ] {
+            let (metadata, message_metadata) = (filter(threads_with), filter(messages_with));
+            let options = SearchOptions { thread, metadata, message_metadata, ..SearchOptions::default() };
+            let mut found = hit_texts(&memory.search(&ana(), "train", &options).await.unwrap());
+            found.sort();
+            assert_eq!(found, expected, "{options:?}");
+            let SearchOptions { metadata, message_metadata, .. } = options;
+            let options = RecallOptions { thread, metadata, message_metadata, ..RecallOptions::default() };
+            let recalled = memory.recall(&ana(), "Which train?", &options).await.unwrap().messages;
+            let mut found: Vec<_> = recalled.iter().map(|found| found.message.plain_text()).collect();
+            found.sort();
+            assert_eq!(found, expected, "{options:?}");
+        }
+        let invalid = MetadataFilter::default().with_text("", "x");
+        let options = SearchOptions { message_metadata: invalid.clone(), ..SearchOptions::default() };
+        assert!(memory.search(&ana(), "train", &options).await.is_err());
+        let options = RecallOptions { message_metadata: invalid, ..RecallOptions::default() };
+        assert!(memory.recall(&ana(), "train", &options).await.is_err());
     })
     .await;
 }

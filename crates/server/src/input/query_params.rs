@@ -4,7 +4,7 @@ use std::str::FromStr;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use threadkeep::core::limits;
-use threadkeep::{Map, Role, Value};
+use threadkeep::{Map, MetadataFilter, Role, Value};
 
 use crate::error::ApiError;
 
@@ -53,6 +53,20 @@ impl QueryParams {
         let limit = self.parse("limit", "a whole number")?.unwrap_or(default);
         limits::check_page(limit).map_err(|error| ApiError::from(error).param("limit"))?;
         Ok(limit)
+    }
+
+    /// Takes the parameters of the form `metadata[key]=value`. The value matches a string, and an integer or boolean with this text.
+    pub(crate) fn take_metadata(&mut self) -> Result<MetadataFilter, ApiError> {
+        const FORM: &str = "a filter has the form `metadata[key]=value`";
+        let params = self.0.extract_if(.., |(param, _)| param == "metadata" || param.starts_with("metadata["));
+        let mut filter = MetadataFilter::default();
+        for (param, value) in params.collect::<Vec<_>>() {
+            let key = param.strip_prefix("metadata[").and_then(|rest| rest.strip_suffix(']'));
+            let key = key.filter(|key| !key.is_empty()).ok_or_else(|| ApiError::invalid(&param, FORM))?;
+            filter = filter.with_text(key, &value);
+        }
+        filter.check().map_err(|error| ApiError::from(error).param("metadata"))?;
+        Ok(filter)
     }
 
     /// Takes all values of `role`.

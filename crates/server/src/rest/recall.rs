@@ -1,12 +1,12 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use threadkeep::ThreadId;
 use threadkeep::memory::{EmbedderOutcome, RecallOptions, ThreadTail};
+use threadkeep::{Map, ThreadId};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, optional_whole_number};
+use crate::input::{JsonBody, metadata_filter, optional_whole_number};
 use crate::output::json;
 use crate::rest::json::message::MessageJson;
 use crate::security::Caller;
@@ -20,6 +20,14 @@ pub(crate) struct RecallJson {
     /// If set, only messages from this thread are recalled. A thread is named by its id, conversation id or key.
     #[serde(default)]
     thread: Option<String>,
+    /// If set, only messages in threads with these values in their metadata: strings, integers and booleans, at most 8.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map>,
+    /// If set, only messages with these values in their own metadata.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    message_metadata: Option<Map>,
     /// If set, only messages before this position in the thread are recalled. Requires `thread`.
     #[serde(default, deserialize_with = "optional_whole_number")]
     before: Option<u64>,
@@ -68,7 +76,9 @@ pub(crate) async fn recall(
     JsonBody { value: body, .. }: JsonBody<RecallJson>,
 ) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
-    let RecallJson { question, thread, before, limit } = body;
+    let RecallJson { question, thread, metadata, message_metadata, before, limit } = body;
+    let metadata = metadata_filter("metadata", metadata.as_ref())?;
+    let message_metadata = metadata_filter("message_metadata", message_metadata.as_ref())?;
     let thread = thread_names::resolve_existing(&app, scope, thread.as_deref()).await?;
     let default = RecallOptions::default();
     let except = match (thread, before) {
@@ -76,7 +86,8 @@ pub(crate) async fn recall(
         (None, Some(_)) => return Err(ApiError::invalid("before", "`before` requires `thread`")),
         (_, None) => None,
     };
-    let options = RecallOptions { thread, except, limit: limit.unwrap_or(default.limit), ..default };
+    let options =
+        RecallOptions { thread, metadata, message_metadata, except, limit: limit.unwrap_or(default.limit), ..default };
     let results = match app.embedder() {
         Some(embedder) => memory.recall_with_embedder(scope, &question, &options, embedder.as_ref()).await?,
         None => memory.recall(scope, &question, &options).await?,

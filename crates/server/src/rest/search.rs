@@ -1,13 +1,13 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use threadkeep::core::limits::{self, PAGE};
-use threadkeep::{Role, SearchOptions, ThreadId, Timestamp};
+use threadkeep::{Map, Role, SearchOptions, ThreadId, Timestamp};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::cursor;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, optional_whole_number};
+use crate::input::{JsonBody, metadata_filter, optional_whole_number};
 use crate::output::json;
 use crate::rest::json::message::{MessageJson, RoleJson};
 use crate::security::Caller;
@@ -25,6 +25,14 @@ pub(crate) struct SearchJson {
     /// If set, only this thread is searched. A thread is named by its id, conversation id or key.
     #[serde(default)]
     thread: Option<String>,
+    /// If set, only messages in threads with these values in their metadata: strings, integers and booleans, at most 8.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map>,
+    /// If set, only messages with these values in their own metadata.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    message_metadata: Option<Map>,
     /// The maximum number of hits on a page, from 1 to 1,000. Default: 20.
     #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 1000)]
@@ -101,12 +109,14 @@ pub(crate) async fn search(
     caller: Caller,
     JsonBody { value: body, .. }: JsonBody<SearchJson>,
 ) -> Result {
-    let SearchJson { query, thread, limit, after, roles, since, until } = body;
+    let SearchJson { query, thread, metadata, message_metadata, limit, after, roles, since, until } = body;
+    let metadata = metadata_filter("metadata", metadata.as_ref())?;
+    let message_metadata = metadata_filter("message_metadata", message_metadata.as_ref())?;
     let thread = thread_names::resolve_existing(&app, &caller.scope, thread.as_deref()).await?;
     let roles: Vec<Role> = roles.into_iter().map(Into::into).collect();
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     limits::check_page(limit).map_err(|error| ApiError::from(error).param("limit"))?;
-    let list = format!("search {query:?} {thread:?} {roles:?} {since:?} {until:?}");
+    let list = format!("search {query:?} {thread:?} {metadata:?} {message_metadata:?} {roles:?} {since:?} {until:?}");
     let start: usize = match &after {
         // The cursor contains a number that this server wrote.
         Some(after) => cursor::decode(&caller.scope, &list, "after", after)?.parse().unwrap_or(PAGE),
@@ -114,7 +124,8 @@ pub(crate) async fn search(
     };
     // Hits are ranked together, so a page contains the hits after those of the earlier pages.
     let end = start.saturating_add(limit).min(PAGE);
-    let options = SearchOptions { thread, limit: (end + 1).min(PAGE), roles, since, until };
+    let limit = (end + 1).min(PAGE);
+    let options = SearchOptions { thread, metadata, message_metadata, limit, roles, since, until };
     let found = app.memory().search(&caller.scope, &query, &options).await?;
     let next = (found.hits.len() > end).then(|| cursor::encode(&caller.scope, &list, &end.to_string()));
     let hits = found.hits.iter().take(end).skip(start).map(|hit| {

@@ -33,6 +33,9 @@ def status_of(call):
 def items():
     api = client()
     conversation = api.conversations.create(metadata={"topic": "trains"})
+    threads = lambda topic: api.get("/threads", cast_to=object, options={"params": {"metadata": {"topic": topic}}})["data"]
+    assert ["conv_" + thread["id"].replace("-", "") for thread in threads("trains")] == [conversation.id]
+    assert threads("boats") == []
     texts = [f"item {number}" for number in range(INPUT["items"])]
     for first in range(0, len(texts), 20):
         added = api.conversations.items.create(conversation.id, items=[user(text) for text in texts[first : first + 20]])

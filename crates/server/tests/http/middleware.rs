@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use crate::TestServer;
+use crate::log::Log;
 
 #[tokio::test]
 async fn every_error_has_the_standard_format_and_a_request_id() {
@@ -31,4 +32,26 @@ async fn every_error_has_the_standard_format_and_a_request_id() {
     assert_eq!((misspelt["code"].as_str(), misspelt["param"].as_str()), (Some("unknown_parameter"), Some("limt")));
     let (first, second) = (client.get("/health").await, client.get("/health").await);
     assert_ne!(first.header("x-request-id"), second.header("x-request-id"));
+}
+
+#[tokio::test]
+async fn mistakes_of_clients_are_not_logged_as_errors() {
+    let (log, _guard) = Log::capture();
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    for (method, path, body) in [
+        ("GET", "/nowhere", json!({})),
+        ("POST", "/v1/threads", json!({ "title": 7 })),
+        ("POST", "/v1/search", json!({ "query": "x", "metadata": { "a": null } })),
+        ("POST", "/v1/chat/completions", json!({ "messages": "hello" })),
+        ("POST", "/v1/responses", json!({ "input": 5 })),
+        ("GET", "/v1/threads/00000000-0000-0000-0000-000000000000", json!({})),
+        ("PATCH", &format!("/v1/threads/{thread}"), json!({ "expires_at": "tomorrow" })),
+    ] {
+        let refused = client.send(method, path, body).await;
+        assert!((400..500).contains(&refused.status), "{method} {path}: {refused:?}");
+    }
+    log.wait_for("/v1/threads/{id}").await;
+    assert!(!log.text().contains(" ERROR "), "{}", log.text());
 }

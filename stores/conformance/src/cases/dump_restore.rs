@@ -37,7 +37,7 @@ pub(crate) async fn thread_with_history(client: &Client) -> Conversation {
     conversation
 }
 
-async fn restore(client: &Client, chunks: &[Dump]) {
+pub(super) async fn restore(client: &Client, chunks: &[Dump]) {
     for chunk in chunks {
         client.restore_thread(acme().tenant_id(), thread_id(1), chunk).await.expect("restoring works");
     }

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use threadkeep_core::{
-    Batch, Collection, Content, ImageReference, MessageQuery, OpenThread, Part, Replacement, Role, Scope, SearchAnswer,
-    SearchHit, SearchQuery, ThreadId, Timestamp, limits, text,
+    Batch, Collection, Content, ImageReference, MessageQuery, MetadataFilter, OpenThread, Part, Replacement, Role,
+    Scope, SearchAnswer, SearchHit, SearchQuery, ThreadId, Timestamp, limits, text,
 };
 
 use crate::client::Client;
@@ -16,6 +16,7 @@ pub(super) fn query_for(words: &str) -> SearchQuery {
         terms: text::distinct_terms(words),
         vector: None,
         filters: Vec::new(),
+        metadata: MetadataFilter::default(),
         thread: None,
         limit: 1000,
     }
@@ -26,7 +27,12 @@ async fn search(client: &Client, scope: &Scope, query: &SearchQuery, now: Timest
 }
 
 /// Finds all messages that contain one of the terms: the hits, and the matching messages that are not indexed yet.
-async fn found(client: &Client, scope: &Scope, query: &SearchQuery, now: Timestamp) -> BTreeSet<(ThreadId, u64)> {
+pub(super) async fn found(
+    client: &Client,
+    scope: &Scope,
+    query: &SearchQuery,
+    now: Timestamp,
+) -> BTreeSet<(ThreadId, u64)> {
     let answer = search(client, scope, query, now).await;
     let mut found = BTreeSet::new();
     for SearchHit { thread, seq } in answer.hits {

@@ -1,6 +1,8 @@
 //! Collections and vectors: the same results as in SQLite, with and without the pgvector extension.
 
-use threadkeep_core::{Backend, Collection, Embedding, IndexEntry, Map, Scope, SearchAnswer, SearchQuery, StoreError};
+use threadkeep_core::{
+    Backend, Collection, Embedding, IndexEntry, Map, MetadataFilter, Scope, SearchAnswer, SearchQuery, StoreError,
+};
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
@@ -90,7 +92,15 @@ async fn answers(backend: &Backend) -> Vec<(SearchQuery, SearchAnswer)> {
             _ => Some(generator.embedding()),
         };
         let limit = [1, 5, 40, 1_000][generator.next(4)];
-        let query = SearchQuery { collection: statutes(), terms, vector, filters: Vec::new(), thread: None, limit };
+        let query = SearchQuery {
+            collection: statutes(),
+            terms,
+            vector,
+            filters: Vec::new(),
+            metadata: MetadataFilter::default(),
+            thread: None,
+            limit,
+        };
         let answer = backend.search.search(&scope, &query, now()).await.unwrap();
         answers.push((query, answer));
     }
@@ -174,6 +184,7 @@ async fn large_collections_require_pgvector() {
             terms: Vec::new(),
             vector: embedding(700),
             filters: Vec::new(),
+            metadata: MetadataFilter::default(),
             thread: None,
             limit: 1,
         };

@@ -1,7 +1,7 @@
 //! Databases created by earlier versions, and instances of those versions that run concurrently with newer ones.
 
 use sha2::{Digest, Sha256};
-use threadkeep_core::{ChangePage, Effect, JsonText, Namespace, RecordName};
+use threadkeep_core::{ChangePage, Effect, JsonText, MetadataFilter, Namespace, RecordName, ThreadOrder, ThreadQuery};
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
@@ -39,7 +39,7 @@ pub(crate) async fn create_former_schema(client: &Client, version: usize) {
 pub(crate) async fn open_former_thread(client: &Client) {
     let opening = "SELECT threadkeep.remember_owner('acme', 'ana'); \
                    INSERT INTO threadkeep.threads (tenant, owner, id, created_at, updated_at, body) \
-                   VALUES ('acme', 'ana', '00000000-0000-0000-0000-000000000001', 1, 1, '1{}'); \
+                   VALUES ('acme', 'ana', '00000000-0000-0000-0000-000000000001', 1, 1, '1{\"metadata\":{\"env\":\"prod\",\"n\":3}}'); \
                    INSERT INTO threadkeep.stamps SELECT no, tenant, owner, threadkeep.stamp() FROM threadkeep.threads";
     client.batch_execute(opening).await.unwrap();
 }
@@ -81,6 +81,23 @@ async fn migrated_schema_equals_a_new_one() {
         create_former_schema(&client, version).await;
         drop(PostgresStore::open(&database.url()).await.unwrap());
         assert_same(&describe_schema(&client).await, &new, version);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn former_threads_are_filtered_by_metadata() {
+    let Some(server) = Server::shared() else { return };
+    for version in 1..=FORMER.len() {
+        let (database, client) = empty_database(server).await;
+        create_former_schema(&client, version).await;
+        open_former_thread(&client).await;
+        let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
+        for (env, expected) in [("prod", 1), ("test", 0)] {
+            let metadata = MetadataFilter::default().with_text("env", env).with_text("n", "3");
+            let query = ThreadQuery { metadata, ..ThreadQuery::new(ThreadOrder::Created, 10) };
+            let page = backend.store.list_threads(&ana(), &query, now()).await.unwrap();
+            assert_eq!(page.threads.len(), expected, "{env} from version {version}");
+        }
     }
 }
 

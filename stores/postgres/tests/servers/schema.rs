@@ -27,7 +27,7 @@ async fn new_database_can_be_opened_concurrently() {
         let store = store.unwrap().unwrap();
         open_thread(&store.backend(), &ana(), 1).await;
     }
-    assert_eq!(versions(&client).await, 10);
+    assert_eq!(versions(&client).await, 11);
 }
 
 async fn versions(client: &Client) -> i64 {
@@ -53,7 +53,7 @@ async fn concurrent_instances_migrate_a_former_schema_once() {
         backend.search.upsert(&ana(), &walruses, vec![entry.clone()]).await.unwrap();
         assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
     }
-    assert_eq!(versions(&client).await, 10);
+    assert_eq!(versions(&client).await, 11);
     let without_row_security = "SELECT count(*) FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r' \
                      AND relname <> 'migrations' AND NOT (relrowsecurity AND relforcerowsecurity)";
     assert_eq!(client.query_one(without_row_security, &[]).await.unwrap().get::<_, i64>(0), 0);
@@ -89,7 +89,7 @@ async fn upgrade_is_retried_after_a_deadlock() {
     client.batch_execute(deadlock).await.unwrap();
     let store = PostgresStore::open(&database.url()).await.unwrap();
     let attempts: i64 = client.query_one("SELECT last_value FROM public.attempts", &[]).await.unwrap().get(0);
-    assert_eq!((attempts, versions(&client).await), (2, 10));
+    assert_eq!((attempts, versions(&client).await), (2, 11));
     assert!(open_thread(&store.backend(), &ana(), 1).await);
 }
 
@@ -102,10 +102,10 @@ async fn open_rejects_and_preserves_an_unknown_schema() {
     drop(PostgresStore::open(&url).await.unwrap());
     drop(PostgresStore::open(&format!("{url}?migrate=off")).await.unwrap());
 
-    client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (11, 'later')").await.unwrap();
+    client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (12, 'later')").await.unwrap();
     let later = PostgresStore::open(&url).await.unwrap_err();
-    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema version 11")), "{later}");
-    client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 11").await.unwrap();
+    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema version 12")), "{later}");
+    client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 12").await.unwrap();
     client.batch_execute("UPDATE threadkeep.migrations SET checksum = 'other' WHERE version = 1").await.unwrap();
     let other = PostgresStore::open(&url).await.unwrap_err();
     assert!(matches!(&other, StoreError::Incompatible(reason) if reason.contains("migration 1")), "{other}");

@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Batch, Collection, Embedding, IndexEntry, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner,
-    RecordWrite, Scope,
+    RecordWrite, Scope, ThreadPatch,
 };
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
@@ -10,7 +10,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::support::{batch, client, message, now, open_thread, thread_id};
 
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "owners",
     "threads",
     "stamps",
@@ -22,6 +22,7 @@ const TABLES: [&str; 15] = [
     "leftovers",
     "indexed",
     "message_terms",
+    "thread_metadata",
     "collections",
     "entries",
     "entry_terms",
@@ -39,7 +40,9 @@ async fn fill(store: &PostgresStore, tenant: &str, user: &str, first: u128) {
             open_thread(&backend, scope, number).await;
             let name = RecordName { namespace: namespace.clone(), key: "k".to_owned() };
             let secret = format!("secret of {tenant}");
+            let metadata = [("team".to_owned(), secret.clone().into())].into_iter().collect();
             let filling = Batch {
+                patch: ThreadPatch { metadata: Some(metadata), ..ThreadPatch::default() },
                 append: vec![message(1, &secret), message(2, &secret)],
                 put: vec![PutRecord { name, value: json("1"), expires_at: None }],
                 ..batch(1)
@@ -204,11 +207,11 @@ async fn search_terms_cannot_reach_other_scopes() {
     let Some((_database, client)) = filled_database().await else { return };
     let foreign = query_number(&client, "SELECT min(no) FROM threadkeep.threads WHERE tenant = 'globex'").await;
     enter_scope(&client, "acme", "user/ana").await;
-    let own = query_number(&client, "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY['secret'], 100)").await;
+    let own = query_number(&client, "SELECT count(*) FROM threadkeep.matching(NULL, NULL, ARRAY['secret'], 100)").await;
     assert!(own > 0, "the scope's own messages were not found");
     for term in ["secret' | 'secret", "a' | !'b", "x'':*", "\\", "''", "secret\\' | \\'secret", "\u{e001}1", "secret:*"]
     {
-        let sql = "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY[$1], 100) m LEFT JOIN threadkeep.threads t \
+        let sql = "SELECT count(*) FROM threadkeep.matching(NULL, NULL, ARRAY[$1], 100) m LEFT JOIN threadkeep.threads t \
                    ON t.no = m.thread_no WHERE t.no IS NULL AND m.thread_no NOT IN (SELECT thread_no FROM threadkeep.leftovers)";
         let found: i64 =
             client.query_one(sql, &[&term]).await.unwrap_or_else(|error| panic!("{term}: {error:?}")).get(0);
@@ -226,10 +229,13 @@ async fn search_terms_cannot_reach_other_scopes() {
     );
     let near = "SELECT count(*) FROM threadkeep.near_points('notes', 'm', '{1, 1}', 100, 100)";
     assert_eq!(query_number(&client, near).await, 2, "the user's and the tenant's entries were not found");
-    let sql = format!("SELECT count(*) FROM threadkeep.matching({foreign}, ARRAY['secret'], 100)");
+    let sql = format!("SELECT count(*) FROM threadkeep.matching({foreign}, NULL, ARRAY['secret'], 100)");
     assert_eq!(query_number(&client, &sql).await, 0, "another tenant's thread was found by its number");
     client.batch_execute("ROLLBACK; BEGIN; SET LOCAL ROLE threadkeep_server").await.unwrap();
-    assert_eq!(query_number(&client, "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY['secret'], 100)").await, 0);
+    assert_eq!(
+        query_number(&client, "SELECT count(*) FROM threadkeep.matching(NULL, NULL, ARRAY['secret'], 100)").await,
+        0
+    );
     assert_eq!(
         query_number(&client, "SELECT count(*) FROM threadkeep.matching_entries('notes', 'secret', 100)").await,
         0

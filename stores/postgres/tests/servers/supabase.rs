@@ -105,7 +105,7 @@ async fn calls(client: &Client) -> Vec<String> {
     let mut calls: Vec<String> = client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
     assert!(calls.len() > 20);
     calls.extend([
-        "SELECT * FROM threadkeep.matching(NULL, 'secret', 100)".to_owned(),
+        "SELECT * FROM threadkeep.matching(NULL, NULL, 'secret', 100)".to_owned(),
         "SELECT * FROM threadkeep.matching_entries('SECRET', 'secret', 100)".to_owned(),
         "SELECT threadkeep.enter('acme', 'keeper'); SELECT * FROM threadkeep.messages".to_owned(),
     ]);

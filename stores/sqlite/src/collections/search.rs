@@ -13,6 +13,7 @@ use crate::owners;
 
 pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery) -> Result<SearchAnswer> {
     let name = query.collection.name()?;
+    query.check_collection()?;
     query.vector.as_ref().map_or(Ok(()), Embedding::check)?;
     FieldFilter::check_all(&query.filters)?;
     limits::check_page(query.limit)?;

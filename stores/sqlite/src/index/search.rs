@@ -1,7 +1,7 @@
 //! Searches the index for the positions that contain the terms of a query, and lists threads with unindexed messages.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, params};
 use threadkeep_core::{
@@ -11,6 +11,7 @@ use threadkeep_core::{
 use super::{OWNER_MARK, TENANT_MARK, watermark};
 use crate::connection::{Shared, lock};
 use crate::error::Result;
+use crate::metadata;
 use crate::owners::{self, ScopeNumbers};
 use crate::row::{self, ThreadRow};
 use crate::threads;
@@ -37,6 +38,7 @@ pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: T
     if !query.filters.is_empty() {
         return Err(StoreError::Unsupported("filters over messages").into());
     }
+    query.metadata.check()?;
     limits::check_page(query.limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
@@ -65,6 +67,8 @@ struct Search<'a> {
     thread: Option<ThreadRow>,
     query: &'a SearchQuery,
     now: Timestamp,
+    /// The threads that pass the filter on metadata; `None` without a filter, and in a search of one thread.
+    passing: Option<HashSet<i64>>,
     /// Cached results of [`Search::searched_thread`]; most hits are in a few threads.
     threads: RefCell<HashMap<i64, Option<(ThreadId, u64)>>>,
 }
@@ -108,10 +112,17 @@ impl<'a> Search<'a> {
             None => None,
             Some(thread) => match threads::find_row(shared, connection, scope, thread, now)? {
                 None => return Ok(None),
+                Some((row, _)) if !metadata::thread_passes(connection, row.no, &query.metadata)? => return Ok(None),
                 Some((row, _)) => Some(row),
             },
         };
-        Ok(Some(Self { connection, shared, numbers, thread, query, now, threads: RefCell::default() }))
+        let passing = match &thread {
+            None if !query.metadata.is_empty() => {
+                Some(metadata::passing_threads(connection, &query.metadata, numbers)?)
+            }
+            _ => None,
+        };
+        Ok(Some(Self { connection, shared, numbers, thread, query, now, passing, threads: RefCell::default() }))
     }
 
     fn run(&self) -> Result<SearchOutcome> {
@@ -261,11 +272,21 @@ impl<'a> Search<'a> {
         self.find_matching(NEWEST_FIRST, &format!("\"{scope}\" AND {term}"), 0, i64::MAX, MAX_POSITIONS)
     }
 
-    /// Returns the first matching positions, at most `limit`, in the order of the statement `sql`.
+    /// Returns the first matching positions in threads that pass the filter, at most `limit`, in the order of the statement `sql`.
     fn find_matching(&self, sql: &str, pattern: &str, first: i64, last: i64, limit: i64) -> Result<Vec<i64>> {
         let mut statement = self.connection.prepare_cached(sql)?;
-        let keys = statement.query_map(params![pattern, first, last, limit], |row| row.get(0))?;
-        Ok(keys.collect::<Result<_, _>>()?)
+        let Some(passing) = &self.passing else {
+            let keys = statement.query_map(params![pattern, first, last, limit], |row| row.get(0))?;
+            return Ok(keys.collect::<Result<_, _>>()?);
+        };
+        // The limit counts only positions that pass, so that other threads do not use it up.
+        let keys = statement.query_map(params![pattern, first, last, i64::MAX], |row| row.get(0))?;
+        let is_passing = |key: &rusqlite::Result<i64>| match key {
+            Ok(key) => passing.contains(&row::thread_no(*key)),
+            Err(_) => true,
+        };
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(keys.filter(is_passing).take(limit).collect::<Result<_, _>>()?)
     }
 
     /// Converts keys into hits, up to the query's limit. Skips messages that no longer exist or that the scope may not read.
@@ -306,7 +327,7 @@ impl<'a> Search<'a> {
 
     /// Lists the threads with unindexed messages, and returns the total number of these messages.
     fn unindexed_threads(&self) -> Result<(Vec<UnindexedThread>, u64)> {
-        let sql = "SELECT t.id, coalesce(i.seq, 0), t.seq FROM threads t LEFT JOIN indexed i ON i.thread_no = t.no \
+        let sql = "SELECT t.id, coalesce(i.seq, 0), t.seq, t.no FROM threads t LEFT JOIN indexed i ON i.thread_no = t.no \
                    WHERE t.stamp > ?1 AND t.seq > coalesce(i.seq, 0) AND t.seq >= t.first_seq AND t.tenant_no = ?2 \
                    AND (?3 IS NULL OR t.owner_no = ?3) AND (?4 IS NULL OR t.no = ?4) AND t.restoring = 0 \
                    AND (t.expires_at IS NULL OR t.expires_at > ?5)";
@@ -319,6 +340,9 @@ impl<'a> Search<'a> {
             statement.query(params![watermark, self.numbers.tenant_no, owner_no, thread_no, self.now.as_micros()])?;
         let (mut threads, mut messages) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
+            if self.passing.as_ref().is_some_and(|passing| !row.get(3).is_ok_and(|no| passing.contains(&no))) {
+                continue;
+            }
             let indexed_seq = row::unsigned(row, 1)?;
             messages += row::unsigned(row, 2)?.saturating_sub(indexed_seq);
             threads.push(UnindexedThread { thread: ThreadId(row::uuid(row, 0)?), indexed_seq });

@@ -69,6 +69,7 @@ impl TestEnv {
             terms: terms.iter().map(|term| (*term).to_owned()).collect(),
             vector: None,
             filters: Vec::new(),
+            metadata: threadkeep_core::MetadataFilter::default(),
             thread: Some(self.thread),
             limit,
         };

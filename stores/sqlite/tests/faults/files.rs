@@ -60,7 +60,7 @@ fn open_rejects_a_file_of_a_later_version() {
     let error = open(&path).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "incompatible store: the file has schema version 999; this program supports versions up to 7"
+        "incompatible store: the file has schema version 999; this program supports versions up to 8"
     );
 }
 

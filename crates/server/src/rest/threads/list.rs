@@ -1,7 +1,7 @@
 use axum::extract::State;
 use serde::Serialize;
 use threadkeep::core::StoreExt;
-use threadkeep::{Owner, ThreadKey, ThreadOrder, ThreadQuery, UserId};
+use threadkeep::{MetadataFilter, Owner, ThreadKey, ThreadOrder, ThreadQuery, UserId};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -35,7 +35,12 @@ pub(crate) struct ThreadsJson {
         ("limit" = Option<u32>, Query, description = "1 to 1,000; default 50"),
         ("key" = Option<String>, Query, description = "Only the thread with this key"),
         ("user" = Option<String>, Query, description = "Only threads of this user"),
-        ("shared" = Option<bool>, Query, description = "Only threads that users share")
+        ("shared" = Option<bool>, Query, description = "Only threads that users share"),
+        (
+            "metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode,
+            description = "Only threads with these values in their metadata, as `metadata[key]=value`; at most 8. A value matches a \
+                string, and an integer or boolean with this text"
+        )
     ),
     responses((status = 200, body = ThreadsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
@@ -48,14 +53,14 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
         Some(_) => return Err(ApiError::invalid("order", "`order` must be `recent` or `created`")),
     };
     let (limit, after, key) = (params.take_limit(50)?, params.take("after")?, params.take("key")?);
-    let owner = take_owner(&mut params)?;
+    let (owner, metadata) = (take_owner(&mut params)?, params.take_metadata()?);
     params.finish()?;
     if let Some(key) = key {
-        return find_by_key(&app, &caller, owner, key).await;
+        return find_by_key(&app, &caller, owner, key, &metadata).await;
     }
-    let list = format!("threads {order:?} {owner:?}");
+    let list = format!("threads {order:?} {owner:?} {metadata:?}");
     let after = after.map(|after| cursor::decode(scope, &list, "after", &after)).transpose()?;
-    let query = ThreadQuery { order, owner, after, limit };
+    let query = ThreadQuery { order, owner, after, metadata, limit };
     let page = app.memory().list_threads(scope, &query).await?;
     let next = page.next.map(|next| cursor::encode(scope, &list, &next));
     // This may leave fewer threads than `limit`, even if there is a next page.
@@ -64,12 +69,19 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
 }
 
 /// Responds with the thread that has a key, or with an empty page.
-async fn find_by_key(app: &App, caller: &Caller, owner: Option<Owner>, key: String) -> Result {
+async fn find_by_key(
+    app: &App,
+    caller: &Caller,
+    owner: Option<Owner>,
+    key: String,
+    metadata: &MetadataFilter,
+) -> Result {
     let owner = owner.unwrap_or_else(|| caller.scope.default_owner());
     let name = threadkeep::core::ThreadRef::Key(owner, ThreadKey::new(key)?);
     let memory = app.memory();
     let found = memory.backend().store.find_thread(&caller.scope, &name, memory.now()).await?;
-    Ok(json(&ThreadsJson { data: found.into_iter().map(Into::into).collect(), next: None }))
+    let found = found.into_iter().filter(|thread| metadata.matches(&thread.metadata));
+    Ok(json(&ThreadsJson { data: found.map(Into::into).collect(), next: None }))
 }
 
 /// Takes the parameters `user` and `shared`. Returns the owner that they select; `None` for all owners.

@@ -31,3 +31,66 @@ async fn messages_are_searched_recalled_and_assembled() {
     let analytics = client.get(&format!("/v1/analytics?thread={thread}")).await.expect(200);
     assert_eq!((&analytics["messages"], &analytics["roles"]), (&json!(2), &json!({ "user": 2 })));
 }
+
+#[tokio::test]
+async fn searches_and_recalls_are_filtered_by_metadata() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let mut threads = Vec::new();
+    for env in ["prod", "test"] {
+        let opened = client.post("/v1/threads", json!({ "metadata": { "env": env, "number": 3 } })).await.expect(201);
+        let id = opened["id"].as_str().unwrap().to_owned();
+        let messages = json!([
+            { "role": "user", "text": "The stove burns paraffin.", "metadata": { "topic": "stoves" } },
+            { "role": "user", "text": "The other stove burns wood.", "metadata": { "topic": "wood" } },
+        ]);
+        client.post(&format!("/v1/threads/{id}/messages"), json!({ "messages": messages })).await.expect(201);
+        threads.push(id);
+    }
+    let found = async |path: &str, list: &str, filter: Value| {
+        let mut body = if path == "/v1/search" { json!({ "query": "stove" }) } else { json!({ "question": "stove?" }) };
+        body.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
+        let answer = client.post(path, body).await.expect(200);
+        let hits = answer[list].as_array().unwrap().iter();
+        let mut found: Vec<_> = hits
+            .map(|hit| (hit["thread"].as_str().unwrap().to_owned(), hit["message"]["seq"].as_u64().unwrap()))
+            .collect();
+        found.sort();
+        found
+    };
+    let [prod, test] = [&threads[0], &threads[1]];
+    let both = |thread: &String| vec![(thread.clone(), 1), (thread.clone(), 2)];
+    for (path, list) in [("/v1/search", "hits"), ("/v1/recall", "turns")] {
+        for (filter, expected) in [
+            (json!({}), [both(prod), both(test)].concat()),
+            (json!({ "metadata": null, "message_metadata": null }), [both(prod), both(test)].concat()),
+            (json!({ "metadata": { "env": "prod" } }), both(prod)),
+            (json!({ "metadata": { "env": "test", "number": 3 } }), both(test)),
+            (json!({ "metadata": { "number": "3" } }), vec![]),
+            (json!({ "metadata": { "env": "prod" }, "thread": test }), vec![]),
+            (json!({ "message_metadata": { "topic": "wood" }, "thread": test }), vec![(test.clone(), 2)]),
+            (
+                json!({ "metadata": { "env": "prod" }, "message_metadata": { "topic": "stoves" } }),
+                vec![(prod.clone(), 1)],
+            ),
+            (json!({ "metadata": { "topic": "stoves" } }), vec![]),
+        ] {
+            let mut expected = expected;
+            expected.sort();
+            assert_eq!(found(path, list, filter.clone()).await, expected, "{path} {filter}");
+        }
+        for member in ["metadata", "message_metadata"] {
+            for value in
+                [json!({ "a": [1] }), json!({ "a": 0.5 }), json!({ "a": null }), json!({ "": "x" }), json!("a=b")]
+            {
+                let body = if path == "/v1/search" {
+                    json!({ "query": "x", member: value })
+                } else {
+                    json!({ "question": "x", member: value })
+                };
+                let error = client.post(path, body).await.error(400);
+                assert_eq!(error["param"], member, "{value}: {error}");
+            }
+        }
+    }
+}

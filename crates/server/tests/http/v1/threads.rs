@@ -119,6 +119,11 @@ async fn forks_copy_the_first_messages() {
     let id = fork["id"].as_str().unwrap();
     assert_eq!((&fork["title"], &fork["messages"]), (&json!("Another way"), &json!(3)));
     assert_eq!(client.texts(id).await, ["message 1", "message 3", "message 4"]);
+    let beyond = client.post(&path, json!({ "through_seq": 6 })).await.error(400);
+    assert_eq!(
+        (&beyond["param"], &beyond["message"]),
+        (&json!("through_seq"), &json!("the last message of the thread has the position 5"))
+    );
     client.say(id, "otherwise").await;
     assert_eq!(client.texts(&thread).await.len(), 4, "the original thread is not affected");
     // The same key does not create another fork.
@@ -163,4 +168,60 @@ async fn shared_threads_belong_to_the_tenant() {
     assert_eq!(listed["data"].as_array().unwrap().len(), 1);
     let threads_of_ana = tenant.get("/v1/threads?user=ana").await.expect(200);
     assert_eq!(threads_of_ana["data"].as_array().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn threads_are_filtered_by_metadata() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let mut ids = Vec::new();
+    for number in 0..6 {
+        let env = if number % 2 == 0 { "prod" } else { "test" };
+        let metadata = json!({ "env": env, "number": number, "is_open": number < 4, "a key&=": "a b+c" });
+        let opened = client.post("/v1/threads", json!({ "key": format!("k{number}"), "metadata": metadata })).await;
+        ids.push(opened.expect(201)["id"].clone());
+    }
+    let list = async |query: &str| {
+        let (mut found, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = client.get(&format!("/v1/threads?order=created&limit=2&{query}{after}")).await.expect(200);
+            found.extend(page["data"].as_array().unwrap().iter().map(|thread| thread["id"].clone()));
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => return found,
+            }
+        }
+    };
+    assert_eq!(list("metadata[env]=prod").await, [ids[0].clone(), ids[2].clone(), ids[4].clone()]);
+    assert_eq!(
+        list("metadata%5Benv%5D=prod&metadata%5Bis_open%5D=true").await,
+        ids[..4].iter().step_by(2).cloned().collect::<Vec<_>>()
+    );
+    assert_eq!(list("metadata[number]=5").await, [ids[5].clone()]);
+    assert_eq!(list("metadata[a%20key%26%3D]=a%20b%2Bc").await, ids);
+    assert_eq!(list("metadata[env]=PROD").await, Vec::<Value>::new());
+    assert_eq!(list("key=k1&metadata[env]=test").await, [ids[1].clone()]);
+    assert_eq!(list("key=k1&metadata[env]=prod").await, Vec::<Value>::new());
+
+    // A cursor is of one filter.
+    let next = client.get("/v1/threads?limit=1&metadata[env]=prod").await.expect(200)["next"].take();
+    let other = client.get(&format!("/v1/threads?limit=1&metadata[env]=test&after={}", next.as_str().unwrap())).await;
+    assert_eq!(other.code(400), "invalid_cursor");
+
+    for (query, param, word) in [
+        ("metadata=prod", "metadata", "metadata[key]=value"),
+        ("metadata[]=prod", "metadata[]", "metadata[key]=value"),
+        ("metadata[env=prod", "metadata[env", "metadata[key]=value"),
+        ("metadata[env]=prod&metadata[env]=test", "metadata", "`env` appears twice"),
+        ("metadata[a%00]=x", "metadata", "control character"),
+        ("metadata.env=prod", "metadata.env", "unknown parameter"),
+    ] {
+        let error = client.get(&format!("/v1/threads?{query}")).await.error(400);
+        assert_eq!(error["param"], param, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(word), "{error}");
+    }
+    let many: Vec<String> = (0..9).map(|number| format!("metadata[k{number}]=x")).collect();
+    assert_eq!(client.get(&format!("/v1/threads?{}", many.join("&"))).await.code(400), "limit_exceeded");
+    let long = format!("/v1/threads?metadata[env]={}", "x".repeat(2_049));
+    assert_eq!(client.get(&long).await.code(400), "limit_exceeded");
 }

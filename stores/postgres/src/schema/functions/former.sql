@@ -76,3 +76,13 @@ RETURNS TABLE (distance float8, collection_no bigint, no bigint, point real[]) L
 BEGIN
   RETURN QUERY SELECT * FROM threadkeep.near_points(p_name, p_model, p_point, p_limit, p_bound, '');
 END $$;
+
+-- Of versions without filters on metadata.
+CREATE OR REPLACE FUNCTION threadkeep.search(
+  p_tenant text, p_caller text, p_thread uuid, p_terms text[], p_per_term bigint, p_now bigint
+) RETURNS TABLE (place bigint, thread uuid, thread_no bigint, first_seq bigint, seqs bigint[],
+  documents bigint, behind_threads uuid[], behind_seqs bigint[], missing bigint)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN QUERY SELECT * FROM threadkeep.search(p_tenant, p_caller, p_thread, p_terms, p_per_term, p_now, '{}', 0);
+END $$;

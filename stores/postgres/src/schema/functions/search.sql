@@ -42,8 +42,8 @@ END $$;
 -- Finds the messages in this transaction's scope that contain a term, at most `p_limit` for each term, grouped by term (its
 -- number) and thread. Runs as the tables' owner, to whom the policies on the index do not apply: with them, PostgreSQL would not
 -- use the index. The scope is still that of the transaction, as a token that every match must contain, and callers join the
--- result with `threads`, under row security.
-CREATE OR REPLACE FUNCTION threadkeep.matching(p_no bigint, p_terms text[], p_limit bigint)
+-- result with `threads`, under row security. With `p_nos`, only messages of these threads count.
+CREATE OR REPLACE FUNCTION threadkeep.matching(p_no bigint, p_nos bigint[], p_terms text[], p_limit bigint)
 RETURNS TABLE (place bigint, thread_no bigint, seqs bigint[])
 -- ROWS 1 makes callers look up each thread by index instead of scanning all threads.
 LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -71,15 +71,18 @@ BEGIN
     -- The whole term is quoted, so that it contains no operators.
     v_query := format('''%s'' & ''%s''', v_place, replace(replace(p_terms[i], '\', '\\'), '''', ''''''));
     RETURN QUERY SELECT i::bigint, m.thread_no, array_agg(m.seq) FROM (
-      SELECT m.thread_no, m.seq FROM threadkeep.message_terms m WHERE m.terms @@ v_query LIMIT p_limit
+      SELECT m.thread_no, m.seq FROM threadkeep.message_terms m
+      WHERE m.terms @@ v_query AND (p_nos IS NULL OR m.thread_no IN (SELECT unnest(p_nos))) LIMIT p_limit
     ) AS m GROUP BY m.thread_no;
   END LOOP;
 END $$;
 
 -- Finds the messages that contain each term, grouped by term (its number) and thread. The last row is not for a term: it contains
--- the number of messages in the scope and the threads with unindexed messages. No row if the thread does not exist.
+-- the number of messages in the scope and the threads with unindexed messages. No row if the thread does not exist. A filter on
+-- metadata has `p_conditions` conditions, and `p_metadata` has their terms: only threads that meet all conditions are searched.
 CREATE OR REPLACE FUNCTION threadkeep.search(
-  p_tenant text, p_caller text, p_thread uuid, p_terms text[], p_per_term bigint, p_now bigint
+  p_tenant text, p_caller text, p_thread uuid, p_terms text[], p_per_term bigint, p_now bigint, p_metadata bytea[],
+  p_conditions bigint
 ) RETURNS TABLE (place bigint, thread uuid, thread_no bigint, first_seq bigint, seqs bigint[],
   documents bigint, behind_threads uuid[], behind_seqs bigint[], missing bigint)
 LANGUAGE plpgsql STABLE AS $$
@@ -90,6 +93,7 @@ DECLARE
   v_owner text := CASE WHEN p_caller LIKE 'user/%' THEN substr(p_caller, 6) END;
   v_documents bigint;
   v_nos bigint[];
+  v_passing bigint[];
 BEGIN
   v_set := threadkeep.enter(p_tenant, p_caller);
   -- Separate statements, so that each uses the index for its condition.
@@ -112,8 +116,18 @@ BEGIN
       INTO v_documents, v_nos FROM
       (SELECT message_count FROM threads WHERE tenant = p_tenant LIMIT 20000) AS counted;
   END IF;
+  IF p_conditions > 0 AND v_no IS NOT NULL THEN
+    v_passing := ARRAY(SELECT x.thread_no FROM thread_metadata x WHERE x.thread_no = v_no AND x.term = ANY (p_metadata)
+      GROUP BY x.thread_no HAVING count(*) = p_conditions);
+  ELSIF p_conditions > 0 THEN
+    v_passing := ARRAY(SELECT x.thread_no FROM thread_metadata x WHERE x.tenant = p_tenant AND x.term = ANY (p_metadata)
+      AND (v_owner IS NULL OR x.owner = v_owner) GROUP BY x.thread_no HAVING count(*) = p_conditions);
+  END IF;
+  IF v_passing IS NOT NULL THEN
+    v_nos := ARRAY(SELECT unnest(v_nos) INTERSECT SELECT unnest(v_passing));
+  END IF;
   RETURN QUERY SELECT m.place, t.id, t.no, t.first_seq, m.seqs, NULL::bigint, NULL::uuid[], NULL::bigint[], NULL::bigint
-    FROM threadkeep.matching(v_no, p_terms, p_per_term) AS m JOIN threads t ON t.no = m.thread_no
+    FROM threadkeep.matching(v_no, v_passing, p_terms, p_per_term) AS m JOIN threads t ON t.no = m.thread_no
     WHERE NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > p_now);
   documents := v_documents;
   behind_threads := '{}';

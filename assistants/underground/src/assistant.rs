@@ -9,6 +9,7 @@ use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Map,
 use threadkeep_transit::{RiderMemory, Routing, TurnState, USER_ID, routed_graph};
 
 use crate::lines::find_network_lines;
+use crate::notices::StatusNotices;
 use crate::routing::{RoutedAgents, Spoken, last_line, refers_to_usual_line, route};
 use crate::tools::{UndergroundTools, nearest_stations};
 use crate::underground::Underground;
@@ -22,6 +23,8 @@ pub(crate) const ABOUT: &str = "Status, trains and routes of London's Undergroun
 pub const APOLOGY: &str = "I apologize for the technical difficulties. Please try asking about TFL services again.";
 /// Low, because a rider expects the same answer to the same question.
 const TEMPERATURE: f64 = 0.1;
+/// The type of the assistant's conversations, in the metadata of their threads.
+const THREAD_TYPE: &str = "tfl_transport_query";
 /// The number of messages before the question that routing reads.
 const HISTORY: usize = 10;
 /// The keys of the graph's input.
@@ -42,6 +45,8 @@ impl UndergroundAssistant {
         let graph = routed_graph(NAME, Routing { choose, data });
         let mut definition = Definition::new(NAME, model).with_graph(graph);
         definition.description = ABOUT.to_owned();
+        definition.notices = Some(Arc::new(StatusNotices::new(Arc::clone(&underground))));
+        definition.thread_metadata = Map::from_iter([("type".to_owned(), THREAD_TYPE.into())]);
         definition.tools = UndergroundTools::new(memory, underground).all();
         definition.context = ContextPolicy::default();
         definition.temperature = Some(TEMPERATURE);

@@ -47,7 +47,8 @@ const CLIENT_KEY: Setting = Setting {
     default: SettingDefault::Description(""),
 };
 
-const LOOKUPS: [Lookup; 4] = [
+const LOOKUPS: [Lookup; 5] = [
+    Lookup { endpoint: "lines", required_parameter: None, tool: "get_line_status", arguments: &[("line", "lines")] },
     Lookup {
         endpoint: "route",
         required_parameter: None,

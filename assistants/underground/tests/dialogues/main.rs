@@ -4,6 +4,8 @@
 mod conversations;
 mod env;
 mod faults;
+mod multi_turn;
+mod notices;
 mod readme;
 mod sets;
 mod tfl;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use threadkeep::agent::{Failure, PrepareRequest, TurnLimits, TurnPreparation};
-use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Map, Memory, MessageQuery, Scope, Value};
+use threadkeep::{
+    Assistant, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MessageQuery, RecallFrom,
+    RecallPolicy, Scope, Value,
+};
 use threadkeep_transit::{RiderMemory, Routing, TurnState, USER_ID, routed_graph};
 
 use crate::lines::find_network_lines;
@@ -41,6 +44,8 @@ impl UndergroundAssistant {
     /// Creates the assistant. `memory` must be the memory of its agent. Without a model, the offline model answers.
     #[must_use]
     pub fn new(memory: &Memory, underground: Arc<Underground>, model: Option<Arc<dyn ChatModel>>) -> Self {
+        // The offline model answers from the last messages. A search for older ones would only cost time.
+        let recall_from = if model.is_some() { RecallFrom::Thread } else { RecallFrom::Nowhere };
         let model = model.unwrap_or_else(|| Arc::new(offline_model()));
         let graph = routed_graph(NAME, Routing { choose, data });
         let mut definition = Definition::new(NAME, model).with_graph(graph);
@@ -48,10 +53,18 @@ impl UndergroundAssistant {
         definition.notices = Some(Arc::new(StatusNotices::new(Arc::clone(&underground))));
         definition.thread_metadata = Map::from_iter([("type".to_owned(), THREAD_TYPE.into())]);
         definition.tools = UndergroundTools::new(memory, underground).all();
-        definition.context = ContextPolicy::default();
+        let recall = RecallPolicy { from: recall_from, ..RecallPolicy::default() };
+        definition.context = ContextPolicy { recall, ..ContextPolicy::default() };
         definition.temperature = Some(TEMPERATURE);
         definition.bounds = TurnLimits { model_calls: 8, tool_calls: 12, ..TurnLimits::default() };
         Self { definition: definition.with_instructions(prompt::instructions()) }
+    }
+
+    /// Sets the embedder, with which older messages are also found by meaning.
+    #[must_use]
+    pub fn with_embedder(mut self, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        self.definition.embedder = embedder;
+        self
     }
 }
 

@@ -83,5 +83,6 @@ fn make(parts: AssistantParts, settings: &PluginSettings) -> Result<Arc<dyn Assi
         ..default
     };
     let underground = Arc::new(Underground::new(Tfl::new(options)));
-    Ok(Arc::new(UndergroundAssistant::new(&parts.memory, underground, parts.model)))
+    let assistant = UndergroundAssistant::new(&parts.memory, underground, parts.model);
+    Ok(Arc::new(assistant.with_embedder(parts.embedder)))
 }

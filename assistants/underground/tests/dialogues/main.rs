@@ -7,5 +7,6 @@ mod faults;
 mod multi_turn;
 mod notices;
 mod readme;
+mod records;
 mod sets;
 mod tfl;

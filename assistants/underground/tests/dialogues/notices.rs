@@ -1,7 +1,6 @@
 //! The status of lines as notices.
 
 use serde_json::{Value, json};
-use threadkeep::Assistant as _;
 
 use crate::env::TestEnv;
 use crate::tfl::Fault;

@@ -83,6 +83,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+// S0.50, S0.51, S0.52
 /// Times contexts and turns in a store of many messages, and returns the figures.
 async fn turn_figures(messages: u64) -> Result<Value> {
     let folder = tempfile::tempdir()?;

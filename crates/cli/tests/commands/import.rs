@@ -227,7 +227,9 @@ fn a_database_of_the_tfl_assistant_is_imported() {
         assert_eq!(cli.message_count(), 4, "a second import changes nothing");
     }
     let exported = cli.exported().join("\n");
-    for kept in ["import:tfl-sqlite:t-1", "tfl_transport_query", "CIRCLE", "JUBILEE", "Good service.", "2025-05-01T08:00:00"] {
+    for kept in
+        ["import:tfl-sqlite:t-1", "tfl_transport_query", "CIRCLE", "JUBILEE", "Good service.", "2025-05-01T08:00:00"]
+    {
         assert!(exported.contains(kept), "{kept}: {exported}");
     }
     assert!(exported.contains(r#"{"lines":["CIRCLE"]}"#), "data is kept: {exported}");

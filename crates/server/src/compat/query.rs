@@ -83,6 +83,19 @@ pub(crate) struct FailedJson {
     timestamp: Timestamp,
 }
 
+/// The body of an error response, for the OpenAPI document.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "each variant is built on its own")]
+pub(crate) enum QueryErrorJson<'a> {
+    /// An apology.
+    Failed(FailedJson),
+    /// The query is invalid.
+    Invalid(FailureJson),
+    /// The request is rejected before the query is read.
+    Rejected(ErrorEnvelope<'a>),
+}
+
 /// Answers a query with the only assistant
 #[utoipa::path(
     post,
@@ -93,8 +106,8 @@ pub(crate) struct FailedJson {
     request_body = QueryJson,
     responses(
         (status = 200, description = "The answer, or an apology if the assistant failed.", body = QueryResultJson),
-        (status = 400, body = FailureJson),
-        (status = "5XX", body = FailedJson)
+        (status = "4XX", body = QueryErrorJson<'_>),
+        (status = "5XX", body = QueryErrorJson<'_>)
     ),
     security(("key" = []))
 )]
@@ -147,9 +160,8 @@ pub(crate) async fn query(
     request_body = QueryJson,
     responses(
         (status = 200, description = "The answer, or an apology if the assistant failed.", body = QueryResultJson),
-        (status = 400, body = FailureJson),
-        (status = 404, body = ErrorEnvelope<'_>),
-        (status = "5XX", body = FailedJson)
+        (status = "4XX", body = QueryErrorJson<'_>),
+        (status = "5XX", body = QueryErrorJson<'_>)
     ),
     security(("key" = []))
 )]

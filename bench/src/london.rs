@@ -1,17 +1,43 @@
 //! `threadkeep-bench london`: running times of London's lines compared with their true range, and the time of routes.
 //!
-//! The last line is JSON: the number of pairs, the number within one minute of the range, and the median time of a route.
+//! The last line is JSON: the number of pairs, the number within one minute of the range, and the median time of a route. With
+//! `--messages`, the line before it reports the time of contexts and whole turns in a store of that size, and the memory in use.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
+use threadkeep_agent::Agent;
+use threadkeep_context::ContextPolicy;
 use threadkeep_transit::PathConditions;
-use threadkeep_underground::{CHANGE_SECONDS, LINES, network, ride_time};
+use threadkeep_underground::{
+    CHANGE_SECONDS, LINES, Tfl, TflOptions, Underground, UndergroundAssistant, network, ride_time,
+};
 
+use crate::engine::{Engine, draft};
+use crate::measure::resident_kib;
 use crate::random::Random;
+use crate::texts::Language;
+
+/// The length of a stored message's text.
+const TEXT_BYTES: usize = 200;
+/// The number of messages of each stored thread.
+const THREAD_MESSAGES: u64 = 1_000;
+/// The number of messages of a context.
+const CONTEXT_MESSAGES: usize = 10;
+/// The number of contexts that are timed.
+const CONTEXTS: usize = 1_000;
+/// The number of turns that are timed.
+const TURNS: usize = 300;
+/// Questions that the built-in network answers. A question for TfL's service would mostly time the network.
+const QUESTIONS: [&str; 3] = [
+    "which stations are on the Victoria line?",
+    "when is the last train from Brixton?",
+    "how often do trains run at Oxford Circus?",
+];
 
 /// Arguments of `threadkeep-bench london`.
 #[derive(Debug, clap::Args)]
@@ -22,6 +48,9 @@ pub(crate) struct Args {
     /// Number of routes between random stations of the Tube
     #[arg(long, default_value_t = 4000)]
     searches: u32,
+    /// Also time contexts of 10 messages and whole turns in a store of this many messages
+    #[arg(long)]
+    messages: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -34,7 +63,7 @@ struct TrueRide {
 }
 
 /// Prints the figures, and each ride that is out of range.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) async fn run(args: &Args) -> Result<()> {
     let rides: Vec<TrueRide> = serde_json::from_slice(&std::fs::read(&args.truth)?)?;
     let mut within = 0;
     for ride in &rides {
@@ -47,8 +76,52 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     let p50 = median(&mut route_times(args.searches));
+    if let Some(messages) = args.messages {
+        println!("{}", turn_figures(messages).await?);
+    }
     println!("{}", json!({ "pairs": rides.len(), "within": within, "p50_us": p50.as_micros() }));
     Ok(())
+}
+
+// S0.50, S0.51, S0.52
+/// Times contexts and turns in a store of many messages, and returns the figures.
+async fn turn_figures(messages: u64) -> Result<Value> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("store.db");
+    let engine = Engine::sqlite(&path)?;
+    let pool = Language::new(1).pool(TEXT_BYTES);
+    let threads = messages.div_ceil(THREAD_MESSAGES);
+    for number in 0..threads {
+        engine.seed(&format!("thread {number}"), (0..THREAD_MESSAGES).map(|index| draft(&pool, index))).await?;
+    }
+    engine.settle().await?;
+    let mut random = Random::new(42);
+    let policy = ContextPolicy { window: Some(CONTEXT_MESSAGES), ..ContextPolicy::default() };
+    let mut contexts = Vec::new();
+    for _ in 0..CONTEXTS {
+        let thread = engine.thread(&format!("thread {}", random.below(threads))).await?;
+        let start = Instant::now();
+        engine.memory.context(&engine.scope, thread, None, &policy).await?;
+        contexts.push(start.elapsed());
+    }
+    let underground = Arc::new(Underground::new(Tfl::new(TflOptions::default())));
+    let agent = Agent::new(engine.memory.clone(), UndergroundAssistant::new(&engine.memory, underground, None));
+    let mut turns = Vec::new();
+    for number in 0..TURNS {
+        let thread = engine.thread(&format!("turns {}", number / 10)).await?;
+        let question = QUESTIONS[number % QUESTIONS.len()];
+        let start = Instant::now();
+        let turn = agent.chat(&engine.scope, thread, question).await?;
+        turns.push(start.elapsed());
+        ensure!(turn.error.is_none() && !turn.tool_calls.is_empty(), "{question}: {}", turn.reply);
+    }
+    Ok(json!({
+        "messages": threads * THREAD_MESSAGES,
+        "store_bytes": std::fs::metadata(&path)?.len(),
+        "context_p50_us": median(&mut contexts).as_micros(),
+        "turn_p50_us": median(&mut turns).as_micros(),
+        "resident_kib": resident_kib(std::process::id())?.0,
+    }))
 }
 
 fn route_times(searches: u32) -> Vec<Duration> {

@@ -120,7 +120,7 @@ fn main() -> Result<()> {
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
         Command::Tesis(args) => runtime.block_on(tesis::run(&args)),
         Command::Rides(args) => rides::run(&args),
-        Command::London(args) => london::run(&args),
+        Command::London(args) => runtime.block_on(london::run(&args)),
         Command::HttpFloor(args) => runtime.block_on(http::floor::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }

@@ -5,10 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use threadkeep::agent::{Failure, PrepareRequest, TurnLimits, TurnPreparation};
-use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Map, Memory, MessageQuery, Scope, Value};
+use threadkeep::{
+    Assistant, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MessageQuery, RecallFrom,
+    RecallPolicy, Scope, Value,
+};
 use threadkeep_transit::{RiderMemory, Routing, TurnState, USER_ID, routed_graph};
 
 use crate::lines::find_network_lines;
+use crate::notices::StatusNotices;
 use crate::routing::{RoutedAgents, Spoken, last_line, refers_to_usual_line, route};
 use crate::tools::{UndergroundTools, nearest_stations};
 use crate::underground::Underground;
@@ -22,6 +26,8 @@ pub(crate) const ABOUT: &str = "Status, trains and routes of London's Undergroun
 pub const APOLOGY: &str = "I apologize for the technical difficulties. Please try asking about TFL services again.";
 /// Low, because a rider expects the same answer to the same question.
 const TEMPERATURE: f64 = 0.1;
+/// The type of the assistant's conversations, in the metadata of their threads.
+const THREAD_TYPE: &str = "tfl_transport_query";
 /// The number of messages before the question that routing reads.
 const HISTORY: usize = 10;
 /// The keys of the graph's input.
@@ -38,15 +44,27 @@ impl UndergroundAssistant {
     /// Creates the assistant. `memory` must be the memory of its agent. Without a model, the offline model answers.
     #[must_use]
     pub fn new(memory: &Memory, underground: Arc<Underground>, model: Option<Arc<dyn ChatModel>>) -> Self {
+        // The offline model answers from the last messages. A search for older ones would only cost time.
+        let recall_from = if model.is_some() { RecallFrom::Thread } else { RecallFrom::Nowhere };
         let model = model.unwrap_or_else(|| Arc::new(offline_model()));
         let graph = routed_graph(NAME, Routing { choose, data });
         let mut definition = Definition::new(NAME, model).with_graph(graph);
         definition.description = ABOUT.to_owned();
+        definition.notices = Some(Arc::new(StatusNotices::new(Arc::clone(&underground))));
+        definition.thread_metadata = Map::from_iter([("type".to_owned(), THREAD_TYPE.into())]);
         definition.tools = UndergroundTools::new(memory, underground).all();
-        definition.context = ContextPolicy::default();
+        let recall = RecallPolicy { from: recall_from, ..RecallPolicy::default() };
+        definition.context = ContextPolicy { recall, ..ContextPolicy::default() };
         definition.temperature = Some(TEMPERATURE);
         definition.bounds = TurnLimits { model_calls: 8, tool_calls: 12, ..TurnLimits::default() };
         Self { definition: definition.with_instructions(prompt::instructions()) }
+    }
+
+    /// Sets the embedder, with which older messages are also found by meaning.
+    #[must_use]
+    pub fn with_embedder(mut self, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        self.definition.embedder = embedder;
+        self
     }
 }
 

@@ -12,6 +12,7 @@ mod lines;
 mod mentions;
 mod names;
 mod network;
+mod notices;
 mod offline;
 mod plugin;
 mod prompt;

@@ -47,7 +47,8 @@ const CLIENT_KEY: Setting = Setting {
     default: SettingDefault::Description(""),
 };
 
-const LOOKUPS: [Lookup; 4] = [
+const LOOKUPS: [Lookup; 5] = [
+    Lookup { endpoint: "lines", required_parameter: None, tool: "get_line_status", arguments: &[("line", "lines")] },
     Lookup {
         endpoint: "route",
         required_parameter: None,
@@ -82,5 +83,6 @@ fn make(parts: AssistantParts, settings: &PluginSettings) -> Result<Arc<dyn Assi
         ..default
     };
     let underground = Arc::new(Underground::new(Tfl::new(options)));
-    Ok(Arc::new(UndergroundAssistant::new(&parts.memory, underground, parts.model)))
+    let assistant = UndergroundAssistant::new(&parts.memory, underground, parts.model);
+    Ok(Arc::new(assistant.with_embedder(parts.embedder)))
 }

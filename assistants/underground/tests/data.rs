@@ -1,6 +1,8 @@
 //! Checks against TfL's data outside the repository: running times, and the recorded answers of the service.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod compared_routes;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -82,42 +84,84 @@ fn the_truth_of_the_data_set_is_met() {
 }
 
 #[test]
-fn recorded_statuses_are_read() {
-    let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap();
-    let lines: Vec<StatusOfLine> =
-        serde_json::from_value(read("recorded/line-mode-status-20180314-central-minor.json")).unwrap();
-    let central = lines.iter().find(|line| line.id == "central").unwrap();
-    let view = view_of(central, at("2018-04-11T18:00:00Z"));
-    assert_eq!((view.headline.as_str(), view.is_good), ("Minor Delays", false));
-    assert!(view.reasons.iter().any(|reason| reason.contains("Minor delays")), "{view:?}");
-    assert!(lines.iter().filter(|line| line.id != "central").all(|line| !line.line_statuses.is_empty()));
-    let mut closures = 0;
-    for answer in read("recorded/line-statuses.json").as_array().unwrap() {
-        let lines: Vec<StatusOfLine> = serde_json::from_value(answer["body"].clone()).unwrap();
-        for line in &lines {
-            let view = view_of(line, at("2019-10-17T13:00:00Z"));
-            let severities: Vec<i64> = line.line_statuses.iter().map(|status| status.status_severity).collect();
-            if severities.iter().all(|severity| *severity == 10) {
-                assert!(view.is_good, "{view:?}");
-            } else {
-                closures += 1;
-                assert!(!view.is_good || !view.planned.is_empty() || view.headline == "Service Closed", "{view:?}");
-            }
-        }
-    }
-    assert!(closures > 0);
+fn all_pairs_of_tube_stations_have_the_fastest_route() {
+    compared_routes::check_routes(1);
+}
+
+fn at(text: &str) -> jiff::Timestamp {
+    text.parse().unwrap()
 }
 
 #[test]
-fn recorded_arrivals_and_stations_are_read() {
-    let trains: Vec<Prediction> =
-        serde_json::from_value(read("recorded/arrivals-20250727-stratford-jubilee.json")).unwrap();
+fn line_mode_status_20180314_central_minor() {
+    let file = "recorded/line-mode-status-20180314-central-minor.json";
+    let lines: Vec<StatusOfLine> = serde_json::from_value(read(file)).unwrap();
+    assert_eq!(lines.len(), 13);
+    let central = lines.iter().find(|line| line.id == "central").unwrap();
+    let view = view_of(central, at("2018-04-11T18:00:00Z"));
+    assert_eq!((view.headline.as_str(), view.severity, view.is_good), ("Minor Delays", 9, false));
+    assert!(view.reasons.iter().any(|reason| reason.contains("Minor delays")), "{view:?}");
+    assert!(lines.iter().filter(|line| line.id != "central").all(|line| !line.line_statuses.is_empty()));
+}
+
+#[test]
+fn line_statuses() {
+    // The clock of the recording, and a moment within the works that it announces.
+    let (recorded, mut closures, mut in_force) = (at("2019-10-17T13:00:00Z"), 0, 0);
+    let answers = read("recorded/line-statuses.json");
+    assert_eq!(answers.as_array().unwrap().len(), 20);
+    for answer in answers.as_array().unwrap() {
+        assert_eq!(answer["status"], 200, "{}", answer["path"]);
+        let lines: Vec<StatusOfLine> = serde_json::from_value(answer["body"].clone()).unwrap();
+        assert!(!lines.is_empty());
+        for line in &lines {
+            let view = view_of(line, recorded);
+            let severities: Vec<i64> = line.line_statuses.iter().map(|status| status.status_severity).collect();
+            if severities.iter().all(|severity| *severity == 10) {
+                assert!(view.is_good && view.planned.is_empty(), "{view:?}");
+                continue;
+            }
+            closures += 1;
+            assert!(!view.is_good || !view.planned.is_empty() || view.headline == "Service Closed", "{view:?}");
+            for status in line.line_statuses.iter().filter(|status| !status.validity_periods.is_empty()) {
+                let start = at(&status.validity_periods[0].from_date);
+                let view = view_of(line, start + jiff::SignedDuration::from_mins(1));
+                let is_stated = status.reason.as_ref().is_none_or(|reason| {
+                    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+                    view.reasons.contains(&reason) && !view.planned.contains(&reason)
+                });
+                assert!(is_stated, "{view:?}");
+                in_force += usize::from(!view.is_good);
+            }
+        }
+    }
+    assert!(closures > 0 && in_force > 0, "{closures} {in_force}");
+}
+
+#[test]
+fn arrivals_20250727_stratford_jubilee() {
+    let file = "recorded/arrivals-20250727-stratford-jubilee.json";
+    let trains: Vec<Prediction> = serde_json::from_value(read(file)).unwrap();
     assert_eq!(trains.len(), 36);
     assert!(trains.iter().all(|train| train.line_id == "jubilee" && train.expected_arrival.is_some()));
-    for (file, count) in [("victoria", 16), ("waterloo-city", 2)] {
-        let stops: Vec<StopPoint> =
-            serde_json::from_value(read(&format!("recorded/line-stoppoints-2015-{file}.json"))).unwrap();
-        assert_eq!(stops.len(), count);
-        assert!(stops.iter().all(|stop| network().find_station(&stop.id).is_some() && !stop.lines.is_empty()));
+    assert!(trains.iter().all(|train| !train.platform_name.is_empty() && train.time_to_station >= 0));
+}
+
+fn check_stops(file: &str, line: &str, count: usize) {
+    let stops: Vec<StopPoint> = serde_json::from_value(read(file)).unwrap();
+    assert_eq!(stops.len(), count);
+    for stop in &stops {
+        assert!(network().calls_at(line, &stop.id), "{} is not on the {line} line", stop.id);
+        assert!(!stop.lines.is_empty(), "{} has no lines", stop.id);
     }
+}
+
+#[test]
+fn line_stoppoints_2015_victoria() {
+    check_stops("recorded/line-stoppoints-2015-victoria.json", "victoria", 16);
+}
+
+#[test]
+fn line_stoppoints_2015_waterloo_city() {
+    check_stops("recorded/line-stoppoints-2015-waterloo-city.json", "waterloo-city", 2);
 }

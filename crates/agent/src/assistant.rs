@@ -13,7 +13,7 @@ use threadkeep_core::{
 use threadkeep_graph::{AnyGraph, Failure};
 use threadkeep_memory::Memory;
 
-use crate::{Activity, tool_loop};
+use crate::{Activity, NoticeSource, tool_loop};
 
 /// An assistant: its definition, and its behaviour outside its graph.
 ///
@@ -120,6 +120,10 @@ pub struct Definition {
     pub temperature: Option<f64>,
     /// Maximum number of tokens of an answer. `None` uses the provider's default.
     pub max_tokens: Option<u64>,
+    /// The metadata of threads that are created for conversations with the assistant.
+    pub thread_metadata: Map,
+    /// What clients can subscribe to besides threads. Default: nothing.
+    pub notices: Option<Arc<dyn NoticeSource>>,
 }
 
 impl Definition {
@@ -141,6 +145,8 @@ impl Definition {
             busy: BusyPolicy::default(),
             temperature: None,
             max_tokens: None,
+            thread_metadata: Map::new(),
+            notices: None,
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use crate::compat::access::SharedKey;
 use crate::door::Door;
 use crate::live::encoding::UpdateCache;
+use crate::live::notices::NoticePollers;
 use crate::operations::document;
 use crate::security::local::LocalAccess;
 use crate::tls::Tls;
@@ -133,6 +134,7 @@ struct Inner {
     shared_key_guesses: GuessLimiter,
     local_guesses: GuessLimiter,
     update_cache: UpdateCache,
+    notice_pollers: NoticePollers,
     upload_permits: Semaphore,
 }
 
@@ -160,6 +162,7 @@ impl App {
             shared_key_guesses: GuessLimiter::default(),
             local_guesses: GuessLimiter::default(),
             update_cache: UpdateCache::default(),
+            notice_pollers: NoticePollers::default(),
             upload_permits: Semaphore::new(CONCURRENT_UPLOADS),
         };
         Self { inner: Arc::new(inner) }
@@ -203,6 +206,10 @@ impl App {
     /// Returns the permits to process uploaded documents.
     pub(crate) fn upload_permits(&self) -> &Semaphore {
         &self.inner.upload_permits
+    }
+
+    pub(crate) fn notice_pollers(&self) -> &NoticePollers {
+        &self.inner.notice_pollers
     }
 
     pub(crate) fn update_cache(&self) -> &UpdateCache {

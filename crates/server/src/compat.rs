@@ -10,8 +10,10 @@ pub(crate) mod clear;
 pub(crate) mod delete;
 pub(crate) mod health;
 pub(crate) mod history;
+pub(crate) mod insights;
 pub(crate) mod page;
 pub(crate) mod preferences;
+pub(crate) mod query;
 pub(crate) mod tool_endpoints;
 
 use axum::http::StatusCode;
@@ -36,6 +38,10 @@ pub(crate) fn door() -> Door {
         .route(SHARED_WRITE, routes!(delete::delete))
         .route(SHARED_READ, routes!(history::history_with))
         .route(SHARED_WRITE, routes!(delete::delete_with))
+        .route(SHARED_READ, routes!(insights::insights))
+        .route(SHARED_READ, routes!(insights::insights_with))
+        .route(SHARED_WRITE.without_time_limit(), routes!(query::query))
+        .route(SHARED_WRITE.without_time_limit(), routes!(query::query_with))
         .route(SHARED_WRITE.without_time_limit(), routes!(chat::chat))
         .route(SHARED_WRITE.without_time_limit(), routes!(chat::chat_with))
         .route(SHARED_WRITE, routes!(clear::clear))
@@ -46,6 +52,8 @@ pub(crate) fn door() -> Door {
         .route(SHARED_READ, routes!(tool_endpoints::arrivals_with))
         .route(SHARED_READ, routes!(tool_endpoints::stations))
         .route(SHARED_READ, routes!(tool_endpoints::stations_with))
+        .route(SHARED_READ, routes!(tool_endpoints::lines))
+        .route(SHARED_READ, routes!(tool_endpoints::lines_with))
         .route(SHARED_READ, routes!(preferences::preferences))
         .route(SHARED_READ, routes!(preferences::preferences_with))
         .route(OPEN, routes!(health::health))

@@ -6,6 +6,7 @@ pub(crate) mod encoding;
 pub(crate) mod events;
 mod followed_threads;
 pub(crate) mod json;
+pub(crate) mod notices;
 pub(crate) mod socket;
 mod subscription;
 

@@ -37,6 +37,7 @@ async fn the_last_known_status_is_given_with_its_time() {
     assert!(reply.contains("16 June at 08:40") && reply.contains("minor delays"), "{reply}");
 }
 
+// S0.39
 #[tokio::test]
 async fn passing_failures_are_repeated_and_equal_questions_are_asked_once() {
     let env = TestEnv::new().await;

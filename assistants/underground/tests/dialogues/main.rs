@@ -4,6 +4,9 @@
 mod conversations;
 mod env;
 mod faults;
+mod multi_turn;
+mod notices;
 mod readme;
+mod records;
 mod sets;
 mod tfl;

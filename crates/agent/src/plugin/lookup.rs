@@ -3,7 +3,7 @@ use threadkeep_core::Map;
 /// An endpoint that answers requests with a tool, without a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lookup {
-    /// The endpoint, without a slash: `route`, `arrivals` or `stations`.
+    /// The endpoint, without a slash: `route`, `arrivals`, `stations` or `lines`.
     pub endpoint: &'static str,
     /// The parameter that a request must have for this tool to answer it; `None` if the tool answers all requests.
     pub required_parameter: Option<&'static str>,

@@ -178,14 +178,21 @@ fn errors_in_single_line_files_name_the_conversation() {
     assert_eq!(problem, &serde_json::json!({ "title": "Birds", "id": "c-2" }));
 }
 
-/// The schema of the TFL Underground AI Assistant (S0.03, S0.04, S0.07, S0.08).
+/// The schema of the TFL Underground AI Assistant (S0.03 to S0.08). Invalid rows can be inserted, as in files that earlier versions
+/// of the assistant wrote.
 const TFL_SCHEMA: &str = "
     PRAGMA foreign_keys = OFF;
+    PRAGMA ignore_check_constraints = ON;
     CREATE TABLE threads (id TEXT PRIMARY KEY, created_at DATETIME DEFAULT CURRENT_TIMESTAMP,
         updated_at DATETIME DEFAULT CURRENT_TIMESTAMP, metadata TEXT);
-    CREATE TABLE messages (id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, role TEXT, content TEXT, agent_type TEXT,
+    CREATE TABLE messages (id TEXT PRIMARY KEY, thread_id TEXT NOT NULL,
+        role TEXT NOT NULL CHECK (role IN ('human', 'assistant')), content TEXT NOT NULL,
+        agent_type TEXT CHECK (agent_type IN ('CIRCLE', 'BAKERLOO', 'DISTRICT')),
         tfl_data TEXT, created_at DATETIME DEFAULT CURRENT_TIMESTAMP,
-        FOREIGN KEY (thread_id) REFERENCES threads (id) ON DELETE CASCADE);";
+        FOREIGN KEY (thread_id) REFERENCES threads (id) ON DELETE CASCADE);
+    CREATE INDEX idx_messages_thread_id ON messages (thread_id);
+    CREATE INDEX idx_messages_created_at ON messages (created_at);
+    CREATE INDEX idx_threads_updated_at ON threads (updated_at);";
 
 // S0.03, S0.04, S0.05, S0.06
 #[test]
@@ -204,6 +211,7 @@ fn a_database_of_the_tfl_assistant_is_imported() {
                    '2025-05-01 08:00:00');
                INSERT INTO messages VALUES ('m-3', 't-1', 'robot', 'Beep.', NULL, NULL, '2025-05-01 08:00:01');
                INSERT INTO messages VALUES ('m-4', 't-1', 'assistant', 'Still good.', 'CIRCLE', '{broken', '2025-05-01 08:00:02');
+               INSERT INTO messages VALUES ('m-6', 't-1', 'assistant', 'All well.', 'JUBILEE', NULL, '2025-05-01 08:00:04');
                INSERT INTO messages VALUES ('m-5', 't-9', 'human', 'Lost.', NULL, NULL, '2025-05-01 08:00:03');"#,
         )
         .unwrap();
@@ -212,16 +220,19 @@ fn a_database_of_the_tfl_assistant_is_imported() {
         let output = cli.run(&arguments);
         assert_eq!(output.code, Some(1), "{output}");
         for problem in
-            ["row 3 (m-3): `role` is robot", "row 4 (m-4): `tfl_data` is not JSON", "row 5: there is no thread t-9"]
+            ["row 3 (m-3): `role` is robot", "row 4 (m-4): `tfl_data` is not JSON", "row 6: there is no thread t-9"]
         {
             assert!(output.err.contains(problem), "{problem}: {output}");
         }
-        assert_eq!(cli.message_count(), 3, "a second import changes nothing");
+        assert_eq!(cli.message_count(), 4, "a second import changes nothing");
     }
     let exported = cli.exported().join("\n");
-    for kept in ["import:tfl-sqlite:t-1", "tfl_transport_query", "CIRCLE", "Good service.", "2025-05-01T08:00:00"] {
+    for kept in
+        ["import:tfl-sqlite:t-1", "tfl_transport_query", "CIRCLE", "JUBILEE", "Good service.", "2025-05-01T08:00:00"]
+    {
         assert!(exported.contains(kept), "{kept}: {exported}");
     }
+    assert!(exported.contains(r#"{"lines":["CIRCLE"]}"#), "data is kept: {exported}");
     assert!(exported.find("Circle?\"").unwrap() < exported.find("Still good.").unwrap());
 }
 

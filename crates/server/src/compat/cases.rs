@@ -8,6 +8,16 @@ pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
         let probe = |ids: &OwnedIds| Probe::at(format!("{base}/conversations/{}", ids.thread));
         vec![(probe(ids), probe(&unknown))]
     };
+    let insights = |base: &str| {
+        let probe = |ids: &OwnedIds| Probe::at(format!("{base}/conversations/{}/insights", ids.thread));
+        vec![(probe(ids), probe(&unknown))]
+    };
+    let query = |base: &str| {
+        let probe = |ids: &OwnedIds| {
+            Probe::with(format!("{base}/api/chat"), json!({ "query": "hello", "threadId": ids.thread }))
+        };
+        vec![(probe(ids), probe(&unknown))]
+    };
     let preferences = |base: &str| {
         let probe = |ids: &OwnedIds| Probe::at(format!("{base}/preferences/{}", ids.user));
         vec![(probe(ids), probe(&unknown))]
@@ -26,6 +36,10 @@ pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
         TenantCase::new("DELETE", "/conversations/{threadId}", conversations("")),
         TenantCase::new("GET", "/{assistant}/conversations/{threadId}", conversations("/keeper")),
         TenantCase::new("DELETE", "/{assistant}/conversations/{threadId}", conversations("/keeper")),
+        TenantCase::new("GET", "/conversations/{threadId}/insights", insights("")),
+        TenantCase::new("GET", "/{assistant}/conversations/{threadId}/insights", insights("/keeper")),
+        TenantCase::new("POST", "/api/chat", query("")),
+        TenantCase::new("POST", "/{assistant}/api/chat", query("/keeper")),
         TenantCase::new("POST", "/chat", with_user("/chat", message())),
         TenantCase::new("POST", "/{assistant}/chat", with_user("/keeper/chat", message())),
         TenantCase::new("POST", "/clear", with_user("/clear", json!({}))),
@@ -43,6 +57,8 @@ pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
         "/{assistant}/arrivals",
         "/stations",
         "/{assistant}/stations",
+        "/lines",
+        "/{assistant}/lines",
     ];
     cases.extend(routes_without_ids.map(|path| TenantCase::without_ids("GET", path)));
     cases

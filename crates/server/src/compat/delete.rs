@@ -40,9 +40,12 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: 
     let thread_id = path_params.get("threadId").to_owned();
     let not_found = || failure(StatusCode::NOT_FOUND, "Thread not found");
     let Some(thread) = parse_thread_id(&thread_id) else { return not_found() };
-    match app.memory().delete_thread(&assistant::accessible_scope(&caller), thread).await {
+    let scope = assistant::accessible_scope(&caller);
+    let count = app.memory().find_thread(&scope, thread).await.ok().flatten().map(|thread| thread.message_count);
+    match app.memory().delete_thread(&scope, thread).await {
         Ok(()) => {
             tracing::info!("🗑️ Deleted TFL thread: {thread}");
+            tracing::info!("🗑️ Deleted thread {thread} with {} messages", count.unwrap_or_default());
             json(&DeletedJson { success: true, message: "Thread deleted successfully", thread_id })
         }
         Err(MemoryError::Store(StoreError::NotFound(Kind::Thread))) => not_found(),

@@ -31,12 +31,12 @@ pub(crate) struct HistoryMessageJson {
     id: MessageId,
     content: String,
     /// `user` or `assistant`.
-    sender: &'static str,
-    agent: Option<String>,
+    pub(super) sender: &'static str,
+    pub(super) agent: Option<String>,
     #[schema(value_type = Option<Value>)]
-    tfl_data: Option<JsonText>,
+    pub(super) tfl_data: Option<JsonText>,
     #[schema(value_type = String, format = DateTime)]
-    timestamp: Timestamp,
+    pub(super) timestamp: Timestamp,
 }
 
 /// Returns the complete history of a thread, which is empty for an unknown thread
@@ -85,7 +85,11 @@ pub(crate) async fn history_with(
 }
 
 /// Reads the visible messages of a thread, oldest first.
-async fn read_history(app: &App, scope: &Scope, thread: Option<ThreadId>) -> Result<Vec<HistoryMessageJson>> {
+pub(super) async fn read_history(
+    app: &App,
+    scope: &Scope,
+    thread: Option<ThreadId>,
+) -> Result<Vec<HistoryMessageJson>> {
     let Some(thread) = thread else { return Ok(Vec::new()) };
     if app.memory().find_thread(scope, thread).await?.is_none() {
         return Ok(Vec::new());

@@ -166,6 +166,49 @@ pub(crate) async fn stations_with(
     stations(state, caller, path_params, head, params).await
 }
 
+/// Returns the status of lines, using the only assistant
+#[utoipa::path(
+    get,
+    path = "/lines",
+    operation_id = "list_lines",
+    tag = "compat",
+    params(("line" = Option<String>, Query, description = "Only these lines, separated by commas")),
+    responses((status = 200, body = ToolOutputJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn lines(
+    state: State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    head: (Method, Uri),
+    params: QueryParams,
+) -> Result {
+    call_tool(state.0, caller, path_params, head, ("lines", params)).await
+}
+
+/// Returns the status of lines, using an assistant
+#[utoipa::path(
+    get,
+    path = "/{assistant}/lines",
+    operation_id = "list_lines_with_assistant",
+    tag = "compat",
+    params(
+        ("assistant" = String, Path),
+        ("line" = Option<String>, Query, description = "Only these lines, separated by commas"),
+    ),
+    responses((status = 200, body = ToolOutputJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn lines_with(
+    state: State<App>,
+    caller: Caller,
+    path_params: PathParams,
+    head: (Method, Uri),
+    params: QueryParams,
+) -> Result {
+    lines(state, caller, path_params, head, params).await
+}
+
 /// Calls the tool of an endpoint with the query as its arguments. Tools that are not read-only are rejected.
 async fn call_tool(
     app: App,

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::encoding::EncodedUpdate;
 use super::json::UpdateJson;
+use super::notices::Notices;
 use super::subscription::Subscription;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
@@ -37,11 +38,13 @@ const BUFFERED_EVENTS: usize = 16;
         ("after" = Option<String>, Query, description = "The id of an event, or the number of a change"),
         ("last" = Option<u32>, Query, description = "Start with this many of the latest messages"),
         ("role" = Option<Vec<String>>, Query, description = "Only messages of these roles"),
+        ("assistant" = Option<String>, Query, description = "Also send the notices of this assistant"),
+        ("topic" = Option<Vec<String>>, Query, description = "Only these topics of the assistant"),
         ("token" = Option<String>, Query, description = "A token from `POST /v1/tokens`, instead of a header"),
         ("Last-Event-ID" = Option<String>, Header)
     ),
     responses(
-        (status = 200, description = "Events `history`, `commit`, `reset`, `deleted` and `end`.", content_type = "text/event-stream", body = UpdateJson),
+        (status = 200, description = "Events `history`, `commit`, `reset`, `deleted`, `notice` and `end`.", content_type = "text/event-stream", body = UpdateJson),
         (status = "4XX", body = ErrorEnvelope<'_>)
     ),
     security(("key" = []))
@@ -57,14 +60,16 @@ pub(crate) async fn events(
     params.take_all(TOKEN_PARAM);
     let start = read_start(&headers, &mut params)?;
     let roles = params.take_roles()?;
+    let (assistant, topics) = (params.take("assistant")?, params.take_all("topic"));
     params.finish()?;
     let options = SubscribeOptions { start, roles };
     let thread = path_params.thread(&app, &caller.scope).await?;
+    let notices = Notices::subscribe(&app, assistant.as_deref(), topics)?;
     let updates = app.memory().subscribe(&caller.scope, thread, options).await?;
     let (outgoing, receiver) = mpsc::channel(BUFFERED_EVENTS);
     let write = |update: &EncodedUpdate, _| update.event();
     let heartbeat = Some(Bytes::from_static(b": heartbeat\n\n"));
-    let subscription = Subscription { app, caller: Arc::new(caller), thread, outgoing, write, heartbeat };
+    let subscription = Subscription { app, caller: Arc::new(caller), thread, outgoing, write, heartbeat, notices };
     tokio::spawn(subscription.run(updates));
     let events = stream::unfold(receiver, |mut receiver| async {
         let event = receiver.recv().await?;

@@ -2,7 +2,8 @@ use serde::Serialize;
 use threadkeep::agent::{approval_id, find_approval};
 use threadkeep::core::{ChangeTag, TaggedNumber};
 use threadkeep::{
-    Memory, MessageId, Namespace, Positions, RecordName, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp,
+    JsonText, Memory, MessageId, Namespace, Positions, RecordName, Scope, ThreadEvent, ThreadId, ThreadUpdate,
+    Timestamp,
 };
 use utoipa::ToSchema;
 
@@ -43,6 +44,13 @@ pub(crate) enum UpdateJson<'a> {
     },
     /// The thread was deleted.
     Deleted,
+    /// A topic of an assistant has a new value, or is reported for the first time.
+    Notice {
+        assistant: &'a str,
+        topic: &'a str,
+        #[schema(value_type = Value)]
+        data: &'a JsonText,
+    },
     /// The stream ends.
     End(EndJson),
 }
@@ -144,6 +152,7 @@ impl<'a> UpdateJson<'a> {
             Self::Commit { .. } => "commit",
             Self::Reset { .. } => "reset",
             Self::Deleted => "deleted",
+            Self::Notice { .. } => "notice",
             Self::End(_) => "end",
         }
     }
@@ -155,7 +164,7 @@ impl<'a> UpdateJson<'a> {
                 Some(TaggedNumber { number: *change, tag: *tag })
             }
             Self::End(end) => end.last_change,
-            Self::Deleted => None,
+            Self::Deleted | Self::Notice { .. } => None,
         }
     }
 }

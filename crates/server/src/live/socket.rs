@@ -38,7 +38,7 @@ const BUFFERED_MESSAGES: usize = 16;
 
 /// Opens a WebSocket for subscriptions to several threads
 ///
-/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?}`, `unsubscribe`, `subscribe_threads`
+/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?, "assistant"?, "topics"?}`, `unsubscribe`, `subscribe_threads`
 /// (`cursor`?, `follow`?, `roles`?) and `unsubscribe_threads`; docs/server.md lists the server's messages.
 #[utoipa::path(
     get,
@@ -168,8 +168,9 @@ impl Client {
             Err(error) => return self.send_error(None, &invalid_message(&plain_words(&error.to_string()))).await,
         };
         match request {
-            ClientMessage::Subscribe { thread, after, last, roles } => {
-                if let Err(error) = self.subscribe(&thread, after, last, roles).await {
+            ClientMessage::Subscribe(request) => {
+                let thread = request.thread.clone();
+                if let Err(error) = self.subscribe(request).await {
                     self.send_error(Some(&thread), &error).await;
                 }
             }

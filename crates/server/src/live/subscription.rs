@@ -12,6 +12,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::encoding::{EncodedUpdate, UpdateCache};
 use super::json::{EndJson, UpdateJson};
+use super::notices::{Notices, next_notice};
 use crate::app::App;
 use crate::security::Caller;
 
@@ -26,6 +27,8 @@ pub(super) struct Subscription<T> {
     /// A message that is sent periodically to keep an idle stream alive. `None` if the connection has its own heartbeat and key
     /// check.
     pub(super) heartbeat: Option<T>,
+    /// What is sent besides the updates of the thread.
+    pub(super) notices: Option<Notices>,
 }
 
 impl<T: Clone + Send> Subscription<T> {
@@ -33,7 +36,7 @@ impl<T: Clone + Send> Subscription<T> {
     ///
     /// A client that does not read for too long is disconnected, and can resume after the last update that was sent. Other clients
     /// are not affected, because each subscription has its own task.
-    pub(super) async fn run(self, mut updates: ThreadUpdates) {
+    pub(super) async fn run(mut self, mut updates: ThreadUpdates) {
         let mut last_change = None;
         let Some(reason) = self.send_updates(&mut updates, &mut last_change).await else { return };
         drop(updates);
@@ -44,7 +47,7 @@ impl<T: Clone + Send> Subscription<T> {
 
     /// Sends updates. Returns the reason to end; `None` if there are no more updates or the connection ended.
     async fn send_updates(
-        &self,
+        &mut self,
         updates: &mut ThreadUpdates,
         last_change: &mut Option<TaggedNumber>,
     ) -> Option<&'static str> {
@@ -52,6 +55,7 @@ impl<T: Clone + Send> Subscription<T> {
         let mut stopped = std::pin::pin!(self.app.stopped());
         // Keeps the last update in the cache until the next one, so that other subscriptions reuse its encoding.
         let mut _last = None;
+        let mut notices = self.notices.take();
         loop {
             let (message, change) = tokio::select! {
                 biased;
@@ -70,6 +74,7 @@ impl<T: Clone + Send> Subscription<T> {
                         message
                     }
                 },
+                notice = next_notice(&mut notices) => ((self.write)(&notice, self.thread), None),
                 () = tick(&mut beats) => {
                     // Boxed, because the check is rare and the future of an idle subscription should stay small.
                     if !Box::pin(self.caller.is_still_valid(&self.app)).await {

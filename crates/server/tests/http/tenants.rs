@@ -33,7 +33,19 @@ fn normalize(answer: &Answer) -> (u16, String) {
     if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {
         error.remove("request_id");
     }
-    for generated in ["id", "created_at", "updated_at", "version", "thread", "turn", "started_at", "duration_ms"] {
+    let generated_members = [
+        "id",
+        "created_at",
+        "updated_at",
+        "version",
+        "thread",
+        "threadId",
+        "turn",
+        "started_at",
+        "timestamp",
+        "duration_ms",
+    ];
+    for generated in generated_members {
         if let Some(members) = body.as_object_mut() {
             members.remove(generated);
         }

@@ -14,15 +14,7 @@ use crate::rest::json::thread::OwnerJson;
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum ClientMessage {
     /// Subscribes to a thread. Replaces an earlier subscription to the thread.
-    Subscribe {
-        thread: String,
-        #[serde(default, deserialize_with = "read_position")]
-        after: Option<TaggedNumber>,
-        #[serde(default)]
-        last: Option<usize>,
-        #[serde(default)]
-        roles: Vec<RoleJson>,
-    },
+    Subscribe(SubscribeJson),
     Unsubscribe {
         thread: String,
     },
@@ -37,6 +29,25 @@ pub(super) enum ClientMessage {
         roles: Vec<RoleJson>,
     },
     UnsubscribeThreads,
+}
+
+/// A subscription to a thread.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SubscribeJson {
+    pub(super) thread: String,
+    #[serde(default, deserialize_with = "read_position")]
+    pub(super) after: Option<TaggedNumber>,
+    #[serde(default)]
+    pub(super) last: Option<usize>,
+    #[serde(default)]
+    pub(super) roles: Vec<RoleJson>,
+    /// The assistant whose notices are also sent.
+    #[serde(default)]
+    pub(super) assistant: Option<String>,
+    /// Only these topics of the assistant.
+    #[serde(default)]
+    pub(super) topics: Vec<String>,
 }
 
 /// Reads the id of an event, or the number of a change.

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use axum::extract::ws::Message;
 use futures::StreamExt;
-use threadkeep::core::{TaggedNumber, UserCursor};
+use threadkeep::core::UserCursor;
 use threadkeep::memory::{ThreadsUpdate, ThreadsUpdates};
 use threadkeep::{Role, Scope, Start, SubscribeOptions};
 use tokio::sync::mpsc;
 
 use super::Client;
-use super::json::{ServerMessage, encode_message, error_message};
+use super::json::{ServerMessage, SubscribeJson, encode_message, error_message};
 use crate::cursor;
 use crate::error::{ApiError, Result};
 use crate::live::encoding::EncodedUpdate;
 use crate::live::followed_threads::FollowedThreads;
+use crate::live::notices::Notices;
 use crate::live::subscription::Subscription;
 use crate::rest::json::message::RoleJson;
 use crate::thread_names;
@@ -25,14 +26,9 @@ const MAX_SUBSCRIPTIONS: usize = 1_000;
 const LIST: &str = "live threads";
 
 impl Client {
-    pub(super) async fn subscribe(
-        &mut self,
-        thread: &str,
-        after: Option<TaggedNumber>,
-        last: Option<usize>,
-        roles: Vec<RoleJson>,
-    ) -> Result<()> {
-        let thread = thread_names::resolve(&self.app, &self.caller.scope, thread).await?;
+    pub(super) async fn subscribe(&mut self, request: SubscribeJson) -> Result<()> {
+        let SubscribeJson { thread, after, last, roles, assistant, topics } = request;
+        let thread = thread_names::resolve(&self.app, &self.caller.scope, &thread).await?;
         let start = match (after, last) {
             (Some(_), Some(_)) => return Err(ApiError::invalid("last", "`after` and `last` are mutually exclusive")),
             (Some(change), None) => Start::After(change),
@@ -46,6 +42,7 @@ impl Client {
         }
         let roles: Vec<Role> = roles.into_iter().map(Into::into).collect();
         let options = SubscribeOptions { start, roles };
+        let notices = Notices::subscribe(&self.app, assistant.as_deref(), topics)?;
         let updates = self.app.memory().subscribe(&self.caller.scope, thread, options).await?;
         let subscription = Subscription {
             app: self.app.clone(),
@@ -55,6 +52,7 @@ impl Client {
             write: |update: &EncodedUpdate, thread| Message::Text(update.text(thread)),
             // The socket has its own heartbeat.
             heartbeat: None,
+            notices,
         };
         let task = tokio::spawn(async move {
             let subscribed = encode_message(&ServerMessage::Subscribed { r#type: "subscribed", thread });

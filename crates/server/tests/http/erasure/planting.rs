@@ -486,6 +486,13 @@ impl Planter {
                 self.tenant.post(&path, body).await.expect(200);
                 Stored
             }
+            ("POST", "/api/chat" | "/{assistant}/api/chat") => {
+                let path = path.replace("{assistant}", "keeper");
+                // The metadata of the thread contains the query and the context as well.
+                let body = json!({ "query": sentence, "userContext": { "note": sentence } });
+                self.ana.post(&path, body).await.expect(200);
+                Stored
+            }
             ("POST", "/clear" | "/{assistant}/clear") => {
                 let chat = path.replace("{assistant}", "keeper").replace("clear", "chat");
                 self.ana.post(&chat, json!({ "message": sentence })).await.expect(200);
@@ -516,6 +523,10 @@ impl Planter {
                 | "/{assistant}/arrivals"
                 | "/stations"
                 | "/{assistant}/stations"
+                | "/lines"
+                | "/{assistant}/lines"
+                | "/conversations/{threadId}/insights"
+                | "/{assistant}/conversations/{threadId}/insights"
                 | "/conversations/{threadId}"
                 | "/{assistant}/conversations/{threadId}"
                 | "/preferences/{user}"

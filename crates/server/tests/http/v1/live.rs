@@ -1,14 +1,20 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use threadkeep::agent::{Failure, NoticeSource};
+use threadkeep::{JsonText, Timestamp};
 use threadkeep_server::{KeyRole, Keys, ServerOptions};
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::Client;
+use crate::assistants::test_assistant;
 use crate::server::{TIMEOUT, TestConfig, TestServer};
 
 /// A stream of server-sent events.
@@ -462,4 +468,119 @@ async fn sockets_can_subscribe_to_all_threads_of_a_user() {
     assert_eq!(receive(&mut resumed).await["type"], "subscribed_threads");
     let reset = receive(&mut resumed).await;
     assert_eq!((&reset["type"], &reset["thread"], &reset["change"]), (&json!("reset"), &json!(old), &json!(3)));
+}
+
+/// The weather at two places.
+#[derive(Debug, Default)]
+struct Weather {
+    values: Mutex<BTreeMap<String, JsonText>>,
+    reads: AtomicUsize,
+    is_down: std::sync::atomic::AtomicBool,
+}
+
+impl Weather {
+    fn set(&self, place: &str, weather: &str) {
+        let value = JsonText::of(&json!({ "weather": weather })).unwrap();
+        self.values.lock().unwrap().insert(place.to_owned(), value);
+    }
+}
+
+#[async_trait]
+impl NoticeSource for Weather {
+    fn topics(&self) -> Vec<String> {
+        vec!["london".to_owned(), "paris".to_owned()]
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_millis(5)
+    }
+
+    async fn read(&self, _: Timestamp) -> Result<BTreeMap<String, JsonText>, Failure> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        match self.is_down.load(Ordering::SeqCst) {
+            true => Err(Failure::new("down", "the source is down")),
+            false => Ok(self.values.lock().unwrap().clone()),
+        }
+    }
+}
+
+/// Waits until a condition is true.
+async fn wait_until(condition: impl Fn() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, wait).await.unwrap();
+}
+
+// S0.38
+#[tokio::test]
+async fn subscribers_of_a_thread_receive_notices_when_they_change() {
+    let weather = Arc::new(Weather::default());
+    let (mut definition, _) = test_assistant("keeper");
+    definition.notices = Some(weather.clone());
+    let server = TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
+    let idle = Arc::strong_count(&weather);
+    let client = server.client();
+    let thread = client.new_thread().await;
+    weather.set("london", "rain");
+    weather.set("paris", "sun");
+    let path = format!("/v1/threads/{thread}/events?assistant=keeper&topic=london");
+    let mut events = Events::open(&client, &path, None).await;
+    let rain = events.next().await.unwrap();
+    assert_eq!((rain.name.as_str(), rain.id), ("notice", None));
+    let notice = |topic: &str, weather: &str| json!({ "type": "notice", "assistant": "keeper", "topic": topic, "data": { "weather": weather } });
+    assert_eq!(rain.data, notice("london", "rain"));
+
+    let mut socket = open_socket(&server, &client).await;
+    send_message(&mut socket, json!({ "type": "subscribe", "thread": thread, "assistant": "keeper" })).await;
+    assert_eq!(receive(&mut socket).await["type"], "subscribed");
+    for (topic, weather) in [("london", "rain"), ("paris", "sun")] {
+        let mut expected = notice(topic, weather);
+        expected["thread"] = json!(thread);
+        assert_eq!(receive(&mut socket).await, expected);
+    }
+    // Only changes of the topic are sent, in between the updates of the thread.
+    weather.set("paris", "fog");
+    assert_eq!(receive(&mut socket).await["data"]["weather"], "fog");
+    client.say(&thread, "hello").await;
+    assert_eq!(events.next().await.unwrap().name, "commit");
+    assert_eq!(receive(&mut socket).await["type"], "commit");
+    weather.set("london", "snow");
+    assert_eq!(events.next().await.unwrap().data, notice("london", "snow"));
+    assert_eq!(receive(&mut socket).await["data"]["weather"], "snow");
+    // A source that is down for a while changes nothing.
+    weather.is_down.store(true, Ordering::SeqCst);
+    let reads = weather.reads.load(Ordering::SeqCst);
+    wait_until(|| weather.reads.load(Ordering::SeqCst) > reads + 1).await;
+    weather.is_down.store(false, Ordering::SeqCst);
+    weather.set("london", "sun");
+    assert_eq!(events.next().await.unwrap().data, notice("london", "sun"));
+    // The source is not read without subscribers.
+    drop((events, socket));
+    client.say(&thread, "the server notices that the clients are gone").await;
+    wait_until(|| Arc::strong_count(&weather) == idle).await;
+}
+
+#[tokio::test]
+async fn subscriptions_to_unknown_notices_are_rejected() {
+    let (mut definition, _) = test_assistant("keeper");
+    definition.notices = Some(Arc::new(Weather::default()));
+    let assistants = vec![definition, test_assistant("other").0];
+    let server = TestServer::start_with(TestConfig { assistants, ..TestConfig::default() }).await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    for (query, param) in [
+        ("assistant=other", "assistant"),
+        ("assistant=unknown", "assistant"),
+        ("assistant=keeper&topic=rome", "topic"),
+        ("topic=london", "topic"),
+    ] {
+        let answer = client.get(&format!("/v1/threads/{thread}/events?{query}")).await;
+        assert_eq!(answer.error(400)["param"], param, "{query}");
+    }
+    let mut socket = open_socket(&server, &client).await;
+    send_message(&mut socket, json!({ "type": "subscribe", "thread": thread, "topics": ["london"] })).await;
+    assert_eq!(receive(&mut socket).await["error"]["param"], "topic");
 }

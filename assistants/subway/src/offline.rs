@@ -18,7 +18,7 @@ use threadkeep::dialogue::{
     Act, Choice, Classifier, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered, Utterance,
 };
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, NOT_DELETED, find_now, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents,
+    FOLLOW_UPS, NOT_DELETED, find_habits, find_now, find_statements, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents,
     trip_phrases,
 };
 
@@ -90,6 +90,8 @@ fn declaration() -> OfflineModelBuilder {
         .phrases(phrases())
         .kind("outside", outside())
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
+        .kind("statement", find_statements)
+        .kind("habit", find_habits)
         .kind("saved", find_saved)
         .kind("savedplace", find_saved_keys)
         .kind("avoided", |message: &Utterance| SPEECH.find_avoided(message))

@@ -9,6 +9,7 @@ mod personal;
 mod saved;
 mod spelling;
 mod stations;
+mod statements;
 mod trips;
 mod words;
 
@@ -22,6 +23,7 @@ pub use conditions::{find_now, find_step_free};
 pub use lines::{LineRun, group_lines};
 pub use personal::{find_topics, personal_intents};
 pub use saved::{last_result_text, station, with_saved};
+pub use statements::{find_habits, find_statements};
 pub use stations::{find_saved, find_saved_keys, saved_key};
 pub use trips::{ENDS, route_intent, to_station, trip_arguments};
 pub use words::UNITS;

@@ -72,10 +72,7 @@ const fn service(line: &'static str, text: &'static str) -> LineService {
 
 /// Stations at which lines stop late at night if they run on a part of their way only.
 const NIGHT_PARTS: [(&str, &[&str]); 4] = [
-    (
-        "3",
-        &["301", "302", "224", "225", "226", "227", "120", "123", "127"],
-    ),
+    ("3", &["301", "302", "224", "225", "226", "227", "120", "123", "127"]),
     ("5", &["501", "502", "503", "504", "505", "213"]),
     ("M", &["M01", "M04", "M05", "M06", "M08", "M09", "M10", "M11"]),
     (

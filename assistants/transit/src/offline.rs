@@ -8,8 +8,8 @@ mod lines;
 mod personal;
 mod saved;
 mod spelling;
-mod stations;
 mod statements;
+mod stations;
 mod trips;
 mod words;
 

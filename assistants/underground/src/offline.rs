@@ -12,8 +12,8 @@ use threadkeep::Role;
 use threadkeep::dialogue::time::Relation;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Turn, Unanswered, Utterance};
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, NOT_DELETED, find_habits, find_now, find_statements, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents,
-    trip_phrases,
+    FOLLOW_UPS, NOT_DELETED, find_habits, find_now, find_saved, find_saved_keys, find_statements, find_step_free,
+    find_topics, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;

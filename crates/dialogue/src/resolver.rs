@@ -384,7 +384,8 @@ impl IntentResolver {
                 _ => {
                     next.slots.put(&slot.name, None);
                     let index = intent.slots.iter().position(|known| known.name == slot.name).unwrap_or_default();
-                    next.open = vec![OpenSlot { slot: index, ambiguous_text: said.to_owned(), choices: choices.clone() }];
+                    next.open =
+                        vec![OpenSlot { slot: index, ambiguous_text: said.to_owned(), choices: choices.clone() }];
                 }
             }
             for known in &mut frames {

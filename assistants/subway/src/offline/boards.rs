@@ -54,7 +54,7 @@ fn arrivals() -> Intent {
         .example("When is the next 6 at Astor Place?")
         .restored_from_calls()
         .alternatives("direction", "towards")
-        .slot(at_board("station_name").pronoun_from("from_station"))
+        .slot(at_board("station_name").pronoun_from("from_station").carried_from("from_station"))
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
         .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))

@@ -89,7 +89,8 @@ fn allowed_again(message: &Utterance, runs: &[LineRun]) -> Option<Mention> {
         // "Is the L ok?" asks about the line.
         let is_asked = matches!(message.word(0), "is" | "are" | "if") || message.text().contains('?');
         let words = run.words.start..verb + 2;
-        (is_allowed && !is_asked).then(|| Mention::new(words.clone(), vec![Choice::new(json!([]), message.said(words))]))
+        (is_allowed && !is_asked)
+            .then(|| Mention::new(words.clone(), vec![Choice::new(json!([]), message.said(words))]))
     })
 }
 

@@ -24,14 +24,13 @@ const PLACES: [(&str, &str); 9] = [
 
 /// Words that start a request to save something.
 const SAVING: [&str; 17] = [
-    "save", "saved", "set", "remember", "store", "keep", "put", "use", "mark", "add", "note", "make", "change", "update",
-    "switch", "register", "call",
+    "save", "saved", "set", "remember", "store", "keep", "put", "use", "mark", "add", "note", "make", "change",
+    "update", "switch", "register", "call",
 ];
 
 /// Words of a question: a message with one of them states nothing to save.
-const ASKING: [&str; 14] = [
-    "how", "when", "whens", "what", "whats", "which", "where", "wheres", "next", "does", "can", "route", "get", "why",
-];
+const ASKING: [&str; 14] =
+    ["how", "when", "whens", "what", "whats", "which", "where", "wheres", "next", "does", "can", "route", "get", "why"];
 
 /// Finds the words by which a message says that a place is the user's home or work: "i live at", "home is", "as my home station".
 #[must_use]
@@ -41,7 +40,10 @@ pub fn find_statements(message: &Utterance) -> Vec<Mention> {
         return Vec::new();
     }
     let found = (0..count).find_map(|at| lives_or_works(message, at).or_else(|| names_place(message, at)));
-    found.into_iter().map(|(words, key)| Mention::new(words.clone(), vec![Choice::new(key, message.said(words))])).collect()
+    found
+        .into_iter()
+        .map(|(words, key)| Mention::new(words.clone(), vec![Choice::new(key, message.said(words))]))
+        .collect()
 }
 
 /// Recognises "i live at", "im living near", "we work in", "im based at".
@@ -73,7 +75,8 @@ fn names_place(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static
     if matches!(before, "as" | "is" | "thats") && (saves() || before != "as") && start > 1 {
         return Some((start - 1..end, key));
     }
-    let is_stated = matches!(message.word(end), "is" | "moved" | "changed" | "now" | "to") && (at > 0 || end < message.words().len());
+    let is_stated = matches!(message.word(end), "is" | "moved" | "changed" | "now" | "to")
+        && (at > 0 || end < message.words().len());
     let has_sign = message.words().get(end).is_some_and(|next| {
         let between = &message.text()[message.words()[end - 1].place.end..next.place.start];
         between.contains(['=', ':'])
@@ -82,15 +85,17 @@ fn names_place(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static
     let is_followed = !matches!(message.word(end + 1), "" | "there" | "here" | "not" | "accessible");
     // "Place" and "flat" are ordinary words: they need "my" before them.
     let is_own = start < at || matches!(message.word(at), "home" | "work" | "office");
-    ((is_stated && message.word(end) != "to" && is_followed || has_sign || is_set && message.word(end) == "to") && is_own)
-        .then_some((start..end, *key))
+    ((is_stated && message.word(end) != "to" && is_followed || has_sign || is_set && message.word(end) == "to")
+        && is_own)
+        .then_some((at..end, *key))
 }
 
 /// Finds the words by which a message says which line the user takes: "i usually take", "my regular train is".
 #[must_use]
 pub fn find_habits(message: &Utterance) -> Vec<Mention> {
     let count = message.words().len();
-    if (0..count).any(|at| ASKING.contains(&message.word(at))) || matches!(message.word(0), "is" | "are" | "do" | "any") {
+    if (0..count).any(|at| ASKING.contains(&message.word(at))) || matches!(message.word(0), "is" | "are" | "do" | "any")
+    {
         return Vec::new();
     }
     let habit = (0..count).find_map(|at| {
@@ -101,7 +106,8 @@ pub fn find_habits(message: &Utterance) -> Vec<Mention> {
                 "always" | "usually" | "normally" | "mostly" | "generally" | "typically" | "often" | "mainly"
             )
         };
-        let takes = |at: usize| matches!(message.word(at), "take" | "use" | "ride" | "catch" | "travel" | "commute" | "go");
+        let takes =
+            |at: usize| matches!(message.word(at), "take" | "use" | "ride" | "catch" | "travel" | "commute" | "go");
         if is_subject && is_often(at + 1) && takes(at + 2) {
             return Some(at..at + 3);
         }
@@ -110,7 +116,10 @@ pub fn find_habits(message: &Utterance) -> Vec<Mention> {
             && matches!(message.word(at + 2), "line" | "train" | "tube" | "ride");
         (is_mine && matches!(message.word(at + 3), "is" | "s")).then_some(at..at + 4)
     });
-    habit.into_iter().map(|words| Mention::new(words.clone(), vec![Choice::new("usual line", message.said(words))])).collect()
+    habit
+        .into_iter()
+        .map(|words| Mention::new(words.clone(), vec![Choice::new("usual line", message.said(words))]))
+        .collect()
 }
 
 /// "I live at Pelham Bay Park", "save Parkchester as my home station"
@@ -142,7 +151,8 @@ pub(super) fn state_habit(speech: &'static Speech) -> Intent {
         .slot(Slot::required("habit", "habit"))
         .slot(Slot::required("lines", "lines").fresh().asks("Which line?"))
         .then_calls("save_preference", |outcome| {
-            let names = lines_of(&outcome.slots().value("lines")).into_iter().map(|line| speech.system.line_name(&line));
+            let names =
+                lines_of(&outcome.slots().value("lines")).into_iter().map(|line| speech.system.line_name(&line));
             let names: Vec<String> = names.collect();
             (!names.is_empty()).then(|| json!({"key": outcome.slots().value("habit"), "value": names.join(", ")}))
         })
@@ -168,7 +178,7 @@ mod tests {
             ("home = jay st", Some("home (\"home station\")")),
             ("save parkchester as my home station", Some("as my home station (\"home station\")")),
             ("remember 3 av 138 as home", Some("as home (\"home station\")")),
-            ("I moved. My home is now Castle Hill Av.", Some("My home (\"home station\")")),
+            ("I moved. My home is now Castle Hill Av.", Some("home (\"home station\")")),
             ("how do i get home from work", None),
             ("is home accessible", None),
             ("take me home from astor pl", None),

@@ -116,10 +116,10 @@ impl Speech {
     fn on_lines_or_connected(&self, choices: &[Choice], slots: &Slots, other_end: &str) -> Vec<Choice> {
         let on_lines = on_lines(choices, slots);
         let Some(other) = slots.get(other_end).filter(|_| on_lines.is_empty()) else { return on_lines };
-        let is_line = |hint: &String| (self.system.network)().lines().iter().any(|line| line.name == *hint || line.id == *hint);
-        let shares_line = |choice: &&Choice| {
-            choice.hints.iter().filter(|hint| is_line(hint)).any(|line| other.hints.contains(line))
-        };
+        let is_line =
+            |hint: &String| (self.system.network)().lines().iter().any(|line| line.name == *hint || line.id == *hint);
+        let shares_line =
+            |choice: &&Choice| choice.hints.iter().filter(|hint| is_line(hint)).any(|line| other.hints.contains(line));
         choices.iter().filter(shares_line).cloned().collect()
     }
 

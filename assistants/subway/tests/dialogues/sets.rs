@@ -62,7 +62,7 @@ async fn dialogues_of_the_third_set_pass() {
 /// 213 of 288 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_fourth_set_pass() {
-    check(&Set { text: include_str!("sets/set-4.json"), least_percent: 74 }).await;
+    check(&Set { text: include_str!("sets/set-4.json"), least_percent: 84 }).await;
 }
 
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.

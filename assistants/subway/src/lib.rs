@@ -21,6 +21,7 @@ mod plugin;
 mod preferences;
 mod prompt;
 mod route;
+mod service;
 mod subway;
 mod system;
 mod tools;

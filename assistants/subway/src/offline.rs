@@ -18,11 +18,12 @@ use threadkeep::dialogue::{
     Act, Choice, Classifier, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered, Utterance,
 };
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, NOT_DELETED, find_now, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents,
-    trip_phrases,
+    FOLLOW_UPS, NOT_DELETED, find_habits, find_now, find_saved, find_saved_keys, find_statements, find_step_free,
+    find_topics, lines_of, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
+use crate::service::usual_service;
 use speech::SPEECH;
 
 const ABOUT: &str = "I answer questions about the New York City subway: routes, next trains, local or express, stations and \
@@ -90,6 +91,8 @@ fn declaration() -> OfflineModelBuilder {
         .phrases(phrases())
         .kind("outside", outside())
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
+        .kind("statement", find_statements)
+        .kind("habit", find_habits)
         .kind("saved", find_saved)
         .kind("savedplace", find_saved_keys)
         .kind("avoided", |message: &Utterance| SPEECH.find_avoided(message))
@@ -112,8 +115,12 @@ fn declaration() -> OfflineModelBuilder {
         .and_then(|builder| builder.phrase_file(PHRASES))
         .and_then(|builder| builder.phrase_file(MESSAGES))
         .expect("a test reads the phrases");
-    let builder =
-        REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.referral(class, move |_| text.to_owned()));
+    let builder = REFERRALS.into_iter().fold(builder, |builder, (class, text)| {
+        builder.referral(
+            class,
+            move |turn| if class == "timetable" { with_usual_service(text, turn) } else { text.to_owned() },
+        )
+    });
     let builder = builder.referral("deleting", |_| NOT_DELETED.to_owned());
     let intents = trips::intents()
         .into_iter()
@@ -125,6 +132,15 @@ fn declaration() -> OfflineModelBuilder {
 
 fn phrases() -> Phrases {
     trip_phrases(GREETING, WELCOME)
+}
+
+/// Adds the usual service of the lines that the question names.
+fn with_usual_service(text: &str, turn: &Turn<'_>) -> String {
+    let lines = SPEECH.find_lines(&Utterance::new(turn.question()));
+    let named = lines.first().and_then(|mention| mention.choices.first()).map(|choice| lines_of(&choice.value));
+    let usual = named.unwrap_or_default().into_iter().filter_map(|line| usual_service(&SPEECH.system.line_name(&line)));
+    let sentences: Vec<&str> = usual.chain([text]).collect();
+    sentences.join("\n")
 }
 
 /// Finds places that people take for stations, and where the subway does not go.

@@ -1,5 +1,7 @@
 //! `get_route` and `get_route_with_arrivals`.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::Serialize;
@@ -11,6 +13,7 @@ pub use threadkeep_transit::{
 
 use crate::arrivals::{LiveStatus, TrainArrival, arrivals_in, clock, routes_at, status_of};
 use crate::place::{QueryError, direction_at, name_of};
+use crate::service;
 use crate::subway::{Subway, sign_of};
 use crate::system::{SUBWAY, network};
 use crate::travel::{ServiceMoment, new_york};
@@ -102,7 +105,12 @@ impl Subway {
             };
             return Ok(timed_route(&schedule, &journey, ends, source, conditions));
         }
-        SUBWAY.route_by_network(ends, conditions, CHANGE_SECONDS, |_| RouteSource::TwoMinutesAStop)
+        let by_network = |unserved| {
+            SUBWAY.route_by_network(ends, conditions, CHANGE_SECONDS, unserved, |_| RouteSource::TwoMinutesAStop)
+        };
+        let usual = by_network(service::unserved(at));
+        // Some trips only exist by day: that route is better than none.
+        if usual.is_ok() { usual } else { by_network(HashSet::new()) }
     }
 }
 

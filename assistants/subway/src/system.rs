@@ -34,7 +34,7 @@ pub(crate) const SUBWAY: System = System {
         by_day: "by day ",
         usually: " by day",
         step_free: "Step-free platforms only; I do not know which elevators work now, or whether each change is step-free.",
-        no_timetable: "There is no timetable for that time, so I do not know which trains run then.",
+        no_timetable: "There is no timetable for that time: the route uses the lines that usually run then.",
     },
 };
 

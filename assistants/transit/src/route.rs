@@ -1,5 +1,7 @@
 //! Routes in answers, and the route through a network without a timetable of trips.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -227,7 +229,8 @@ impl System {
         }
     }
 
-    /// Finds the fastest route through the network. `source` says where the times of the legs come from.
+    /// Finds the fastest route through the network. `unserved` lists lines and stations at which these do not stop at the time of the
+    /// trip; `source` says where the times of the legs come from.
     ///
     /// # Errors
     /// [`QueryError::NoRoute`].
@@ -236,9 +239,11 @@ impl System {
         ends: &TripEnds,
         conditions: &TripConditions,
         change_seconds: u32,
+        unserved: HashSet<(&str, &str)>,
         source: impl FnOnce(&[NetworkLeg]) -> RouteSource,
     ) -> Result<RouteAnswer, QueryError> {
-        let limits = PathConditions { accessible_only: conditions.step_free, avoid: conditions.avoided_lines(self) };
+        let avoid = conditions.avoided_lines(self);
+        let limits = PathConditions { accessible_only: conditions.step_free, avoid, unserved };
         let network = (self.network)();
         let path = network.find_path(&ends.from.ids(), &ends.to.ids(), change_seconds, &limits);
         let path = path.ok_or_else(|| self.no_route(ends, conditions))?;

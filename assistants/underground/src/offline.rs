@@ -12,8 +12,8 @@ use threadkeep::Role;
 use threadkeep::dialogue::time::Relation;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Turn, Unanswered, Utterance};
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, NOT_DELETED, find_now, find_saved, find_saved_keys, find_step_free, find_topics, personal_intents,
-    trip_phrases,
+    FOLLOW_UPS, NOT_DELETED, find_habits, find_now, find_saved, find_saved_keys, find_statements, find_step_free,
+    find_topics, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -71,6 +71,8 @@ fn declaration() -> OfflineModelBuilder {
         .spelling(speech::correct)
         .phrases(trip_phrases(GREETING, WELCOME))
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
+        .kind("statement", find_statements)
+        .kind("habit", find_habits)
         .kind("saved", find_saved)
         .kind("savedplace", find_saved_keys)
         .kind("avoided", |message: &Utterance| SPEECH.find_avoided(message))

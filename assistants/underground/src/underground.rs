@@ -1,5 +1,7 @@
 //! The entry point for queries: the built-in network and TfL's service.
 
+use std::collections::HashSet;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -46,7 +48,7 @@ pub fn find_route(request: &RouteRequest<'_>) -> Result<RouteAnswer, QueryError>
 }
 
 fn route_between(ends: &TripEnds, request: &RouteRequest<'_>) -> Result<RouteAnswer, QueryError> {
-    LONDON.route_by_network(ends, &request.conditions, CHANGE_SECONDS, |legs| {
+    LONDON.route_by_network(ends, &request.conditions, CHANGE_SECONDS, HashSet::new(), |legs| {
         let mut estimated: Vec<String> = Vec::new();
         for leg in legs.iter().filter(|leg| !has_timetable(&leg.line)) {
             let name = LONDON.line_name(&leg.line);

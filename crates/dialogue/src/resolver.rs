@@ -46,6 +46,8 @@ const MIN_PERCENT_IF_UNUSED: i64 = 50;
 const MIN_CHANGE_PERCENT: i64 = 60;
 /// The number of classes that are tried, best first.
 const MAX_TRIED: usize = 4;
+/// The least share of the best score for an intent that uses more mentions than the best one.
+const MIN_MORE_COMPLETE_PERCENT: i64 = 40;
 
 /// The result of resolving a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -329,7 +331,8 @@ impl IntentResolver {
                             dialogue.mention(&found.kind, choice);
                         }
                     }
-                    for frame in found {
+                    let found = found.into_iter().flat_map(|frame| self.one_for_each(frame, annotated, &clause));
+                    for frame in found.collect::<Vec<_>>() {
                         self.record_entities(&frame, annotated, &mut dialogue);
                         dialogue.frames = vec![frame.clone()];
                         if !frames.contains(&frame) {
@@ -349,6 +352,48 @@ impl IntentResolver {
             (true, [answer]) => Resolution::Answer(*answer),
             _ => Resolution::Mixed(frames, answers),
         }
+    }
+
+    /// Returns the frames of a question about several entities of one kind: "is A accessible and B" asks about each.
+    fn one_for_each(&self, frame: Frame, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> Vec<Frame> {
+        let intent = &self.intents[frame.intent];
+        let mut required = intent.slots.iter().filter(|slot| slot.is_required && !slot.is_text);
+        let (Some(slot), None) = (required.next(), required.next()) else { return vec![frame] };
+        if intent.is_about_user || frame.open.iter().any(|open| open.choices.is_empty()) {
+            return vec![frame];
+        }
+        let is_joined = |found: &&KindMention| {
+            let start = found.mention.words.start;
+            let said = annotated.utterance.said(found.mention.words.clone());
+            let before = |steps: usize| start.checked_sub(steps).map_or("", |at| annotated.utterance.word(at));
+            let is_conjunction = |word: &str| matches!(word, "and" | "or" | "n" | "y" | "plus" | "also" | "&");
+            let is_listed = (1..=3).any(|steps| is_conjunction(before(steps)));
+            found.kind == slot.kind && is_listed && frame.unused.iter().any(|unused| unused == said)
+        };
+        let others: Vec<&KindMention> = annotated.within(clause).filter(is_joined).take(MAX_QUESTIONS - 1).collect();
+        let mut frames = vec![frame.clone()];
+        for other in others {
+            let said = annotated.utterance.said(other.mention.words.clone());
+            let choices = &other.mention.choices;
+            let narrowed = slot.narrows.as_ref().map(|narrows| narrows(choices, &frame.slots)).unwrap_or_default();
+            let choices = if narrowed.is_empty() { choices } else { &narrowed };
+            let mut next = frame.repeated();
+            next.aspect = frame.aspect;
+            match &choices[..] {
+                [choice] => next.slots.set(&slot.name, choice.clone()),
+                _ => {
+                    next.slots.put(&slot.name, None);
+                    let index = intent.slots.iter().position(|known| known.name == slot.name).unwrap_or_default();
+                    next.open =
+                        vec![OpenSlot { slot: index, ambiguous_text: said.to_owned(), choices: choices.clone() }];
+                }
+            }
+            for known in &mut frames {
+                known.unused.retain(|unused| unused != said);
+            }
+            frames.push(next);
+        }
+        frames
     }
 
     fn resolve_clause(
@@ -388,6 +433,9 @@ impl IntentResolver {
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
                     if self.lacks_mention(&frame) || self.leaves_words(&frame, annotated, clause) {
                         continue;
+                    }
+                    if let Some(frame) = self.more_complete(&frame, annotated, clause, dialogue, &ranked) {
+                        return Resolution::Frames(vec![frame]);
                     }
                     // A question that lacks a slot is more likely to be about the last answer: "how many stops is
                     // that?"
@@ -443,6 +491,35 @@ impl IntentResolver {
             _ if !has_mentions && self.is_unfamiliar(annotated, clause) => Resolution::OffTopic,
             _ => Resolution::NotUnderstood,
         }
+    }
+
+    /// Returns the frame of an intent that scores less but has a slot for each mention, if this one leaves some unused.
+    fn more_complete(
+        &self,
+        frame: &Frame,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+        ranked: &[Ranked],
+    ) -> Option<Frame> {
+        if frame.unused.is_empty() {
+            return None;
+        }
+        let best = ranked.first().map_or(0, |(_, score)| *score);
+        let near = ranked.iter().take(MAX_TRIED).filter(|(_, score)| score * 100 >= best * MIN_MORE_COMPLETE_PERCENT);
+        let mut others = near.filter_map(|(class, _)| match self.classes[*class] {
+            Class::Intent(intent) if intent != frame.intent && !self.intents[intent].is_about_user => {
+                Some(self.new_frame(intent, *class, annotated, clause, dialogue))
+            }
+            _ => None,
+        });
+        others.find(|other| {
+            other.unused.is_empty()
+                && other.open.is_empty()
+                && !self.intents[other.intent].slots.is_empty()
+                && other.filled.len() > frame.filled.len()
+                && self.is_explained(other, annotated, clause)
+        })
     }
 
     /// Interprets a clause that only states conditions, such as "it has to be step-free" after a route, as a change of the last

@@ -9,6 +9,7 @@ use threadkeep_transit::offline::{
 
 use super::corridor::{expresses_at, places};
 use super::speech::SPEECH;
+use crate::service::usual_service;
 use crate::system::network;
 
 /// Maximum number of lines looked up for one message.
@@ -18,14 +19,34 @@ const MAX_LINES: usize = 4;
 const TOWARDS: [&str; 9] =
     ["to", "for", "toward", "towards", "bound for", "heading to", "headed to", "going to", "in the direction of"];
 
-pub(super) fn intents() -> [Intent; 5] {
+pub(super) fn intents() -> [Intent; 6] {
     [
         arrivals(),
         express_arrivals(),
         stops_at(&SPEECH, "Does the 4 stop at 96 St?"),
         station_info(&SPEECH, "Is Bleecker St accessible?"),
         stations_on_line("Which stations are on the G?"),
+        service_hours(),
     ]
+}
+
+/// "Does the B run on Sundays?"
+fn service_hours() -> Intent {
+    Intent::new("service_hours")
+        .slot(Slot::required("lines", "lines").asks("Which line?"))
+        .slot(Slot::optional("at", "depart"))
+        .slot(Slot::optional("until", "arrive"))
+        .slot(Slot::optional("direction", "direction"))
+        .slot(Slot::optional("now", "now"))
+        .says(|outcome| {
+            let lines = lines_of(&outcome.slots().value("lines"));
+            let sentence = |line: &String| {
+                let unknown = || format!("I do not know when the {line} runs.");
+                usual_service(&SPEECH.system.line_name(line)).map_or_else(unknown, str::to_owned)
+            };
+            let sentences: Vec<String> = lines.iter().take(MAX_LINES).map(sentence).collect();
+            format!("{}\nThat is the usual service; for the timetable see mta.info/schedules.", sentences.join("\n"))
+        })
 }
 
 fn arrivals() -> Intent {
@@ -33,7 +54,7 @@ fn arrivals() -> Intent {
         .example("When is the next 6 at Astor Place?")
         .restored_from_calls()
         .alternatives("direction", "towards")
-        .slot(at_board("station_name").pronoun_from("from_station"))
+        .slot(at_board("station_name").pronoun_from("from_station").carried_from("from_station"))
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
         .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))

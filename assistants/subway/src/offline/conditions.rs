@@ -57,7 +57,9 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
         borough.split(' ').enumerate().all(|(i, word)| message.word(start + i) == word).then_some(count)
     })?;
     let name = start..start + length;
-    let is_bound = message.word(name.end) == "bound";
+    // "The next Manhattan train"; the Staten Island train is a line.
+    let is_train = matches!(message.word(name.end), "train" | "trains" | "side" | "platform") && length == 1;
+    let is_bound = message.word(name.end) == "bound" || is_train && message.word(name.start) != "city";
     if !is_after_cue && !is_bound {
         return None;
     }

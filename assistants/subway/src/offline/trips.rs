@@ -25,7 +25,7 @@ fn timing() -> Intent {
                 .narrowed_by(on_lines)
                 .narrowing_assumed(),
         )
-        .slot(to_station())
+        .slot(to_station(&SPEECH))
         .slot(Slot::optional("transfer", "station").after(["at", "in", "via"]))
         .slot(Slot::optional("lines", "lines"));
     with_saved(intent, &ENDS)

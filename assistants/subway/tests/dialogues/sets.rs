@@ -59,6 +59,12 @@ async fn dialogues_of_the_third_set_pass() {
     check(&Set { text: include_str!("sets/set-3.json"), least_percent: 67 }).await;
 }
 
+/// 213 of 288 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_fourth_set_pass() {
+    check(&Set { text: include_str!("sets/set-4.json"), least_percent: 84 }).await;
+}
+
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {
@@ -175,6 +181,11 @@ fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     }
     let (Some(wanted), Some(given)) = (expected.as_str(), actual.as_str()) else { return expected == actual };
     let folded = |text: &str| text.to_lowercase().replace(['_', '-'], " ").replace("favourite", "favorite");
+    // "home" and "home station" name the same preference.
+    if name == "key" {
+        let key = |text: &str| folded(text).trim_end_matches(" station").to_owned();
+        return key(wanted) == key(given);
+    }
     // A name that several stations have means each of them.
     let resolve = |text: &str| match names().resolve(&text.replace(',', " ")) {
         Resolution::Unknown => names().resolve(text.split(" (").next().unwrap_or(text)),

@@ -1,7 +1,7 @@
 //! Finds the fastest path through a network by running times, or at a fixed time per stop where they are not known.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 
 use super::{LineSequence, Network};
 
@@ -21,6 +21,8 @@ pub struct PathConditions<'a> {
     pub accessible_only: bool,
     /// Ids of lines that are not used.
     pub avoid: Vec<&'a str>,
+    /// Ids of lines and of stations at which these do not stop at the time of the trip.
+    pub unserved: HashSet<(&'a str, &'a str)>,
 }
 
 /// A ride of a [`NetworkPath`].
@@ -211,12 +213,16 @@ impl PathSearch<'_> {
 
     /// Whether a platform may be boarded and alighted at.
     fn is_usable(&self, at: Position) -> bool {
+        let line = &self.network.lines[at.line as usize];
+        let station = &self.network.stations[at.station as usize];
+        if self.conditions.unserved.contains(&(line.id.as_str(), station.id.as_str())) {
+            return false;
+        }
         if !self.conditions.accessible_only {
             return true;
         }
-        let line = &self.network.lines[at.line as usize];
         let way = &line.sequences[at.sequence as usize].way;
-        let accessible = &self.network.stations[at.station as usize].accessible;
+        let accessible = &station.accessible;
         accessible.contains(way) || accessible.contains(&line.id)
     }
 

@@ -60,7 +60,8 @@ impl Speech {
             let label = message.said(words.clone());
             (!is_correction).then(|| Mention::new(words, vec![Choice::new(json!(run.lines), label)]))
         });
-        found.chain(any_line(message)).collect()
+        let all = (self.line_runs)(message);
+        found.chain(any_line(message)).chain(allowed_again(message, &all)).collect()
     }
 }
 
@@ -74,6 +75,23 @@ fn any_line(message: &Utterance) -> Option<Mention> {
     let end = (at + 2..words.len().min(at + 5))
         .find(|end| matches!(message.word(*end), "fine" | "ok" | "okay" | "good" | "works"))?;
     Some(Mention::new(at..end + 1, vec![Choice::new(json!([]), message.said(at..end + 1))]))
+}
+
+/// Finds a line that may be used again: "ok the L is fine".
+fn allowed_again(message: &Utterance, runs: &[LineRun]) -> Option<Mention> {
+    runs.iter().find_map(|run| {
+        let mut verb = run.words.end;
+        while matches!(message.word(verb), "train" | "line" | "trains") {
+            verb += 1;
+        }
+        let is_allowed = matches!(message.word(verb), "is" | "are" | "s")
+            && matches!(message.word(verb + 1), "fine" | "ok" | "okay" | "allowed" | "alright" | "good");
+        // "Is the L ok?" asks about the line.
+        let is_asked = matches!(message.word(0), "is" | "are" | "if") || message.text().contains('?');
+        let words = run.words.start..verb + 2;
+        (is_allowed && !is_asked)
+            .then(|| Mention::new(words.clone(), vec![Choice::new(json!([]), message.said(words))]))
+    })
 }
 
 fn mentions(message: &Utterance, runs: &[LineRun]) -> Vec<Mention> {

@@ -7,6 +7,7 @@ use threadkeep::dialogue::{Choice, Intent, Mention, Outcome, Slot, Utterance};
 use super::Speech;
 use super::boards::on_lines;
 use super::saved::last_result_text;
+use super::statements::{state_habit, state_place};
 use crate::Resolution;
 
 /// The words that precede a preference's name and value.
@@ -43,8 +44,17 @@ const MAX_KEY_WORDS: usize = 4;
 
 /// Returns the intents about preferences and common trips.
 #[must_use]
-pub fn personal_intents(speech: &'static Speech) -> [Intent; 6] {
-    [save(speech), save_place(speech), save_it(speech), change_it(speech), get(speech), common_trips()]
+pub fn personal_intents(speech: &'static Speech) -> [Intent; 8] {
+    [
+        save(speech),
+        save_place(speech),
+        save_it(speech),
+        state_place(speech),
+        state_habit(speech),
+        change_it(speech),
+        get(speech),
+        common_trips(),
+    ]
 }
 
 fn save(speech: &'static Speech) -> Intent {
@@ -81,7 +91,7 @@ fn save_place(speech: &'static Speech) -> Intent {
 }
 
 /// The result of saving, or what is missing.
-fn saved_or_asks(speech: &Speech, ability: &str, outcome: &Outcome<'_>) -> String {
+pub(super) fn saved_or_asks(speech: &Speech, ability: &str, outcome: &Outcome<'_>) -> String {
     let example = speech.example_station;
     match outcome.exchanges().is_empty() {
         true => format!("I can {ability} if you say, for instance: “My home station is {example}.”"),
@@ -106,7 +116,7 @@ fn save_it(speech: &'static Speech) -> Intent {
 fn change_it(speech: &'static Speech) -> Intent {
     let nothing = || Choice::new(Value::Null, "");
     Intent::new("change_it")
-        .follows(["save_preference", "save_it", "get_preference", "change_it"])
+        .follows(["save_preference", "save_it", "state_place", "get_preference", "change_it"])
         .slot(Slot::required("station", "station").fresh().after(["to", "is", "at"]).asks("To which station?"))
         .slot(Slot::required("setting", "setting").or(nothing()))
         .slot(Slot::required("name", "setting").carried_from("key").or(nothing()))
@@ -193,7 +203,9 @@ impl Speech {
             || ["line ", "station ", "stop "].iter().find_map(|noun| Some((lower.find(noun)? + noun.len() - 1, " ")));
         let (at, border) = found.or_else(after_noun)?;
         let (before, after) = (setting.get(..at)?, setting.get(at + border.len()..)?);
-        let (key, value) = if border == " as my " { (after, before) } else { (before, after) };
+        let is_key = |text: &str| matches!(key_of(text).as_deref(), Some("home station" | "work station"));
+        let is_swapped = border == " as my " || border == " as " && is_key(without_courtesy(after));
+        let (key, value) = if is_swapped { (after, before) } else { (before, after) };
         let (key, value) = (key_of(key)?, without_courtesy(value));
         // A pronoun is no value.
         (!value.is_empty() && !matches!(value, "it" | "that" | "this")).then(|| {

@@ -12,7 +12,7 @@ use super::stations::saved_key;
 /// The slots of the ends of a trip.
 pub const ENDS: [&str; 2] = ["from_station", "to_station"];
 
-fn from_station() -> Slot {
+fn from_station(speech: &'static Speech) -> Slot {
     let cues = [
         "from",
         "at",
@@ -29,7 +29,7 @@ fn from_station() -> Slot {
     Slot::required("from_station", "station")
         .after(cues)
         .asks("From which station?")
-        .narrowed_by(on_lines)
+        .narrowed_by(move |choices, slots| speech.on_lines_or_connected(choices, slots, "to_station"))
         .narrowing_assumed()
         .complemented_by(|slots| other_saved(slots, "to_station"))
         .pronoun_from("to_station")
@@ -47,7 +47,7 @@ fn other_saved(slots: &Slots, end: &str) -> Option<Choice> {
 
 /// Returns the slot for the destination of a trip.
 #[must_use]
-pub fn to_station() -> Slot {
+pub fn to_station(speech: &'static Speech) -> Slot {
     let cues = [
         "to",
         "toward",
@@ -68,7 +68,7 @@ pub fn to_station() -> Slot {
     Slot::required("to_station", "station")
         .after(cues)
         .asks("To which station?")
-        .narrowed_by(on_lines)
+        .narrowed_by(move |choices, slots| speech.on_lines_or_connected(choices, slots, "from_station"))
         .narrowing_assumed()
 }
 
@@ -82,8 +82,8 @@ pub fn route_intent(speech: &'static Speech, example: &str, live_tool: &str) -> 
         .alternatives("leave_at", "arrive_by")
         .alternatives("leave_at", "now")
         .alternatives("arrive_by", "now")
-        .slot(from_station())
-        .slot(to_station())
+        .slot(from_station(speech))
+        .slot(to_station(speech))
         .slot(Slot::optional("leave_at", "depart"))
         .slot(Slot::optional("arrive_by", "arrive"))
         .slot(Slot::optional("avoid_lines", "avoided").cumulative())
@@ -111,6 +111,18 @@ fn routed(speech: &'static Speech, intent: Intent, live_tool: &str) -> Intent {
 }
 
 impl Speech {
+    /// Narrows stations with the same name to those on a mentioned line; without one, to those with a direct train from or to the
+    /// other end of the trip.
+    fn on_lines_or_connected(&self, choices: &[Choice], slots: &Slots, other_end: &str) -> Vec<Choice> {
+        let on_lines = on_lines(choices, slots);
+        let Some(other) = slots.get(other_end).filter(|_| on_lines.is_empty()) else { return on_lines };
+        let is_line =
+            |hint: &String| (self.system.network)().lines().iter().any(|line| line.name == *hint || line.id == *hint);
+        let shares_line =
+            |choice: &&Choice| choice.hints.iter().filter(|hint| is_line(hint)).any(|line| other.hints.contains(line));
+        choices.iter().filter(shares_line).cloned().collect()
+    }
+
     /// Returns the arguments of a tool that finds a route. A line that goes from one end to the other is the only one to use.
     fn arguments(&self, outcome: &Outcome<'_>) -> Option<Value> {
         let mut arguments = trip_arguments(outcome)?;

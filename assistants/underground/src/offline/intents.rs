@@ -74,6 +74,7 @@ fn arrivals() -> Intent {
         .asks("At which station?")
         .narrowed_by(on_lines)
         .narrowing_assumed()
+        .carried_from("from_station")
         .pronoun_from("from_station");
     let intent = Intent::new("arrivals")
         .example("When is the next Victoria line train at Oxford Circus?")

@@ -28,7 +28,7 @@ const MIN_COVERAGE_OF_TWO: f64 = 0.2;
 const RELATED_WEIGHT: f64 = 0.3;
 /// The share of a word's weight that a related word of the text earns.
 const RELATED_SHARE: f64 = 0.6;
-/// The share of its weight that a word keeps which the corpus does not contain: it tells no item from another.
+/// The share of its weight that a word keeps if the corpus does not contain it, because it distinguishes no items.
 const UNKNOWN_SHARE: f64 = 0.8;
 /// The number of words of a long question from which an item is relevant, with this share of the question's words.
 const WORDS_OF_LONG: (usize, f64) = (4, 0.1);

@@ -38,7 +38,7 @@ struct Set {
 async fn check(set: &Set) {
     let results = play::<SubwayEnv>(&DialogueSet::parse(set.text)).await;
     let (passed, required) = count_passed(&results);
-    assert!(required > 200 && passed * 100 >= required * set.least_percent, "{}", report(&results));
+    assert!(required > 150 && passed * 100 >= required * set.least_percent, "{}", report(&results));
 }
 
 /// 255 of 463 turns passed at the first run.
@@ -63,6 +63,12 @@ async fn dialogues_of_the_third_set_pass() {
 #[tokio::test]
 async fn dialogues_of_the_fourth_set_pass() {
     check(&Set { text: include_str!("sets/set-4.json"), least_percent: 84 }).await;
+}
+
+/// 130 of 171 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_fifth_set_pass() {
+    check(&Set { text: include_str!("sets/set-5.json"), least_percent: 75 }).await;
 }
 
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.

@@ -415,6 +415,9 @@ impl IntentResolver {
         {
             return Resolution::Frames(vec![frame]);
         }
+        if let Some(frame) = self.statement_frame(annotated, clause, dialogue, &ranked) {
+            return Resolution::Frames(vec![frame]);
+        }
         let best = ranked.first().map_or(0, |(_, score)| *score);
         if self.is_clearly_off_topic(&ranked) && self.count_required_mentions(annotated, clause) < 2 {
             return Resolution::OffTopic;
@@ -493,6 +496,28 @@ impl IntentResolver {
         }
     }
 
+    /// Returns the frame of an intent about the user that alone requires a kind of mention which the clause contains, such as the
+    /// words "I live at", if it has a slot for each mention.
+    fn statement_frame(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+        ranked: &[Ranked],
+    ) -> Option<Frame> {
+        let requires =
+            |intent: &Intent, kind: &str| intent.slots.iter().any(|slot| slot.is_required && slot.kind == kind);
+        let mut stated = annotated.within(clause).filter_map(|found| {
+            let mut owners = (0..self.intents.len()).filter(|intent| requires(&self.intents[*intent], &found.kind));
+            owners.next().filter(|owner| owners.next().is_none() && self.intents[*owner].is_about_user)
+        });
+        let intent = stated.next()?;
+        let is_class = |(class, _): &&Ranked| matches!(self.classes[*class], Class::Intent(own) if own == intent);
+        let (class, _) = ranked.iter().find(is_class)?;
+        let frame = self.new_frame(intent, *class, annotated, clause, dialogue);
+        (frame.open.is_empty() && frame.unused.is_empty()).then_some(frame)
+    }
+
     /// Returns the frame of an intent that scores less but has a slot for each mention, if this one leaves some unused.
     fn more_complete(
         &self,
@@ -505,10 +530,12 @@ impl IntentResolver {
         if frame.unused.is_empty() {
             return None;
         }
+        // A question is not taken for a statement about the user, which would change what is stored.
+        let may_state = self.intents[frame.intent].is_about_user;
         let best = ranked.first().map_or(0, |(_, score)| *score);
         let near = ranked.iter().take(MAX_TRIED).filter(|(_, score)| score * 100 >= best * MIN_MORE_COMPLETE_PERCENT);
         let mut others = near.filter_map(|(class, _)| match self.classes[*class] {
-            Class::Intent(intent) if intent != frame.intent && !self.intents[intent].is_about_user => {
+            Class::Intent(intent) if intent != frame.intent && (may_state || !self.intents[intent].is_about_user) => {
                 Some(self.new_frame(intent, *class, annotated, clause, dialogue))
             }
             _ => None,

@@ -336,7 +336,8 @@ fn runs_of(message: &Utterance, lines: &[LineRun], known: &[Mention]) -> Vec<Ran
     };
     let mut runs: Vec<Range<usize>> = Vec::new();
     for at in 0..message.words().len().min(MAX_WORDS) {
-        if is_line(at) || NON_NAME_WORDS.contains(&message.word(at)) || is_amount(message, at) {
+        let is_other_word = NON_NAME_WORDS.contains(&message.word(at)) && !is_far_of_a_name(message, at);
+        if is_line(at) || is_other_word || is_amount(message, at) {
             continue;
         }
         match runs.last_mut().filter(|run| run.end == at && !follows_a_break(message, at)) {
@@ -345,6 +346,13 @@ fn runs_of(message: &Utterance, lines: &[LineRun], known: &[Mention]) -> Vec<Ran
         }
     }
     runs
+}
+
+/// Whether a word is the "far" in "Far Rockaway", rather than in "how far" or "too far".
+fn is_far_of_a_name(message: &Utterance, at: usize) -> bool {
+    let is_measure = at > 0 && matches!(message.word(at - 1), "how" | "too" | "so" | "as" | "that" | "very" | "not");
+    let next = message.word(at + 1);
+    message.word(at) == "far" && !is_measure && !next.is_empty() && !NON_NAME_WORDS.contains(&next)
 }
 
 /// Whether a word is the number in "20 min".

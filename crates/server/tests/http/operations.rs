@@ -26,9 +26,9 @@ async fn openapi_document_is_complete_and_its_viewer_works_offline() {
         let operation = &document["paths"][&route.path][route.method.to_lowercase()];
         // Every route can reject a request because of its host, credentials, rate limit or body size.
         let refused = &operation["responses"]["4XX"]["content"]["application/json"]["schema"]["$ref"];
-        // Clients of the Model Context Protocol get JSON-RPC errors as well.
-        let is_rpc = route.path == "/mcp";
-        assert!(is_rpc || refused == "#/components/schemas/ErrorEnvelope", "{} {}", route.method, route.path);
+        // These routes document errors in the form of their protocol: JSON-RPC, and the API that `/api/chat` replicates.
+        let has_own_errors = route.path == "/mcp" || route.path.ends_with("/api/chat");
+        assert!(has_own_errors || refused == "#/components/schemas/ErrorEnvelope", "{} {}", route.method, route.path);
         assert_eq!(operation["security"].is_array(), route.role.is_some(), "{} {}", route.method, route.path);
     }
     let page = client.get("/docs/").await;

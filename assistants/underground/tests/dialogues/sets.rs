@@ -27,6 +27,12 @@ async fn dialogues_of_the_second_set_pass() {
     check(include_str!("sets/set-2.json"), 81).await;
 }
 
+/// 233 of 290 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_third_set_pass() {
+    check(include_str!("sets/set-3.json"), 79).await;
+}
+
 /// Plays a set. At least a share of turns, in percent, must pass, so that a change does not make the assistant worse unnoticed.
 async fn check(set: &str, least_percent: usize) {
     let results = results_of(DialogueSet::parse(set)).await;

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::any;
@@ -177,6 +177,7 @@ impl Shared {
 async fn serve(
     State(shared): State<Arc<Shared>>,
     Path(method): Path<String>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -188,7 +189,7 @@ async fn serve(
     };
     let (status, answer) = match refusal {
         Some(_) => (StatusCode::TOO_MANY_REQUESTS, json!({ "ok": false, "error": "ratelimited" })),
-        None => (StatusCode::OK, methods::answer(&shared, &method, &headers, &body)),
+        None => (StatusCode::OK, methods::answer(&shared, &method, &headers, &query.unwrap_or_default(), &body)),
     };
     let mut response = Response::new(axum::body::Body::from(answer.to_string()));
     *response.status_mut() = status;

@@ -158,12 +158,12 @@ fn pod_status(pod: &Value) -> String {
         return "Terminating".to_owned();
     }
     let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
-    let reasons = statuses.filter_map(|status| {
+    let mut reasons = statuses.filter_map(|status| {
         let state = &status["state"];
         state["waiting"]["reason"].as_str().or_else(|| state["terminated"]["reason"].as_str())
     });
     let own = pod["status"]["reason"].as_str().or_else(|| pod["status"]["phase"].as_str());
-    reasons.last().or(own).unwrap_or("Unknown").to_owned()
+    reasons.next_back().or(own).unwrap_or("Unknown").to_owned()
 }
 
 fn node_status(node: &Value) -> String {

@@ -155,6 +155,15 @@ impl Slack {
         lock(&self.shared.workspace).refusals = (calls, retry_after);
     }
 
+    /// Waits until there was a call of the Web API that satisfies a condition.
+    pub async fn wait_for_call(&self, mut condition: impl FnMut(&ApiCall) -> bool) {
+        let mut changed = self.shared.changed.subscribe();
+        while !self.calls().iter().any(&mut condition) {
+            // The sender lives as long as this workspace.
+            drop(changed.changed().await);
+        }
+    }
+
     /// Waits until the messages satisfy a condition, and returns its result.
     pub async fn wait_for<T>(&self, mut condition: impl FnMut(&[Message]) -> Option<T>) -> T {
         let mut changed = self.shared.changed.subscribe();

@@ -49,6 +49,7 @@ fn call(
     }
     let mut workspace = lock(&shared.workspace);
     workspace.calls.push(ApiCall { method: method.to_owned(), arguments: arguments.clone() });
+    shared.notify();
     let result = match method {
         "api.test" => Map::new(),
         "auth.test" => object(json!({

@@ -1,8 +1,11 @@
 //! Installing programs from Debian packages.
 
 use std::env;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use anyhow::Result;
 
 use crate::cargo;
 
@@ -27,6 +30,12 @@ fn run_apt_get(arguments: &[&str], folder: &Path) -> bool {
     let mut command = Command::new("apt-get");
     command.args(arguments).current_dir(folder).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
     cargo::run(&mut command).inspect_err(|error| println!("{error:#}")).is_ok()
+}
+
+/// Returns the files of the packages that were downloaded into a folder.
+pub(crate) fn packages_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    Ok(entries.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "deb")).collect())
 }
 
 /// Whether a program is on the `PATH`.

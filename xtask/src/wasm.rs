@@ -7,7 +7,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
@@ -79,7 +79,7 @@ fn unpack(folder: &Path) -> Result<()> {
     }
     let download: Vec<&str> = ["download"].into_iter().chain(packages.iter().map(String::as_str)).collect();
     ensure!(debian::apt_get(&download, &unfinished), "cannot download Debian's rustc-web");
-    for package in files(&unfinished)? {
+    for package in debian::packages_in(&unfinished)? {
         cargo::run(Command::new("dpkg").arg("-x").arg(&package).arg(&unfinished))?;
         fs::remove_file(package)?;
     }
@@ -92,11 +92,6 @@ fn dependency(package: &str, prefix: &str) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut names = text.lines().filter_map(|line| line.trim_start().strip_prefix("Depends: "));
     names.find(|name| name.starts_with(prefix) && !COMPILER.contains(name)).map(str::to_owned)
-}
-
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-    Ok(entries.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "deb")).collect())
 }
 
 /// Returns the library path of the compiler: usr/lib, and the folder within it that is named after the architecture.

@@ -5,14 +5,20 @@ mod messages;
 use threadkeep_core::{JsonText, PutRecord};
 use threadkeep_graph::{Failure, Output};
 use threadkeep_memory::turns::{close, lease_until, lock};
-use threadkeep_memory::{BatchBuilder, Draft};
+use threadkeep_memory::{BatchBuilder, Draft, Memory};
 
 use crate::executor::EffectExecutor;
-use crate::record::{self, TURN_RETENTION_MS, TurnRecord};
+use crate::record::{self, RunRecord, TURN_RETENTION_MS, TurnRecord};
 use crate::run_state::RunState;
 use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus};
 
 pub(crate) use messages::decision_draft;
+
+/// Begins a commit of a turn that appends messages. The messages of turns that wait for an approval are kept until it is decided.
+pub(crate) fn begin_batch(memory: &Memory, record: &RunRecord) -> BatchBuilder {
+    let batch = memory.batch();
+    if record.keeps_messages { batch.keep_messages() } else { batch }
+}
 
 /// Ends a run: stores its reply or failure, and its turn record.
 pub(crate) async fn finish(
@@ -49,7 +55,7 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
     run_state.record.own_messages = run_state.run.messages().len();
     run_state.record.worked_ms = elapsed_ms(executor, run_state);
     run_state.record.lease_until = lease_until(executor.memory);
-    let batch = lock::release(run_state.require_lock(executor.memory.batch()));
+    let batch = lock::release(run_state.require_lock(begin_batch(executor.memory, &run_state.record)));
     let batch = run_state.add_to_journal(batch)?;
     let batch = run_state.put_approvals(batch, executor.memory)?;
     let batch = run_state.append(batch, &drafts);
@@ -116,7 +122,7 @@ async fn commit_end(
         Err(failure) => (TurnStatus::Failed, Some(failure.clone())),
     };
     let reply = drafts.last().map(|draft| draft.content.plain_text().into_owned()).unwrap_or_default();
-    let mut batch = lock::release(run_state.require_lock(executor.memory.batch()));
+    let mut batch = lock::release(run_state.require_lock(begin_batch(executor.memory, &run_state.record)));
     for number in 1..=run_state.record.entries {
         batch = batch.delete(record::entry_name(&run_state.record.turn, number));
     }

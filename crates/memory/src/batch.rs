@@ -127,6 +127,15 @@ impl BatchBuilder {
         self
     }
 
+    /// Keeps all messages, however many the retention policy allows. Its maximum age still applies.
+    #[must_use]
+    pub fn keep_messages(mut self) -> Self {
+        if let Some(retention) = &mut self.retention {
+            retention.max_messages = None;
+        }
+        self
+    }
+
     /// Validates the batch without calling the store.
     ///
     /// # Errors

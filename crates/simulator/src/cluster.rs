@@ -1,14 +1,16 @@
 //! A Kubernetes API server whose objects come from a folder.
 //!
 //! It serves discovery, get, list, watch, create, update, patch, delete, eviction, the scale subresource and logs, with dry runs,
-//! conflicts of versions, preconditions, and denials as RBAC words them. Its controllers replace the pods of replica sets,
+//! conflicts of versions, preconditions, tables, and denials as RBAC words them. Its controllers replace the pods of replica sets,
 //! deployments and stateful sets. It does not check credentials.
 
 mod controllers;
 mod objects;
 mod patch;
+mod replies;
 mod resources;
 mod serving;
+mod table;
 mod world;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -74,6 +76,16 @@ pub(crate) struct Shared {
     pub(crate) denials: Mutex<Vec<Denial>>,
     pub(crate) outage: Mutex<Option<String>>,
     pub(crate) changes: broadcast::Sender<Change>,
+}
+
+impl Shared {
+    /// Sends the changes to those who watch.
+    fn publish(&self, objects: &mut Objects) {
+        for change in objects.take_changes() {
+            // There may be no watcher.
+            drop(self.changes.send(change));
+        }
+    }
 }
 
 /// A running API server. It stops when it is dropped.
@@ -168,7 +180,10 @@ impl Cluster {
 
     /// Removes an object as if another client had. Returns whether it existed.
     pub fn remove(&self, group: &str, plural: &str, namespace: &str, name: &str) -> bool {
-        lock(&self.shared.objects).remove(&Key::new(group, plural, namespace, name)).is_some()
+        let mut objects = lock(&self.shared.objects);
+        let is_removed = objects.remove(&Key::new(group, plural, namespace, name)).is_some();
+        self.shared.publish(&mut objects);
+        is_removed
     }
 
     /// Changes an object as if another client had, without the controllers. Returns whether it exists.
@@ -178,6 +193,7 @@ impl Cluster {
         let Some(mut object) = objects.by_key.get(&key).cloned() else { return false };
         edit(&mut object);
         objects.put(key, object);
+        self.shared.publish(&mut objects);
         true
     }
 

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::any;
@@ -155,6 +155,15 @@ impl Slack {
         lock(&self.shared.workspace).refusals = (calls, retry_after);
     }
 
+    /// Waits until there was a call of the Web API that satisfies a condition.
+    pub async fn wait_for_call(&self, mut condition: impl FnMut(&ApiCall) -> bool) {
+        let mut changed = self.shared.changed.subscribe();
+        while !self.calls().iter().any(&mut condition) {
+            // The sender lives as long as this workspace.
+            drop(changed.changed().await);
+        }
+    }
+
     /// Waits until the messages satisfy a condition, and returns its result.
     pub async fn wait_for<T>(&self, mut condition: impl FnMut(&[Message]) -> Option<T>) -> T {
         let mut changed = self.shared.changed.subscribe();
@@ -177,6 +186,7 @@ impl Shared {
 async fn serve(
     State(shared): State<Arc<Shared>>,
     Path(method): Path<String>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -188,7 +198,7 @@ async fn serve(
     };
     let (status, answer) = match refusal {
         Some(_) => (StatusCode::TOO_MANY_REQUESTS, json!({ "ok": false, "error": "ratelimited" })),
-        None => (StatusCode::OK, methods::answer(&shared, &method, &headers, &body)),
+        None => (StatusCode::OK, methods::answer(&shared, &method, &headers, &query.unwrap_or_default(), &body)),
     };
     let mut response = Response::new(axum::body::Body::from(answer.to_string()));
     *response.status_mut() = status;

@@ -39,6 +39,22 @@ pub(crate) enum CallError {
     Unreachable(&'static str),
 }
 
+impl CallError {
+    /// Whether Slack would refuse the call at every attempt: the bot cannot write there, or the message is gone.
+    pub(crate) fn is_final(&self) -> bool {
+        let Self::Refused { error, .. } = self else { return false };
+        matches!(
+            &**error,
+            "channel_not_found"
+                | "not_in_channel"
+                | "is_archived"
+                | "thread_not_found"
+                | "message_not_found"
+                | "cant_update_message"
+        )
+    }
+}
+
 /// A bot of a workspace.
 #[derive(Clone, Debug)]
 pub(crate) struct Bot {

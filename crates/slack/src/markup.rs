@@ -1,6 +1,7 @@
 //! Slack's markup, in and out.
 
-/// Returns a message of Slack as plain text: links are their addresses, and escaped characters themselves. Mentions stay.
+/// Returns a message of Slack as plain text: links are their addresses, and escaped characters themselves. Mentions stay. Control
+/// characters, which no one types and stores refuse, are left out.
 pub(crate) fn to_plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -19,6 +20,7 @@ pub(crate) fn to_plain(text: &str) -> String {
         rest = &rest[start + end + 1..];
     }
     plain.push_str(rest);
+    plain.retain(|c| !c.is_control() || matches!(c, '\n' | '\t'));
     plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 

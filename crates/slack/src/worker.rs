@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use threadkeep::memory::turns::{Driver, LEASE_RENEWAL_INTERVAL};
 use threadkeep::{Agent, Memory, MemoryError};
-use threadkeep_service::Service;
+use threadkeep_service::{ErrorKind, Service};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::{Bot, SlackApi};
@@ -68,6 +68,17 @@ pub(crate) enum WorkError {
 }
 
 impl WorkError {
+    /// Whether the request would fail in the same way at every attempt.
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Service(error) => {
+                matches!(error.kind, ErrorKind::Invalid | ErrorKind::Forbidden | ErrorKind::Unsupported)
+            }
+            Self::Slack(error) => error.is_final(),
+            Self::Memory(_) | Self::NoAssistant(_) | Self::NoBot(_) => false,
+        }
+    }
+
     /// Whether another instance works on the same conversation.
     fn is_busy(&self) -> bool {
         matches!(self, Self::Service(error) if error.code == "busy")
@@ -233,16 +244,21 @@ impl Worker {
                 done => break done,
             }
         };
-        let finished = match done {
-            Ok(request) => match self.inbox(service.memory(), job.team()).await {
-                Ok(inbox) => inbox.finish(&key, request).await,
-                Err(error) => Err(error),
-            },
+        let request = match done {
+            Ok(request) => request,
+            Err(error) if error.is_final() => {
+                tracing::error!(%error, "cannot finish a request from Slack; it is dropped");
+                Request::new(job.clone())
+            }
             Err(error) => {
                 // The request stays in the inbox, and is done at the next start.
                 tracing::error!(%error, "cannot finish a request from Slack; it is kept");
                 return;
             }
+        };
+        let finished = match self.inbox(service.memory(), job.team()).await {
+            Ok(inbox) => inbox.finish(&key, request).await,
+            Err(error) => Err(error),
         };
         if let Err(error) = finished {
             tracing::error!(%error, "cannot mark a request from Slack as done");

@@ -1,5 +1,6 @@
 //! Programs that some tests need in addition to Rust, and how to install them.
 
+mod kubectl;
 mod node;
 mod python;
 
@@ -115,6 +116,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Vec<MissingProgram>> {
     let mut missing: Vec<_> = NEEDS.iter().filter(|need| !is_usable(need)).filter_map(install_program).collect();
     missing.extend(python::install(workspace)?);
     missing.extend(node::install(workspace)?);
+    missing.extend(kubectl::install(workspace)?);
     for program in &missing {
         println!("{program}");
     }

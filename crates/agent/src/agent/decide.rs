@@ -7,7 +7,7 @@ use super::Agent;
 use super::start::ClaimedRun;
 use crate::event::{EventSink, Events};
 use crate::record::{self, RunRecord};
-use crate::segment::decision_draft;
+use crate::segment::{begin_batch, decision_draft};
 use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, TurnEvent, Verdict, list_approvals};
 
 /// A decision about a request for approval.
@@ -65,7 +65,7 @@ impl Agent {
         self.check_decider(by)?;
         let access = ThreadAccess::find(self.memory(), scope, thread).await?;
         let (mut attempts, mut legacy) = (ATTEMPTS, lock::LegacyLock::default());
-        let (run, decided, _driver) = loop {
+        let (run, (seq, question), decided, _driver) = loop {
             let found = self.open_approval_or_close(&access, approval).await?;
             let runs = match self.admit(&access, None, &stop, &mut legacy).await {
                 Err(AgentError::Busy) => {
@@ -81,18 +81,18 @@ impl Agent {
                 let state = self.find_approval(&access, approval).await?.value.state;
                 return Err(AgentError::ApprovalClosed { id: approval.to_owned(), state });
             };
+            let Some(question) = self.find_question(&access, &waiting.value).await? else {
+                return Err(self.close_without_question(&access, &waiting, approval).await?);
+            };
             let driver = Driver::begin(self.memory());
             let decided = self.apply_decision(&found.value, &verdict, by);
             match self.claim_decision(&access, waiting, (&decided, found.version), &driver, &mut legacy).await {
-                Ok(run) => break (run, decided, driver),
+                Ok(run) => break (run, question, decided, driver),
                 Err(AgentError::Superseded { .. }) if attempts > 0 => attempts -= 1,
                 Err(error) => return Err(error),
             }
         };
         let events = Events::new(sink);
-        let Some((seq, question)) = self.find_question(&access, &run.value).await? else {
-            return Err(AgentError::Superseded { turn: run.value.turn });
-        };
         let started = (run.value.turn.clone(), run.value.assistant.clone());
         events.send(TurnEvent::Started { thread, turn: started.0, agent: started.1 });
         let claimed = (decided.state == ApprovalState::Claimed).then_some(approval);
@@ -170,6 +170,18 @@ impl Agent {
         Err(AgentError::ApprovalClosed { id: id.to_owned(), state })
     }
 
+    /// Closes a waiting turn whose question is no longer stored. Returns the error for the decision.
+    async fn close_without_question(
+        &self,
+        access: &ThreadAccess,
+        waiting: &Versioned<RunRecord>,
+        approval: &str,
+    ) -> Result<AgentError> {
+        let (name, state) = (record::waiting_name(&waiting.value.turn), ApprovalState::Replaced);
+        close(self.memory(), access, &name, waiting, state, None).await?;
+        Ok(AgentError::ApprovalClosed { id: approval.to_owned(), state })
+    }
+
     /// Stores the decision and claims the turn's run in one commit.
     async fn claim_decision(
         &self,
@@ -185,8 +197,9 @@ impl Agent {
         record.lease_until = lease_until(memory);
         let id = record::message_id(&record.turn, record.started_at, record.messages);
         record.messages += 1;
+        record.keeps_messages = true;
         let name = record::waiting_name(&record.turn);
-        let batch = lock::acquire(memory.batch(), &record, legacy)?
+        let batch = lock::acquire(begin_batch(memory, &record), &record, legacy)?
             .require(name.clone(), RecordState::Version(version))
             .require(record::approval_name(&decided.id), RecordState::Version(approval_version))
             .delete(name)

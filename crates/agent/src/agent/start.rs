@@ -16,6 +16,7 @@ use crate::event::Events;
 use crate::executor::{Contexts, EffectExecutor};
 use crate::record::{self, RecordedEvent, RunRecord};
 use crate::run_state::RunState;
+use crate::segment::begin_batch;
 use crate::{ContextNumbers, PrepareRequest, Result, Stop, StoredMessage, Turn, TurnEvent, TurnPreparation};
 
 /// Maximum number of attempts to lock a thread if other turns lock it first.
@@ -91,7 +92,7 @@ impl Agent {
             None => (None, None),
         };
         for attempt in 1.. {
-            self.admit(access, known_runs.take(), &request.stop, &mut legacy).await?;
+            let runs = self.admit(access, known_runs.take(), &request.stop, &mut legacy).await?;
             // The first attempt needs no lookup: its commit requires that no turn with this key exists.
             if attempt > 1
                 && request.idempotency_key.is_some()
@@ -103,13 +104,14 @@ impl Agent {
             let record = RunRecord {
                 extra_input: request.extra_input.clone(),
                 is_ephemeral: request.is_ephemeral,
+                keeps_messages: !runs.waiting.is_empty(),
                 requester: Some(access.scope.default_owner()),
                 ..self.new_record(&turn, &driver)
             };
             let mut content = Content::text(Role::User, &request.text);
             content.author = request.author.clone().or_else(|| access.author.clone());
             let id = record::message_id(&turn, record.started_at, 0);
-            let mut batch = lock::acquire(memory.batch(), &record, &legacy)?;
+            let mut batch = lock::acquire(begin_batch(memory, &record), &record, &legacy)?;
             if request.idempotency_key.is_some() {
                 // Since the lookup, the same request may have run its whole turn at another instance.
                 for name in [record::turn_record_name(&turn), record::waiting_name(&turn)] {
@@ -150,6 +152,7 @@ impl Agent {
             taken_over: 0,
             extra_input: threadkeep_core::Map::new(),
             is_ephemeral: false,
+            keeps_messages: false,
             is_prepared: false,
             model: definition.model.name().to_owned(),
             started_at: memory.now(),

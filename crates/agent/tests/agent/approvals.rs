@@ -8,6 +8,7 @@ use threadkeep_agent::{
     Agent, ApprovalPolicy, ApprovalState, Definition, EarlierRequests, FnTool, Turn, TurnStatus, Verdict,
 };
 use threadkeep_core::{JsonText, Map, ToolError, ToolOutput};
+use threadkeep_memory::{Draft, MemoryOptions, Retention};
 use threadkeep_models::{Reply, ScriptedModel};
 
 use crate::env::{TestEnv, assistant};
@@ -324,4 +325,46 @@ async fn an_approval_among_other_calls_is_requested_once_after_they_finish() {
     let arguments: Vec<_> = turn.tool_calls.iter().map(|call| call.arguments.as_str().to_owned()).collect();
     assert_eq!(arguments, [r#"{"command":"delete pod nginx"}"#, r#"{"command":"get pods"}"#, "{}"]);
     assert_eq!((turn.reply.as_str(), cluster.deletion_count()), ("All done.", 1));
+}
+
+/// Returns an agent whose threads keep at most six messages, and its memory.
+fn with_retention(env: &TestEnv, definition: Definition) -> (Agent, threadkeep_memory::Memory) {
+    let retention = Some(Retention { max_messages: Some(6), ttl_minutes: None });
+    let memory = env.memory.with_options(MemoryOptions { retention, ..env.memory.options().clone() }).unwrap();
+    (Agent::new(memory.clone(), definition), memory)
+}
+
+// S4.08, S4.47: what waits for an approval is kept, however many messages follow.
+#[tokio::test]
+async fn a_request_outlives_the_maximum_of_the_retention_policy() {
+    let (env, cluster) = (TestEnv::new().await, Cluster::default());
+    let mut model = ScriptedModel::new().step("asks", |_| Ok(calls_kubectl("delete pod nginx-7d4b")));
+    for _ in 0..5 {
+        model = model.says("You are welcome.");
+    }
+    let (agent, _) = with_retention(&env, kubeops(&cluster, model.says("It is gone.").says("Yes.")));
+    let turn = env.chat(&agent, "Delete the nginx pod").await;
+    for _ in 0..5 {
+        env.chat(&agent, "Thanks").await;
+    }
+    let turn = decide(&env, &agent, &turn, Verdict::Approve).await.unwrap();
+    assert_eq!((turn.reply.as_str(), cluster.deletion_count()), ("It is gone.", 1));
+    env.chat(&agent, "Is it gone?").await;
+    assert_eq!(env.messages().await.len(), 6, "the policy applies again");
+}
+
+// S4.50
+#[tokio::test]
+async fn a_request_whose_question_is_gone_is_closed() {
+    let (env, cluster) = (TestEnv::new().await, Cluster::default());
+    let (agent, memory) = with_retention(&env, kubeops(&cluster, calls_and_reports("delete pod nginx-7d4b")));
+    let turn = env.chat(&agent, "Delete the nginx pod").await;
+    for number in 0..7 {
+        // Messages that are not part of a turn follow the policy.
+        memory.append(&env.scope, env.thread, vec![Draft::user(format!("note {number}"))]).await.unwrap();
+    }
+    let refused = decide(&env, &agent, &turn, Verdict::Approve).await;
+    assert_eq!(refused, Err(format!("approval {} is already replaced", turn.approvals[0].id)));
+    assert_eq!(cluster.deletion_count(), 0);
+    assert_eq!(agent.list_open_approvals(&env.scope, env.thread).await.unwrap(), []);
 }

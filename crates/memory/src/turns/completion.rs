@@ -200,6 +200,7 @@ fn new_record(memory: &Memory, scope: &Scope, turn: &str, model: &str, driver: &
         lease_until: lease_until(memory),
         taken_over: 0,
         extra_input: Map::new(),
+        keeps_messages: false,
         is_ephemeral: false,
         is_prepared: true,
         model: model.to_owned(),

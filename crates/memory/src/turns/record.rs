@@ -64,6 +64,10 @@ pub struct RunRecord {
     /// Whether the turn's messages are marked as ephemeral.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ephemeral: bool,
+    /// Whether the turn's commits keep messages beyond the maximum of the retention policy, because a turn that waits for an approval
+    /// needs its question.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_messages: bool,
     /// Whether `extra_input` is complete, so that the assistant need not prepare the turn again.
     pub is_prepared: bool,
     /// The name of the model.

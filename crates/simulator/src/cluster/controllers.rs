@@ -10,7 +10,8 @@ use super::objects::{Key, Objects, matches_selector};
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
 impl Objects {
-    /// Gives each deployment a replica set, and each pod without an owner the owner whose selector it matches.
+    /// Gives each deployment a replica set, each pod without an owner the owner whose selector it matches, and each owner that has
+    /// no status the status of its pods.
     pub(crate) fn adopt(&mut self) {
         let deployments: Vec<Key> =
             self.list("apps", "deployments", "").into_iter().map(|(key, _)| key.clone()).collect();
@@ -22,6 +23,14 @@ impl Objects {
                 self.list("apps", plural, "").into_iter().map(|(key, owner)| (key.clone(), owner.clone())).collect();
             for (key, owner) in owners {
                 self.adopt_pods(&key, &owner);
+            }
+        }
+        for plural in ["replicasets", "statefulsets", "deployments"] {
+            let owners = self.list("apps", plural, "").into_iter();
+            let without: Vec<Key> =
+                owners.filter(|(_, owner)| owner["status"].is_null()).map(|(key, _)| key.clone()).collect();
+            for key in without {
+                self.update_status(&key);
             }
         }
     }
@@ -74,6 +83,12 @@ impl Objects {
         for owned_key in owned {
             if let Some(removed) = self.remove(&owned_key) {
                 self.after_delete(&owned_key, &removed);
+            }
+        }
+        if key.plural == "namespaces" {
+            let inside: Vec<Key> = self.by_key.keys().filter(|other| other.namespace == key.name).cloned().collect();
+            for key in inside {
+                self.remove(&key);
             }
         }
         if key.plural == "pods" && !plural.is_empty() {

@@ -1,6 +1,6 @@
 //! The objects of the cluster, with their versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -24,9 +24,13 @@ impl Key {
     }
 }
 
+/// The number of changes that a new watcher can start from.
+const MAX_HISTORY: usize = 4_096;
+
 /// A change that watchers see.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
+    pub(crate) version: u64,
     pub(crate) kind: &'static str,
     pub(crate) key: Key,
     pub(crate) object: Value,
@@ -42,6 +46,8 @@ pub(crate) struct Objects {
     pub(crate) successors: BTreeMap<(String, String), String>,
     /// Changes since the last call of [`Objects::take_changes`].
     changes: Vec<Change>,
+    /// The newest changes, for watches that start at a version.
+    history: VecDeque<Change>,
     version: u64,
     created: u64,
 }
@@ -59,6 +65,7 @@ impl Objects {
             logs: world.logs,
             successors: BTreeMap::new(),
             changes: Vec::new(),
+            history: VecDeque::new(),
             version: 1_000,
             created: 0,
         };
@@ -136,19 +143,33 @@ impl Objects {
         metadata["resourceVersion"] = json!(version);
         self.by_key.insert(key.clone(), object.clone());
         let kind = if is_new { "ADDED" } else { "MODIFIED" };
-        self.changes.push(Change { kind, key, object: object.clone() });
+        self.changes.push(Change { version: self.version, kind, key, object: object.clone() });
         object
     }
 
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Value> {
         let object = self.by_key.remove(key)?;
         self.version += 1;
-        self.changes.push(Change { kind: "DELETED", key: key.clone(), object: object.clone() });
+        let mut last = object.clone();
+        last["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.changes.push(Change { version: self.version, kind: "DELETED", key: key.clone(), object: last });
         Some(object)
     }
 
+    /// Returns the changes since the last call, and keeps them for watches.
     pub(crate) fn take_changes(&mut self) -> Vec<Change> {
-        std::mem::take(&mut self.changes)
+        let changes = std::mem::take(&mut self.changes);
+        self.history.extend(changes.iter().cloned());
+        let too_many = self.history.len().saturating_sub(MAX_HISTORY);
+        self.history.drain(..too_many);
+        changes
+    }
+
+    /// Returns the changes after a version; `None` if they are not all kept.
+    pub(crate) fn changes_after(&self, version: u64) -> Option<Vec<&Change>> {
+        let is_kept =
+            self.history.len() < MAX_HISTORY || self.history.front().is_some_and(|first| first.version <= version);
+        is_kept.then(|| self.history.iter().filter(|change| change.version > version).collect())
     }
 
     pub(crate) fn version(&self) -> String {

@@ -45,11 +45,13 @@ impl Resource {
             }));
         }
         if self.plural == "pods" {
-            for (name, verb) in [("log", "get"), ("eviction", "create")] {
-                entries.push(json!({
-                    "name": format!("pods/{name}"), "singularName": "", "namespaced": true, "kind": "Pod", "verbs": [verb],
-                }));
-            }
+            entries.push(json!({
+                "name": "pods/log", "singularName": "", "namespaced": true, "kind": "Pod", "verbs": ["get"],
+            }));
+            entries.push(json!({
+                "name": "pods/eviction", "singularName": "", "namespaced": true, "group": "policy", "version": "v1",
+                "kind": "Eviction", "verbs": ["create"],
+            }));
         }
         entries
     }
@@ -82,6 +84,7 @@ const BUILT_IN: &[(&str, &str, &str, &str, &str, bool)] = &[
     ("autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", true),
     ("networking.k8s.io", "v1", "ingresses", "Ingress", "ing", true),
     ("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", "netpol", true),
+    ("coordination.k8s.io", "v1", "leases", "Lease", "", true),
     ("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", "", true),
     ("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", true),
     ("policy", "v1beta1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", true),

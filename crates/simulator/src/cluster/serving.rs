@@ -10,58 +10,18 @@ use serde_json::{Value, json};
 
 use super::objects::{Change, Key, Objects, matches_fields, matches_selector};
 use super::patch::{PatchKind, apply};
+use super::replies::{Refusal, json_response, text_response};
 use super::resources::Resource;
 use super::world::log_key;
-use super::{Denial, Request, Shared};
+use super::{Denial, Request, Shared, table};
 use crate::lock;
-
-/// The error that a request gets, as a `Status` object.
-pub(crate) struct Refusal {
-    code: StatusCode,
-    reason: &'static str,
-    message: String,
-}
-
-impl Refusal {
-    fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into() }
-    }
-
-    fn bad(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
-    }
-
-    fn not_found(resource: &Resource, name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NotFound", format!("{} \"{name}\" not found", resource.qualified()))
-    }
-
-    pub(crate) fn into_response(self) -> Response {
-        let status = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message,
-            "reason": self.reason, "code": self.code.as_u16(),
-        });
-        json_response(self.code, &status)
-    }
-}
-
-pub(crate) fn json_response(code: StatusCode, value: &Value) -> Response {
-    let mut response = Response::new(Body::from(value.to_string()));
-    *response.status_mut() = code;
-    response.headers_mut().insert("content-type", axum::http::HeaderValue::from_static("application/json"));
-    response
-}
-
-fn text_response(text: String) -> Response {
-    let mut response = Response::new(Body::from(text));
-    response.headers_mut().insert("content-type", axum::http::HeaderValue::from_static("text/plain"));
-    response
-}
 
 /// A request, taken apart.
 struct Call<'a> {
     method: &'a Method,
     query: BTreeMap<String, String>,
     content_type: String,
+    accept: String,
     body: &'a [u8],
 }
 
@@ -70,9 +30,18 @@ impl Call<'_> {
         self.query.get("dryRun").is_some_and(|value| value == "All")
     }
 
+    /// Returns objects as a table, if the client prefers one.
+    fn table(&self, resource: &Resource, objects: &[&Value], version: &str) -> Option<Value> {
+        let include = self.query.get("includeObject").map_or("Metadata", String::as_str);
+        table::is_wanted(&self.accept).then(|| table::table(resource, objects, version, include))
+    }
+
     fn json(&self) -> Result<Value, Refusal> {
         if self.body.is_empty() {
             return Ok(Value::Null);
+        }
+        if self.content_type.contains("protobuf") {
+            return Err(Refusal::unknown_format());
         }
         serde_json::from_slice(self.body)
             .or_else(|_| {
@@ -121,14 +90,11 @@ pub(crate) fn answer(
     body: &Bytes,
 ) -> Response {
     let query: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let call = Call { method, query, content_type, body };
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let call = Call { method, query, content_type: header("content-type"), accept: header("accept"), body };
     let mut objects = lock(&shared.objects);
     let answered = discover(&objects, path).map_or_else(|| handle(shared, &mut objects, &call, path), Ok);
-    for change in objects.take_changes() {
-        // There may be no watcher.
-        drop(shared.changes.send(change));
-    }
+    shared.publish(&mut objects);
     drop(objects);
     answered.unwrap_or_else(Refusal::into_response)
 }
@@ -189,12 +155,13 @@ fn handle(shared: &Shared, objects: &mut Objects, call: &Call<'_>, path: &str) -
     check_denials(&lock(&shared.denials), &target, verb)?;
     match (verb, target.name.clone(), target.sub.as_deref()) {
         ("list", None, None) => Ok(list(objects, call, &target)),
-        ("watch", None, None) => Ok(watch(shared, objects, call, &target)),
+        ("watch", None, None) => watch(shared, objects, call, &target),
         ("create", None, None) => create(objects, call, &target),
         ("get", Some(name), None | Some("status")) => {
             let object =
                 objects.by_key.get(&target.key(&name)).ok_or_else(|| Refusal::not_found(&target.resource, &name))?;
-            Ok(json_response(StatusCode::OK, object))
+            let table = call.table(&target.resource, &[object], &objects.version());
+            Ok(json_response(StatusCode::OK, table.as_ref().unwrap_or(object)))
         }
         ("get", Some(name), Some("log")) => log(objects, call, &target, &name),
         ("get" | "update" | "patch", Some(name), Some("scale")) => scale(objects, call, &target, &name),
@@ -241,6 +208,10 @@ fn selected<'a>(objects: &'a Objects, call: &Call<'_>, target: &Target) -> Vec<&
 }
 
 fn list(objects: &Objects, call: &Call<'_>, target: &Target) -> Response {
+    let found = selected(objects, call, target);
+    if let Some(table) = call.table(&target.resource, &found, &objects.version()) {
+        return json_response(StatusCode::OK, &table);
+    }
     let bare = |object: &Value| {
         let mut object = object.clone();
         if let Some(members) = object.as_object_mut() {
@@ -249,7 +220,7 @@ fn list(objects: &Objects, call: &Call<'_>, target: &Target) -> Response {
         }
         object
     };
-    let items: Vec<Value> = selected(objects, call, target).into_iter().map(bare).collect();
+    let items: Vec<Value> = found.into_iter().map(bare).collect();
     let document = json!({
         "kind": format!("{}List", target.resource.kind), "apiVersion": target.resource.api_version(),
         "metadata": { "resourceVersion": objects.version() }, "items": items,
@@ -257,24 +228,28 @@ fn list(objects: &Objects, call: &Call<'_>, target: &Target) -> Response {
     json_response(StatusCode::OK, &document)
 }
 
-/// Streams changes, one JSON object a line. Without a version to start at, the objects that exist come first.
-fn watch(shared: &Shared, objects: &Objects, call: &Call<'_>, target: &Target) -> Response {
-    let line = |kind: &str, object: &Value| Bytes::from(format!("{}\n", json!({ "type": kind, "object": object })));
-    let from_start = call.query.get("resourceVersion").is_none_or(|version| version.is_empty() || version == "0");
-    let first: Vec<Bytes> = match from_start {
-        true => selected(objects, call, target).into_iter().map(|object| line("ADDED", object)).collect(),
-        false => Vec::new(),
+/// Streams changes, one JSON object a line: those after a version, or all objects that exist and then the changes.
+fn watch(shared: &Shared, objects: &Objects, call: &Call<'_>, target: &Target) -> Result<Response, Refusal> {
+    let (resource, as_table) = (target.resource.clone(), table::is_wanted(&call.accept));
+    let line = move |kind: &str, object: &Value| {
+        let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let table = as_table.then(|| table::table(&resource, &[object], version, "Metadata"));
+        Bytes::from(format!("{}\n", json!({ "type": kind, "object": table.as_ref().unwrap_or(object) })))
     };
-    let fields = call.query.get("fieldSelector").cloned().unwrap_or_default();
-    let labels = call.query.get("labelSelector").cloned().unwrap_or_default();
-    let (group, plural, namespace) =
-        (target.resource.group.clone(), target.resource.plural.clone(), target.namespace.clone());
-    let is_watched = move |change: &Change| {
-        let key = &change.key;
-        (&key.group, &key.plural) == (&group, &plural)
-            && (namespace.is_empty() || namespace == key.namespace)
-            && matches_fields(&change.object, &fields)
-            && matches_selector(&change.object, &labels)
+    let is_watched = watched(call, target);
+    let first: Vec<Bytes> = match call.query.get("resourceVersion").map_or("", String::as_str) {
+        "" | "0" => selected(objects, call, target).into_iter().map(|object| line("ADDED", object)).collect(),
+        version => {
+            let version = version.parse().map_err(|_| Refusal::bad(format!("invalid resource version: {version}")))?;
+            let missed = objects.changes_after(version).ok_or_else(|| {
+                Refusal::new(StatusCode::GONE, "Expired", format!("too old resource version: {version}"))
+            })?;
+            missed
+                .into_iter()
+                .filter(|change| is_watched(change))
+                .map(|change| line(change.kind, &change.object))
+                .collect()
+        }
     };
     let mut changes = shared.changes.subscribe();
     let (sender, receiver) = tokio::sync::mpsc::channel::<Bytes>(64);
@@ -295,7 +270,22 @@ fn watch(shared: &Shared, objects: &Objects, call: &Call<'_>, target: &Target) -
     });
     let mut response = Response::new(Body::from_stream(lines));
     response.headers_mut().insert("content-type", axum::http::HeaderValue::from_static("application/json"));
-    response
+    Ok(response)
+}
+
+/// Returns the condition that a change must satisfy to be part of a watch.
+fn watched(call: &Call<'_>, target: &Target) -> impl Fn(&Change) -> bool + Send + 'static {
+    let selector = |name: &str| call.query.get(name).cloned().unwrap_or_default();
+    let (fields, labels) = (selector("fieldSelector"), selector("labelSelector"));
+    let (group, plural, namespace) =
+        (target.resource.group.clone(), target.resource.plural.clone(), target.namespace.clone());
+    move |change: &Change| {
+        let key = &change.key;
+        (&key.group, &key.plural) == (&group, &plural)
+            && (namespace.is_empty() || namespace == key.namespace)
+            && matches_fields(&change.object, &fields)
+            && matches_selector(&change.object, &labels)
+    }
 }
 
 fn create(objects: &mut Objects, call: &Call<'_>, target: &Target) -> Result<Response, Refusal> {
@@ -303,7 +293,12 @@ fn create(objects: &mut Objects, call: &Call<'_>, target: &Target) -> Result<Res
     check_shape(&target.resource, &object)?;
     let key = objects.key_of(&target.resource, &object, &target.namespace);
     if key.name.is_empty() {
-        return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", "metadata.name: Required value"));
+        return Err(Refusal::invalid(&target.resource, "", "metadata.name", "Required value"));
+    }
+    let namespace = Key::new("", "namespaces", "", &key.namespace);
+    if target.resource.is_namespaced && !objects.by_key.contains_key(&namespace) {
+        let message = format!("namespaces \"{}\" not found", key.namespace);
+        return Err(Refusal::new(StatusCode::NOT_FOUND, "NotFound", message));
     }
     if objects.by_key.contains_key(&key) {
         let message = format!("{} \"{}\" already exists", target.resource.qualified(), key.name);
@@ -319,9 +314,8 @@ fn create(objects: &mut Objects, call: &Call<'_>, target: &Target) -> Result<Res
 
 /// Checks the parts of an object that the controllers depend on.
 fn check_shape(resource: &Resource, object: &Value) -> Result<(), Refusal> {
-    let invalid = |message: String| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let what = format!("{} \"{name}\" is invalid", resource.qualified());
+    let invalid = |field: &str, problem: &str| Refusal::invalid(resource, name, field, problem);
     if object["kind"].as_str().is_some_and(|kind| kind != resource.kind) {
         return Err(Refusal::bad(format!("the object's kind is not {}", resource.kind)));
     }
@@ -329,13 +323,12 @@ fn check_shape(resource: &Resource, object: &Value) -> Result<(), Refusal> {
         && resource.group == "apps"
         && replicas.as_u64().is_none()
     {
-        return Err(invalid(format!(
-            "{what}: spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0"
-        )));
+        let problem = format!("Invalid value: {replicas}: must be greater than or equal to 0");
+        return Err(invalid("spec.replicas", &problem));
     }
     for container in object["spec"]["template"]["spec"]["containers"].as_array().into_iter().flatten() {
         if container["image"].as_str().is_none_or(|image| image.is_empty() || image.contains(' ')) {
-            return Err(invalid(format!("{what}: spec.template.spec.containers: image: Invalid value")));
+            return Err(invalid("spec.template.spec.containers.image", "Invalid value"));
         }
     }
     Ok(())
@@ -353,13 +346,7 @@ fn change(objects: &mut Objects, call: &Call<'_>, target: &Target, name: &str) -
     let mut new = if call.method == Method::PUT {
         body
     } else {
-        let kind = PatchKind::of(&call.content_type).ok_or_else(|| {
-            Refusal::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "UnsupportedMediaType",
-                "the body of the request was in an unknown format",
-            )
-        })?;
+        let kind = PatchKind::of(&call.content_type).ok_or_else(Refusal::unknown_format)?;
         apply(kind, &old, &body).map_err(Refusal::bad)?
     };
     check_shape(&target.resource, &new)?;
@@ -422,11 +409,7 @@ fn scale(objects: &mut Objects, call: &Call<'_>, target: &Target, name: &str) ->
         check_conflict(&target.resource, &object, &body["metadata"], name)?;
         let replicas = body["spec"]["replicas"].as_u64();
         let replicas = replicas.ok_or_else(|| {
-            Refusal::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Invalid",
-                "spec.replicas: must be greater than or equal to 0",
-            )
+            Refusal::invalid(&target.resource, name, "spec.replicas", "must be greater than or equal to 0")
         })?;
         object["spec"]["replicas"] = json!(replicas);
         if !call.is_dry_run() {

@@ -10,14 +10,16 @@ use crate::lock;
 
 /// The longest text of a message, in characters.
 const MAX_TEXT: usize = 40_000;
+/// The number of messages of a page, unless the call asks for another one.
+const PAGE: usize = 100;
 /// The most messages of a page.
-const PAGE: usize = 200;
+const MAX_PAGE: usize = 999;
 
 type Arguments = BTreeMap<String, Value>;
 
 /// Answers a call: its result, or the name of its error.
-pub(crate) fn answer(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Value {
-    match call(shared, method, headers, body) {
+pub(crate) fn answer(shared: &Shared, method: &str, headers: &HeaderMap, query: &str, body: &[u8]) -> Value {
+    match call(shared, method, headers, query, body) {
         Ok(mut result) => {
             result.insert("ok".to_owned(), true.into());
             Value::Object(result)
@@ -26,8 +28,15 @@ pub(crate) fn answer(shared: &Shared, method: &str, headers: &HeaderMap, body: &
     }
 }
 
-fn call(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Value>, &'static str> {
-    let mut arguments = arguments(headers, body)?;
+fn call(
+    shared: &Shared,
+    method: &str,
+    headers: &HeaderMap,
+    query: &str,
+    body: &[u8],
+) -> Result<Map<String, Value>, &'static str> {
+    let mut arguments = form(query.as_bytes())?;
+    arguments.extend(arguments_of_body(headers, body)?);
     let header = headers
         .get("authorization")
         .and_then(|value| value.to_str().ok())
@@ -40,6 +49,7 @@ fn call(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) -> Resu
     }
     let mut workspace = lock(&shared.workspace);
     workspace.calls.push(ApiCall { method: method.to_owned(), arguments: arguments.clone() });
+    shared.notify();
     let result = match method {
         "api.test" => Map::new(),
         "auth.test" => object(json!({
@@ -81,17 +91,25 @@ fn object(value: Value) -> Map<String, Value> {
     if let Value::Object(members) = value { members } else { Map::new() }
 }
 
-/// Reads the arguments of a call: a JSON object, or a form whose structured values are JSON.
-fn arguments(headers: &HeaderMap, body: &[u8]) -> Result<Arguments, &'static str> {
+/// Reads the arguments in the body of a call: a JSON object, or a form.
+fn arguments_of_body(headers: &HeaderMap, body: &[u8]) -> Result<Arguments, &'static str> {
     let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if body.is_empty() {
+        return Ok(Arguments::new());
+    }
     if content_type.starts_with("application/json") {
         return serde_json::from_slice(body).map_err(|_| "invalid_json");
     }
-    if !body.is_empty() && !content_type.starts_with("application/x-www-form-urlencoded") {
+    if !content_type.starts_with("application/x-www-form-urlencoded") {
         return Err("invalid_post_type");
     }
+    form(body)
+}
+
+/// Reads a form, or the query of a URL. Structured values are JSON.
+fn form(bytes: &[u8]) -> Result<Arguments, &'static str> {
     let structured = |name: &str| matches!(name, "blocks" | "attachments" | "metadata");
-    form_urlencoded::parse(body)
+    form_urlencoded::parse(bytes)
         .map(|(name, value)| {
             let value = match structured(&name) {
                 true => serde_json::from_str(&value).map_err(|_| "invalid_arguments")?,
@@ -100,6 +118,20 @@ fn arguments(headers: &HeaderMap, body: &[u8]) -> Result<Arguments, &'static str
             Ok((name.into_owned(), value))
         })
         .collect()
+}
+
+/// Whether an argument is set. Forms have it as text.
+fn is_set(arguments: &Arguments, name: &str) -> bool {
+    arguments.get(name).is_some_and(|value| *value == true || *value == "true" || *value == "1")
+}
+
+fn number(arguments: &Arguments, name: &str) -> Result<Option<usize>, &'static str> {
+    let value = match arguments.get(name) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => text.parse().ok(),
+        Some(value) => value.as_u64().and_then(|number| usize::try_from(number).ok()),
+    };
+    value.map(Some).ok_or("invalid_arguments")
 }
 
 fn text<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>, &'static str> {
@@ -221,33 +253,55 @@ fn delete(workspace: &mut Workspace, arguments: &Arguments) -> Result<Map<String
 fn history(workspace: &Workspace, arguments: &Arguments, is_thread: bool) -> Result<Map<String, Value>, &'static str> {
     let channel = text(arguments, "channel")?.filter(|channel| is_channel(channel)).ok_or("channel_not_found")?;
     let root = if is_thread { Some(text(arguments, "ts")?.ok_or("thread_not_found")?) } else { None };
-    let oldest = text(arguments, "oldest")?.unwrap_or("0");
+    let (oldest, latest) = (text(arguments, "oldest")?.unwrap_or("0"), text(arguments, "latest")?);
+    let is_inclusive = is_set(arguments, "inclusive");
+    let is_between = |ts: &str| {
+        (ts > oldest && latest.is_none_or(|latest| ts < latest))
+            || (is_inclusive && (ts == oldest || Some(ts) == latest))
+    };
     let is_listed = |message: &&Message| {
         message.channel == channel
-            && message.ts.as_str() >= oldest
+            && is_between(&message.ts)
             && match root {
                 Some(root) => message.ts == root || message.thread_ts.as_deref() == Some(root),
                 None => message.thread_ts.is_none(),
             }
     };
-    let with_metadata = arguments.get("include_all_metadata").is_some_and(|value| *value == true || *value == "true");
-    let mut messages: Vec<Value> = workspace
-        .messages
-        .iter()
-        .filter(is_listed)
-        .map(|message| {
-            let mut described = describe(message);
-            if with_metadata && !message.metadata.is_null() {
-                described["metadata"] = message.metadata.clone();
-            }
-            described
-        })
-        .collect();
+    let mut messages: Vec<&Message> = workspace.messages.iter().filter(is_listed).collect();
     if !is_thread {
         messages.reverse();
     }
-    messages.truncate(PAGE);
-    Ok(object(json!({ "messages": messages, "has_more": false })))
+    let limit = number(arguments, "limit")?.unwrap_or(PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err("invalid_limit");
+    }
+    let from = match text(arguments, "cursor")? {
+        Some(cursor) => cursor.strip_prefix("after:").and_then(|at| at.parse().ok()).ok_or("invalid_cursor")?,
+        None => 0,
+    };
+    let with_metadata = is_set(arguments, "include_all_metadata");
+    let page: Vec<Value> =
+        messages.iter().skip(from).take(limit).map(|message| listed(workspace, message, with_metadata)).collect();
+    let has_more = messages.len() > from + page.len();
+    let cursor = if has_more { format!("after:{}", from + page.len()) } else { String::new() };
+    Ok(object(json!({
+        "messages": page, "has_more": has_more, "response_metadata": { "next_cursor": cursor },
+    })))
+}
+
+/// Returns a message as lists have it: the root of a thread has the number of its replies.
+fn listed(workspace: &Workspace, message: &Message, with_metadata: bool) -> Value {
+    let mut described = describe(message);
+    if with_metadata && !message.metadata.is_null() {
+        described["metadata"] = message.metadata.clone();
+    }
+    let is_reply = |other: &&Message| other.channel == message.channel && other.thread_ts.as_ref() == Some(&message.ts);
+    let replies = workspace.messages.iter().filter(is_reply).count();
+    if replies > 0 {
+        described["thread_ts"] = json!(message.ts);
+        described["reply_count"] = json!(replies);
+    }
+    described
 }
 
 fn describe(message: &Message) -> Value {

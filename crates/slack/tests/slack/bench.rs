@@ -34,10 +34,11 @@ pub(crate) struct Bench {
     pub(crate) slack: Slack,
     pub(crate) app: App,
     memory: Memory,
+    store: String,
     settings: Settings,
     kubeconfig: PathBuf,
     running: Option<Running>,
-    folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 struct Running {
@@ -46,16 +47,28 @@ struct Running {
 }
 
 impl Bench {
+    /// Starts a server over a SQLite file.
     pub(crate) async fn start(settings: Settings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("slack.db").display());
+        Self::start_in(folder, store, settings).await
+    }
+
+    /// Starts a server over a store, by its URL.
+    pub(crate) async fn start_over(store: String, settings: Settings) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), store, settings).await
+    }
+
+    async fn start_in(folder: tempfile::TempDir, store: String, settings: Settings) -> Self {
         let cluster = cluster::Cluster::start(world()).await.unwrap();
         assert_eq!(cluster.refused(), [] as [String; 0]);
         let slack = Slack::start().await.unwrap();
-        let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("config");
         std::fs::write(&kubeconfig, cluster.kubeconfig()).unwrap();
-        let memory = open(&folder).await;
+        let memory = threadkeep::open(&store).await.unwrap();
         let app = App { events: String::new(), interactions: String::new() };
-        let mut bench = Self { cluster, slack, app, memory, settings, kubeconfig, running: None, folder };
+        let mut bench =
+            Self { cluster, slack, app, memory, store, settings, kubeconfig, running: None, _folder: folder };
         bench.serve().await;
         bench
     }
@@ -95,12 +108,14 @@ impl Bench {
         second
     }
 
-    /// Stops the server, and starts another one on the same files.
+    /// Stops the server, and starts another one on the same store. A store in memory stays open.
     pub(crate) async fn restart(&mut self) {
         let Running { stop, task } = self.running.take().unwrap();
         assert_eq!(stop.send(()), Ok(()));
         task.await.unwrap();
-        self.memory = open(&self.folder).await;
+        if self.store != "memory:" {
+            self.memory = threadkeep::open(&self.store).await.unwrap();
+        }
         self.serve().await;
     }
 
@@ -112,6 +127,14 @@ impl Bench {
             messages.iter().skip(before).find(|message| message.is_from_bot() && message.channel == channel).cloned()
         });
         tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| panic!("no answer to {text}"))
+    }
+
+    /// A user reacts to a message; waits until the bot has posted the outcome, and returns it.
+    pub(crate) async fn decide(&self, channel: &str, request: &Message, user: &str, emoji: &str) -> Message {
+        let before = self.slack.messages().len();
+        self.slack.react(&self.app, channel, &request.ts, user, emoji).await;
+        let outcome = self.slack.wait_for(|messages| messages.get(before).cloned());
+        tokio::time::timeout(PATIENCE, outcome).await.expect("the decision has an outcome")
     }
 
     fn scope(&self) -> Scope {
@@ -147,10 +170,6 @@ impl Bench {
         let log = AuditLog::new(&self.memory).list(&TenantId::new(self.team()).unwrap(), 100).await.unwrap();
         log.into_iter().map(|record| (record.by, record.act, record.outcome)).collect()
     }
-}
-
-async fn open(folder: &tempfile::TempDir) -> Memory {
-    threadkeep::open(&format!("sqlite:{}", folder.path().join("slack.db").display())).await.unwrap()
 }
 
 pub(crate) fn client() -> reqwest::Client {

@@ -2,6 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bench;
+mod hostile;
+mod races;
+mod stores;
 
 use bench::{Bench, Settings, world};
 use serde_json::json;
@@ -321,4 +324,36 @@ async fn an_approval_on_two_instances_is_carried_out_once() {
         bench.slack.wait_for(|messages| messages.get(before).cloned()).await;
         assert_eq!(bench.cluster.changes().len(), round + 1);
     }
+}
+
+#[tokio::test]
+async fn a_message_that_can_never_be_answered_is_dropped() {
+    let mut bench = Bench::start(Settings::default()).await;
+    // The bot was removed from the channel after the message.
+    bench.slack.say(&bench.app, "C0-gone", "U1", "<@U0BOT> hi", None).await;
+    bench.slack.wait_for_call(|call| call.arguments.get("channel").is_some_and(|channel| channel == "C0-gone")).await;
+    bench.restart().await;
+    bench.restart().await;
+    assert_eq!(bench.ask(CHANNEL, "U1", "<@U0BOT> thanks", None).await.text, "You are welcome.");
+    let posts = bench.slack.calls().iter().filter(|call| call.method == "chat.postMessage").count();
+    assert_eq!(posts, 2, "one attempt in the channel that is gone");
+}
+
+#[tokio::test]
+async fn control_characters_of_a_message_are_left_out() {
+    let bench = Bench::start(Settings::default()).await;
+    bench.ask(CHANNEL, "U1", "<@U0BOT> list\u{0} pods\r\nin\u{1b} default", None).await;
+    assert_eq!(bench.texts(CHANNEL).await[0], "list pods\nin default");
+}
+
+// S4.08, S4.47: a request outlives the messages that the conversation keeps.
+#[tokio::test]
+async fn a_request_can_be_approved_after_many_other_messages() {
+    let bench = Bench::start(Settings::default()).await;
+    let request = bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> scale api in shop to 4", None).await;
+    for _ in 0..15 {
+        bench.ask(CHANNEL, "U02BOB", "<@U0BOT> thanks", None).await;
+    }
+    let done = bench.decide(CHANNEL, &request, "U02BOB", "white_check_mark").await;
+    assert!(done.text.contains("scaled to 4"), "{}", done.text);
 }

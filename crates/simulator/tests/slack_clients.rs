@@ -1,0 +1,194 @@
+//! Slack's own packages drive the local Slack, and its framework accepts the events that it signs.
+//!
+//! `cargo xtask test` installs the packages into the folders `python` and `node` of the target folder.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use threadkeep_simulator::slack::{App, BOT_ID, BOT_TOKEN, BOT_USER, SIGNING_SECRET, Slack, TEAM, sign};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// How long a script may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+const CHANNEL: &str = "C0CLIENT";
+
+fn is_skipped(program: &str) -> bool {
+    std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == program))
+}
+
+/// Returns a path in the target folder.
+fn installed(path: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.ancestors().nth(3).unwrap().join(path);
+    assert!(path.exists(), "`cargo xtask test` installs what tests need into {}", path.display());
+    path
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+fn python(part: &str, slack: &Slack) -> Command {
+    let mut command = Command::new(installed("python/bin/python"));
+    command.arg(script("slack_client.py")).args([part, &slack.api_url(), BOT_TOKEN, SIGNING_SECRET]);
+    // Proxies in the environment must not be used for the loopback interface.
+    command.env("NO_PROXY", "*").kill_on_drop(true);
+    command
+}
+
+async fn output(mut command: Command) -> Value {
+    let output = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn posts(slack: &Slack) -> usize {
+    slack.calls().iter().filter(|call| call.method == "chat.postMessage").count()
+}
+
+#[tokio::test]
+async fn slack_sdk_drives_the_workspace() {
+    if is_skipped("python") {
+        return;
+    }
+    let slack = Slack::start().await.unwrap();
+    let result = output(python("web_api", &slack)).await;
+    assert_eq!(result["me"], json!([TEAM, BOT_USER, BOT_ID]));
+    assert_eq!(result["pages"], json!([["m4", "m3", "m2", "m1"], ["m0", "root"]]));
+    assert_eq!(result["thread"], json!([["root", true], ["changed", true]]));
+    assert_eq!(result["replies"], 1);
+    assert_eq!(result["metadata"], json!({ "event_type": "answer", "event_payload": { "turn": "t1" } }));
+    assert_eq!(result["newer"], json!([5, 6]));
+    assert_eq!((&result["user"], &result["channel"]), (&json!(TEAM), &json!(true)));
+    assert_eq!(
+        result["errors"],
+        json!([
+            "channel_not_found",
+            "no_text",
+            "thread_not_found",
+            "message_not_found",
+            "message_not_found",
+            "unknown_method",
+            "invalid_cursor",
+            "invalid_auth",
+            "not_authed",
+        ])
+    );
+}
+
+#[tokio::test]
+async fn slack_sdk_waits_when_the_workspace_limits_it() {
+    if is_skipped("python") {
+        return;
+    }
+    let slack = Slack::start().await.unwrap();
+    slack.limit(2, 1);
+    let result = output(python("limited", &slack)).await;
+    assert_eq!(result["ts"], slack.messages()[0].ts);
+    assert_eq!((posts(&slack), slack.messages().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn the_package_of_node_drives_the_workspace() {
+    if is_skipped("node") {
+        return;
+    }
+    let slack = Slack::start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(script("slack_client.mjs"), folder.path().join("slack_client.mjs")).unwrap();
+    // Modules are looked up beside the script.
+    std::os::unix::fs::symlink(installed("node/node_modules"), folder.path().join("node_modules")).unwrap();
+    let mut command = Command::new("node");
+    command.arg(folder.path().join("slack_client.mjs")).args([&slack.api_url(), BOT_TOKEN]);
+    command.env("NO_PROXY", "*").kill_on_drop(true);
+    slack.limit(1, 1);
+    let result = output(command).await;
+    assert_eq!(result["me"], json!([TEAM, BOT_USER, BOT_ID]));
+    assert_eq!(result["pages"], json!([["m4", "m3", "m2", "m1"], ["m0", "root"]]));
+    assert_eq!(result["thread"], json!(["root", "changed"]));
+    assert_eq!(result["metadata"], json!({ "event_type": "answer", "event_payload": { "turn": "t1" } }));
+    let errors = json!(["channel_not_found", "message_not_found", "unknown_method", "invalid_auth"]);
+    assert_eq!(result["errors"], errors);
+}
+
+/// An app made with Slack's framework.
+struct BoltApp {
+    app: App,
+    lines: Lines<BufReader<ChildStdout>>,
+    _process: Child,
+}
+
+impl BoltApp {
+    async fn start(slack: &Slack) -> Self {
+        let mut process = python("bolt", slack).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let port = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let url = format!("http://127.0.0.1:{port}/slack/events");
+        Self { app: App { events: url.clone(), interactions: url }, lines, _process: process }
+    }
+
+    /// Returns what the app prints next.
+    async fn next(&mut self) -> Value {
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.unwrap().unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn bolt_accepts_the_events_that_the_workspace_signs() {
+    if is_skipped("python") {
+        return;
+    }
+    let slack = Slack::start().await.unwrap();
+    let mut bolt = BoltApp::start(&slack).await;
+    let said = slack.say(&bolt.app, CHANNEL, "U1", "hello", None).await;
+    assert_eq!(bolt.next().await, json!(["message", "U1", "hello"]));
+    assert_eq!(slack.edit(&bolt.app, CHANNEL, &said.ts, "hello there").await.status, Some(200));
+    assert_eq!(bolt.next().await, json!(["changed", "hello", "hello there"]));
+    assert_eq!(slack.erase(&bolt.app, CHANNEL, &said.ts).await.status, Some(200));
+    assert_eq!(bolt.next().await, json!(["deleted", "hello there"]));
+
+    let question = slack.say(&bolt.app, CHANNEL, "U1", &format!("<@{BOT_USER}> delete it"), None).await;
+    let both = [bolt.next().await, bolt.next().await];
+    for kind in ["message", "app_mention"] {
+        assert!(both.contains(&json!([kind, "U1", format!("<@{BOT_USER}> delete it")])), "{both:?}");
+    }
+    let find =
+        |messages: &[threadkeep_simulator::slack::Message]| messages.iter().find(|one| one.is_from_bot()).cloned();
+    let request = tokio::time::timeout(PATIENCE, slack.wait_for(find)).await.unwrap();
+    assert_eq!(request.thread_ts.as_deref(), Some(&*question.ts));
+    assert_eq!(slack.react(&bolt.app, CHANNEL, &request.ts, "U2", "white_check_mark").await.status, Some(200));
+    assert_eq!(bolt.next().await, json!(["reaction", "U2", "white_check_mark"]));
+    assert_eq!(slack.press(&bolt.app, &request, "U2", "yes").await.status, Some(200));
+    assert_eq!(bolt.next().await, json!(["pressed", "U2", "7"]));
+}
+
+#[tokio::test]
+async fn bolt_verifies_its_url_and_refuses_other_signatures() {
+    if is_skipped("python") {
+        return;
+    }
+    let slack = Slack::start().await.unwrap();
+    let bolt = BoltApp::start(&slack).await;
+    let body = json!({ "type": "url_verification", "challenge": "3eZbrw1aB", "token": "x" }).to_string();
+    let verified = slack.post(&bolt.app.events, &body, "application/json", None).await;
+    assert_eq!(verified.status, Some(200));
+    assert!(verified.body.contains("3eZbrw1aB"), "{}", verified.body);
+
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let status = async |timestamp: u64, secret: &str| {
+        let timestamp = timestamp.to_string();
+        let signature = sign(secret, &timestamp, &body);
+        let request = client.post(&bolt.app.events).header("content-type", "application/json");
+        let request = request.header("x-slack-request-timestamp", timestamp).header("x-slack-signature", signature);
+        request.body(body.clone()).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(status(now, SIGNING_SECRET).await, 200);
+    assert_eq!(status(now, "another secret").await, 401);
+    assert_eq!(status(now - 301, SIGNING_SECRET).await, 401);
+}

@@ -1,0 +1,72 @@
+//! Many people decide about one request at the same time, on two instances.
+
+use crate::CHANNEL;
+use crate::bench::{Bench, Settings};
+
+/// The number of requests; `THREADKEEP_SLACK_APPROVALS` sets another one.
+fn rounds() -> usize {
+    std::env::var("THREADKEEP_SLACK_APPROVALS").ok().and_then(|count| count.parse().ok()).unwrap_or(9)
+}
+
+/// How people decide in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    /// All eight approve.
+    Approved,
+    /// Some approve while others deny.
+    Mixed,
+    /// Somebody has denied before the eight approve.
+    Denied,
+}
+
+// S4.37, S4.47, S4.50
+#[tokio::test(flavor = "multi_thread")]
+async fn raced_approvals_are_carried_out_once_or_not_at_all() {
+    let mut bench = Bench::start(Settings::default()).await;
+    let (other, _running) = bench.serve_beside().await;
+    let mut expected = 0;
+    for number in 0..rounds() {
+        let round = [Round::Approved, Round::Mixed, Round::Denied][number % 3];
+        let said = format!("<@U0BOT> scale api in shop to {}", 3 + number % 2);
+        let request = bench.ask(CHANNEL, "U01ALICE", &said, None).await;
+        assert!(request.text.contains("React with"), "round {number}: {}", request.text);
+        if round == Round::Denied {
+            bench.decide(CHANNEL, &request, "U0DENIER", "x").await;
+        }
+        let reactions = (0..8).map(|approver| {
+            let app = if approver % 2 == 0 { &bench.app } else { &other };
+            let emoji = if round == Round::Mixed && approver % 3 == number % 3 { "x" } else { "white_check_mark" };
+            let (slack, ts) = (&bench.slack, &request.ts);
+            async move { slack.react(app, CHANNEL, ts, &format!("U1APPROVER{approver}"), emoji).await }
+        });
+        for delivery in futures::future::join_all(reactions).await {
+            assert_eq!(delivery.status, Some(200));
+        }
+        // Each instance works on a channel in order, so its answer comes after the decisions.
+        bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> thanks", None).await;
+        settle(&bench, &other).await;
+        let closed = bench.slack.messages().into_iter().find(|message| message.ts == request.ts).unwrap();
+        let was_approved = closed.text.contains("Approved by");
+        assert_ne!(was_approved, closed.text.contains("Denied by"), "round {number}: {}", closed.text);
+        match round {
+            Round::Approved => assert!(was_approved, "{}", closed.text),
+            Round::Denied => assert!(!was_approved, "{}", closed.text),
+            Round::Mixed => {}
+        }
+        expected += usize::from(was_approved);
+        assert_eq!(bench.cluster.changes().len(), expected, "round {number} ({round:?}): {}", closed.text);
+    }
+}
+
+/// Waits until both instances have answered a question in the channel.
+async fn settle(bench: &Bench, other: &threadkeep_simulator::slack::App) {
+    for app in [&bench.app, other] {
+        let before = bench.slack.messages().len();
+        bench.slack.say(app, CHANNEL, "U01ALICE", "<@U0BOT> thanks", None).await;
+        let is_answer = |text: &str| text == "You are welcome.";
+        bench
+            .slack
+            .wait_for(|messages| messages.iter().skip(before).any(|message| is_answer(&message.text)).then_some(()))
+            .await;
+    }
+}

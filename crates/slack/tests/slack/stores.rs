@@ -1,0 +1,101 @@
+//! The door behaves alike over every store.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::CHANNEL;
+use crate::bench::{Bench, Settings};
+
+/// Has a conversation with everything that the store is used for, and returns what people, the cluster and the store have seen.
+async fn converse(mut bench: Bench) -> Vec<String> {
+    bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> describe deployment api in shop", None).await;
+    let request = bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> scale it to 4", None).await;
+    bench.restart().await;
+    bench.decide(CHANNEL, &request, "U02BOB", "white_check_mark").await;
+    bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> did it work?", None).await;
+
+    // A thread has its own memory.
+    let root = bench.slack.write(CHANNEL, "U01ALICE", "deploys", None);
+    bench.ask(CHANNEL, "U02BOB", "<@U0BOT> describe deployment nginx in default", Some(&root.ts)).await;
+    let denied = bench.ask(CHANNEL, "U02BOB", "scale it to 3", Some(&root.ts)).await;
+    bench.decide(CHANNEL, &denied, "U01ALICE", "x").await;
+    bench.slack.react(&bench.app, CHANNEL, &denied.ts, "U01ALICE", "white_check_mark").await;
+
+    // The memory follows a changed message and a deleted one.
+    let before = bench.slack.messages().len();
+    let said = bench.slack.say(&bench.app, CHANNEL, "U01ALICE", "<@U0BOT> list deployments in shop", None).await;
+    bench.slack.wait_for(|messages| (messages.len() == before + 2).then_some(())).await;
+    bench.slack.edit(&bench.app, CHANNEL, &said.ts, "<@U0BOT> list services in shop").await;
+    bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> hi", None).await;
+    let mut seen = bench.texts(CHANNEL).await;
+    bench.slack.erase(&bench.app, CHANNEL, &said.ts).await;
+    bench.restart().await;
+    bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> scale it to 6", None).await;
+
+    seen.extend(bench.texts(CHANNEL).await);
+    seen.extend(bench.texts(&format!("{CHANNEL}:{}", root.ts)).await);
+    seen.extend(bench.roles(CHANNEL).await);
+    let mut keys = bench.keys().await;
+    keys.sort();
+    seen.extend(keys);
+    seen.extend(bench.audit().await.iter().map(|record| format!("{record:?}")));
+    seen.extend(bench.cluster.changes().iter().map(|change| format!("{change:?}")));
+    seen.extend(
+        bench
+            .slack
+            .messages()
+            .iter()
+            .map(|message| format!("{} {:?} {}", message.user, message.thread_ts, message.text)),
+    );
+    seen
+}
+
+/// Returns the first difference of two lists.
+fn difference(one: &[String], other: &[String]) -> Option<(Option<String>, Option<String>)> {
+    let length = one.len().max(other.len());
+    let at = (0..length).find(|at| one.get(*at) != other.get(*at))?;
+    Some((one.get(at).cloned(), other.get(at).cloned()))
+}
+
+async fn in_memory() -> Vec<String> {
+    converse(Bench::start_over("memory:".to_owned(), Settings::default()).await).await
+}
+
+// S4.02, S4.04, S4.05, S4.38: with the store in memory, which is also what the other stores are compared with.
+#[tokio::test]
+async fn over_memory() {
+    let seen = in_memory().await;
+    let changes: Vec<&String> = seen.iter().filter(|line| line.starts_with("Request ")).collect();
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert!(seen.iter().any(|line| line == "list services in shop"), "{seen:?}");
+    assert!(!seen.iter().any(|line| line == "list deployments in shop"), "{seen:?}");
+    assert!(seen.iter().any(|line| line.starts_with("(\"slack U01ALICE\", \"deny in Slack\"")), "{seen:?}");
+}
+
+// S4.34
+#[tokio::test]
+async fn over_sqlite() {
+    let seen = converse(Bench::start(Settings::default()).await).await;
+    assert_eq!(difference(&seen, &in_memory().await), None);
+}
+
+// S4.38
+#[tokio::test]
+async fn over_postgres() {
+    let Some(server) = threadkeep_postgres_server::Server::shared() else { return };
+    let database = server.create_database().await;
+    let seen = converse(Bench::start_over(database.url(), Settings::default()).await).await;
+    assert_eq!(difference(&seen, &in_memory().await), None);
+}
+
+// S4.33
+#[tokio::test]
+async fn over_redis() {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let Some(server) = tokio::task::spawn_blocking(threadkeep_redis_server::Server::shared).await.unwrap() else {
+        return;
+    };
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let store = format!("redis://{}?prefix=slack-{number}&connect_timeout=30", server.address());
+    let seen = converse(Bench::start_over(store, Settings::default()).await).await;
+    assert_eq!(difference(&seen, &in_memory().await), None);
+}

@@ -361,7 +361,7 @@ async fn a_request_whose_question_is_gone_is_closed() {
     let turn = env.chat(&agent, "Delete the nginx pod").await;
     for number in 0..7 {
         // Messages that are not part of a turn follow the policy.
-        memory.append(&env.scope, env.thread, vec![Draft::user(format!("note {number}"))]).await.unwrap();
+        memory.append(&env.scope, env.thread, Draft::user(format!("note {number}"))).await.unwrap();
     }
     let refused = decide(&env, &agent, &turn, Verdict::Approve).await;
     assert_eq!(refused, Err(format!("approval {} is already replaced", turn.approvals[0].id)));

@@ -92,7 +92,8 @@ impl Agent {
             None => (None, None),
         };
         for attempt in 1.. {
-            let runs = self.admit(access, known_runs.take(), &request.stop, &mut legacy).await?;
+            let keeps_messages =
+                !self.admit(access, known_runs.take(), &request.stop, &mut legacy).await?.waiting.is_empty();
             // The first attempt needs no lookup: its commit requires that no turn with this key exists.
             if attempt > 1
                 && request.idempotency_key.is_some()
@@ -104,7 +105,7 @@ impl Agent {
             let record = RunRecord {
                 extra_input: request.extra_input.clone(),
                 is_ephemeral: request.is_ephemeral,
-                keeps_messages: !runs.waiting.is_empty(),
+                keeps_messages,
                 requester: Some(access.scope.default_owner()),
                 ..self.new_record(&turn, &driver)
             };

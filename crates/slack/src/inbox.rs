@@ -1,18 +1,21 @@
-//! The inbox: accepted requests of a workspace, stored until they are done.
+//! The inbox: accepted requests of a workspace, stored until they are done. Requests that are done stay known for a while under another
+//! namespace, so that looking for abandoned ones reads only those that wait.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use threadkeep::core::{PutRecord, RecordQuery, RecordState, TaggedNumber};
 use threadkeep::memory::turns::{Driver, is_driving, lease_until};
-use threadkeep::{JsonText, Memory, MemoryError, Namespace, RecordName, RecordOwner, Scope, ThreadId};
+use threadkeep::{JsonText, Memory, MemoryError, Namespace, Record, RecordName, RecordOwner, Scope, ThreadId};
 
 use crate::events::{Accepted, Job};
 
 /// The key of the thread whose records are the inbox.
 const THREAD: &str = "slack:inbox";
-/// The namespace of requests.
-const REQUESTS: &str = "slack-requests";
+/// The namespace of requests that are not done.
+const PENDING: &str = "slack-requests";
+/// The namespace of requests that are done.
+const DONE: &str = "slack-done";
 /// The namespace of posted approvals.
 const POSTS: &str = "slack-posts";
 /// The namespace of the instances that work on requests.
@@ -26,7 +29,6 @@ const MAX_KEY: usize = 400;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) job: Job,
-    pub(crate) is_done: bool,
     /// The conversation, once it is known.
     pub(crate) thread: Option<ThreadId>,
     /// The position of the user's message.
@@ -49,7 +51,7 @@ pub(crate) struct Abandoned {
 impl Request {
     /// Creates a request that nothing has been done for.
     pub(crate) fn new(job: Job) -> Self {
-        Self { job, is_done: false, thread: None, seq: None, turn: None, instance: None }
+        Self { job, thread: None, seq: None, turn: None, instance: None }
     }
 }
 
@@ -92,11 +94,12 @@ impl Inbox {
 
     /// Stores a request. Returns whether it is new.
     pub(crate) async fn accept(&self, accepted: &Accepted, instance: &Driver) -> Result<bool, MemoryError> {
-        let name = name(REQUESTS, &accepted.key)?;
+        let (pending, done) = (name(PENDING, &accepted.key)?, name(DONE, &accepted.key)?);
         let instance = Some(instance.name().to_owned());
         let request = Request { instance, ..Request::new(accepted.job.clone()) };
-        let put = PutRecord { name: name.clone(), value: JsonText::of(&request)?, expires_at: None };
-        let batch = self.memory.batch().require(name, RecordState::Absent).put(put);
+        let put = PutRecord { name: pending.clone(), value: JsonText::of(&request)?, expires_at: None };
+        let batch =
+            self.memory.batch().require(pending, RecordState::Absent).require(done, RecordState::Absent).put(put);
         match batch.commit(&self.scope, self.thread).await {
             Ok(_) => Ok(true),
             Err(error) if error.conflict().is_some() => Ok(false),
@@ -105,15 +108,16 @@ impl Inbox {
     }
 
     /// Marks a request as done.
-    pub(crate) async fn finish(&self, key: &str, request: Request) -> Result<(), MemoryError> {
-        let request = Request { is_done: true, ..request };
+    pub(crate) async fn finish(&self, key: &str, request: &Request) -> Result<(), MemoryError> {
         let expires_at = Some(self.memory.now().plus_ms(KEPT_MS));
-        let put = PutRecord { name: name(REQUESTS, key)?, value: JsonText::of(&request)?, expires_at };
-        self.memory.batch().put(put).commit(&self.scope, self.thread).await.map(drop)
+        let put = PutRecord { name: name(DONE, key)?, value: JsonText::of(request)?, expires_at };
+        let batch = self.memory.batch().delete(name(PENDING, key)?).put(put);
+        batch.commit(&self.scope, self.thread).await.map(drop)
     }
 
-    pub(crate) async fn find(&self, key: &str) -> Result<Option<Request>, MemoryError> {
-        let found = self.memory.find_thread_record(&self.scope, self.thread, &name(REQUESTS, key)?).await?;
+    /// Finds a request that is done.
+    pub(crate) async fn find_done(&self, key: &str) -> Result<Option<Request>, MemoryError> {
+        let found = self.memory.find_thread_record(&self.scope, self.thread, &name(DONE, key)?).await?;
         Ok(found.and_then(|record| record.value.read().ok()))
     }
 
@@ -136,7 +140,7 @@ impl Inbox {
 
     /// Takes over a request. Returns whether this instance got it.
     pub(crate) async fn take_over(&self, abandoned: &Abandoned, instance: &Driver) -> Result<bool, MemoryError> {
-        let name = name(REQUESTS, &abandoned.accepted.key)?;
+        let name = name(PENDING, &abandoned.accepted.key)?;
         let request = Request { instance: Some(instance.name().to_owned()), ..abandoned.request.clone() };
         let put = PutRecord { name: name.clone(), value: JsonText::of(&request)?, expires_at: None };
         let batch = self.memory.batch().require(name, RecordState::Version(abandoned.version)).put(put);
@@ -149,17 +153,9 @@ impl Inbox {
 
     /// Returns the requests that are not done and whose instance has ended, oldest first.
     pub(crate) async fn abandoned(&self) -> Result<Vec<Abandoned>, MemoryError> {
-        let query = RecordQuery {
-            namespace: Some(Namespace::app(REQUESTS)?),
-            ..RecordQuery::of(RecordOwner::Thread(self.thread))
-        };
-        let records = self.memory.list_records(&self.scope, query).await?;
         let (mut abandoned, mut alive) = (Vec::new(), BTreeMap::new());
-        for record in records {
+        for record in self.pending().await? {
             let Ok(request) = record.value.read::<Request>() else { continue };
-            if request.is_done {
-                continue;
-            }
             if let Some(instance) = &request.instance {
                 let is_alive = match alive.get(instance) {
                     Some(is_alive) => *is_alive,
@@ -176,6 +172,20 @@ impl Inbox {
         }
         abandoned.sort_by_key(|(at, _)| *at);
         Ok(abandoned.into_iter().map(|(_, abandoned)| abandoned).collect())
+    }
+
+    /// Reads all requests that are not done, page by page.
+    async fn pending(&self) -> Result<Vec<Record>, MemoryError> {
+        let namespace = Namespace::app(PENDING)?;
+        let mut query =
+            RecordQuery { namespace: Some(namespace.clone()), ..RecordQuery::of(RecordOwner::Thread(self.thread)) };
+        let mut pending: Vec<Record> = Vec::new();
+        loop {
+            let page = self.memory.list_records(&self.scope, query.clone()).await?;
+            let Some(last) = page.last() else { return Ok(pending) };
+            query.after = Some((namespace.clone(), last.key.clone()));
+            pending.extend(page);
+        }
     }
 
     /// Remembers which approval a message asks for.

@@ -91,7 +91,7 @@ impl Worker {
             _ => return Ok(()),
         };
         let (memory, inbox) = (service.memory(), self.inbox(service.memory(), team).await?);
-        let found = inbox.find(&message_key(channel, ts)).await?;
+        let found = inbox.find_done(&message_key(channel, ts)).await?;
         let Some(Request { thread: Some(thread), seq: Some(seq), turn: Some(turn), .. }) = found else { return Ok(()) };
         let stopped = stop_waiting_turn(memory, inbox.scope(), thread, &turn).await;
         if let Err(error) = stopped {

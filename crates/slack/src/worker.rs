@@ -257,7 +257,7 @@ impl Worker {
             }
         };
         let finished = match self.inbox(service.memory(), job.team()).await {
-            Ok(inbox) => inbox.finish(&key, request).await,
+            Ok(inbox) => inbox.finish(&key, &request).await,
             Err(error) => Err(error),
         };
         if let Err(error) = finished {

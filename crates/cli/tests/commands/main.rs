@@ -39,6 +39,7 @@ mod redis;
 mod serve;
 mod shutdown;
 mod slack;
+mod slack_crash;
 mod subway;
 mod supabase;
 mod token;

@@ -34,6 +34,7 @@ fn marker(number: usize) -> String {
     format!("ghost-{number:06}")
 }
 
+/// A local Slack and a local cluster, which outlive the server.
 struct Setup {
     slack: Slack,
     _cluster: Cluster,
@@ -136,8 +137,7 @@ fn answers_survive_a_kill(cli: &Cli, store: &str) {
     runtime.block_on(async {
         while senders.join_next().await.transpose().unwrap().is_some() {}
         let memory = threadkeep::open(store).await.unwrap();
-        let began = std::time::Instant::now();
-        let (mut left, mut since) = (usize::MAX, began);
+        let (mut left, mut since) = (usize::MAX, std::time::Instant::now());
         loop {
             let now_left = pending(&memory).await + count.saturating_sub(world.answers().len());
             if now_left == 0 {

@@ -149,7 +149,7 @@ impl Target {
         })
     }
 
-    /// Approves as somebody who may not, by a reaction, a button, or in words.
+    /// Approves as someone who may not, by a reaction, a button, or in words.
     async fn decide_from_outside(&self, number: usize) {
         let (slack, app) = (&self.bench.slack, &self.bench.app);
         let user = OUTSIDERS[number / 4 % OUTSIDERS.len()];

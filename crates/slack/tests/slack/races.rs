@@ -15,7 +15,7 @@ enum Round {
     Approved,
     /// Some approve while others deny.
     Mixed,
-    /// Somebody has denied before the eight approve.
+    /// Someone has denied before the eight approve.
     Denied,
 }
 

@@ -44,9 +44,10 @@ impl TesisAssistant {
     #[must_use]
     pub fn new(memory: &Memory, corpus: Corpus, options: TesisOptions) -> Self {
         let model = options.model.unwrap_or_else(|| Arc::new(OfflineTesis));
+        let has_language_model = model.name() != OfflineTesis.name();
         let mut definition = Definition::new(NAME, model)
             .with_graph(tesis_graph())
-            .with_activity(understand(memory.clone(), corpus.clone()))
+            .with_activity(understand(memory.clone(), corpus.clone(), has_language_model))
             .with_tool(tool::search(corpus, options.embedder));
         definition.description = ABOUT.to_owned();
         definition.context =
@@ -56,8 +57,8 @@ impl TesisAssistant {
     }
 }
 
-/// Reads the conversation before a message and plans the turn.
-fn understand(memory: Memory, corpus: Corpus) -> FnActivity {
+/// Reads the conversation before a message and plans the turn. Only a language model is asked about ambiguous messages.
+fn understand(memory: Memory, corpus: Corpus, has_language_model: bool) -> FnActivity {
     FnActivity::new(UNDERSTAND, RepeatPolicy::Repeatable, move |context: ActivityContext, input: JsonText| {
         let (memory, corpus) = (memory.clone(), corpus.clone());
         async move {
@@ -72,7 +73,7 @@ fn understand(memory: Memory, corpus: Corpus) -> FnActivity {
             let thread = memory.get_thread(&context.scope, context.thread).await.map_err(|error| failed(&error))?;
             // The thread already contains the message of this turn.
             let before = thread.message_count.saturating_sub(1);
-            let plan = plan::plan(&corpus, &context.scope, &question, &page.messages, before).await;
+            let plan = plan::plan(&corpus, &context.scope, &question, &page.messages, before, has_language_model).await;
             JsonText::of(&plan.map_err(|error| failed(&error))?).map_err(|error| failed(&error))
         }
     })

@@ -5,6 +5,7 @@ use threadkeep::Value;
 
 use crate::corpus::{Item, force};
 use crate::epoca;
+use crate::intent::Intent;
 use crate::record::Tipo;
 use crate::search::Found;
 
@@ -25,6 +26,8 @@ pub(crate) const INSTRUCTIONS: &str = "Eres un asistente de investigación jurí
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Task {
+    /// To decide what an ambiguous question asks for.
+    Clasificar,
     /// To judge whether the sources suffice.
     Evaluar,
     /// To answer.
@@ -55,6 +58,10 @@ pub(crate) struct Briefing {
 /// Returns the instructions of a node: the task, and the sources as JSON, one per line.
 pub(crate) fn instructions(briefing: &Briefing, sources: &[Found]) -> String {
     let task = match briefing.tarea {
+        Task::Clasificar => {
+            "Decide si la pregunta sigue el tema de estas fuentes, que son las de la respuesta anterior, o pide otro tema. Responde solo \
+             con JSON: {\"intencion\": \"REUSE\" | \"NEW_SEARCH\", \"razon\": \"por qué\"}."
+        }
         Task::Evaluar => {
             "Evalúa si las fuentes bastan para responder la pregunta. Responde solo con JSON: {\"decision\": \"SATISFECHO\" | \
              \"REFINAR\" | \"AMPLIAR\" | \"FILTRAR\", \"consulta\": \"la siguiente consulta, de 150 caracteres como máximo\", \
@@ -155,10 +162,26 @@ pub(crate) struct Judgement {
     pub(crate) reason: String,
 }
 
+/// Returns the JSON object in an answer; null if there is none.
+fn json_of(text: &str) -> Value {
+    let json = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
+    json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or(Value::Null)
+}
+
+/// Reads the intent of an ambiguous question, and the reason; `None` if the answer names none.
+pub(crate) fn classification(text: &str) -> Option<(Intent, String)> {
+    let value = json_of(text);
+    let intent = match value["intencion"].as_str()?.to_uppercase().as_str() {
+        "REUSE" => Intent::Reuse,
+        "NEW_SEARCH" => Intent::NewSearch,
+        _ => return None,
+    };
+    Some((intent, value["razon"].as_str().unwrap_or_default().to_owned()))
+}
+
 /// Reads a judgement. An answer that is no JSON is a judgement by the words in it.
 pub(crate) fn judgement(text: &str) -> Judgement {
-    let json = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
-    let value: Value = json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or(Value::Null);
+    let value = json_of(text);
     let member = |names: &[&str]| names.iter().find_map(|name| value.get(*name)?.as_str()).map(str::to_owned);
     let decision =
         member(&["decision", "accion", "action", "decisión"]).unwrap_or_else(|| text.to_owned()).to_uppercase();
@@ -206,5 +229,8 @@ mod tests {
         );
         assert_eq!(judgement("SATISFECHO").decision, "SATISFECHO");
         assert_eq!(judgement("no es JSON").decision, "SATISFECHO");
+        let classified = classification("{\"intencion\": \"reuse\", \"razon\": \"mismo tema\"}");
+        assert_eq!(classified, Some((Intent::Reuse, "mismo tema".to_owned())));
+        assert_eq!((classification("REUSE"), classification("{\"intencion\": \"NONE\"}")), (None, None));
     }
 }

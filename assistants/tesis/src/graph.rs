@@ -1,4 +1,4 @@
-//! The graph: understand the message, then answer from the sources at hand, or search until the sources suffice.
+//! The graph: understand the message, with a model if it is ambiguous, then answer from the sources at hand, or search until the sources suffice.
 
 use threadkeep::agent::Failure;
 use threadkeep::graph::{END, Graph, Input, ModelRequest, Node, Output, START, ToolOutcome, state};
@@ -55,23 +55,32 @@ state! {
 
 /// Builds the graph.
 pub(crate) fn tesis_graph() -> Graph<TurnState> {
-    Graph::<TurnState>::builder("tesis", 1, begin)
-        .max_steps(3 + 2 * LARGEST_ITERATIONS as u32 + 4)
+    Graph::<TurnState>::builder("tesis", 2, begin)
+        .max_steps(4 + 2 * LARGEST_ITERATIONS as u32 + 4)
         .node("understand", Node::activity(UNDERSTAND, ask_plan, take_plan).or_else(without_plan))
+        .node("classify", Node::model(ask_classification, take_classification).or_else(without_classification))
         .node("search", Node::tools(search_calls, take_results))
         .node("judge", Node::model(ask_judgement, take_judgement).or_else(without_judgement))
         .node("answer", Node::model(ask_answer, take_answer).or_else(without_answer))
         .edge(START, "understand")
-        .branch("understand", ["search", "judge", END], |state| match state.plan.intent {
-            Intent::None => END,
-            Intent::Reuse => "judge",
-            Intent::NewSearch => "search",
+        .branch("understand", ["classify", "search", "judge", END], |state| match state.plan.alternative {
+            Some(_) => "classify",
+            None => first_step(state),
         })
+        .branch("classify", ["search", "judge", END], first_step)
         .edge("search", "judge")
         .branch("judge", ["search", "answer", END], after_judgement)
         .edge("answer", END)
         .finish(finish)
         .expect("the graph is complete, which a test checks")
+}
+
+fn first_step(state: &TurnState) -> &'static str {
+    match state.plan.intent {
+        Intent::None => END,
+        Intent::Reuse => "judge",
+        Intent::NewSearch => "search",
+    }
 }
 
 fn begin(input: &Input) -> TurnState {
@@ -97,18 +106,54 @@ fn ask_plan(state: &TurnState) -> Result<JsonText, StoreError> {
 
 fn take_plan(_: &TurnState, plan: JsonText) -> TurnStateUpdate {
     let plan: Plan = plan.read().unwrap_or_default();
+    TurnStateUpdate { reasoning: vec![plan.reason.clone()], ..start_plan(plan) }
+}
+
+/// Starts with a plan: the sources at hand, or none yet.
+fn start_plan(plan: Plan) -> TurnStateUpdate {
     let (found, exit_reason) = match plan.intent {
         Intent::Reuse => (Some(plan.sources.clone()), Some("fuentes_reutilizadas".to_owned())),
         Intent::None => (None, Some("cortesia".to_owned())),
         Intent::NewSearch => (None, None),
     };
-    TurnStateUpdate {
-        reasoning: vec![plan.reason.clone()],
-        plan: Some(plan),
-        found,
-        exit_reason,
-        ..TurnStateUpdate::default()
+    TurnStateUpdate { plan: Some(plan), found, exit_reason, ..TurnStateUpdate::default() }
+}
+
+/// Asks whether an ambiguous message is about the sources at hand.
+fn ask_classification(state: &TurnState) -> ModelRequest {
+    let plans = [Some(&state.plan), state.plan.alternative.as_deref()];
+    let reuse = plans.into_iter().flatten().find(|plan| plan.intent == Intent::Reuse);
+    let sources = reuse.map(|plan| plan.sources.as_slice()).unwrap_or_default();
+    let briefing = Briefing { anterior: state.plan.previous.clone(), ..state_briefing(state, Task::Clasificar) };
+    silent_request(&briefing, sources)
+}
+
+fn take_classification(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
+    let Some((intent, reason)) = briefing::classification(&answer.text()) else {
+        return keep_plan(state, "el modelo no decidió la intención".to_owned());
+    };
+    let reason = if reason.is_empty() { "el modelo decidió la intención".to_owned() } else { reason };
+    match state.plan.alternative.clone() {
+        Some(other) if other.intent == intent => {
+            // The exit reason and the sources of the other plan no longer count.
+            let found = Some(if intent == Intent::Reuse { other.sources.clone() } else { Vec::new() });
+            let exit_reason = (intent == Intent::NewSearch).then(String::new);
+            let started = start_plan(*other);
+            let exit_reason = started.exit_reason.clone().or(exit_reason);
+            TurnStateUpdate { found, exit_reason, reasoning: vec![reason], ..started }
+        }
+        _ => keep_plan(state, reason),
     }
+}
+
+/// Without the model, the rules decide.
+fn without_classification(state: &TurnState, failure: &Failure) -> TurnStateUpdate {
+    keep_plan(state, format!("el modelo no decidió la intención: {}", failure.message))
+}
+
+fn keep_plan(state: &TurnState, reason: String) -> TurnStateUpdate {
+    let plan = Plan { alternative: None, ..state.plan.clone() };
+    TurnStateUpdate { plan: Some(plan), reasoning: vec![reason], ..TurnStateUpdate::default() }
 }
 
 /// Without the conversation, the message is searched as it is.
@@ -162,11 +207,15 @@ fn ask_answer(state: &TurnState) -> ModelRequest {
     ask(state, Task::Responder)
 }
 
-/// Asks a model. Its answer is not streamed, because its citations are checked first.
 fn ask(state: &TurnState, task: Task) -> ModelRequest {
+    silent_request(&state_briefing(state, task), &state.found)
+}
+
+/// Asks a model. Its answer is not streamed, because its citations are checked first.
+fn silent_request(briefing: &Briefing, sources: &[Found]) -> ModelRequest {
     let request = ModelRequest { is_reply: false, ..ModelRequest::reply(&[]) };
     let request = request.with_tools(threadkeep::graph::ToolSelection::None);
-    request.with_instructions(briefing::instructions(&state_briefing(state, task), &state.found))
+    request.with_instructions(briefing::instructions(briefing, sources))
 }
 
 fn state_briefing(state: &TurnState, task: Task) -> Briefing {

@@ -115,7 +115,7 @@ mod tests {
         Message { seq, id, external_id: None, revision: 0, created_at, content }
     }
 
-    // S3.19, S3.20, S3.23
+    // S3.19, S3.20, S3.23, S3.33
     #[test]
     fn historical_sources_are_recent_and_distinct_with_their_best_rank() {
         assert!(!text::terms("amparo").is_empty());

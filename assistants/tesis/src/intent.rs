@@ -73,6 +73,8 @@ pub struct Classification {
     pub reason: &'static str,
     /// Whether the message asks for sources beyond those that were shown.
     pub wants_more: bool,
+    /// Whether the intent rests on one word only, so that `REUSE` and `NEW_SEARCH` are about equally likely.
+    pub is_ambiguous: bool,
 }
 
 /// Whether a question is answered from the sources of the conversation. `false` means a new search.
@@ -85,7 +87,7 @@ pub fn classify_intent_simple(question: &str, history: &[PastMessage]) -> bool {
 #[must_use]
 pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
     let words = Words::of(message);
-    let decided = |intent, reason| Classification { intent, reason, wants_more: false };
+    let decided = |intent, reason| Classification { intent, reason, wants_more: false, is_ambiguous: false };
     if words.is_courtesy() {
         return decided(Intent::None, "cortesía: no requiere búsqueda");
     }
@@ -121,11 +123,12 @@ pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
     }
     let new = words.new_words(history);
     let is_pronoun = words.has_pronoun(message);
-    match new.len() {
-        0 => decided(Intent::Reuse, "continúa el tema de las fuentes"),
-        1 if is_pronoun || words.is_hypothesis() => decided(Intent::Reuse, "continúa el tema de las fuentes"),
-        _ => decided(Intent::NewSearch, "palabras de otro tema"),
-    }
+    let continues = new.is_empty() || new.len() == 1 && (is_pronoun || words.is_hypothesis());
+    let classification = match continues {
+        true => decided(Intent::Reuse, "continúa el tema de las fuentes"),
+        false => decided(Intent::NewSearch, "palabras de otro tema"),
+    };
+    Classification { is_ambiguous: new.len() == 1, ..classification }
 }
 
 /// Whether the last answer has sources. Answers to thanks do not count.

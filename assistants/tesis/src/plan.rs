@@ -28,6 +28,9 @@ const QUERY_CHARACTERS: usize = 1_000;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Plan {
+    /// The plan with the other intent, if the message is ambiguous and a language model can decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) alternative: Option<Box<Plan>>,
     pub(crate) intent: Intent,
     pub(crate) reason: String,
     pub(crate) wants_more: bool,
@@ -55,13 +58,15 @@ pub(crate) struct Plan {
     pub(crate) corpus_as_of: String,
 }
 
-/// Plans a turn after a conversation, oldest message first.
+/// Plans a turn after a conversation, oldest message first. With `offers_alternative`, an ambiguous message gets a plan for either
+/// intent.
 pub(crate) async fn plan(
     corpus: &Corpus,
     scope: &Scope,
     question: &str,
     messages: &[Message],
     message_count: u64,
+    offers_alternative: bool,
 ) -> Result<Plan, StoreError> {
     let historical = history::extract_historical_sources(messages, MAX_SOURCES);
     let last = last_answer(messages);
@@ -72,7 +77,7 @@ pub(crate) async fn plan(
     let classified = intent::classify(question, &past);
     let description = corpus.description(scope).await?.unwrap_or_default();
     let cited = messages.iter().flat_map(|message| &message.content.sources).filter_map(history::key).collect();
-    let mut plan = Plan {
+    let base = Plan {
         intent: classified.intent,
         reason: classified.reason.to_owned(),
         wants_more: classified.wants_more,
@@ -84,15 +89,25 @@ pub(crate) async fn plan(
         ..Plan::default()
     };
     let topic = Topic::of(messages);
-    match plan.intent {
-        Intent::None => {}
-        Intent::Reuse => {
-            plan.query = topic.query;
-            reuse(&mut plan, question, &historical, &items, &last_keys, last);
+    let with_intent = |intent: Intent| {
+        let mut plan = Plan { intent, ..base.clone() };
+        match intent {
+            Intent::None => {}
+            Intent::Reuse => {
+                plan.query.clone_from(&topic.query);
+                reuse(&mut plan, question, &historical, &items, &last_keys, last);
+            }
+            Intent::NewSearch => search(&mut plan, question, &topic),
         }
-        Intent::NewSearch => search(&mut plan, question, &topic),
-    }
-    Ok(plan)
+        plan
+    };
+    let other = match classified.intent {
+        Intent::Reuse => Some(Intent::NewSearch),
+        Intent::NewSearch => Some(Intent::Reuse),
+        Intent::None => None,
+    };
+    let other = other.filter(|_| offers_alternative && classified.is_ambiguous);
+    Ok(Plan { alternative: other.map(|intent| Box::new(with_intent(intent))), ..with_intent(classified.intent) })
 }
 
 /// Adds the texts of the sources to the messages that cite them, so that words of a source are not another topic.

@@ -1,7 +1,7 @@
 //! Tests that stop, restart and reconfigure their servers.
 #![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use threadkeep_core::{
@@ -196,7 +196,11 @@ async fn erased_text_is_in_no_file_of_a_cluster() {
     let appended = memory.append_all(&ana(), thread, vec![draft], &AppendOptions::default()).await.unwrap();
     assert_eq!(appended.count, 1);
     backend.search.catch_up(usize::MAX).await.unwrap();
-    assert!(files_contain(&cluster, b"quixotryz"), "the text is not stored as plain text");
+    // While a node flushes its file, it postpones further writes for up to two seconds.
+    let began = Instant::now();
+    while !files_contain(&cluster, b"quixotryz") {
+        assert!(began.elapsed() < Duration::from_secs(20), "the text is not stored as plain text");
+    }
     let id = memory.newest(&ana(), thread, 1).await.unwrap()[0].id;
     memory.erase_messages(&ana(), thread, &[id]).await.unwrap();
     backend.maintenance.sweep(now()).await.unwrap();

@@ -7,7 +7,7 @@ use threadkeep::Role;
 
 use super::test_env::{TestEnv, data, sources, user_scope};
 
-// S3.18, S3.16, S3.17, S3.35, S3.36
+// S3.02, S3.04, S3.16, S3.17, S3.18, S3.22, S3.35, S3.36, S3.37
 #[tokio::test]
 async fn a_follow_up_reuses_the_sources_and_a_new_search_does_not() {
     let env = TestEnv::with_embedder().await;

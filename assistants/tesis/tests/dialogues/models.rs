@@ -109,3 +109,48 @@ async fn a_judgement_that_is_no_json_ends_the_search() {
     let turn = env.conversation("ana").await.turn("¿Qué es la usucapión?").await;
     assert_eq!((data(&turn, "iterations"), turn.usage.model_calls), (json!(1), 2));
 }
+
+// S3.42: only what the rules cannot decide costs a call.
+#[tokio::test]
+async fn the_model_decides_ambiguous_intents() {
+    for (intent, is_reused) in [("REUSE", true), ("NEW_SEARCH", false)] {
+        let decision = format!(r#"{{"intencion": "{intent}", "razon": "así lo pide"}}"#);
+        let model = ScriptedModel::new()
+            .step("judges", |_| Ok(satisfied()))
+            .step("answers", |_| Ok(Reply::text("La usucapión exige posesión pacífica, según el registro 9100021.")))
+            .step("classifies", move |request| match system(request).contains("\"tarea\":\"clasificar\"") {
+                true => Ok(Reply::text(&decision)),
+                false => Err(system(request)),
+            })
+            .step("judges again", |_| Ok(satisfied()))
+            .step("answers again", |_| {
+                Ok(Reply::text("La posesión debe ser pacífica y continua, según el registro 9100021 citado."))
+            });
+        let env = TestEnv::scripted(model).await;
+        let conversation = env.conversation("ana").await;
+        conversation.turn("¿Qué es la usucapión?").await;
+        let second = conversation.turn("Explica la usucapión colectiva").await;
+        assert_eq!(data(&second, "reused_sources"), json!(is_reused), "{second:#?}");
+        assert_eq!(second.usage.model_calls, 3);
+        assert!(data(&second, "llm_reasoning").as_str().unwrap().contains("así lo pide"));
+    }
+}
+
+// S3.42
+#[tokio::test]
+async fn rules_decide_if_the_model_does_not() {
+    let model = ScriptedModel::new()
+        .step("judges", |_| Ok(satisfied()))
+        .step("answers", |_| Ok(Reply::text("La usucapión exige posesión pacífica, según el registro 9100021.")))
+        .step("does not classify", |_| Ok(Reply::text("No sé.")))
+        .step("judges again", |_| Ok(satisfied()))
+        .step("answers again", |_| {
+            Ok(Reply::text("La posesión debe ser pacífica y continua, según el registro 9100021 citado."))
+        });
+    let env = TestEnv::scripted(model).await;
+    let conversation = env.conversation("ana").await;
+    conversation.turn("¿Qué es la usucapión?").await;
+    let second = conversation.turn("Explica la usucapión colectiva").await;
+    assert_eq!(data(&second, "reused_sources"), json!(false));
+    assert!(data(&second, "llm_reasoning").as_str().unwrap().contains("el modelo no decidió la intención"));
+}

@@ -22,7 +22,7 @@ const KEYS: [&str; 12] = [
     "llm_calls",
 ];
 
-// S3.05, S3.06, S3.08, S3.27, S3.29, S3.30, S3.32, S3.34
+// S3.05, S3.06, S3.08, S3.27, S3.29, S3.30, S3.32, S3.34, S3.38
 #[tokio::test]
 async fn a_conversation_is_created_continued_and_stored() {
     let env = TestEnv::with_embedder().await;

@@ -82,7 +82,7 @@ async fn concurrent_appends_respect_the_limit() {
     .await;
 }
 
-// S4.36
+// S4.32, S4.36
 #[tokio::test(start_paused = true)]
 async fn expired_messages_are_neither_read_nor_stored() {
     on_all_stores(async |env: TestEnv| {

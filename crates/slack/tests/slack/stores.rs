@@ -71,6 +71,19 @@ async fn over_memory() {
     assert!(seen.iter().any(|line| line.starts_with("(\"slack U01ALICE\", \"deny in Slack\"")), "{seen:?}");
 }
 
+// S4.30, S4.31, S4.44: a store in memory ends with its process, and no other process sees it.
+#[tokio::test]
+async fn a_store_in_memory_is_not_shared() {
+    let first = Bench::start_over("memory:".to_owned(), Settings::default()).await;
+    first.ask(CHANNEL, "U01ALICE", "<@U0BOT> describe deployment api in shop", None).await;
+    assert_eq!(first.texts(CHANNEL).await.len(), 2);
+    drop(first);
+    let second = Bench::start_over("memory:".to_owned(), Settings::default()).await;
+    let asked = second.ask(CHANNEL, "U01ALICE", "<@U0BOT> scale it to 4", None).await;
+    assert!(asked.text.ends_with('?'), "{}", asked.text);
+    assert_eq!(second.texts(CHANNEL).await.len(), 2);
+}
+
 // S4.34
 #[tokio::test]
 async fn over_sqlite() {

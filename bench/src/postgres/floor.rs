@@ -9,7 +9,7 @@ use tokio_postgres::NoTls;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::timed;
+use super::median_latency;
 
 const SCHEMA: &str = "
 DROP SCHEMA IF EXISTS floor CASCADE;
@@ -93,7 +93,7 @@ impl Floor {
     pub(super) async fn newest(&self, owner: &str, seconds: u64) -> Result<f64> {
         let thread_no = thread_of(owner);
         let of_thread: [&(dyn ToSql + Sync); 1] = [&thread_no];
-        timed(seconds, async || {
+        median_latency(seconds, async || {
             let client = self.pool.get().await?;
             let (scope, newest) = (client.prepare_cached(SCOPE).await?, client.prepare_cached(NEWEST).await?);
             let (begin, enter, rows, end) = futures::join!(
@@ -113,7 +113,7 @@ impl Floor {
 
     pub(super) async fn search(&self, owner: &str, seconds: u64) -> Result<f64> {
         let question = format!("walrus & {owner}");
-        timed(seconds, async || {
+        median_latency(seconds, async || {
             let client = self.pool.get().await?;
             let search = client.prepare_cached(SEARCH).await?;
             ensure!(!client.query(&search, &[&question]).await?.is_empty(), "wrong answer");

@@ -1,5 +1,5 @@
-//! Handwritten commands: a function that makes the writes of a turn, and a pipeline that reads the newest messages, without checks,
-//! lists, wake-ups and index.
+//! Handwritten commands: a function that writes a turn, and a pipeline that reads the newest messages. They make no checks, maintain
+//! no lists and no index, and wake no subscribers.
 
 use std::time::Instant;
 

@@ -248,7 +248,10 @@ impl Workloads<'_> {
         self.trials(format!("newest 16 of {messages}: p50, µs"), async |this| {
             let by_floor = this.timed(async || floor.newest(&base, messages).await).await?;
             let by_engine = this.timed(async || {
-                ensure!(this.memory.newest(&scope, thread, 16).await?.len() == 16, "wrong answer");
+                ensure!(
+                    this.memory.newest(&scope, thread, 16).await?.len() == 16,
+                    "the read did not return 16 messages"
+                );
                 Ok(())
             });
             Ok((by_floor, by_engine.await?))

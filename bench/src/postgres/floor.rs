@@ -105,7 +105,7 @@ impl Floor {
             begin?;
             enter?;
             end?;
-            ensure!(rows?.len() == 16, "wrong answer");
+            ensure!(rows?.len() == 16, "the query did not return 16 messages");
             Ok(())
         })
         .await
@@ -116,7 +116,7 @@ impl Floor {
         median_latency(seconds, async || {
             let client = self.pool.get().await?;
             let search = client.prepare_cached(SEARCH).await?;
-            ensure!(!client.query(&search, &[&question]).await?.is_empty(), "wrong answer");
+            ensure!(!client.query(&search, &[&question]).await?.is_empty(), "the search for a rare word found nothing");
             Ok(())
         })
         .await
@@ -161,6 +161,6 @@ async fn commit(client: &Object, thread_no: i64, texts: &[String]) -> Result<()>
         answer?;
     }
     end?;
-    ensure!(inserted? == count.unsigned_abs(), "wrong answer");
+    ensure!(inserted? == count.unsigned_abs(), "not all messages were inserted");
     Ok(())
 }

@@ -85,7 +85,7 @@ impl Floor {
             pipeline.arg(seq);
         }
         let (_, rows): (Vec<Vec<u8>>, Vec<Vec<u8>>) = pipeline.query_async(&mut self.connection.clone()).await?;
-        ensure!(rows.len() == 16, "wrong answer");
+        ensure!(rows.len() == 16, "the read did not return 16 messages");
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Floors: baselines that do the same work without the engine, with the same SQLite, in the same run.
+//! Baselines, called floors: they do the same work as the engine, without the engine, with the same SQLite and in the same run.
 //!
 //! [`raw`] is a minimal implementation. [`same`] runs the engine's SQL statements without the engine.
 

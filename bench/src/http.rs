@@ -1,5 +1,5 @@
-//! `http`: the server as started by `threadkeep serve`, with an API key and a log file, compared with a static route and with
-//! the library.
+//! `http`: the server as started by `threadkeep serve`, with an API key and a log file, compared with a route that returns
+//! fixed bytes, and with the library.
 //!
 //! wrk makes the requests. It runs on the same machine as the floor and the server.
 

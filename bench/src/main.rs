@@ -58,7 +58,7 @@ enum Command {
     PostgresKill(postgres::kill::Args),
     /// Run the workloads over Redis, compared with handwritten commands; measure memory, network and scaling
     Redis(redis::Args),
-    /// Measure the HTTP server, compared with a static route and with the library
+    /// Measure the HTTP server, compared with a route that returns fixed bytes and with the library
     Http(http::Args),
     /// Kill a process with writers repeatedly, and check that no acknowledged turn is lost
     Kill(kill::Args),

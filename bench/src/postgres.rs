@@ -1,6 +1,6 @@
-//! The workloads over PostgreSQL, compared with a floor of handwritten SQL with the same pipelining and row-level security.
+//! The workloads over PostgreSQL, compared with a baseline (floor) of handwritten SQL with the same pipelining and row-level security.
 //!
-//! Each trial runs the floor right before the engine, on the same server, and has its own ratio.
+//! Each trial runs the floor right before the engine, on the same server. Ratios are computed for each trial.
 
 pub(crate) mod events;
 mod floor;
@@ -25,7 +25,7 @@ const WRITERS_OF_EVENTS: u32 = 10;
 /// Arguments of `threadkeep-bench postgres`.
 #[derive(ClapArgs, Clone, Debug)]
 pub(crate) struct Args {
-    /// URL of an empty database, with a role that can create schemas and roles
+    /// URL of an empty database; its role must be able to create schemas and roles
     url: String,
     /// Number of trials of each workload
     #[arg(long, default_value_t = 5)]
@@ -41,51 +41,56 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args) -> Result<()> {
     let url = format!("{}?pool_size=64&background=off", args.url);
     let memory = Memory::new(PostgresStore::open(&url).await?.backend());
-    let elsewhere = Memory::new(PostgresStore::open(&url).await?.backend());
+    let other_instance = Memory::new(PostgresStore::open(&url).await?.backend());
     let floor = Floor::open(&args.url).await?;
     let texts = Language::new(1).pool(490);
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_header(["workload", "floor", "engine", "ratio (median, min, max)"]);
     for writers in [1, 64] {
-        let trials = trials(args, async || {
-            let by_floor = turns(args, writers, async |writer, until| floor.turns(writer, until, &texts).await).await?;
-            let by_engine = turns(args, writers, async |_, until| engine_turns(&memory, until, &texts).await).await?;
-            Ok((by_floor, by_engine))
+        let trials = measure_trials(args, async || {
+            let floor_rate =
+                turns_per_second(args, writers, async |writer, until| floor.turns(writer, until, &texts).await).await?;
+            let engine_rate =
+                turns_per_second(args, writers, async |_, until| engine_turns(&memory, until, &texts).await).await?;
+            Ok((floor_rate, engine_rate))
         });
-        add(&mut table, &format!("turns per second, {writers} writers"), &trials.await?)?;
+        add_row(&mut table, &format!("turns per second, {writers} writers"), &trials.await?)?;
     }
-    for (instance, subscriber) in [("the same instance", &memory), ("another instance", &elsewhere)] {
-        let trials = trials(args, async || {
-            let by_floor = turns(args, 64, async |writer, until| floor.turns(writer, until, &texts).await).await?;
+    for (instance, subscriber) in [("the same instance", &memory), ("another instance", &other_instance)] {
+        let trials = measure_trials(args, async || {
+            let floor_rate =
+                turns_per_second(args, 64, async |writer, until| floor.turns(writer, until, &texts).await).await?;
             let write = async |_, until| events::turns_with_subscriber(&memory, subscriber, until, &texts).await;
-            Ok((by_floor, turns(args, 64, write).await?))
+            Ok((floor_rate, turns_per_second(args, 64, write).await?))
         });
-        add(&mut table, &format!("turns per second, 64 writers, subscribers on {instance}"), &trials.await?)?;
+        add_row(&mut table, &format!("turns per second, 64 writers, subscribers on {instance}"), &trials.await?)?;
     }
     let short = SeededThread::seed(&memory, &floor, "short", 16, &texts).await?;
-    let few = SeededThread::seed(&memory, &floor, "few", 1_000.min(args.messages), &texts).await?;
+    let thread_of_1000 = SeededThread::seed(&memory, &floor, "few", 1_000.min(args.messages), &texts).await?;
     let long = SeededThread::seed(&memory, &floor, "long", args.messages, &texts).await?;
     floor.analyse().await?;
     for (thread, messages) in [(&short, 16), (&long, args.messages)] {
         let owner = &thread.owner;
-        let reads =
-            trials(args, async || Ok((floor.newest(owner, args.seconds).await?, thread.newest(args.seconds).await?)));
-        add(&mut table, &format!("newest 16 of {messages}: p50, µs"), &reads.await?)?;
+        let reads = measure_trials(args, async || {
+            Ok((floor.newest(owner, args.seconds).await?, thread.newest(args.seconds).await?))
+        });
+        add_row(&mut table, &format!("newest 16 of {messages}: p50, µs"), &reads.await?)?;
     }
-    for (thread, user) in [(&few, "a user with 1,000"), (&long, "a user with all")] {
+    for (thread, user) in [(&thread_of_1000, "a user who owns 1,000"), (&long, "a user who owns all")] {
         let owner = &thread.owner;
-        let searches =
-            trials(args, async || Ok((floor.search(owner, args.seconds).await?, thread.search(args.seconds).await?)));
-        add(&mut table, &format!("search by {user} of {} messages: p50, µs", args.messages), &searches.await?)?;
+        let searches = measure_trials(args, async || {
+            Ok((floor.search(owner, args.seconds).await?, thread.search(args.seconds).await?))
+        });
+        add_row(&mut table, &format!("search by {user} of {} messages: p50, µs", args.messages), &searches.await?)?;
     }
     println!("{table}");
-    let events = events::measure(&memory, &elsewhere, args.seconds.max(5), WRITERS_OF_EVENTS).await?;
+    let events = events::measure(&memory, &other_instance, args.seconds.max(5), WRITERS_OF_EVENTS).await?;
     println!("{events}");
     Ok(())
 }
 
-async fn trials(args: &Args, trial: impl AsyncFn() -> Result<(f64, f64)>) -> Result<Vec<(f64, f64)>> {
+async fn measure_trials(args: &Args, trial: impl AsyncFn() -> Result<(f64, f64)>) -> Result<Vec<(f64, f64)>> {
     let mut figures = Vec::with_capacity(args.trials);
     for _ in 0..args.trials {
         figures.push(trial().await?);
@@ -93,8 +98,10 @@ async fn trials(args: &Args, trial: impl AsyncFn() -> Result<(f64, f64)>) -> Res
     Ok(figures)
 }
 
-fn add(table: &mut Table, workload: &str, trials: &[(f64, f64)]) -> Result<()> {
-    let spread = |figure: fn(&(f64, f64)) -> f64| Spread::of(trials.iter().map(figure)).context("no trials were run");
+fn add_row(table: &mut Table, workload: &str, trials: &[(f64, f64)]) -> Result<()> {
+    let spread = |figure: fn(&(f64, f64)) -> f64| {
+        Spread::of(trials.iter().map(figure)).context("no trials were run: --trials must be at least 1")
+    };
     let (floor, engine) = (spread(|trial| trial.0)?, spread(|trial| trial.1)?);
     let ratio = spread(|trial| trial.1 / trial.0)?;
     table.add_row([
@@ -106,8 +113,12 @@ fn add(table: &mut Table, workload: &str, trials: &[(f64, f64)]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the turns per second of concurrent writers, each with its own thread.
-async fn turns(args: &Args, writers: usize, write: impl AsyncFn(usize, Instant) -> Result<usize>) -> Result<f64> {
+/// Returns the turns per second of concurrent writers, each of which writes to its own conversation thread.
+async fn turns_per_second(
+    args: &Args,
+    writers: usize,
+    write: impl AsyncFn(usize, Instant) -> Result<usize>,
+) -> Result<f64> {
     let began = Instant::now();
     let until = began + Duration::from_secs(args.seconds);
     let done = futures::future::try_join_all((0..writers).map(|writer| write(writer, until))).await?;
@@ -153,8 +164,9 @@ impl<'a> SeededThread<'a> {
     }
 
     async fn newest(&self, seconds: u64) -> Result<f64> {
-        timed(seconds, async || {
-            anyhow::ensure!(self.memory.newest(&self.scope, self.thread, 16).await?.len() == 16, "wrong answer");
+        median_latency(seconds, async || {
+            let count = self.memory.newest(&self.scope, self.thread, 16).await?.len();
+            anyhow::ensure!(count == 16, "expected 16 messages, got {count}");
             Ok(())
         })
         .await
@@ -171,9 +183,9 @@ impl<'a> SeededThread<'a> {
             limit: 100,
         };
         let now = threadkeep_core::Timestamp::MAX;
-        timed(seconds, async || {
+        median_latency(seconds, async || {
             let answer = self.memory.backend().search.search(&self.scope, &query, now).await?;
-            anyhow::ensure!(!answer.hits.is_empty(), "wrong answer");
+            anyhow::ensure!(!answer.hits.is_empty(), "the search for a rare word found nothing");
             Ok(())
         })
         .await
@@ -181,7 +193,7 @@ impl<'a> SeededThread<'a> {
 }
 
 /// Returns the median latency in microseconds.
-async fn timed(seconds: u64, call: impl AsyncFn() -> Result<()>) -> Result<f64> {
+async fn median_latency(seconds: u64, call: impl AsyncFn() -> Result<()>) -> Result<f64> {
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut latencies = Vec::new();
     while Instant::now() < until {

@@ -1,6 +1,7 @@
-//! The workloads over Redis, compared with a floor of handwritten commands that write and read the same.
+//! The workloads over Redis, compared with a baseline (floor) of handwritten commands that write and read the same
+//! data.
 //!
-//! Each trial runs the floor right before the engine, on the same server, and has its own ratio. All workloads use one node, except
+//! Each trial runs the floor right before the engine, on the same server. Ratios are computed for each trial. All workloads use one node, except
 //! `scaling`, which starts a node and a cluster of its own. The last line is JSON.
 
 mod floor;
@@ -247,7 +248,10 @@ impl Workloads<'_> {
         self.trials(format!("newest 16 of {messages}: p50, µs"), async |this| {
             let by_floor = this.timed(async || floor.newest(&base, messages).await).await?;
             let by_engine = this.timed(async || {
-                ensure!(this.memory.newest(&scope, thread, 16).await?.len() == 16, "wrong answer");
+                ensure!(
+                    this.memory.newest(&scope, thread, 16).await?.len() == 16,
+                    "the read did not return 16 messages"
+                );
                 Ok(())
             });
             Ok((by_floor, by_engine.await?))

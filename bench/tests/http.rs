@@ -1,11 +1,11 @@
-//! Small runs of the HTTP benchmark, which check every response but no time.
+//! Small runs of the HTTP benchmark, which check every response but no durations.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Returns the path of the server program, and builds it if it is missing, which it is unless all tests run.
+/// Returns the path of the server program. Builds the program if it is missing, as it is when only these tests run.
 fn server() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_threadkeep-bench")).with_file_name("threadkeep");
     if !binary.is_file() {

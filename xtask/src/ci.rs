@@ -37,7 +37,7 @@ enum Verdict {
     Passed,
     Failed,
     NotRun,
-    /// With the reason.
+    /// Not applicable on this machine, for the given reason.
     Skipped(String),
 }
 

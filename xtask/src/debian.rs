@@ -21,7 +21,7 @@ pub(crate) fn why_not_installable() -> Option<&'static str> {
 }
 
 /// Runs apt-get in a folder; returns whether it succeeded. If it fails, updates the package lists and tries again: a
-/// new Debian image has no lists, and those of an older image are outdated.
+/// new Debian image has no lists, and the lists of an older image are outdated.
 pub(crate) fn apt_get(arguments: &[&str], folder: &Path) -> bool {
     run_apt_get(arguments, folder) || (run_apt_get(&["update"], folder) && run_apt_get(arguments, folder))
 }

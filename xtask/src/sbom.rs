@@ -24,7 +24,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     );
     let target = workspace.target_directory.join("threadkeep.cdx.json");
     let mut is_found = false;
-    // cargo-cyclonedx writes a document for each package; only that of the program is needed.
+    // cargo-cyclonedx writes a document for each package; only the program's document is needed.
     for package in &workspace.packages {
         let document = package.folder().join(format!("{DOCUMENT}.json"));
         if document.is_file() && package.name == PROGRAM {

@@ -67,7 +67,7 @@ const fn allow(path: &'static str, words: &'static [&'static str], reason: &'sta
 
 const EXCEPTIONS: &[Exception] = &[
     allow("xtask/src/words.rs", &[], "defines the words"),
-    // A person speaks.
+    // Words of dialogue, where a person speaks.
     allow("assistants/general/src/offline.rs", &["tell", "told"], "replies address the user: what you told me"),
     allow("assistants/general/src/offline/commands.rs", &["tell"], "requests that users write: tell me a joke"),
     allow("assistants/general/src/offline/erasure.rs", &["told"], "replies address the user: what you told me"),

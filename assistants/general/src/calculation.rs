@@ -1,4 +1,4 @@
-//! Arithmetic: finds calculations in what people write, and evaluates expressions.
+//! Arithmetic: finds calculations in messages, and evaluates expressions.
 
 mod expression;
 mod finder;

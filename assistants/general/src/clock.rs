@@ -13,7 +13,7 @@ pub(crate) const CURRENT_TIME: &str = "current_time";
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NoArguments {}
 
-/// Returns the time by the clock of the memory.
+/// Creates the tool. It reads the memory's clock.
 pub(crate) fn current_time(memory: Memory) -> FnTool {
     FnTool::new(CURRENT_TIME, "Returns the date and the time in UTC.", move |_: ToolContext, _: NoArguments| {
         let now = memory.now();

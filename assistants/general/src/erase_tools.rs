@@ -1,5 +1,5 @@
-//! Tools that erase what the user said about a topic: one lists the messages, the other erases those that were listed, once the user
-//! has confirmed.
+//! Tools that erase what the user said about a topic. One tool lists the messages; after the user has confirmed, the other tool erases
+//! the listed messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,9 @@ use crate::search_tools::unavailable;
 pub(crate) const FIND: &str = "find_messages";
 pub(crate) const ERASE: &str = "erase_messages";
 
-/// The maximum number of messages that are listed and erased together.
+/// The maximum number of messages in one list.
 const MAX_MESSAGES: usize = 50;
-/// The number of newest messages of the thread among which the list is looked for.
+/// The number of newest messages in the thread that are searched for the list.
 const MAX_EARLIER: usize = 40;
 /// The maximum length of a listed text, in characters.
 const MAX_TEXT: usize = 200;
@@ -114,7 +114,7 @@ async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Re
     let users: Vec<_> =
         hits.iter().filter(|hit| hit.message.content.role == Role::User && !is_request(&hit.message)).collect();
     let most = users.iter().map(|hit| matching(&hit.message)).max().unwrap_or(0);
-    // All words of the topic, or else the most that any message has, but at least half.
+    // Messages with all words of the topic. If there are none, those with the most words of it, but at least half.
     let about_topic = |message: &Message| most > 0 && matching(message) == most && most * 2 >= words.len();
     let (questions, mut statements): (Vec<_>, Vec<_>) = users
         .into_iter()
@@ -148,7 +148,7 @@ impl FoundMessage {
     }
 }
 
-/// Returns the last list of messages before the newest message of the user, and the messages of the turn that made it.
+/// Returns the last list of messages before the newest user message, and the messages of the turn that created the list.
 fn last_list(messages: &[Message]) -> Option<(FoundMessages, &[Message])> {
     let is_of_user = |message: &Message| message.content.role == Role::User;
     let confirmation = messages.iter().rposition(is_of_user)?;

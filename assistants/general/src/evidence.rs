@@ -14,11 +14,11 @@ use question::{Question, Stems};
 
 /// The maximum number of excerpts that answer a question.
 const MAX_ANSWERS: usize = 3;
-/// The maximum number of messages that answer a question for everything that was said at a time.
+/// The maximum number of messages that answer a question about everything that was said at a time.
 const MAX_MESSAGES_OF_TIME: usize = 10;
-/// Excerpts that score below this share of the best score are no answers.
+/// Excerpts that score below this share of the best score do not count as answers.
 const MIN_SHARE_OF_BEST: f64 = 0.6;
-/// What a word of the earlier question counts, compared with one of the question itself.
+/// The weight of a word of the earlier question, relative to a word of the question itself.
 const EARLIER_WORD: f64 = 0.6;
 
 /// Documents precede messages of equal scores.
@@ -32,8 +32,8 @@ pub(crate) struct Candidate<'a> {
 }
 
 /// Returns the indexes of the candidates that answer a question, best first: those that contain at least half of the words of its
-/// topic, in any inflection. Rare words weigh more. Of candidates with equal scores, those that were not changed later and the newer
-/// ones come first.
+/// topic, in any inflection. Rare words weigh more. Of candidates with equal scores, unchanged ones precede those that a later message
+/// changed, and newer ones precede older ones.
 pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<usize> {
     let usable: Vec<usize> = (0..candidates.len()).filter(|index| is_quotable(question, &candidates[*index])).collect();
     if question.time_of_messages().is_some() && question.has_no_topic() {
@@ -54,7 +54,7 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     let mut scored: Vec<(f64, usize)> = Vec::new();
     for (index, terms) in usable.iter().zip(&terms) {
         let matched = required.iter().filter(|stems| contains(terms, stems)).count();
-        // What is so for flat 3A is not so for flat 4C.
+        // A statement about flat 3A does not answer a question about flat 4C.
         let is_identifier = |stems: &&Stems| stems.iter().any(|stem| stem.contains(|c: char| c.is_ascii_digit()));
         if question.topic.iter().filter(is_identifier).any(|stems| !contains(terms, stems)) {
             continue;
@@ -115,7 +115,7 @@ fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
     }
 }
 
-/// Returns the terms that a candidate is found by: those of its statements, and of the message that it refers to.
+/// Returns the search terms of a candidate: the terms of its statements and of the message that it refers to.
 fn terms_of(candidate: &Candidate<'_>) -> HashSet<String> {
     match Heading::parse(candidate.heading) {
         Some(heading) => {
@@ -134,7 +134,7 @@ pub(crate) fn statements(text: &str) -> String {
     statements.join(" ")
 }
 
-/// Whether a few words ask without a verb: "staging db port", "4.12 freeze date".
+/// Whether a few words are a question without a verb: "staging db port", "4.12 freeze date".
 fn names_question(sentence: &str) -> bool {
     const MAX_WORDS: usize = 6;
     let utterance = Utterance::new(sentence);

@@ -8,12 +8,12 @@ use threadkeep::{ContextPolicy, Retention, Value};
 
 use crate::GeneralOptions;
 
-/// The largest manifest, in bytes.
+/// The maximum size of a manifest, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
-/// The largest `max_messages`.
+/// The maximum of `max_messages`.
 const MAX_MESSAGES: i64 = 1_000_000;
 const MAX_MINUTES: i64 = u32::MAX as i64;
-/// The largest `context_window`.
+/// The maximum of `context_window`.
 const MAX_WINDOW: i64 = 1_000;
 
 /// The manifest of an assistant.
@@ -40,7 +40,7 @@ const MAX_WINDOW: i64 = 1_000;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// `metadata.name`, else the name that the caller passes.
+    /// `metadata.name`. Default: the name that the caller passes.
     pub name: String,
     /// `spec.description`.
     pub description: Option<String>,

@@ -37,14 +37,14 @@ const GREETING_IN_SPANISH: &str = "Hola. Cuéntame algo que deba recordar, o pre
 /// The example messages of the intents.
 const PHRASES: &str = include_str!("offline/phrases.txt");
 
-/// The classifier that was trained from the phrases: `cargo xtask train` makes it.
+/// The classifier that `cargo xtask train` trains from the phrases.
 const WEIGHTS: &[u8] = include_bytes!("offline/weights.bin");
 
 /// Returns the model that the general assistant uses without a language model.
 #[must_use]
 pub fn offline_model() -> OfflineModel {
-    let classifier = Classifier::from_bytes(WEIGHTS).expect("a test makes the same bytes");
-    declaration().classifier(classifier).build().expect("the kinds are declared, and the names are unique")
+    let classifier = Classifier::from_bytes(WEIGHTS).expect("the weights are valid, which a test checks");
+    declaration().classifier(classifier).build().expect("the declaration is valid, which a test checks")
 }
 
 fn declaration() -> OfflineModelBuilder {
@@ -73,7 +73,7 @@ fn declaration() -> OfflineModelBuilder {
         .reply(Act::Correct, noted)
         .otherwise(|turn, _| Some(answer_or_note(turn)))
         .phrase_file(PHRASES)
-        .expect("a test reads the phrases")
+        .expect("the phrases are valid, which a test checks")
 }
 
 fn phrases() -> [Phrases; 2] {
@@ -92,12 +92,12 @@ fn answer_or_note(turn: &Turn<'_>) -> String {
     }
 }
 
-/// Whether a message is too long for a question and has no sentence that is one.
+/// Whether a message is too long to be a question, and none of its sentences is a question.
 fn is_long_statement(text: &str) -> bool {
     Utterance::new(text).words().len() > MAX_WORDS_OF_QUESTION && !sentences(text).any(is_question)
 }
 
-/// The most words of a question without the form of one.
+/// The maximum number of words in a question that is not phrased as one.
 const MAX_WORDS_OF_QUESTION: usize = 40;
 
 fn noted(turn: &Turn<'_>) -> String {
@@ -111,7 +111,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Declines work that only a language model does, unless quotations answer the message: "door code please" is a question.
+/// Declines work that only a language model can do. A message that quotations answer is a question instead: "door code please".
 fn command_answer(turn: &Turn<'_>) -> String {
     if let Some(quoted) = short_question_answer(turn) {
         return quoted;
@@ -126,7 +126,7 @@ fn command_answer(turn: &Turn<'_>) -> String {
     }
 }
 
-/// The most words of a message that may be a question without the form of one.
+/// The maximum number of words in a message that may be a question although it is not phrased as one.
 const MAX_WORDS_OF_SHORT_QUESTION: usize = 8;
 
 /// Answers a message of a few words, all of which a quotation contains: "door code please", "wots the reg of the transit".

@@ -9,9 +9,9 @@ use threadkeep::{FnTool, JsonText, Map, Memory, Scope, Value};
 
 use crate::search_tools::unavailable;
 
-/// The most bytes of a preference's value.
+/// The maximum length of a preference's value, in bytes.
 const MAX_VALUE_BYTES: usize = 2_000;
-/// The most bytes of a preference's name.
+/// The maximum length of a preference's name, in bytes.
 const MAX_NAME_BYTES: usize = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -92,7 +92,7 @@ fn require_user(context: &ToolContext) -> Result<(), ToolError> {
     }
 }
 
-/// Normalises a preference's name to lower case with single spaces, so that spelling variants find it.
+/// Normalises a preference's name to lower case with single spaces, so that variants of a name refer to the same preference.
 fn key(name: &str) -> Result<String, ToolError> {
     let key = name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
     match key.len() {

@@ -12,19 +12,19 @@ use threadkeep::{Bound, Message, MessageQuery, Role, Scope, ThreadId, ThreadOrde
 use crate::evidence::heading::{Heading, with_change, with_other_reference, with_reference};
 use crate::evidence::question::Question;
 
-/// The maximum number of excerpts from which those of a time are selected.
+/// The maximum number of excerpts from which the excerpts of a time are selected.
 const MAX_RECALLED: usize = 200;
-/// The maximum number of the most recently changed threads that are read for the messages of a time.
+/// The maximum number of threads that are searched for the messages of a time. The most recently changed threads are searched.
 const MAX_THREADS: usize = 50;
-/// The maximum number of messages that are read per thread for a time.
+/// The maximum number of messages that are read per thread.
 const MAX_MESSAGES: usize = 100;
-/// The number of messages before a message among which the one that it refers to is looked for.
+/// The number of messages before a message that are searched for the message that it refers to.
 const REFERENCE_REACH: u64 = 8;
 /// The maximum length of a quoted reference, in characters.
 const MAX_REFERENCE: usize = 200;
 
 /// A source that finds messages of the user's conversations. Excerpts state which message they refer to ("Actually it moved to 14
-/// May"), and whether a later one changed what they say.
+/// May"), and whether a later message changed their statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RememberedSource;
 
@@ -51,7 +51,7 @@ impl ContextSource for RememberedSource {
     }
 }
 
-/// Keeps only the messages of a day or that mention it, if the question asks what the user did on it: "what did I sow on 6 April?"
+/// If the question asks what the user did on a day, keeps only the messages that were sent on that day or mention it: "what did I sow on 6 April?"
 fn retain_of_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestamp) {
     let Some(time) = question.time.filter(|_| question.asks_about_user && !question.asks_what_was_said) else { return };
     let Some((Some(start), Some(end))) = span(time, now).filter(|(start, _)| start.is_some_and(|start| start <= now))
@@ -69,7 +69,7 @@ fn retain_of_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestam
     }
 }
 
-/// Finds messages that were said at a time: those about a topic, or all.
+/// Finds the messages that were sent at a time, about a topic or about anything.
 async fn find_of_time(
     source_query: &SourceQuery<'_>,
     question: &Question,
@@ -85,7 +85,7 @@ async fn find_of_time(
         }
         messages.retain(|(_, message)| message.content.role == Role::User && !is_question(&message.plain_text()));
         messages.sort_by_key(|(_, message)| message.created_at);
-        // The newest are kept if there are too many.
+        // If there are too many messages, the newest are kept.
         let first = messages.len().saturating_sub(source_query.limit);
         return Ok(messages[first..]
             .iter()
@@ -98,7 +98,7 @@ async fn find_of_time(
     Ok(within.take(source_query.limit).collect())
 }
 
-/// Returns the range of instants of a past time; days are those of UTC.
+/// Returns the range of instants of a past time, with days in UTC.
 fn span(time: TimeExpression, now: Timestamp) -> Option<(Option<Timestamp>, Option<Timestamp>)> {
     let now = jiff::Timestamp::from_microsecond(now.as_micros()).ok()?.to_zoned(TimeZone::UTC);
     let (start, end) = time.span(&now, Direction::Past)?;
@@ -135,8 +135,8 @@ async fn messages_within(
     Ok(page.map_err(|error| Failure::new("recall_failed", error.to_string()))?.messages)
 }
 
-/// Returns the text of the message that an excerpt refers to ("it", "actually"): the nearest earlier one of the user in the thread
-/// that can be understood alone.
+/// Returns the text of the message that an excerpt refers to ("it", "actually"): the nearest earlier
+/// user message in the thread that can be understood alone.
 async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Excerpt) -> Option<String> {
     Heading::parse(&excerpt.heading).filter(|_| refers_back(&excerpt.text))?;
     let (thread, seq) = excerpt.source.message_position()?;
@@ -152,7 +152,7 @@ async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Excerpt) -> Opt
     Some(found.chars().take(MAX_REFERENCE).collect())
 }
 
-/// Whether a message cannot be understood without an earlier one.
+/// Whether a message cannot be understood without an earlier message.
 fn refers_back(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -185,7 +185,7 @@ const CORRECTIONS: [&str; 16] = [
     "mejor",
 ];
 
-/// Marks excerpts that a later one changes.
+/// Marks excerpts that a later excerpt changes.
 fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
     let topic: Vec<&String> = question.topic.iter().flatten().collect();
     let statements: Vec<Option<Statement>> = excerpts.iter().map(Statement::of).collect();
@@ -207,7 +207,7 @@ fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
         (0..excerpts.len()).map(|index| change(index).map(|(at, newer)| (at, newer.day.clone()))).collect();
     for (index, change) in changes.into_iter().enumerate() {
         let Some((newer, day)) = change else { continue };
-        // The message that the newer one follows is not always the one that it changes.
+        // A message does not always change the message that it directly follows.
         let text: String = excerpts[index].text.chars().take(MAX_REFERENCE).collect();
         if let Some(heading) = with_other_reference(&excerpts[newer].heading, &text) {
             excerpts[newer].heading = heading;
@@ -221,16 +221,16 @@ struct Statement {
     said_at: Timestamp,
     day: String,
     speaker: String,
-    /// The terms of its words other than times and numbers.
+    /// The terms of its words, except times and numbers.
     terms: Vec<String>,
     /// The terms of the message that it refers to.
     reference: Vec<String>,
     has_reference: bool,
     /// The times and numbers in it.
     values: Vec<String>,
-    /// Whether it contains an expression of time.
+    /// Whether it contains a time expression.
     names_time: bool,
-    /// Whether it contains a number outside of expressions of time.
+    /// Whether it contains a number outside of time expressions.
     names_number: bool,
     /// The conversation.
     thread: Option<ThreadId>,
@@ -278,9 +278,9 @@ impl Statement {
         self.terms.iter().chain(&self.values).any(|known| known == word)
     }
 
-    /// Whether this statement says in other words that something of an older one in the same conversation changed: "the bride moved
-    /// the wedding to 24 October" after "Renata's wedding is on 17 October". They have a word of the question in common that no
-    /// earlier statement about something else has.
+    /// Whether this statement reports, in other words, a change of something that an older statement in the same conversation is
+    /// about: "the bride moved the wedding to 24 October" after "Renata's wedding is on 17 October". The two share a word of the
+    /// question that no earlier statement about another subject contains.
     fn updates(&self, older: &Self, topic: &[&String], is_only: &impl Fn(&str) -> bool) -> bool {
         let is_later = self.said_at > older.said_at && self.speaker == older.speaker;
         let shared_value = self.values.iter().any(|value| older.values.contains(value));
@@ -288,13 +288,13 @@ impl Statement {
         let is_same_kind = (!self.names_time || older.names_time) && (!self.names_number || older.names_number);
         let replaces = older.values.is_empty() || shared_value || has_value && is_same_kind;
         let shares = || topic.iter().any(|word| self.has_word(word) && older.has_word(word) && is_only(word));
-        // In another conversation, only the old value says that both speak of the same thing.
+        // In another conversation, only the old value shows that both statements are about the same subject.
         let is_near = self.thread == older.thread || shared_value;
         is_later && self.says_change && replaces && is_near && shares()
     }
 
-    /// Whether this statement replaces an older one: it refers to it, has the same words with other times or numbers, or says that
-    /// something changed. It must be able to answer what the older one answers.
+    /// Whether this statement replaces an older one: it refers to the older one, repeats its words with other times or numbers, or
+    /// states that something changed. It must answer every question that the older one answers.
     fn changes(&self, older: &Self, topic: &[&String]) -> bool {
         if self.said_at <= older.said_at || self.speaker != older.speaker {
             return false;
@@ -302,7 +302,7 @@ impl Statement {
         let has_answer =
             older.values.is_empty() || self.says_end || (!self.values.is_empty() && self.values != older.values);
         let shared = |terms: &[String]| older.terms.iter().filter(|term| terms.contains(term)).count();
-        // The newer statement must be about everything in the question that the older one is about.
+        // The newer statement must contain every topic word of the question that the older one contains.
         let topic_of_older: Vec<_> = topic.iter().filter(|term| older.terms.contains(term)).collect();
         let shares_topic =
             |terms: &[String]| !topic_of_older.is_empty() && topic_of_older.iter().all(|term| terms.contains(term));
@@ -319,7 +319,7 @@ impl Statement {
     }
 }
 
-/// Words that say that something changed.
+/// Words that report a change.
 const CHANGES: [&str; 66] = [
     "now",
     "actually",
@@ -388,7 +388,7 @@ const CHANGES: [&str; 66] = [
     "se retrasa",
     "se adelanta",
 ];
-/// Words that say that something passed from one to another.
+/// Words that report a transfer from one person to another.
 const HANDOVERS: [&str; 12] = [
     "took over",
     "takes over",
@@ -403,7 +403,7 @@ const HANDOVERS: [&str; 12] = [
     "releva",
     "sustituye",
 ];
-/// Words that say that something no longer is so.
+/// Words that report that something is no longer true.
 const ENDS: [&str; 12] = [
     "cancelled",
     "canceled",

@@ -11,9 +11,9 @@ use threadkeep::{Embedder, FnTool, JsonText, Memory, Scope, Value};
 
 use crate::remembered::RememberedSource;
 
-/// The most excerpts that a call returns.
+/// The maximum number of excerpts that a call returns.
 const MAX_EXCERPTS: usize = 10;
-/// The most documents in a list.
+/// The maximum number of documents in a list.
 const MAX_LISTED: usize = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -90,7 +90,7 @@ async fn search(
             limit: MAX_EXCERPTS,
         };
         let found = source.find(&inquiry).await.map_err(|Failure { message, .. }| ToolError::Unavailable(message))?;
-        // The question of this turn does not answer itself.
+        // The results must not contain the question of this turn.
         excerpts.extend(found.into_iter().filter(|excerpt| excerpt.text.trim() != context.question.trim()));
     }
     excerpts.truncate(MAX_EXCERPTS);

@@ -6,34 +6,34 @@ use jiff::Timestamp;
 use serde::Serialize;
 use threadkeep_transit::{Arrival, Station};
 
-use crate::direction::way_of;
+use crate::direction::heading_of;
 use crate::live::LiveSnapshot;
 use crate::place::{Assumption, QueryError, StationView, direction_at, find, name_of};
-use crate::subway::{Subway, find_lines, sign_of};
+use crate::subway::{Subway, find_lines, line_name_of};
 use crate::system::network;
 use crate::travel::new_york;
 
 /// Maximum number of trains in an answer.
 const MAX_TRAINS: usize = 30;
 
-/// A train that is about to stop at a station.
+/// An expected stop of a train at a station.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TrainArrival {
-    /// The name of the line on the signs.
+    /// The line's name as passengers see it.
     pub line: String,
-    /// The line's id in the feed, which distinguishes an express variant from its line.
+    /// The line's id in the feed, which also distinguishes express variants, such as 6X from 6.
     pub route_id: String,
-    /// The direction of travel, N or S, as GTFS platform ids encode it.
+    /// The heading of the train, N or S, as GTFS platform ids encode it.
     pub direction: String,
     /// The name of the direction on the station's signs.
     pub towards: String,
-    /// The last station of the train.
+    /// The last station of the train's trip.
     pub destination: String,
     /// The platform's id.
     pub stop_id: String,
     /// Whole minutes from now, rounded down.
     pub minutes_until: i64,
-    /// The local time in New York, such as `18:52`.
+    /// The arrival time in New York, such as `18:52`.
     pub clock: String,
     /// The arrival time in Unix seconds.
     pub at: i64,
@@ -41,18 +41,19 @@ pub struct TrainArrival {
     pub is_assigned: bool,
     /// Whether the train has not moved for more than 90 seconds.
     pub is_stalled: bool,
-    /// Whether the train was moved to another track, so that it may not stop here.
+    /// Whether the train was moved to another track and might not stop here.
     pub is_rerouted: bool,
 }
 
-/// For which lines live times are available.
+/// The availability of live times for the requested lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum LiveStatus {
     /// All requested lines.
     Available,
     /// Some lines.
-    Partly {
+    #[serde(rename = "partly")]
+    Partial {
         /// The lines without live times.
         unavailable: Vec<String>,
     },
@@ -67,12 +68,12 @@ pub struct ArrivalsAnswer {
     pub station: StationView,
     /// The requested line, if any.
     pub line: Option<String>,
-    /// The requested direction in the user's words, if any. The trains are all in this direction.
+    /// The requested direction in the user's words, if any. All trains in the answer go this way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<String>,
     /// The trains, soonest first.
     pub arrivals: Vec<TrainArrival>,
-    /// For which lines live times are available.
+    /// The availability of live times for the requested lines.
     pub live: LiveStatus,
     /// The assumption made about the station name, if any.
     pub assumption: Option<Assumption>,
@@ -104,20 +105,20 @@ impl Subway {
         now: Timestamp,
     ) -> Result<ArrivalsAnswer, QueryError> {
         let line = line.map(str::trim).filter(|line| !line.is_empty());
-        let sign = line.map(find_lines).transpose()?.map(|lines| lines[0].name.clone());
-        let signs: Vec<&str> = sign.iter().map(String::as_str).collect();
-        let found = match find(station_name, &signs) {
+        let line_name = line.map(find_lines).transpose()?.map(|lines| lines[0].name.clone());
+        let line_names: Vec<&str> = line_name.iter().map(String::as_str).collect();
+        let found = match find(station_name, &line_names) {
             Err(error) => return self.off_hours_arrivals(error, direction, now).await,
             Ok(found) => found,
         };
-        let way = direction.map(|direction| way_of(direction, &found.ids())).transpose()?;
-        let (mut arrivals, live) = self.get_arrivals(&found.ids(), &signs, now).await;
-        arrivals.retain(|train| way.as_ref().is_none_or(|way| train.direction == *way));
+        let heading = direction.map(|direction| heading_of(direction, &found.ids())).transpose()?;
+        let (mut arrivals, live) = self.get_arrivals(&found.ids(), &line_names, now).await;
+        arrivals.retain(|train| heading.as_ref().is_none_or(|heading| train.direction == *heading));
         arrivals.truncate(MAX_TRAINS);
         let direction = direction.map(str::to_owned);
         Ok(ArrivalsAnswer {
             station: found.view(),
-            line: sign,
+            line: line_name,
             direction,
             arrivals,
             live,
@@ -126,7 +127,7 @@ impl Subway {
     }
 
     /// Returns the trains of a line at a station where it does not stop during the day: late at night, expresses run as
-    /// locals. Returns `error` unchanged if no train is announced.
+    /// locals. `error` is the failed lookup; it is returned unchanged if no train is announced.
     async fn off_hours_arrivals(
         &self,
         error: QueryError,
@@ -136,10 +137,10 @@ impl Subway {
         let QueryError::NotOnLine { lines, choices, .. } = &error else { return Err(error) };
         let [station] = choices.as_slice() else { return Err(error) };
         let ids: Vec<&str> = station.stop_ids.iter().map(String::as_str).collect();
-        let signs: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let way = direction.map(|direction| way_of(direction, &ids)).transpose()?;
-        let (mut arrivals, live) = self.get_arrivals(&ids, &signs, now).await;
-        arrivals.retain(|train| way.as_ref().is_none_or(|way| train.direction == *way));
+        let line_names: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let heading = direction.map(|direction| heading_of(direction, &ids)).transpose()?;
+        let (mut arrivals, live) = self.get_arrivals(&ids, &line_names, now).await;
+        arrivals.retain(|train| heading.as_ref().is_none_or(|heading| train.direction == *heading));
         if arrivals.is_empty() {
             return Err(error);
         }
@@ -164,9 +165,9 @@ impl Subway {
 
 /// Returns the ids of the requested lines (all if `lines` is empty) that stop at the stations.
 pub(crate) fn routes_at(stations: &[&str], lines: &[&str]) -> Vec<&'static str> {
-    let at: Vec<&Station> = stations.iter().filter_map(|id| network().find_station(id)).collect();
-    let calls_here = |sign: &str| at.iter().any(|station| station.lines.iter().any(|line| line == sign));
-    let is_requested = |sign: &str| if lines.is_empty() { calls_here(sign) } else { lines.contains(&sign) };
+    let known_stations: Vec<&Station> = stations.iter().filter_map(|id| network().find_station(id)).collect();
+    let stops_here = |name: &str| known_stations.iter().any(|station| station.lines.iter().any(|line| line == name));
+    let is_requested = |name: &str| if lines.is_empty() { stops_here(name) } else { lines.contains(&name) };
     let requested = network().lines().iter().filter(|line| is_requested(&line.name));
     let here = requested.clone().filter(|line| stations.iter().any(|id| network().calls_at(&line.id, id)));
     let here: Vec<&str> = here.map(|line| line.id.as_str()).collect();
@@ -194,23 +195,23 @@ pub(crate) fn arrivals_in(
 }
 
 pub(crate) fn status_of(snapshot: &LiveSnapshot, routes: &[&str]) -> LiveStatus {
-    let mut unavailable: Vec<String> = snapshot.unavailable.iter().map(|route| sign_of(route)).collect();
+    let mut unavailable: Vec<String> = snapshot.unavailable.iter().map(|route| line_name_of(route)).collect();
     unavailable.dedup();
     match unavailable.len() {
         0 => LiveStatus::Available,
         _ if snapshot.unavailable.len() >= routes.len() => LiveStatus::Unavailable,
-        _ => LiveStatus::Partly { unavailable },
+        _ => LiveStatus::Partial { unavailable },
     }
 }
 
 fn view_of(arrival: &Arrival, now: Timestamp) -> TrainArrival {
-    let (station, way) = arrival.platform.split_at(arrival.platform.len() - 1);
+    let (station, heading) = arrival.platform.split_at(arrival.platform.len() - 1);
     let last = arrival.last_platform.get(..arrival.last_platform.len().saturating_sub(1)).unwrap_or_default();
     TrainArrival {
-        line: sign_of(&arrival.route),
+        line: line_name_of(&arrival.route),
         route_id: arrival.route.clone(),
-        direction: way.to_owned(),
-        towards: direction_at(station, way),
+        direction: heading.to_owned(),
+        towards: direction_at(station, heading),
         destination: name_of(last),
         stop_id: arrival.platform.clone(),
         minutes_until: arrival.at.duration_since(now).as_secs() / 60,

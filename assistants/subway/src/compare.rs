@@ -219,7 +219,7 @@ impl Subway {
                     });
                 }
                 let riding_seconds = to_transfer + ride.seconds + ride.rest_seconds;
-                let line = crate::subway::sign_of(ride.line);
+                let line = crate::subway::line_name_of(ride.line);
                 answer.change = Some(TripOption {
                     line,
                     riding_seconds,

@@ -16,56 +16,57 @@ const FILLERS: [&str; 12] =
 const BOROUGHS: [(&str, &str); 5] =
     [("manhattan", "M"), ("brooklyn", "Bk"), ("bronx", "Bx"), ("queens", "Q"), ("staten island", "SI")];
 
-/// Returns the direction, N or S, that words mean at the stations of a place.
+/// Returns the heading, N or S, that a direction in the user's words means at the given stations.
 ///
 /// # Errors
-/// [`QueryError::UnknownDirection`] if they mean none, or both.
-pub(crate) fn way_of(direction: &str, stations: &[&str]) -> Result<String, QueryError> {
-    // "Away from Manhattan" is the opposite of "Manhattan": what "the other way" means after a board of one direction.
+/// [`QueryError::UnknownDirection`] if the words match no heading, or both.
+pub(crate) fn heading_of(direction: &str, stations: &[&str]) -> Result<String, QueryError> {
+    // "Away from Manhattan" is the opposite of "Manhattan". "The other way" has this meaning after arrivals towards
+    // Manhattan.
     if let Some(opposite) = direction.trim().strip_prefix("away from ") {
-        let way = way_of(opposite, stations)?;
-        return Ok(if way == "N" { "S" } else { "N" }.to_owned());
+        let heading = heading_of(opposite, stations)?;
+        return Ok(if heading == "N" { "S" } else { "N" }.to_owned());
     }
     let folded = fold(direction).replace(|c: char| !c.is_alphanumeric(), " ");
     let words: Vec<&str> = folded.split_whitespace().filter(|word| !FILLERS.contains(word)).collect();
     let words = words.join(" ");
     let here: Vec<&Station> = stations.iter().filter_map(|id| network().find_station(id)).collect();
-    let ways = match words.as_str() {
+    let headings = match words.as_str() {
         "uptown" | "north" | "northbound" | "n" => BTreeSet::from(["N".to_owned()]),
         "downtown" | "south" | "southbound" | "s" => BTreeSet::from(["S".to_owned()]),
-        "inbound" => ways_to("manhattan", &here),
+        "inbound" => headings_to("manhattan", &here),
         "outbound" => {
-            let inbound = ways_to("manhattan", &here);
-            inbound.iter().map(|way| if way == "N" { "S" } else { "N" }.to_owned()).collect()
+            let inbound = headings_to("manhattan", &here);
+            inbound.iter().map(|heading| if heading == "N" { "S" } else { "N" }.to_owned()).collect()
         }
         "" => BTreeSet::new(),
         words => {
-            let signed = ways_on_signs(words, &here);
-            if signed.is_empty() { ways_to(words, &here) } else { signed }
+            let signed = headings_on_signs(words, &here);
+            if signed.is_empty() { headings_to(words, &here) } else { signed }
         }
     };
-    let mut ways = ways.into_iter();
-    match (ways.next(), ways.next()) {
-        (Some(way), None) => Ok(way),
+    let mut headings = headings.into_iter();
+    match (headings.next(), headings.next()) {
+        (Some(heading), None) => Ok(heading),
         _ => Err(QueryError::UnknownDirection { direction: direction.trim().to_owned(), signs: signs(&here) }),
     }
 }
 
-/// Returns the directions whose signs contain the words.
-fn ways_on_signs(words: &str, here: &[&Station]) -> BTreeSet<String> {
+/// Returns the headings whose signs contain the words.
+fn headings_on_signs(words: &str, here: &[&Station]) -> BTreeSet<String> {
     let towards = here.iter().flat_map(|station| &station.towards);
     let matching = towards.filter(|(_, sign)| format!(" {} ", fold(sign)).contains(&format!(" {words} ")));
-    matching.map(|(way, _)| way.clone()).collect()
+    matching.map(|(heading, _)| heading.clone()).collect()
 }
 
-/// Returns the directions in which trains go to a borough or a station.
-fn ways_to(words: &str, here: &[&Station]) -> BTreeSet<String> {
+/// Returns the headings of the trains to a borough or a station.
+fn headings_to(words: &str, here: &[&Station]) -> BTreeSet<String> {
     let area = BOROUGHS.iter().find(|(name, _)| *name == words).map(|(_, area)| *area);
     let targets: Vec<String> = match area {
-        // In the borough itself, "Queens-bound" is the way that does not lead to Manhattan.
+        // In the borough itself, "Queens-bound" is the heading away from Manhattan.
         Some(area) if here.iter().any(|station| station.area == area) => {
-            let inbound = if area == "M" { BTreeSet::new() } else { ways_to("manhattan", here) };
-            let opposite = |way: &String| if way == "N" { "S" } else { "N" }.to_owned();
+            let inbound = if area == "M" { BTreeSet::new() } else { headings_to("manhattan", here) };
+            let opposite = |heading: &String| if heading == "N" { "S" } else { "N" }.to_owned();
             return inbound.iter().map(opposite).collect();
         }
         Some(area) => {
@@ -77,14 +78,14 @@ fn ways_to(words: &str, here: &[&Station]) -> BTreeSet<String> {
             find(words, &lines).map(|found| found.place.stations).unwrap_or_default()
         }
     };
-    let mut ways = BTreeSet::new();
+    let mut headings = BTreeSet::new();
     for station in here {
         for line in station.lines.iter().flat_map(|sign| network().lines_named(sign)) {
             let rides = targets.iter().filter_map(|target| network().ride(&line.id, &station.id, target));
-            ways.extend(rides.map(|ride| ride.way.to_owned()));
+            headings.extend(rides.map(|ride| ride.way.to_owned()));
         }
     }
-    ways
+    headings
 }
 
 fn signs(here: &[&Station]) -> Vec<String> {
@@ -116,8 +117,8 @@ mod tests {
             ("inbound", "L08", Some("N")),
             ("Manhattan bound", "127", None),
         ] {
-            let way = way_of(direction, &[station]);
-            assert_eq!(way.as_deref().ok(), expected, "{direction} at {station}: {way:?}");
+            let heading = heading_of(direction, &[station]);
+            assert_eq!(heading.as_deref().ok(), expected, "{direction} at {station}: {heading:?}");
         }
     }
 }

@@ -55,7 +55,7 @@ pub enum Accessibility {
 /// The answer of `find_stations_on_line`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LineStations {
-    /// The name of the line on the signs.
+    /// The line's name as passengers see it.
     pub line: String,
     /// One list of stations for most lines; one per shuttle for S.
     pub ways: Vec<Vec<StationView>>,

@@ -14,7 +14,7 @@ pub use threadkeep_transit::{
 use crate::arrivals::{LiveStatus, TrainArrival, arrivals_in, clock, routes_at, status_of};
 use crate::place::{QueryError, direction_at, name_of};
 use crate::service;
-use crate::subway::{Subway, sign_of};
+use crate::subway::{Subway, line_name_of};
 use crate::system::{SUBWAY, network};
 use crate::travel::{ServiceMoment, new_york};
 
@@ -159,7 +159,7 @@ fn timed_route(
 fn timed_leg(ride: &Ride) -> RideLeg {
     let way = ride.from_platform.strip_prefix(&ride.from).unwrap_or_default();
     RideLeg {
-        line: sign_of(&ride.route),
+        line: line_name_of(&ride.route),
         direction: way.to_owned(),
         towards: direction_at(&ride.from, way),
         from: name_of(&ride.from),

@@ -125,8 +125,8 @@ pub(crate) fn find_lines(name: &str) -> Result<Vec<&'static Line>, QueryError> {
     if lines.is_empty() { Err(QueryError::UnknownLine { line: name.to_owned() }) } else { Ok(lines) }
 }
 
-/// Returns the name on the signs of a line id.
-pub(crate) fn sign_of(route: &str) -> String {
+/// Returns the public name of the line with an id.
+pub(crate) fn line_name_of(route: &str) -> String {
     let line = network().lines().iter().find(|line| line.id == route);
     line.map_or_else(|| route.to_owned(), |line| line.name.clone())
 }

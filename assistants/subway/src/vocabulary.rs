@@ -10,7 +10,7 @@ pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
         "the", "at", "in", "near", "station", "stop", "subway", "from", "to", "for", "and", "of", "on", "train",
         "trains", "line", "lines", "platform", "please", "by",
     ],
-    weak: &["st", "av", "rd", "blvd", "pkwy", "pl", "hwy", "sq", "ln", "dr", "plaza", "ctr", "terminal"],
+    generic_words: &["st", "av", "rd", "blvd", "pkwy", "pl", "hwy", "sq", "ln", "dr", "plaza", "ctr", "terminal"],
     areas: &[
         ("manhattan", "M"),
         ("brooklyn", "Bk"),

@@ -19,7 +19,7 @@ use crate::system::SUBWAY;
 fn live(status: &LiveStatus) -> Option<String> {
     match status {
         LiveStatus::Available => None,
-        LiveStatus::Partly { unavailable } => Some(format!("Live times unavailable for {}.", enumerated(unavailable))),
+        LiveStatus::Partial { unavailable } => Some(format!("Live times unavailable for {}.", enumerated(unavailable))),
         LiveStatus::Unavailable => Some("Live times unavailable: the MTA's feeds give no current data.".to_owned()),
     }
 }

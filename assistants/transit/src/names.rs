@@ -21,8 +21,8 @@ pub struct Vocabulary {
     pub spellings: &'static [(&'static str, &'static str)],
     /// Words that do not help to identify a station.
     pub fillers: &'static [&'static str],
-    /// Words that many names share, such as "st". A name matches without them.
-    pub weak: &'static [&'static str],
+    /// Words that many names share, such as "st". They do not identify a station: a name matches without them.
+    pub generic_words: &'static [&'static str],
     /// Words for an area, each with the area's code in the network.
     pub areas: &'static [(&'static str, &'static str)],
     /// Words for a side of town, each with the lines that run there.

@@ -29,7 +29,7 @@ pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
         "rail",
         "stn",
     ],
-    weak: &[],
+    generic_words: &[],
     areas: &[],
     sides: &[],
 };

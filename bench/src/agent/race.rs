@@ -58,7 +58,7 @@ struct Report {
     denied: usize,
     /// Decisions about approvals that had already been decided.
     late: u64,
-    /// Deciders whose decision was the first at least once.
+    /// The number of deciders whose decision was stored at least once, because it came first.
     winners: usize,
 }
 

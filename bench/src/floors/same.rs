@@ -1,4 +1,4 @@
-//! The engine's SQL statements without the engine: the same columns and encoded content, in one thread of execution.
+//! The engine's SQL statements without the engine: the same columns and encoded content, single-threaded.
 
 use std::path::Path;
 

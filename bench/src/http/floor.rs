@@ -1,4 +1,4 @@
-//! The floor of reads: a route of the same web framework that returns fixed bytes from memory.
+//! The baseline (floor) of reads: a route of the same web framework that returns fixed bytes from memory.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};

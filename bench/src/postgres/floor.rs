@@ -9,7 +9,7 @@ use tokio_postgres::NoTls;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::timed;
+use super::median_latency;
 
 const SCHEMA: &str = "
 DROP SCHEMA IF EXISTS floor CASCADE;
@@ -93,7 +93,7 @@ impl Floor {
     pub(super) async fn newest(&self, owner: &str, seconds: u64) -> Result<f64> {
         let thread_no = thread_of(owner);
         let of_thread: [&(dyn ToSql + Sync); 1] = [&thread_no];
-        timed(seconds, async || {
+        median_latency(seconds, async || {
             let client = self.pool.get().await?;
             let (scope, newest) = (client.prepare_cached(SCOPE).await?, client.prepare_cached(NEWEST).await?);
             let (begin, enter, rows, end) = futures::join!(
@@ -105,7 +105,7 @@ impl Floor {
             begin?;
             enter?;
             end?;
-            ensure!(rows?.len() == 16, "wrong answer");
+            ensure!(rows?.len() == 16, "the query did not return 16 messages");
             Ok(())
         })
         .await
@@ -113,10 +113,10 @@ impl Floor {
 
     pub(super) async fn search(&self, owner: &str, seconds: u64) -> Result<f64> {
         let question = format!("walrus & {owner}");
-        timed(seconds, async || {
+        median_latency(seconds, async || {
             let client = self.pool.get().await?;
             let search = client.prepare_cached(SEARCH).await?;
-            ensure!(!client.query(&search, &[&question]).await?.is_empty(), "wrong answer");
+            ensure!(!client.query(&search, &[&question]).await?.is_empty(), "the search for a rare word found nothing");
             Ok(())
         })
         .await
@@ -161,6 +161,6 @@ async fn commit(client: &Object, thread_no: i64, texts: &[String]) -> Result<()>
         answer?;
     }
     end?;
-    ensure!(inserted? == count.unsigned_abs(), "wrong answer");
+    ensure!(inserted? == count.unsigned_abs(), "not all messages were inserted");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Handwritten commands: a function that makes the writes of a turn, and a pipeline that reads the newest messages, without checks,
-//! lists, wake-ups and index.
+//! Handwritten commands: a function that writes a turn, and a pipeline that reads the newest messages. They make no checks, maintain
+//! no lists and no index, and wake no subscribers.
 
 use std::time::Instant;
 
@@ -85,7 +85,7 @@ impl Floor {
             pipeline.arg(seq);
         }
         let (_, rows): (Vec<Vec<u8>>, Vec<Vec<u8>>) = pipeline.query_async(&mut self.connection.clone()).await?;
-        ensure!(rows.len() == 16, "wrong answer");
+        ensure!(rows.len() == 16, "the read did not return 16 messages");
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What one node has used, from INFO.
+//! The resource use of one node, from INFO.
 
 use anyhow::{Context, Result};
 use redis::aio::MultiplexedConnection;
@@ -6,7 +6,7 @@ use redis::aio::MultiplexedConnection;
 /// A connection to a node.
 pub(super) struct Node(MultiplexedConnection);
 
-/// What a node has used since it was started.
+/// The resource use of a node since it was started.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     /// Bytes in memory now.

@@ -1,8 +1,8 @@
-//! What three primaries can do instead of one.
+//! Compares the capacity of three primaries with the capacity of one.
 //!
-//! On a machine with few cores, three nodes are not faster than one. So this measures processor time: if the busiest of three nodes does
-//! a share `s` of the work, and an operation costs `r` times the processor time that it costs on a single node, three machines do
-//! `1 ÷ (s × r)` times the operations of one.
+//! On a machine with few cores, three nodes are not faster than one, so this benchmark measures processor time: if the busiest of three nodes does
+//! a share `s` of the work, and an operation costs `r` times the processor time that it costs on a single node, three machines
+//! handle `1 ÷ (s × r)` times as many operations as one.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use super::{append_turn, open_threads};
 use crate::random::Random;
 use crate::texts::Language;
 
-/// Tenants and users. The number of threads of a user is uneven: that of the first ones is the highest.
+/// Tenants and users. Users have different numbers of threads: the first users have the most.
 const TENANTS: usize = 100;
 const USERS: usize = 1_000;
 /// The number of concurrent callers.
 const CALLERS: usize = 64;
 
-/// Measures with many tenants, and with one.
+/// Runs the measurement with many tenants, then with a single tenant.
 pub(super) async fn run(threads: usize, operations: usize) -> Result<Value> {
     let mut results = serde_json::Map::new();
     for (name, tenants) in [("many_tenants", TENANTS), ("one_tenant", 1)] {
@@ -44,7 +44,7 @@ pub(super) async fn run(threads: usize, operations: usize) -> Result<Value> {
     Ok(Value::Object(results))
 }
 
-/// What the operations used: processor time in microseconds per operation, of each node.
+/// The processor time of each node, in microseconds per operation.
 struct Figures {
     nodes: Vec<f64>,
     calls: Vec<f64>,
@@ -72,7 +72,7 @@ async fn measure(url: &str, nodes: &[String], tenants: usize, threads: usize, op
     let texts = Language::new(1).pool(200);
     let mut random = Random::new(7);
     let scopes = (0..threads).map(|_| {
-        // Products of fractions prefer low numbers.
+        // The product of two fractions makes low numbers more frequent.
         let uneven =
             |random: &mut Random, count: usize| (random.fraction() * random.fraction() * count as f64) as usize;
         let (tenant, user) = (random.index(tenants), uneven(&mut random, USERS));
@@ -115,7 +115,7 @@ async fn measure(url: &str, nodes: &[String], tenants: usize, threads: usize, op
     })
 }
 
-/// Eight of ten operations are turns, one is a search and one lists the threads of a user.
+/// Runs one operation: a search for kind 0, a list of threads for kind 1, and a turn for all other kinds.
 async fn operate(
     memory: &Memory,
     scope: &Scope,

@@ -12,9 +12,13 @@ pub(crate) struct Row {
     pub(crate) workload: String,
     pub(crate) unit: &'static str,
     pub(crate) engine: Spread,
+    /// The figure of the minimal implementation, [`crate::floors::raw`].
     pub(crate) raw: Option<Spread>,
+    /// The figure of the engine's SQL statements without the engine, [`crate::floors::same`].
     pub(crate) same_sql: Option<Spread>,
+    /// The engine's figure divided by `raw`, computed for each trial.
     pub(crate) ratio_to_raw: Option<Spread>,
+    /// The engine's figure divided by `same_sql`, computed for each trial.
     pub(crate) ratio_to_same_sql: Option<Spread>,
     pub(crate) trials: usize,
     pub(crate) discarded: usize,
@@ -22,7 +26,7 @@ pub(crate) struct Row {
     pub(crate) goals: Vec<Goal>,
 }
 
-/// The goal of a figure.
+/// A goal for a figure, and whether it is met.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Goal {
     pub(crate) goal: String,
@@ -90,27 +94,29 @@ pub(crate) fn print(rows: &[Row], as_json: bool) -> Result<()> {
         }
         table.add_row([
             Cell::new(&row.workload),
-            Cell::new(format!("{} {}", with_spread(&row.engine), row.unit)).set_alignment(CellAlignment::Right),
-            Cell::new(optional(row.raw.as_ref(), |spread| figure(spread.median))).set_alignment(CellAlignment::Right),
-            Cell::new(optional(row.same_sql.as_ref(), |spread| figure(spread.median)))
+            Cell::new(format!("{} {}", format_spread(&row.engine), row.unit)).set_alignment(CellAlignment::Right),
+            Cell::new(format_optional(row.raw.as_ref(), |spread| figure(spread.median)))
                 .set_alignment(CellAlignment::Right),
-            Cell::new(optional(row.ratio_to_raw.as_ref(), with_spread)).set_alignment(CellAlignment::Right),
-            Cell::new(optional(row.ratio_to_same_sql.as_ref(), with_spread)).set_alignment(CellAlignment::Right),
+            Cell::new(format_optional(row.same_sql.as_ref(), |spread| figure(spread.median)))
+                .set_alignment(CellAlignment::Right),
+            Cell::new(format_optional(row.ratio_to_raw.as_ref(), format_spread)).set_alignment(CellAlignment::Right),
+            Cell::new(format_optional(row.ratio_to_same_sql.as_ref(), format_spread))
+                .set_alignment(CellAlignment::Right),
             Cell::new(goals.collect::<Vec<_>>().join(", ")),
             Cell::new(notes.join(", ")),
         ]);
     }
     println!("{table}");
     let trials = rows.iter().map(|row| row.trials).max().unwrap_or(0);
-    println!("\nMedians of {trials} trials (sizes and memory: 1); ratios are computed for each trial.");
+    println!("\nMedians of {trials} trials; sizes and memory are measured once. Ratios are computed for each trial.");
     Ok(())
 }
 
-fn optional(spread: Option<&Spread>, text: impl Fn(&Spread) -> String) -> String {
+fn format_optional(spread: Option<&Spread>, text: impl Fn(&Spread) -> String) -> String {
     spread.map_or_else(|| "–".to_owned(), text)
 }
 
-fn with_spread(spread: &Spread) -> String {
+fn format_spread(spread: &Spread) -> String {
     if spread.min == spread.max {
         return figure(spread.median);
     }

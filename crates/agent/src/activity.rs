@@ -42,7 +42,7 @@ pub struct ActivityContext {
     pub thread: ThreadId,
     /// The id of the turn.
     pub turn: String,
-    /// An idempotency key: the same in every repeat_policy of the same request.
+    /// An idempotency key: the same in every run for the same request.
     pub key: String,
     /// The time at which the activity started.
     pub now: Timestamp,

@@ -15,7 +15,7 @@ pub trait NoticeSource: Portable + std::fmt::Debug {
     /// Returns the time between two reads.
     fn interval(&self) -> Duration;
 
-    /// Reads the current value of the topics. A topic without a known value is left out.
+    /// Reads the current value of the topics. A topic without a known value is omitted.
     ///
     /// # Errors
     /// The source cannot be reached. Subscribers then keep the last values.

@@ -72,7 +72,7 @@ pub struct AssistantPlugin {
     /// # Errors
     /// The reason why the assistant cannot be created.
     pub health: Health,
-    /// Returns how long its conversations are kept, if that is not the program's choice.
+    /// Returns how long its conversations are kept, if the assistant determines this instead of the program.
     ///
     /// # Errors
     /// The reason why the assistant cannot be created.

@@ -19,7 +19,7 @@ pub(crate) struct HistoryEntry<'a> {
     pub(crate) is_cut: bool,
 }
 
-/// Makes a chat message from some parts of a history entry.
+/// Creates a chat message from some parts of a history entry.
 fn chat_message(entry: &HistoryEntry<'_>, parts: Vec<Part>) -> ChatMessage {
     let content = &entry.message.content;
     ChatMessage { role: content.role, author: content.author.clone(), parts, seq: Some(entry.message.seq) }
@@ -92,7 +92,7 @@ fn latest_results<'h, 'a>(history: &'h [HistoryEntry<'a>]) -> Results<'h, 'a> {
     results
 }
 
-/// Prepares a message of the history for rendering, cut to `characters` if given.
+/// Prepares a message of the history for rendering, truncated to `characters` if given.
 pub(crate) fn history_entry<'a>(message: &'a Message, characters: Option<usize>) -> HistoryEntry<'a> {
     let is_visible = |part: &&Part| !matches!(part, Part::Reasoning(_));
     let all = &message.content.parts;

@@ -138,19 +138,19 @@ pub enum BackupLine {
         version: u32,
         /// When the backup was started.
         made_at: Timestamp,
-        /// What is consistent as of one instant. Files of earlier versions lack this member: in them, each thread is consistent by
-        /// itself.
+        /// Which data in the backup is consistent as of one instant. Missing in files of earlier versions, where only each
+        /// single thread is consistent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         as_of: Option<Consistency>,
     },
-    /// A chunk of a thread. The chunks of a thread are consecutive. If its first chunk is repeated, the chunks of the thread before it
-    /// are discarded.
+    /// A chunk of a thread. The chunks of a thread are consecutive. If a thread's first chunk appears again, readers discard the
+    /// chunks of that thread that precede it.
     Chunk {
         /// The thread's tenant.
         tenant: TenantId,
         /// The thread's id.
         thread: ThreadId,
-        /// The contents.
+        /// The thread's data in this chunk.
         dump: Dump,
     },
     /// A record of a user or of a tenant.
@@ -171,7 +171,7 @@ pub enum BackupLine {
         /// The number of records of users and tenants in the backup.
         #[serde(rename = "documents")]
         records: u64,
-        /// The SHA-256 of all lines before this one, including line ends, in hexadecimal digits.
+        /// The SHA-256 of all lines before this one, including line endings, in hexadecimal.
         hash: String,
     },
 }
@@ -179,13 +179,13 @@ pub enum BackupLine {
 /// An item of a file to import. A thread is followed by its messages and records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ImportItem {
-    /// The start of a conversation.
+    /// A thread. Its messages and records follow.
     Thread(Box<ImportedThread>),
-    /// A message of the conversation above.
+    /// A message of the preceding thread.
     Message(Box<ImportedMessage>),
-    /// A whole conversation with its messages, possibly with branches. No [`ImportItem::Message`] follows it.
+    /// A whole thread with its messages, possibly with branches. No [`ImportItem::Message`] follows it.
     Tree(Box<ImportedTree>),
-    /// A record, owned by the conversation above, a user or the tenant.
+    /// A record, owned by the preceding thread, a user or the tenant.
     Record {
         /// The owner.
         owner: RecordOwner,
@@ -194,10 +194,10 @@ pub enum ImportItem {
     },
 }
 
-/// A conversation to import. At least one of `id` and `key` is set. A repeated import uses them to find the thread.
+/// A thread to import. At least one of `id` and `key` is set. A repeated import uses them to find the thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedThread {
-    /// Its id, in exports of Threadkeep.
+    /// Its id. Only set if the source is a Threadkeep export.
     pub id: Option<ThreadId>,
     /// Its key: `import:FORMAT:IDENTITY` for formats of other programs. The identity is the id in the source, or the position in
     /// the file and a hash of the content.
@@ -206,45 +206,45 @@ pub struct ImportedThread {
     pub title: Option<String>,
     /// Other data of the source.
     pub metadata: Map,
-    /// State of the agent, in exports of Threadkeep.
+    /// The agent's state. Only set if the source is a Threadkeep export.
     pub state: Map,
-    /// When it was created, if the source has the time.
+    /// The creation time, if the source records it.
     pub created_at: Option<Timestamp>,
-    /// When it expires, in exports of Threadkeep.
+    /// When it expires. Only set if the source is a Threadkeep export.
     pub expires_at: Option<Timestamp>,
 }
 
 /// A message to import. At least one of `id` and `external_id` is set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedMessage {
-    /// Its id, in exports of Threadkeep.
+    /// Its id. Only set if the source is a Threadkeep export.
     pub id: Option<MessageId>,
-    /// Its id in the source, or its position in the conversation and a hash of its content.
+    /// Its id in the source, or its position in the thread and a hash of its content.
     pub external_id: Option<String>,
-    /// When it was created, if the source has the time.
+    /// The creation time, if the source records it.
     pub created_at: Option<Timestamp>,
     /// The content.
     pub content: Content,
 }
 
-/// A conversation whose messages form a tree. Editing a question or regenerating an answer creates a branch.
+/// A thread whose messages form a tree. Editing a question or regenerating an answer creates a branch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedTree {
-    /// The conversation. Its key is set.
+    /// The thread. Its key is set.
     pub thread: ImportedThread,
     /// The messages. Parents come before their children, and siblings are in the order of the source.
     pub nodes: Vec<ImportedNode>,
     /// The index of the node that the source displayed last. The current branch leads through this node to its newest descendant. If
     /// `None`, the current branch leads to the newest message of the tree.
     pub current: Option<usize>,
-    /// When the source last changed the conversation. Importing an older file does not change the current branch.
+    /// When the thread was last changed in the source. Importing an older file does not change the current branch.
     pub updated_at: Option<Timestamp>,
 }
 
-/// A message of a conversation with branches.
+/// A message of a thread with branches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedNode {
-    /// The index of the parent in [`ImportedTree::nodes`], lower than the index of this node; `None` for a first message.
+    /// The index of the parent in [`ImportedTree::nodes`], lower than the index of this node; `None` for a root.
     pub parent: Option<usize>,
     /// The message. Its external id is set and unique in the tree.
     pub message: ImportedMessage,

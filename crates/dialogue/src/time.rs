@@ -1,4 +1,4 @@
-//! Expressions of time in messages, English and Spanish: "tomorrow at 8am", "by 7pm", "last week", "el 2 de mayo".
+//! Time expressions in English and Spanish messages: "tomorrow at 8am", "by 7pm", "last week", "el 2 de mayo".
 
 mod parse;
 mod resolve;
@@ -13,7 +13,7 @@ pub use parse::find_times;
 use crate::extract::{Choice, Extractor, Mention};
 use crate::utterance::Utterance;
 
-/// An expression of time and the words that it consists of.
+/// A time expression and its position in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeMention {
     /// The range of words, including the preposition.
@@ -22,12 +22,13 @@ pub struct TimeMention {
     pub time: TimeExpression,
 }
 
-/// A time as it was written. [`TimeExpression::span`] and [`TimeExpression::instant`] apply it to a current time.
+/// A time as it was written. [`TimeExpression::span`] and [`TimeExpression::instant`] resolve it relative to a given
+/// current time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeExpression {
     /// The relation to the time, such as "before".
     pub relation: Relation,
-    /// The day, or a longer period.
+    /// The period, such as a day or a week.
     pub period: Option<Period>,
     /// The time of day.
     pub clock: Option<Clock>,
@@ -53,11 +54,11 @@ pub enum Relation {
     Until,
 }
 
-/// A day or a longer period.
+/// A period of one or more days, or an instant relative to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// Days from today: -1 is yesterday.
-    Day(i32),
+    /// One day, as a number of days from today: -1 is yesterday.
+    RelativeDay(i32),
     /// A day of the week.
     Weekday(Weekday, Which),
     /// A date. Without a year, the nearest such date in the direction that the context implies.
@@ -78,23 +79,23 @@ pub enum Period {
     },
     /// A year.
     Year(i16),
-    /// Weeks from the current one, Monday to Sunday.
-    Week(i32),
-    /// Weekends from the current or coming one.
-    Weekend(i32),
-    /// Months from the current one.
-    Months(i32),
-    /// Years from the current one.
-    Years(i32),
+    /// One week from Monday to Sunday, as a number of weeks from the current week: 1 is next week.
+    RelativeWeek(i32),
+    /// One weekend, as a number of weekends from the current one, or from the coming one on a workday.
+    RelativeWeekend(i32),
+    /// One month, as a number of months from the current month: -1 is last month.
+    RelativeMonth(i32),
+    /// One year, as a number of years from the current year: -1 is last year.
+    RelativeYear(i32),
     /// The days of the week from Monday to Friday.
     Workdays,
     /// A number of days that end now: "the last three days".
     LastDays(i32),
-    /// A distance from now, in minutes: "in 20 minutes", "two hours ago".
-    Minutes(i32),
+    /// An instant, as a number of minutes from now: "in 20 minutes", "two hours ago".
+    RelativeMinutes(i32),
 }
 
-/// Which of the days of the week with the same name.
+/// Which day is meant by the name of a weekday.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// The nearest day in the direction that the context implies.
@@ -108,12 +109,12 @@ pub enum Which {
 /// A time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// The hour, 0 to 23. 1 to 12 if `is_exact` is false.
+    /// The hour: 0 to 23, or 1 to 12 if `is_24_hour` is false.
     pub hour: i8,
     /// The minute.
     pub minute: i8,
-    /// Whether the half of the day is known. In "at 8" it is unknown: 8:00 or 20:00.
-    pub is_exact: bool,
+    /// Whether `hour` counts from midnight. It does not in "at 8", which means 8:00 or 20:00.
+    pub is_24_hour: bool,
 }
 
 /// A part of a day.
@@ -138,7 +139,7 @@ pub enum Direction {
     Past,
 }
 
-/// Finds expressions of time. The values of slots are the words as written, which [`find_times`] can parse.
+/// Finds time expressions. The value of each mention is its original wording: [`find_times`] can parse it again.
 #[derive(Clone, Debug)]
 pub struct Times {
     relations: Vec<Relation>,

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The version of the code that splits documents into passages. It changes when the same document is split in another way.
+/// The version of the code that splits documents into passages. It changes whenever the code splits a document differently.
 pub const SPLIT_VERSION: &str = "1";
 /// The maximum size of a file, in bytes.
 pub const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
@@ -25,7 +25,7 @@ pub const DOCUMENT_PASSAGES: usize = 20_000;
 /// The maximum number of attributes in an HTML tag.
 pub const TAG_ATTRIBUTES: usize = 128;
 
-/// The maximum nesting depth of quotes and lists in Markdown.
+/// The maximum nesting depth of block quotes and lists in Markdown.
 pub const NESTED_BLOCKS: usize = 100;
 
 /// The format of a document.
@@ -94,8 +94,8 @@ pub enum SplitError {
         /// The line on which the tag starts. For an end tag, the line on which the preceding text ends.
         line: usize,
     },
-    /// Quotes or lists of a Markdown document are nested too deeply.
-    #[error("line {line}: quotes and lists are nested deeper than {NESTED_BLOCKS} levels")]
+    /// Block quotes or lists in a Markdown document are nested too deeply.
+    #[error("line {line}: block quotes and lists are nested more than {NESTED_BLOCKS} levels deep")]
     Nesting {
         /// The line on which the limit is exceeded.
         line: usize,
@@ -139,7 +139,7 @@ pub fn read_document(path: &Path) -> Result<String, DocumentError> {
 /// sentences if possible, otherwise between words, otherwise between grapheme clusters.
 ///
 /// # Errors
-/// A tag has more than [`TAG_ATTRIBUTES`] attributes, quotes and lists are nested deeper than [`NESTED_BLOCKS`] levels, or
+/// A tag has more than [`TAG_ATTRIBUTES`] attributes, block quotes and lists are nested more than [`NESTED_BLOCKS`] levels deep, or
 /// the document has more than [`DOCUMENT_PASSAGES`] passages.
 pub fn split_document(text: &str, format: DocumentFormat) -> Result<SplitDocument, SplitError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -100,7 +100,7 @@ impl Lines {
     }
 }
 
-/// Reads the version of a header. The outer `None` means that the line is no header, the inner one that the header has no
+/// Reads the version of a header. The outer `None` means that the line is not a header, the inner one that the header has no
 /// version.
 pub(crate) fn version(fields: &Fields<'_>) -> Option<Option<u64>> {
     let header = fields.get(HEADER)?;

@@ -1,4 +1,4 @@
-//! Names of messages in arguments and results: the id of the thread and the position, such as `0193…#12`.
+//! References to messages in arguments and results: the thread's id and the message's position, such as `0193…#12`.
 
 use std::fmt;
 

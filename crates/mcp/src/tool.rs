@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// A tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the descriptions of the tools say what they do")]
+#[expect(missing_docs, reason = "each variant is documented by its description")]
 pub enum Tool {
     SearchMemory,
     Recall,
@@ -71,7 +71,7 @@ impl Tool {
         }
     }
 
-    /// Returns the tool with a name. `search_memories` is another name of `search_memory`.
+    /// Returns the tool with a name. `search_memories` is an alias of `search_memory`.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         let name = if name == "search_memories" { Self::SearchMemory.name() } else { name };
@@ -215,7 +215,7 @@ fn object_schema(properties: Value, required: Value) -> Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSelection(BTreeSet<Tool>);
 
-/// The list of tools names a tool that does not exist.
+/// An unknown tool in a list of tools.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown tool `{name}`; the tools are {}", Tool::ALL.map(Tool::name).join(", "))]
 pub struct ToolSelectionError {

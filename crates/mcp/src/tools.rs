@@ -1,4 +1,4 @@
-//! The tools, a file for each group.
+//! The implementations of the tools, one file per group.
 
 pub(crate) mod context;
 pub(crate) mod documents;
@@ -47,7 +47,7 @@ pub(crate) struct MessageResult {
     author: Option<String>,
     at: String,
     pub(crate) text: String,
-    /// Whether the text was cut.
+    /// Whether the text was truncated.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) cut: bool,
 }
@@ -89,7 +89,7 @@ pub(crate) async fn titles(
     Ok(titles)
 }
 
-/// Returns the text of a message. Calls of tools and their results are described; reasoning is left out.
+/// Returns the text of a message. Tool calls and their results are described; reasoning is omitted.
 pub(crate) fn message_text(message: &Message) -> String {
     let texts = message.content.parts.iter().filter_map(|part| match part {
         Part::ToolCall(call) => Some(format!("→ {}({})", call.name, call.arguments)),

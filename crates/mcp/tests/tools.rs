@@ -33,7 +33,7 @@ fn texts(results: &Value) -> Vec<&str> {
     results.as_array().unwrap().iter().map(|result| result["text"].as_str().unwrap()).collect()
 }
 
-/// Stores a conversation about boats, a message a day from 2026-03-01 on.
+/// Stores a conversation about boats with one message per day from 2026-03-01.
 async fn store_boats(memory: &Memory, scope: &Scope, count: u64) -> ThreadId {
     let thread = memory.open_by_key(scope, "boats").await.unwrap().thread.id;
     for day in 1..=count {

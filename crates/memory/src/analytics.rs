@@ -27,7 +27,7 @@ pub struct Analytics {
     pub threads: u64,
     /// Number of messages.
     pub messages: u64,
-    /// Number of messages that do not decode. The other counts do not include them.
+    /// Number of messages that cannot be decoded. The other counts do not include them.
     pub corrupt_messages: u64,
     /// Number of messages by role.
     pub roles: BTreeMap<Role, u64>,

@@ -147,7 +147,7 @@ impl Memory {
         Ok(all)
     }
 
-    /// Finds messages and omits those that do not decode, which it isolates by repeatedly splitting the list.
+    /// Finds messages and omits those that cannot be decoded, which it isolates by repeatedly splitting the list.
     async fn find_readable(&self, scope: &Scope, thread: ThreadId, refs: &[MessageRef]) -> Result<Vec<Message>> {
         let mut remaining = vec![refs];
         let mut all = Vec::new();

@@ -64,7 +64,7 @@ impl Memory {
     /// Reads the settings of a thread; those that are not set are `None`.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, `Corrupt` for settings that do not decode.
+    /// `NotFound` for an unknown thread, `Corrupt` for settings that cannot be decoded.
     pub async fn thread_config(&self, scope: &Scope, thread: ThreadId) -> Result<ThreadConfig> {
         let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), config_name(), self.now());
         let found = retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;

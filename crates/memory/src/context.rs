@@ -77,7 +77,7 @@ pub struct AssembledContext {
     pub context: Context,
     /// The positions of the thread when its messages were read.
     pub positions: Positions,
-    /// The messages that do not decode, which the context lacks.
+    /// The messages that cannot be decoded, which the context lacks.
     pub unreadable: Vec<CorruptRow>,
     /// The outcome of the search for messages that are relevant to the question.
     pub recall: RecallOutcome,

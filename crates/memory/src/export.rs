@@ -14,19 +14,19 @@ use crate::{Memory, Result, ThreadSelection};
 /// The lines of an export.
 pub type ExportLines = BoxStream<'static, Result<ExportLine>>;
 
-type Lines = stream::Iter<std::vec::IntoIter<Result<ExportLine>>>;
-type Threads = stream::Iter<std::vec::IntoIter<Result<Thread>>>;
+type LinePage = stream::Iter<std::vec::IntoIter<Result<ExportLine>>>;
+type ThreadPage = stream::Iter<std::vec::IntoIter<Result<Thread>>>;
 
-/// The value of `what` in `Corrupt` errors for messages that do not decode, here and in stores.
+/// The `what` of a [`StoreError::Corrupt`] for a message that cannot be decoded. Stores use the same value.
 const CORRUPT_MESSAGE: &str = "message";
 
 impl Memory {
     /// Exports one thread, or everything to which a scope has full access: threads with their messages, and records of
     /// applications. A tenant's export includes its users' records.
     ///
-    /// The lines are read while the stream is polled, and only a page of them is in memory. First comes a header, then each
+    /// The lines are read while the stream is polled, and only one page at a time is in memory. First comes a header, then each
     /// thread in the order of creation, followed by its messages and records, then the other records. Data that is written
-    /// during the export may be missing. For a message that does not decode, the stream returns a `Corrupt` error and continues.
+    /// during the export may be missing. For a message that cannot be decoded, the stream returns a `Corrupt` error and continues.
     /// After any other error, it ends.
     #[must_use]
     pub fn export(&self, scope: &Scope, selection: ThreadSelection) -> ExportLines {
@@ -37,11 +37,13 @@ impl Memory {
             ThreadSelection::Thread(thread) => {
                 stream::once(export.find_and_export_thread(thread)).try_flatten().boxed()
             }
-            ThreadSelection::All => export.clone().export_threads().chain(export.export_owners_records()).boxed(),
+            ThreadSelection::All => {
+                export.clone().export_threads().chain(export.export_user_and_tenant_records()).boxed()
+            }
         };
         let lines = header.chain(rest).scan(false, |has_ended, line| {
             let line = (!*has_ended).then_some(line);
-            *has_ended = matches!(&line, Some(Err(error)) if !is_message_corrupt(error));
+            *has_ended = matches!(&line, Some(Err(error)) if !is_corrupt_message_error(error));
             std::future::ready(line)
         });
         lines.boxed()
@@ -67,7 +69,7 @@ impl Export {
         pages.try_flatten().map_ok(move |thread| self.clone().export_thread(thread)).try_flatten().boxed()
     }
 
-    async fn threads_page(self, query: Option<ThreadQuery>) -> Result<Option<(Threads, Option<ThreadQuery>)>> {
+    async fn threads_page(self, query: Option<ThreadQuery>) -> Result<Option<(ThreadPage, Option<ThreadQuery>)>> {
         let Some(query) = query else { return Ok(None) };
         let page = self.memory.list_threads(&self.scope, &query).await?;
         let next = page.next.map(|next| ThreadQuery { after: Some(next), ..query });
@@ -94,7 +96,7 @@ impl Export {
         pages.try_flatten().boxed()
     }
 
-    async fn messages_page(self, thread: ThreadId, after: Option<u64>) -> Result<Option<(Lines, Option<u64>)>> {
+    async fn messages_page(self, thread: ThreadId, after: Option<u64>) -> Result<Option<(LinePage, Option<u64>)>> {
         let Some(after) = after else { return Ok(None) };
         let ScanStep { page, next } = self.memory.page_after(&self.scope, thread, after, READ_PAGE).await?;
         let messages = page.messages.into_iter();
@@ -106,12 +108,12 @@ impl Export {
         Ok(Some((stream::iter(messages.chain(corrupt).collect::<Vec<_>>()), next)))
     }
 
-    fn export_owners_records(self) -> ExportLines {
+    fn export_user_and_tenant_records(self) -> ExportLines {
         let owners = stream::once(self.clone().record_owners()).try_flatten();
         owners.and_then(move |owner| self.clone().records(owner)).try_flatten().boxed()
     }
 
-    /// Lists the owners of the records to export, except threads.
+    /// Lists the users and the tenant whose records are exported.
     async fn record_owners(self) -> Result<stream::Iter<std::vec::IntoIter<Result<RecordOwner>>>> {
         let owners = match &self.scope {
             Scope::User(_, user) => vec![Ok(RecordOwner::User(user.clone()))],
@@ -133,7 +135,7 @@ impl Export {
         Ok(stream::iter(owners))
     }
 
-    async fn records(self, owner: RecordOwner) -> Result<Lines> {
+    async fn records(self, owner: RecordOwner) -> Result<LinePage> {
         let records = self.memory.all_records(&self.scope, RecordQuery::of(owner.clone())).await?;
         let app_records = records.into_iter().filter(|record| matches!(record.namespace, Namespace::App(_)));
         // Tags are only meaningful in the store that assigned them.
@@ -148,6 +150,6 @@ fn to_exported(thread: Thread) -> ExportedThread {
     ExportedThread { id, owner, key, title, metadata, state, created_at, expires_at }
 }
 
-fn is_message_corrupt(error: &crate::MemoryError) -> bool {
+fn is_corrupt_message_error(error: &crate::MemoryError) -> bool {
     matches!(error, crate::MemoryError::Store(StoreError::Corrupt { what: CORRUPT_MESSAGE, .. }))
 }

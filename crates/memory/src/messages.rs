@@ -18,7 +18,7 @@ impl Memory {
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `LimitExceeded` for a limit of more than [`limits::PAGE`], `Corrupt` for a message that
-    /// does not decode unless `query.on_corrupt` is [`OnCorrupt::Report`].
+    /// cannot be decoded unless `query.on_corrupt` is [`OnCorrupt::Report`].
     pub async fn messages(&self, scope: &Scope, thread: ThreadId, query: &MessageQuery) -> Result<MessagePage> {
         let now = self.now();
         let page = self.read_page(scope, thread, query, now).await?;
@@ -57,7 +57,7 @@ impl Memory {
         self.find_messages(scope, thread, &refs).await
     }
 
-    /// Reads the page of messages after position `seq`. Messages that do not decode are listed in the page.
+    /// Reads the page of messages after position `seq`. Messages that cannot be decoded are listed in the page.
     pub(crate) async fn page_after(&self, scope: &Scope, thread: ThreadId, seq: u64, limit: usize) -> Result<ScanStep> {
         let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(seq, limit) };
         let page = self.messages_as_stored(scope, thread, &query).await?;

@@ -25,7 +25,7 @@ impl Memory {
     /// Reads a preference of the scope's user; `None` if it is not set.
     ///
     /// # Errors
-    /// `Invalid` for a tenant's scope, `Corrupt` if the value does not decode as `T`.
+    /// `Invalid` for a tenant's scope, `Corrupt` if the value cannot be decoded as `T`.
     pub async fn preference<T: DeserializeOwned>(&self, scope: &Scope, key: &str) -> Result<Option<T>> {
         let record = self.find_preference(scope, key).await?;
         Ok(record.map(|record| record.value.read()).transpose()?)
@@ -59,7 +59,7 @@ impl Memory {
     /// `change` is called again if others have changed the preference meanwhile.
     ///
     /// # Errors
-    /// The same as for [`Memory::set_preference`], `Corrupt` if the current value does not decode as `T`, and `Contended` if
+    /// The same as for [`Memory::set_preference`], `Corrupt` if the current value cannot be decoded as `T`, and `Contended` if
     /// others change the preference during each attempt.
     pub async fn update_preference<T: DeserializeOwned + Serialize>(
         &self,

@@ -65,7 +65,7 @@ pub enum ThreadUpdate {
     History {
         /// The messages, oldest first.
         messages: Vec<Message>,
-        /// The messages that do not decode.
+        /// The messages that cannot be decoded.
         corrupt: Vec<CorruptRow>,
         /// The positions of the thread. The next updates are the changes after these positions.
         positions: Positions,
@@ -107,7 +107,7 @@ pub enum ThreadEvent {
     Appended {
         /// The messages, in order.
         messages: Vec<Message>,
-        /// The messages that do not decode.
+        /// The messages that cannot be decoded.
         corrupt: Vec<CorruptRow>,
     },
     /// The content of a message was replaced.

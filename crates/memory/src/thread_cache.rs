@@ -18,7 +18,7 @@ mod page;
 
 pub(crate) use cached_thread::{message_bytes, part_bytes};
 pub use messages::CachedMessages;
-pub(crate) use page::{ExtraReads, ExtraRecords, ReadPage};
+pub(crate) use page::{ExtraRequest, ExtraResult, ReadPage};
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -106,7 +106,7 @@ impl Memory {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        Ok(self.read_page_with(scope, thread, query, &ExtraReads::default(), now).await?.0.into_page())
+        Ok(self.read_page_with(scope, thread, query, &ExtraRequest::default(), now).await?.0.into_page())
     }
 
     /// Reads a page, which is not copied if it is cached. Also reads `extra`, but only if the store has to be queried. A
@@ -116,9 +116,9 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         query: &MessageQuery,
-        extra: &ExtraReads,
+        extra: &ExtraRequest,
         now: Timestamp,
-    ) -> Result<(ReadPage, Option<ExtraRecords>)> {
+    ) -> Result<(ReadPage, Option<ExtraResult>)> {
         let Some(cache) = self.thread_cache().filter(|_| is_newest_page(query)) else {
             let (page, read) = self.read_from_store(scope, thread, query, extra, false, now).await?;
             return Ok((ReadPage::Stored(Arc::new(page)), read));
@@ -127,7 +127,7 @@ impl Memory {
         // The stamp is read first, so that it is outdated if the store is written to during the read.
         let stamp = self.store().stamp();
         if let Some(stamp) = stamp
-            && !extra.is_always_read
+            && !extra.reads_even_if_cached
             && let Some(cached) = cache.find_current(&key, scope, query.limit, stamp, now)
         {
             return Ok((ReadPage::Cached(cached), None));
@@ -173,12 +173,12 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         query: &MessageQuery,
-        extra: &ExtraReads,
+        extra: &ExtraRequest,
         needs_row: bool,
         now: Timestamp,
-    ) -> Result<(MessagePage, Option<ExtraRecords>)> {
+    ) -> Result<(MessagePage, Option<ExtraResult>)> {
         let (store, thread_ref) = (self.store(), ThreadRef::Id(thread));
-        let ExtraReads { records, lists, .. } = extra.clone();
+        let ExtraRequest { records, lists, .. } = extra.clone();
         let wanted = ThreadRead { messages: Some(query.clone()), records, lists };
         let read = async || {
             if extra.is_empty() && !needs_row {
@@ -189,13 +189,13 @@ impl Memory {
                 return Err(StoreError::NotFound(Kind::Thread));
             };
             let records = (!extra.records.is_empty()).then_some(records);
-            Ok((page, Some(ExtraRecords { thread, records, lists })))
+            Ok((page, Some(ExtraResult { thread, records, lists })))
         };
         let found = match read().await {
             Err(error) if error.is_retryable() => retry(self.runtime(), read).await?,
             answer => answer?,
         };
-        if let (_, Some(ExtraRecords { thread, .. })) = &found {
+        if let (_, Some(ExtraResult { thread, .. })) = &found {
             self.remember_title(scope, thread);
         }
         Ok(found)

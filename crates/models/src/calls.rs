@@ -20,7 +20,7 @@ pub(crate) fn text_call_ids(request: &ChatRequest) -> impl FnMut() -> String + u
     Turn::of(request).call_ids(TEXT_CALL_PREFIX)
 }
 
-/// Makes a tool call part from a JSON value.
+/// Creates a tool call part from a JSON value.
 pub(crate) fn call_part(id: String, name: &str, arguments: &Value) -> Part {
     Part::ToolCall(ToolCall { id, name: name.to_owned(), arguments: JsonText::from(arguments) })
 }

@@ -136,7 +136,7 @@ pub struct ProviderConfig {
 }
 
 impl ProviderConfig {
-    /// Makes a configuration with the provider's base URL and defaults. [`Provider::Compatible`] has no default base URL, so
+    /// Creates a configuration with the provider's base URL and defaults. [`Provider::Compatible`] has no default base URL, so
     /// the caller must set it.
     #[must_use]
     pub fn new(provider: Provider, model: impl Into<String>, key: Option<Secret>) -> Self {
@@ -166,7 +166,7 @@ pub struct ProviderModel {
 }
 
 impl ProviderModel {
-    /// Makes a client, without a connection yet.
+    /// Creates a client, without a connection yet.
     ///
     /// # Errors
     /// The base URL is invalid, or the proxy or TLS cannot be set up.
@@ -174,7 +174,7 @@ impl ProviderModel {
         Self::with_pacing(config, Arc::new(SystemPacing))
     }
 
-    /// Makes a client with custom randomness and pauses.
+    /// Creates a client with custom randomness and pauses.
     ///
     /// # Errors
     /// See [`ProviderModel::new`].
@@ -283,7 +283,7 @@ impl ProviderModel {
         self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the request body, without parameters that the model rejected.
+    /// Builds the request body, without parameters that the model rejected.
     fn openai_body(&self, request: &ChatRequest) -> Value {
         let mut body = openai::body(&self.config, request);
         for name in self.rejected().iter() {

@@ -1,8 +1,8 @@
 //! Converts and repairs the tool calls of providers' answers. No other module does this.
 //!
-//! Models write calls as text in many forms. Providers pass such text on, or return it within an error. The text is parsed
-//! as a call only if the request has tools, and it is never displayed. If the provider returned calls, the text is not
-//! searched for more (S2.43).
+//! Models write calls as text in many forms. Providers pass such text on, or return it within an error. Such text
+//! is parsed as a call only if the request has tools, and it is never displayed. If the provider returned calls, the text
+//! is not searched for further calls (S2.43).
 
 mod markup;
 mod stream_filter;
@@ -73,7 +73,8 @@ pub(crate) fn is_failed_call(body: &str) -> bool {
     body.contains("tool_use_failed") || body.contains("failed_generation")
 }
 
-/// Parses the calls in such an error: in the failed generation if there is one, otherwise in the whole body (S2.44).
+/// Parses the calls in an error that reports an unreadable call: in the failed generation if there is one, otherwise in the whole
+/// body (S2.44).
 pub(crate) fn parts_of_failure(body: &str, request: &ChatRequest) -> Result<Vec<Part>, UnreadableCall> {
     let generation = failed_generation(body);
     let tried = generation.iter().map(String::as_str).chain([body]);

@@ -84,7 +84,7 @@ impl ScriptedModel {
         Self { name: NAME.to_owned(), always: None, state: Mutex::default() }
     }
 
-    /// Makes a model whose reply depends only on the request, for any number of calls. Suitable for tests that restart in
+    /// Creates a model whose reply depends only on the request, for any number of calls. Suitable for tests that restart in
     /// the middle of a turn, where a script would have to know which steps were played.
     #[must_use]
     pub fn always(answer: impl Fn(&ChatRequest) -> Result<Reply, String> + Portable) -> Self {

@@ -8,7 +8,7 @@ const HIDDEN: &str = "[key]";
 pub struct Secret(String);
 
 impl Secret {
-    /// Makes a secret from a key. Returns `None` if the key is empty or contains characters that HTTP headers do not allow.
+    /// Creates a secret from a key. Returns `None` if the key is empty or contains characters that HTTP headers do not allow.
     #[must_use]
     pub fn new(key: &str) -> Option<Self> {
         let key = key.trim();

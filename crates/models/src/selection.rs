@@ -27,7 +27,7 @@ pub enum Origin {
     Variable(&'static str),
     /// In the requested name.
     Name,
-    /// Nowhere: the built-in default is used.
+    /// No setting was found: the built-in default is used.
     BuiltIn,
 }
 

@@ -72,23 +72,23 @@ pub enum IssuerError {
     ShortSecret,
     /// The issuer or the audience is empty.
     #[error("issuer and audience must not be empty")]
-    Unnamed,
+    EmptyName,
     /// The tenant is the internal tenant.
     #[error("this tenant is reserved for keys and the audit log; choose another one")]
-    Tenant,
+    ReservedTenant,
     /// The location of the keys is not trustworthy: it must be a file, an https URL, or a loopback URL.
     #[error("the location of keys must be a file, an https URL, or a loopback URL such as http://127.0.0.1:8000/keys")]
-    Location,
+    UntrustedLocation,
     /// The HTTP client that fetches keys cannot be created.
     #[error("cannot set up TLS or the proxy to fetch keys")]
-    Client,
+    ClientSetup,
 }
 
 impl TrustedIssuer {
     /// Accepts the tokens of an issuer that are signed with a secret, by HS256. Its users belong to `tenant` and have the role `write`.
     ///
     /// # Errors
-    /// `ShortSecret`, `Unnamed` and `Tenant`.
+    /// `ShortSecret`, `EmptyName` and `ReservedTenant`.
     pub fn hs256(
         secret: impl Into<Vec<u8>>,
         issuer: impl Into<String>,
@@ -110,7 +110,7 @@ impl TrustedIssuer {
     /// minutes old or a token names an unknown key, but at most four times a minute.
     ///
     /// # Errors
-    /// `Location`, `Client`, `Unnamed` and `Tenant`.
+    /// `UntrustedLocation`, `ClientSetup`, `EmptyName` and `ReservedTenant`.
     pub fn jwks(
         location: &str,
         proxy: Option<&OutgoingProxy>,
@@ -129,10 +129,10 @@ impl TrustedIssuer {
         tenant: TenantId,
     ) -> Result<Self, IssuerError> {
         if issuer.is_empty() || audience.is_empty() {
-            return Err(IssuerError::Unnamed);
+            return Err(IssuerError::EmptyName);
         }
         if tenant.is_internal() {
-            return Err(IssuerError::Tenant);
+            return Err(IssuerError::ReservedTenant);
         }
         Ok(Self { issuer, audience, tenant, roles: vec![KeyRole::Write], accepts_service_role: false, verifier })
     }
@@ -147,6 +147,7 @@ impl TrustedIssuer {
         };
         Some(Caller {
             scope,
+            // The token determines the user: the request does not name one.
             is_user_named: false,
             roles: self.roles.clone(),
             credential: Credential::Token { expires_at_seconds: claims.exp.0 },
@@ -324,10 +325,10 @@ mod tests {
         let tenant = TenantId::new("acme").unwrap();
         let short = TrustedIssuer::hs256("secret", "i", "a", tenant.clone());
         assert_eq!(short.unwrap_err(), IssuerError::ShortSecret);
-        assert_eq!(TrustedIssuer::hs256(SECRET, "", "a", tenant.clone()).unwrap_err(), IssuerError::Unnamed);
+        assert_eq!(TrustedIssuer::hs256(SECRET, "", "a", tenant.clone()).unwrap_err(), IssuerError::EmptyName);
         for location in ["http://issuer.example/keys", "http://", "http://127.0.0.1.nip.io/keys"] {
             let error = TrustedIssuer::jwks(location, None, "i", "a", tenant.clone()).unwrap_err();
-            assert_eq!(error, IssuerError::Location, "{location}");
+            assert_eq!(error, IssuerError::UntrustedLocation, "{location}");
         }
     }
 }

@@ -45,11 +45,11 @@ pub(crate) struct ThreadContents {
 
 impl Golden {
     pub(crate) fn dump(&self) -> Vec<Dump> {
-        serde_json::from_str(self.dump).expect("a golden dump of any version can be parsed")
+        serde_json::from_str(self.dump).expect("cannot parse a golden dump")
     }
 
     pub(crate) fn expected(&self) -> ThreadContents {
-        serde_json::from_str(self.expected).expect("golden messages of any version can be parsed")
+        serde_json::from_str(self.expected).expect("cannot parse the expected contents of a golden dump")
     }
 }
 

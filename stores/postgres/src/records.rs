@@ -218,7 +218,7 @@ pub(crate) async fn list_driven_threads(
 
 /// Reads a row of [`COLUMNS`].
 pub(crate) fn record(row: &Row) -> error::Result<Record> {
-    let corrupt = |_| StoreError::corrupt("record", "does not decode");
+    let corrupt = |_| StoreError::corrupt("record", "cannot be decoded");
     let expires_at: Option<i64> = get(row, 3)?;
     Ok(Record {
         namespace: get::<&str>(row, 0)?.parse().map_err(corrupt)?,

@@ -20,7 +20,7 @@ pub(crate) async fn thread(
 ) -> Result<(), StoreError> {
     chunk.check()?;
     shared.note_activity();
-    let restoring = shared.transact(Caller::maintenance(), async |transaction| {
+    let restored = shared.transact(Caller::maintenance(), async |transaction| {
         if let Some(dumped) = &chunk.thread {
             create_hidden_thread(transaction, tenant.as_str(), thread, dumped).await?;
         }
@@ -30,7 +30,7 @@ pub(crate) async fn thread(
         restoring.write_entries(transaction, &chunk.entries).await?;
         if chunk.next.is_none() { restoring.finish(transaction).await } else { Ok(()) }
     });
-    restoring.await.map_err(PostgresError::into_write_error)
+    restored.await.map_err(PostgresError::into_write_error)
 }
 
 /// Creates the thread's row, which is hidden until the last chunk is restored.
@@ -74,6 +74,8 @@ async fn create_hidden_thread(
 }
 
 /// A thread that is being restored.
+///
+/// A chunk is sent again if its response was lost, so its rows may already exist: inserts ignore conflicts.
 struct RestoringThread {
     no: i64,
     tenant: String,
@@ -86,7 +88,8 @@ impl RestoringThread {
                    FOR NO KEY UPDATE";
         let thread_id: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&thread.0, Type::UUID)];
         let rows = transaction.query_typed(sql, &thread_id).await?;
-        let not_started = || StoreError::invalid("dump", "the thread's first chunk was not restored");
+        let not_started =
+            || StoreError::invalid("dump", "the thread's first chunk was not restored; restore the chunks in order");
         let row = rows.first().ok_or_else(not_started)?;
         Ok(Self { no: get(row, 0)?, tenant: get(row, 1)?, owner: get(row, 2)? })
     }
@@ -95,18 +98,17 @@ impl RestoringThread {
         [(&self.no, Type::INT8), (&self.tenant, Type::TEXT), (&self.owner, Type::TEXT)]
     }
 
-    // Rows that already exist belong to the same chunk: a chunk is repeated if its response was lost.
     async fn write_records(&self, transaction: &Transaction<'_>, records: &[Record]) -> Result<()> {
         let sql = "INSERT INTO threadkeep.thread_documents (thread_no, tenant, owner, namespace, key, version, expires_at, \
                    value, tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
         for record in records {
-            let [no, tenant, owner] = self.values();
+            let [number, tenant, owner] = self.values();
             let namespace = record.namespace.to_string();
             let expires_at = record.expires_at.map(Timestamp::as_micros);
             let version = signed(record.version);
             let (value, tag) = (record.value.as_str(), record.tag.map(ChangeTag::to_stored));
             let values: [Parameter<'_>; 9] = [
-                no,
+                number,
                 tenant,
                 owner,
                 (&namespace, Type::TEXT),
@@ -139,9 +141,9 @@ impl RestoringThread {
         let sql = "INSERT INTO threadkeep.commits (thread_no, tenant, owner, change, at, key, fingerprint, first_seq, count, \
                    effects) SELECT $1, $2, $3, c.* FROM unnest($4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[], \
                    $8::bigint[], $9::bigint[], $10::text[]) AS c ON CONFLICT DO NOTHING";
-        let [no, tenant, owner] = self.values();
+        let [number, tenant, owner] = self.values();
         let values: [Parameter<'_>; 10] = [
-            no,
+            number,
             tenant,
             owner,
             (&changes, Type::INT8_ARRAY),
@@ -166,9 +168,9 @@ impl RestoringThread {
                    external_id, body, checksum) SELECT $1, $2, $3, m.* FROM unnest($4::bigint[], $5::uuid[], $6::smallint[], \
                    $7::integer[], $8::bigint[], $9::text[], $10::text[], $11::integer[]) AS m \
                    ON CONFLICT DO NOTHING";
-        let [no, tenant, owner] = self.values();
+        let [number, tenant, owner] = self.values();
         let values: [Parameter<'_>; 11] = [
-            no,
+            number,
             tenant,
             owner,
             (&columns.seqs, Type::INT8_ARRAY),
@@ -185,10 +187,11 @@ impl RestoringThread {
     }
 
     async fn finish(&self, transaction: &Transaction<'_>) -> Result<()> {
-        let no: [Parameter<'_>; 1] = [(&self.no, Type::INT8)];
+        let number: [Parameter<'_>; 1] = [(&self.no, Type::INT8)];
         let sql = "UPDATE threadkeep.threads SET restoring = false, message_count = \
                    (SELECT count(*) FROM threadkeep.messages WHERE thread_no = $1 AND body IS NOT NULL) WHERE no = $1";
-        transaction.query_typed(sql, &no).await?;
+        transaction.query_typed(sql, &number).await?;
+        // The stamp makes other instances revalidate what they have cached of the thread.
         let sql =
             "INSERT INTO threadkeep.stamps (thread_no, tenant, owner, stamp) VALUES ($1, $2, $3, threadkeep.stamp())";
         transaction.query_typed(sql, &self.values()).await?;
@@ -243,7 +246,7 @@ impl<'a> Entries<'a> {
 /// Writes a record of an owner, replacing an existing one, and raises the owner's version counter to
 /// the record's version if the counter is lower.
 pub(crate) async fn record(shared: &Shared, tenant: &TenantId, owner: &str, record: &Record) -> Result<(), StoreError> {
-    let restoring = shared.transact(Caller::maintenance(), async |transaction| {
+    let restored = shared.transact(Caller::maintenance(), async |transaction| {
         let (tenant, namespace) = (tenant.as_str(), record.namespace.to_string());
         let version = signed(record.version);
         let expires_at = record.expires_at.map(Timestamp::as_micros);
@@ -267,5 +270,5 @@ pub(crate) async fn record(shared: &Shared, tenant: &TenantId, owner: &str, reco
         transaction.query_typed(sql, &values).await?;
         Ok(())
     });
-    restoring.await.map_err(PostgresError::into_write_error)
+    restored.await.map_err(PostgresError::into_write_error)
 }

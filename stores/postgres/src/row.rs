@@ -26,7 +26,8 @@ pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> 
 
 pub(crate) fn unsigned(row: &Row, column: usize) -> Result<u64> {
     let number: i64 = get(row, column)?;
-    Ok(u64::try_from(number).map_err(|_| StoreError::corrupt("number", "negative"))?)
+    Ok(u64::try_from(number)
+        .map_err(|_| StoreError::corrupt("number", format!("column {column} is negative: {number}")))?)
 }
 
 /// Converts a number for a query. A number beyond the range of `bigint` becomes its largest number, which matches

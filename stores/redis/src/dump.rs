@@ -138,7 +138,12 @@ impl Shared {
                 (view.map(|view| view.revision), Row::new(thread.clone(), writes.revision.clone()))
             }
             (None, Some(view)) => (Some(view.revision), view.row),
-            (None, None) => return Err(StoreError::invalid("dump", "the thread's first chunk was not restored")),
+            (None, None) => {
+                return Err(StoreError::invalid(
+                    "dump",
+                    "the thread's first chunk was not restored; restore the chunks in order",
+                ));
+            }
         };
         restore_log(&mut writes, base, &mut row, &chunk.records, &chunk.commits);
         restore_entries(&mut writes, base, &mut row, &chunk.entries);

@@ -176,7 +176,8 @@ pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chun
         if let Some(dumped) = &chunk.thread {
             begin_restore(shared, connection, tenant, tenant_no, thread, dumped)?;
         }
-        let not_started = || StoreError::invalid("dump", "the thread's first chunk was not restored");
+        let not_started =
+            || StoreError::invalid("dump", "the thread's first chunk was not restored; restore the chunks in order");
         let row = find_thread(connection, tenant_no, thread, 1)?.ok_or_else(not_started)?;
         for record in &chunk.records {
             records::restore_thread_record(connection, row.no, record)?;

@@ -377,7 +377,7 @@ pub(crate) fn read_record(row: &Row<'_>) -> error::Result<Record> {
 }
 
 fn read_record_at(row: &Row<'_>, first_column: usize) -> error::Result<Record> {
-    let corrupt = |_| StoreError::corrupt("record", "does not decode");
+    let corrupt = |_| StoreError::corrupt("record", "cannot be decoded");
     let expires_at: Option<i64> = row.get(first_column + 3)?;
     Ok(Record {
         namespace: row::text(row, first_column)?.parse().map_err(corrupt)?,

@@ -34,7 +34,8 @@ pub(crate) const fn thread_no(key: i64) -> i64 {
 }
 
 pub(crate) fn timestamp(micros: i64) -> Result<Timestamp> {
-    Timestamp::from_micros(micros).map_err(|_| StoreError::corrupt("instant", "outside its range").into())
+    Timestamp::from_micros(micros)
+        .map_err(|_| StoreError::corrupt("instant", format!("outside the range of timestamps: {micros} µs")).into())
 }
 
 pub(crate) fn uuid(row: &Row<'_>, column: usize) -> Result<Uuid> {
@@ -44,7 +45,8 @@ pub(crate) fn uuid(row: &Row<'_>, column: usize) -> Result<Uuid> {
 
 pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64> {
     let number: i64 = row.get(column)?;
-    u64::try_from(number).map_err(|_| StoreError::corrupt("number", "negative").into())
+    u64::try_from(number)
+        .map_err(|_| StoreError::corrupt("number", format!("column {column} is negative: {number}")).into())
 }
 
 /// Encodes a thread's change number and its tag as one number: `tag << 32 | change`.
@@ -82,7 +84,7 @@ pub(crate) struct ThreadRow {
     pub(crate) message_count: u64,
 }
 
-/// The columns of [`thread_row`].
+/// The columns that [`thread_row`] reads, in order.
 macro_rules! thread_columns {
     () => {
         "no, owner_no, tenant_no, seq, change, first_seq, log_from, message_count"
@@ -101,7 +103,7 @@ pub(crate) fn thread_row(row: &Row<'_>) -> Result<ThreadRow> {
     })
 }
 
-/// The columns of [`thread`], for a join of threads `t` with owners `o`.
+/// The columns that [`thread`] reads, in order, for a join of threads `t` with owners `o`.
 macro_rules! full_thread_columns {
     () => {
         "t.id, o.user, t.key, t.body, t.seq, t.change, t.first_seq, t.message_count, t.created_at, t.updated_at, \
@@ -130,7 +132,7 @@ pub(crate) fn thread(row: &Row<'_>) -> Result<Thread> {
     })
 }
 
-/// The columns of [`message`].
+/// The columns that [`message`] reads, in order.
 macro_rules! message_columns {
     () => {
         "position, id, external_id, revision, created_at, body"

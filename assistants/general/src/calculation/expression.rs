@@ -5,7 +5,7 @@ const MAX_BYTES: usize = 500;
 /// The maximum depth of parentheses and signs.
 const MAX_DEPTH: usize = 32;
 
-/// The reason why an expression has no value.
+/// The reason why an expression cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExpressionError {
     /// The expression exceeds the maximum length or depth.
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_expressions_are_refused() {
+    fn invalid_expressions_are_rejected() {
         for (expression, error) in [
             ("", ExpressionError::Syntax(1)),
             ("2+", ExpressionError::Syntax(3)),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A part of a message that is a number, an operator, or a word between them.
+/// A token of a message: a number, an operator, or a word between them.
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Number(String),
@@ -13,7 +13,7 @@ enum Token {
     /// "of", which multiplies after a percentage or a fraction.
     Of,
     Half,
-    /// A word that may stand between an operator and a number: a currency.
+    /// A currency, which may appear between an operator and a number.
     Ignored,
     Other,
 }
@@ -23,7 +23,7 @@ struct Placed {
     place: Range<usize>,
 }
 
-/// Finds the first calculation of a message. Returns its bytes in the text, and the expression for the calculator.
+/// Finds the first calculation in a message. Returns its byte range in the text, and the expression for the calculator.
 pub(crate) fn find(text: &str) -> Option<(Range<usize>, String)> {
     let tokens: Vec<Placed> = tokens(text).into_iter().filter(|placed| placed.token != Token::Ignored).collect();
     if let Some(found) = aggregate(text, &tokens) {
@@ -37,7 +37,7 @@ pub(crate) fn find(text: &str) -> Option<(Range<usize>, String)> {
 }
 
 /// Whether tokens are a calculation rather than a date, a range, a phone number, a size or a time of day: "10-12", "20/40", "2x4",
-/// "a las 5 menos 10". Signs and words that mean other things too count only where the message asks for the result right there.
+/// "a las 5 menos 10". Ambiguous signs and words count only if the message asks for the result directly before or after them.
 fn is_calculation(text: &str, place: &Range<usize>, tokens: &[Placed]) -> bool {
     let (before, after) = (text[..place.start].to_lowercase(), text[place.end..].trim_start());
     let is_filler = |word: &&str| {
@@ -60,7 +60,7 @@ fn is_calculation(text: &str, place: &Range<usize>, tokens: &[Placed]) -> bool {
     }
 }
 
-/// Operations that mean nothing else.
+/// Unambiguous words for operations.
 const CLEAR: [&str; 18] = [
     "+",
     "*",
@@ -81,7 +81,7 @@ const CLEAR: [&str; 18] = [
     "mitad",
     "^",
 ];
-/// Words directly before a calculation whose result is asked for.
+/// Words directly before a calculation that ask for its result.
 const INTRODUCING: [&str; 21] = [
     "is",
     "s",
@@ -150,7 +150,7 @@ fn aggregate(text: &str, tokens: &[Placed]) -> Option<(Range<usize>, String)> {
     {
         return None;
     }
-    // The longest list of numbers without other words between them but "and".
+    // The longest list of numbers with nothing between them except commas and "and".
     let mut best: Vec<&Placed> = Vec::new();
     let mut list: Vec<&Placed> = Vec::new();
     for placed in tokens {
@@ -199,7 +199,7 @@ impl Parser<'_> {
         self.tokens.get(self.at).map(|placed| &placed.token)
     }
 
-    /// Parses operands with operators between them, as many as follow.
+    /// Parses the longest sequence of operands with operators between them.
     fn sequence(&mut self, depth: usize) -> Option<String> {
         let mut expression = self.operand(depth)?;
         while let Some(Token::Operator(operator)) = self.token().cloned() {
@@ -211,7 +211,7 @@ impl Parser<'_> {
             };
             self.operations += 1;
             expression = match operand.strip_suffix('%') {
-                // "640 plus 20%" adds a share of what comes before.
+                // "640 plus 20%" adds a percentage of the preceding result.
                 Some(percent) if matches!(operator, '+' | '-') => format!("({expression})*(1{operator}{percent}/100)"),
                 _ => format!("{expression}{operator}{operand}"),
             };
@@ -271,7 +271,7 @@ impl Parser<'_> {
     }
 }
 
-/// The maximum number of tokens of a message; what follows is not searched.
+/// The maximum number of tokens of a message that are searched.
 const MAX_TOKENS: usize = 400;
 
 fn tokens(text: &str) -> Vec<Placed> {
@@ -304,7 +304,7 @@ fn tokens(text: &str) -> Vec<Placed> {
     joined(tokens)
 }
 
-/// Joins words that are one operator: "divided by", "split between", "por ciento".
+/// Joins words that form one operator: "divided by", "split between", "por ciento".
 fn joined(tokens: Vec<Placed>) -> Vec<Placed> {
     let mut joined: Vec<Placed> = Vec::with_capacity(tokens.len());
     for placed in tokens {
@@ -346,8 +346,8 @@ fn number_length(text: &str) -> usize {
     (0..bytes.len()).take_while(|at| is_part(*at)).count()
 }
 
-/// Returns a number with a point before its decimals. A last separator with three digits after it separates thousands if it is a
-/// comma or occurs twice.
+/// Returns a number with a decimal point and without separators of thousands. The last separator, if three digits follow, separates
+/// thousands if it is a comma or occurs twice.
 fn number(text: &str) -> String {
     let Some(last) = text.rfind([',', '.']) else { return text.to_owned() };
     let separator = &text[last..=last];
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_ranges_and_names_are_no_calculations() {
+    fn dates_ranges_and_names_are_not_calculations() {
         for text in [
             "the flight is on 2026-05-03",
             "we are open 10-12 on weekdays",

@@ -19,7 +19,7 @@ pub(crate) struct Heading<'a> {
     pub(crate) day: &'a str,
     /// The message that this one refers to or changes.
     pub(crate) after: Option<&'a str>,
-    /// The day on which a later message changed what this one says.
+    /// The day on which a later message changed the statement.
     pub(crate) changed_on: Option<&'a str>,
 }
 
@@ -49,14 +49,14 @@ impl<'a> Heading<'a> {
     }
 }
 
-/// Adds to a heading which message the excerpt refers to.
+/// Adds to a heading the message that the excerpt refers to.
 pub(crate) fn with_reference(heading: &str, text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('”', "\"");
     format!("{heading}{AFTER}{text}”")
 }
 
 /// Returns a heading with another message that the excerpt refers to; `None` if a later message changed the excerpt, or if the heading
-/// names that message already.
+/// already names that message.
 pub(crate) fn with_other_reference(heading: &str, text: &str) -> Option<String> {
     let parsed = Heading::parse(heading).filter(|parsed| parsed.changed_on.is_none())?;
     let (speaker, day) = (parsed.speaker, parsed.day);
@@ -64,7 +64,7 @@ pub(crate) fn with_other_reference(heading: &str, text: &str) -> Option<String> 
     (parsed.after.is_none_or(|known| !changed.ends_with(&format!("{AFTER}{known}”")))).then_some(changed)
 }
 
-/// Adds to a heading on which day a later message changed what the excerpt says.
+/// Adds to a heading the day on which a later message changed the excerpt's statement.
 pub(crate) fn with_change(heading: &str, day: &str) -> String {
     format!("{heading}{CHANGED_ON}{day}")
 }

@@ -1,4 +1,4 @@
-//! What a question asks for: its topic, and the time of the messages that it asks about.
+//! The interpretation of a question: its topic, and the time of the messages that it asks about.
 
 use std::collections::HashSet;
 
@@ -16,15 +16,15 @@ pub(crate) type Stems = Vec<String>;
 pub(crate) struct Question {
     /// The words of the question that name its topic.
     pub(crate) topic: Vec<Stems>,
-    /// The words of the earlier questions that name their topic, without those of the question.
+    /// The topic words of the earlier questions that the question does not contain.
     pub(crate) earlier_topic: Vec<Stems>,
-    /// The words of the question's expressions of time.
+    /// The words of the question's time expressions.
     pub(crate) time_words: Vec<Stems>,
-    /// Whether the question asks what the user said, not what is so.
+    /// Whether the question asks what the user said, rather than what is true.
     pub(crate) asks_what_was_said: bool,
     /// Whether the question asks what the user did or said: documents do not answer it.
     pub(crate) asks_about_user: bool,
-    /// The first expression of time, which selects messages by their own time if the question asks what was said.
+    /// The first time expression. If the question asks what was said, it selects messages by the time at which they were sent.
     pub(crate) time: Option<TimeExpression>,
 }
 
@@ -45,7 +45,7 @@ impl Question {
         Self { topic, earlier_topic, time_words, asks_what_was_said, asks_about_user, time }
     }
 
-    /// The time that the messages must be of, if the question asks what was said at a time.
+    /// The time at which the messages must have been sent, if the question asks what was said at a time.
     pub(crate) fn time_of_messages(&self) -> Option<TimeExpression> {
         self.time.filter(|_| self.asks_what_was_said)
     }
@@ -56,14 +56,14 @@ impl Question {
     }
 }
 
-/// Returns the questions of a message: "Only two came. When was it due?" asks the second sentence. A message without a question
-/// is one itself.
+/// Returns the questions of a message: the second sentence of "Only two came. When was it due?". If no sentence is a question, the
+/// whole message counts as one.
 fn questions_of(message: &str) -> String {
     let questions: Vec<&str> = sentences(message).filter(|sentence| is_question(sentence)).map(asked_part).collect();
     if questions.is_empty() { message.to_owned() } else { questions.join(" ") }
 }
 
-/// Returns the part of a long, polite question that asks: "I would be grateful if you could tell me | which cloth they chose".
+/// Returns the part of a long, polite question that contains the actual question: "I would be grateful if you could tell me | which cloth they chose".
 fn asked_part(sentence: &str) -> &str {
     let utterance = Utterance::new(sentence);
     let words = utterance.words();
@@ -79,7 +79,7 @@ fn asked_part(sentence: &str) -> &str {
     start.map_or(sentence, |start| &sentence[words[start].place.start..])
 }
 
-/// The number of words up to which a question is taken as a whole.
+/// Questions of at most this number of words are not shortened.
 const MAX_PLAIN_WORDS: usize = 20;
 
 /// Splits a message that asks several things at once: "what day is judo and who goes to music?"
@@ -101,14 +101,14 @@ pub(crate) fn split_questions(message: &str) -> Vec<String> {
     parts
 }
 
-/// Whether a message asks what the user is called. The words of a name are otherwise no topic.
+/// Whether a message asks for the user's name. In other questions, words such as "name" are not a topic.
 fn asks_for_name(utterance: &Utterance) -> bool {
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let pairs = [["my", "name"], ["me", "llamo"], ["mi", "nombre"], ["i", "called"], ["be", "called"], ["name", "do"]];
     words.windows(2).any(|pair| pairs.iter().any(|known| pair == known))
 }
 
-/// The stems of the names under which a user's name is kept.
+/// The stems of the preference names for a user's name.
 fn name_stems() -> Stems {
     content_terms("name nombre").into_iter().flat_map(|(_, stems)| stems).collect()
 }
@@ -119,7 +119,7 @@ const INTERROGATIVES: [&str; 21] = [
     "donde", "quien", "quienes", "cual", "cuales", "cuanto", "cuantos", "como",
 ];
 
-/// Returns the stems of the words that name the topic, and of those in expressions of time.
+/// Returns the stems of the words that name the topic, and the stems of the words in time expressions.
 fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
     let utterance = Utterance::new(text);
     let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();
@@ -140,7 +140,7 @@ fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
     (topic, time_words)
 }
 
-/// Request words that are nouns further from the start: "find my notes", but "the search service".
+/// Words that are requests at the start of a message and nouns elsewhere: "find my notes", but "the search service".
 const NOUNS_TOO: [&str; 10] =
     ["search", "list", "show", "look", "name", "detail", "details", "question", "report", "share"];
 /// The last position at which such a word is a request.
@@ -213,7 +213,7 @@ const SAYING_IN_SPANISH: [&str; 20] = [
     "comentado",
 ];
 
-/// Words of requests that name no topic.
+/// Words of requests that do not name a topic.
 const REQUEST_WORDS: [&str; 159] = [
     "tell",
     "told",

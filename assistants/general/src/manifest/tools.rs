@@ -8,7 +8,7 @@ use crate::assistant::TOOLS;
 
 const KEY: &str = "spec.tools";
 
-/// Returns the names of the tools, and of those that require approval.
+/// Returns the names of all listed tools, and the names of the tools that require approval.
 pub(super) fn tools(
     members: Option<&Spanned<Vec<Spanned<Value>>>>,
 ) -> Result<(Option<Vec<String>>, Vec<String>), ManifestError> {

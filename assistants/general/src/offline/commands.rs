@@ -1,4 +1,4 @@
-//! Commands: requests for work that only a language model or another program does.
+//! Commands: requests for work that only a language model or another program can do.
 
 use threadkeep::dialogue::{Utterance, is_question};
 
@@ -10,7 +10,7 @@ pub(super) fn ends_as_request(text: &str) -> bool {
     })
 }
 
-/// Whether a message that resembles a command is one, rather than a question in a few words: "date of the exam pls".
+/// Whether a message that resembles a command is a command, rather than a question in a few words: "date of the exam pls".
 pub(super) fn is_command(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -25,7 +25,7 @@ pub(super) fn is_command(text: &str) -> bool {
     asks_politely || !(text.trim_end().ends_with('?') || is_noun_phrase || is_question(text))
 }
 
-/// Whether a message begins with a verb that asks for work which only a language model or another program does.
+/// Whether a message begins with a verb that asks for work that only a language model or another program can do.
 pub(super) fn starts_as_command(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -39,7 +39,7 @@ pub(super) fn starts_as_command(text: &str) -> bool {
     COMMANDS.iter().any(starts)
 }
 
-/// The beginnings of commands. "Buy milk" and "call Ana" are none: they are notes.
+/// The beginnings of commands. "Buy milk" and "call Ana" are missing, because they are notes.
 const COMMANDS: [&str; 77] = [
     "write me",
     "write a",

@@ -8,7 +8,7 @@ use threadkeep::dialogue::{Intent, Slot};
 use super::{quoting, text};
 use crate::erase_tools::{ERASE, FIND};
 
-/// The maximum number of messages that a list of messages to erase names.
+/// The maximum number of messages that are displayed before the user confirms an erasure.
 const MAX_NAMED: usize = 10;
 
 /// The words that precede the topic of messages to forget.
@@ -43,7 +43,7 @@ const ABOUT_CUES: [&str; 28] = [
     "elimina",
 ];
 
-/// Returns a name without the words around it: "theatre seat preference, please".
+/// Returns a topic without surrounding words: "theatre seat preference, please".
 pub(super) fn topic_of(name: &str) -> &str {
     let mut name = name.trim();
     // "what I said about the alarm code", "lo que dije sobre el catering"

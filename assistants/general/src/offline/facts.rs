@@ -21,7 +21,7 @@ const WEEKDAYS: [(&str, &str); 7] = [
     ("Sunday", "domingo"),
 ];
 
-/// Finds the calculation of a message.
+/// Finds the calculation in a message.
 pub(super) fn calculations(message: &Utterance) -> Vec<Mention> {
     let Some((place, expression)) = calculation::find(message.text()) else { return Vec::new() };
     let words = message.words().iter().enumerate();

@@ -10,7 +10,7 @@ use super::erasure::{list_to_erase, topic_of};
 use super::{NOTED, NOTED_IN_SPANISH, text};
 use crate::erase_tools::FIND;
 
-/// The most words of a preference's name. A longer text is not a preference.
+/// The maximum number of words in a preference's name. A longer text is not a preference.
 const NAME_WORDS: usize = 6;
 
 /// The words that precede a preference's name and value.
@@ -171,7 +171,7 @@ pub(super) fn forget_preference() -> Intent {
         })
 }
 
-/// Returns the preference that a text names, of those in the list of preferences.
+/// Returns the name of the user's preference that a text refers to.
 fn named_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {
     let words_of = |text: &str| -> Vec<String> {
         let words = content_terms(text).into_iter().filter_map(|(_, stems)| stems.into_iter().next());
@@ -227,16 +227,16 @@ fn parse_name(text: &str) -> Option<&str> {
     ((1..=MAX_WORDS_OF_NAME).contains(&words) && !is_other).then_some(name)
 }
 
-/// Returns the allergen in "peanuts, by the way" or "la penicilina"; `None` if the text is too long for one.
+/// Returns the allergen in "peanuts, by the way" or "la penicilina"; `None` if the text is too long for an allergen.
 fn parse_allergen(text: &str) -> Option<&str> {
     let allergen = without_asides(text.split([',', '.', '!', ';', '(']).next()?);
     (1..=NAME_WORDS).contains(&allergen.split_whitespace().count()).then_some(allergen)
 }
 
-/// The most words of a user's name.
+/// The maximum number of words in a user's name.
 const MAX_WORDS_OF_NAME: usize = 3;
 
-/// Words after "call me" that are no name.
+/// Words after "call me" that are not names.
 const NOT_NAMES: [&str; 24] = [
     "la", "el", "los", "las", "lo", "un", "una", "the", "a", "back", "later", "again", "asap", "now", "if", "at", "on",
     "in", "before", "after", "by", "luego", "si", "despues",

@@ -10,7 +10,7 @@ use crate::evidence::question::Question;
 use crate::evidence::{Candidate, answers, contains_topic, matches_word};
 
 const PREFERENCES: &str = "What the user prefers:\n";
-/// The most characters of a quotation.
+/// The maximum number of characters in a quotation.
 const MAX_CHARACTERS: usize = 500;
 const MONTHS: [&str; 12] = [
     "January",
@@ -48,14 +48,14 @@ struct Quotable {
     text: String,
 }
 
-/// Answers a question with quotations from the model's instructions. Returns `None` if none answers it.
+/// Answers a question with quotations from the model's instructions. Returns `None` if no quotation answers it.
 pub(super) fn quote(question: &Question, instructions: &str, language: Language) -> Option<String> {
     let quotable = quotable(instructions, language);
     let best = answers(question, &candidates(&quotable));
     quoted(question, &quotable, best, language)
 }
 
-/// Answers a question with the quotations that contain all words of its topic. Returns `None` if there is none.
+/// Answers a question with the quotations that contain all words of its topic. Returns `None` if there is no such quotation.
 pub(super) fn quote_whole(question: &Question, instructions: &str, language: Language) -> Option<String> {
     let quotable = quotable(instructions, language);
     let candidates = candidates(&quotable);
@@ -86,7 +86,7 @@ fn quotation(question: &Question, quotable: &Quotable, language: Language) -> St
     let Some(number) = quotable.number else { return quotable.text.clone() };
     let text = without_headings(&quotable.heading, &quotable.text);
     let text = best_part(question, &best_paragraph(question, &quotable.heading, text));
-    // A list of everything that was said at a time is in the order in which it was said.
+    // A list of everything that was said at a time is in chronological order.
     let is_list = question.time_of_messages().is_some() && question.has_no_topic();
     format!("{} “{text}” [{number}]", origin(&quotable.heading, language, is_list))
 }
@@ -132,7 +132,7 @@ fn preferences(instructions: &str, language: Language) -> Vec<Quotable> {
     lines.map(quotable).collect()
 }
 
-/// Removes the headings of a passage if they are in its origin.
+/// Removes the headings from a passage if its origin contains them.
 fn without_headings<'a>(origin: &str, text: &'a str) -> &'a str {
     match text.split_once("\n\n") {
         Some((first, rest)) if origin.contains(first.trim()) => rest.trim_start(),
@@ -157,7 +157,8 @@ fn best_part(question: &Question, text: &str) -> String {
     let topic: Vec<_> = question.topic.iter().chain(&question.earlier_topic).chain(&question.time_words).collect();
     let matched: Vec<Option<usize>> =
         words.iter().map(|(_, word)| topic.iter().position(|stems| matches_word(stems, word))).collect();
-    // The window that contains the most different words of the question, and of those the one whose words are closest.
+    // The window that contains the most distinct words of the question. Of several such windows, the one whose words are closest to
+    // each other.
     let windows = (0..words.len()).filter(|start| matched[*start].is_some()).map(|start| {
         let end = window_end(text, &words, start);
         let found: HashSet<usize> = matched[start..end].iter().flatten().copied().collect();
@@ -176,17 +177,17 @@ fn word_places(text: &str) -> Vec<(usize, &str)> {
     text.split_whitespace().map(|word| (word.as_ptr() as usize - start, word)).collect()
 }
 
-/// Returns the word after the last one that fits into a quotation that begins at a word.
+/// Returns the exclusive end, in words, of a quotation of the maximum length that begins at a word.
 fn window_end(text: &str, words: &[(usize, &str)], start: usize) -> usize {
     let from = words.get(start).map_or(0, |(at, _)| *at);
     let fits = |(at, word): &&(usize, &str)| text[from..at + word.len()].chars().count() <= MAX_CHARACTERS;
     start + words[start..].iter().take_while(fits).count().max(1).min(words.len() - start)
 }
 
-/// The most words before the first word of the question that a quotation contains.
+/// The maximum number of words in a quotation before the first word of the question.
 const MAX_INTRODUCTION: usize = 25;
 
-/// Returns the first word of the sentence that contains a word, or of the words shortly before it.
+/// Returns the start of the sentence that contains a word. If the start is too far away, returns a word shortly before the word.
 fn sentence_start(text: &str, words: &[(usize, &str)], at: usize) -> usize {
     let begins = |index: &usize| {
         let before = text[..words[*index].0].trim_end_matches(' ');
@@ -196,7 +197,7 @@ fn sentence_start(text: &str, words: &[(usize, &str)], at: usize) -> usize {
     (reach..=at).rfind(begins).unwrap_or_else(|| at.saturating_sub(MAX_INTRODUCTION / 3))
 }
 
-/// Returns some words of a text, with an ellipsis where others are left out.
+/// Returns a part of a text, with an ellipsis where words are omitted.
 fn part(text: &str, start: usize, end: usize, words: &[(usize, &str)]) -> String {
     let from = words.get(start).map_or(0, |(at, _)| *at);
     let to = words.get(end.saturating_sub(1)).map_or(text.len(), |(at, word)| at + word.len());
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_quoted_where_they_answer() {
+    fn a_quotation_of_a_long_text_contains_the_answer() {
         let filler = "we walked around the lake and it was fine and then we went on for a while ".repeat(10);
         let text = format!("{filler} the spare key is under the blue pot and {filler}");
         let part = best_part(&Question::new("where is the spare key", ""), &text);

@@ -1,4 +1,4 @@
-//! Sets of dialogues: written without sight of the phrases, and run once before anyone read their failures.
+//! Sets of dialogues. Their authors did not know the phrases, and each set was run once before its failures were inspected.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use threadkeep_dialogue_sets::{
 
 use super::test_env::TestEnv;
 
-/// A set that was blind at its first run, and the least share of turns that pass, in percent. The phrases were improved with it
-/// since, so it only shows that a change makes the assistant worse.
+/// A set and the minimum share of turns that must pass, in percent. The phrases have been improved with the set since its first run,
+/// so it detects regressions but does not measure unseen messages.
 struct Set {
     text: &'static str,
     least_percent: usize,
@@ -31,7 +31,7 @@ async fn dialogues_of_the_first_set_pass() {
     check(&Set { text: include_str!("sets/set-1.json"), least_percent: 97 }).await;
 }
 
-/// 328 of 410 turns passed at the first run; 18 of the others asked for calculations, which the assistant could not do then.
+/// 328 of 410 turns passed at the first run; 18 of the failed turns asked for calculations, which the assistant did not support.
 #[tokio::test]
 async fn dialogues_of_the_second_set_pass() {
     check(&Set { text: include_str!("sets/set-2.json"), least_percent: 93 }).await;
@@ -102,7 +102,7 @@ impl DialogueEnv for GeneralEnv {
     }
 
     async fn send(&mut self, user: &str, conversation: &str, text: &str) -> ObservedTurn {
-        // A message takes time, so that equal times do not decide the order.
+        // Time passes with each message, so that no two messages have equal times.
         self.apply("advance_clock_s", &Value::from(20)).await;
         let key = (user.to_owned(), conversation.to_owned());
         let conversation = match self.threads.get(&key) {
@@ -128,5 +128,5 @@ impl DialogueEnv for GeneralEnv {
     }
 }
 
-/// What every answer contains that declines a request or found nothing.
+/// An answer that declines a request or reports that nothing was found contains one of these texts.
 const REFUSALS: [&str; 4] = ["I cannot do that", "I found nothing", "No puedo hacer eso", "No encontré nada"];

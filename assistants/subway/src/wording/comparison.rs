@@ -44,7 +44,7 @@ pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
         }
     });
     let live = match answer.live {
-        LiveStatus::Partly { .. } => super::live(&answer.live),
+        LiveStatus::Partial { .. } => super::live(&answer.live),
         _ => None,
     };
     let assumptions = answer.assumptions.iter().map(|assumption| Some(super::assumption(assumption)));

@@ -56,7 +56,7 @@ async fn lines_of_unavailable_feeds_are_listed() {
     mta.show(NUMBERED, 0, &[train("6", &[("635N", 60), ("634N", 150)])]);
     let answer = mta.subway().get_train_arrivals("Union Square", None, now()).await.unwrap();
     let unavailable = ["L", "N", "Q", "R", "W"].map(str::to_owned).to_vec();
-    assert_eq!(answer.live, LiveStatus::Partly { unavailable });
+    assert_eq!(answer.live, LiveStatus::Partial { unavailable });
     assert_eq!(answer.arrivals.len(), 1);
 }
 

@@ -1,32 +1,32 @@
-//! Splits a text into the lines that it names and the remaining words.
+//! Separates the public-transport lines that a text names from its other words.
 
 use super::Vocabulary;
 use crate::network::Network;
 
-/// A parsed text.
+/// The lines and the other words of a text.
 #[derive(Debug)]
 pub(super) struct Phrase {
     /// The public names of lines.
     pub(super) lines: Vec<String>,
     pub(super) words: Vec<String>,
-    weak: &'static [&'static str],
+    generic_words: &'static [&'static str],
 }
 
 impl Phrase {
-    pub(super) fn is_weak(&self, word: &str) -> bool {
-        self.weak.contains(&word)
+    pub(super) fn is_generic(&self, word: &str) -> bool {
+        self.generic_words.contains(&word)
     }
 
     pub(super) fn new(text: &str, network: &Network, vocabulary: &Vocabulary) -> Self {
         let raw = raw_words(text);
-        let named = |word: &str| {
+        let find_line = |word: &str| {
             network.lines.iter().find(|line| line.name.eq_ignore_ascii_case(word)).map(|line| line.name.clone())
         };
         let mut lines = Vec::new();
         let mut is_line = vec![false; raw.len()];
         for (at, word) in raw.iter().enumerate() {
-            if let Some(line) = named(word)
-                && refers_to_a_line(&raw, at, |word| named(word).is_some(), vocabulary)
+            if let Some(line) = find_line(word)
+                && refers_to_a_line(&raw, at, |word| find_line(word).is_some(), vocabulary)
             {
                 is_line[at] = true;
                 if !lines.contains(&line) {
@@ -36,37 +36,38 @@ impl Phrase {
         }
         let rest: Vec<&str> =
             raw.iter().zip(&is_line).filter(|(_, is_line)| !**is_line).map(|(word, _)| word.as_str()).collect();
-        Self { lines, words: canonical(&rest, vocabulary), weak: vocabulary.weak }
+        Self { lines, words: normalise(&rest, vocabulary), generic_words: vocabulary.generic_words }
     }
 }
 
-/// Whether a word that is also a line's name refers to the line here: "the 6", "6 train", or several lines at the end.
+/// Whether a word that is also a line's name refers to the line here: "the 6", "6 train", or line
+/// names at the end of the text.
 fn refers_to_a_line(raw: &[String], at: usize, is_line: impl Fn(&str) -> bool, vocabulary: &Vocabulary) -> bool {
     let next = raw.get(at + 1).map(String::as_str);
     let before = at.checked_sub(1).map(|before| raw[before].as_str());
-    let is_train = |word: Option<&str>| {
+    let is_line_noun = |word: Option<&str>| {
         word.is_some_and(|word| matches!(word, "train" | "trains" | "line" | "lines" | "platform"))
     };
     let run_end = (at..raw.len()).find(|index| !is_line(&raw[*index]) && raw[*index] != "and").unwrap_or(raw.len());
-    let run_start = (0..at).rev().find(|index| !is_line(&raw[*index]) && raw[*index] != "and");
+    let before_run = (0..at).rev().find(|index| !is_line(&raw[*index]) && raw[*index] != "and");
     let introduces = |word: &str| matches!(word, "the" | "on" | "by" | "via" | "train" | "line");
-    let is_introduced = run_start.is_some_and(|start| introduces(&raw[start]));
+    let is_introduced = before_run.is_some_and(|index| introduces(&raw[index]));
     let is_street = next.is_some_and(|next| {
-        let spelt = spelling(next, vocabulary);
-        vocabulary.weak.contains(&spelt.as_str())
+        let normal = normalise_word(next, vocabulary);
+        vocabulary.generic_words.contains(&normal.as_str())
     });
-    if is_train(raw.get(run_end).map(String::as_str)) || is_introduced && !is_street {
+    if is_line_noun(raw.get(run_end).map(String::as_str)) || is_introduced && !is_street {
         return true;
     }
     // At the end, after a possible name: "canal st a c e", but not "avenue j".
     let is_lettered_avenue = at == 1 && before.is_some_and(|before| matches!(before, "avenue" | "ave" | "av"));
-    run_end == raw.len() && run_start.is_some() && !is_lettered_avenue
+    run_end == raw.len() && before_run.is_some() && !is_lettered_avenue
 }
 
 /// Returns the normalised words of a text.
 pub(super) fn words_of(text: &str, vocabulary: &Vocabulary) -> Vec<String> {
     let raw = raw_words(text);
-    canonical(&raw.iter().map(String::as_str).collect::<Vec<_>>(), vocabulary)
+    normalise(&raw.iter().map(String::as_str).collect::<Vec<_>>(), vocabulary)
 }
 
 fn raw_words(text: &str) -> Vec<String> {
@@ -74,7 +75,7 @@ fn raw_words(text: &str) -> Vec<String> {
     lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-fn canonical(raw: &[&str], vocabulary: &Vocabulary) -> Vec<String> {
+fn normalise(raw: &[&str], vocabulary: &Vocabulary) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut tens = None;
     for word in raw {
@@ -82,30 +83,30 @@ fn canonical(raw: &[&str], vocabulary: &Vocabulary) -> Vec<String> {
             words.extend(tens.replace(value).map(|value: u32| value.to_string()));
             continue;
         }
-        let spelt = match (tens.take(), ones_of(word)) {
+        let normal = match (tens.take(), below_twenty(word)) {
             (Some(tens), Some(ones)) if ones < 10 => (tens + ones).to_string(),
             (tens, ones) => {
                 words.extend(tens.map(|tens| tens.to_string()));
-                ones.map_or_else(|| spelling(word, vocabulary), |ones| ones.to_string())
+                ones.map_or_else(|| normalise_word(word, vocabulary), |ones| ones.to_string())
             }
         };
-        words.push(spelt);
+        words.push(normal);
     }
     words.extend(tens.map(|tens| tens.to_string()));
     words.retain(|word| !vocabulary.fillers.contains(&word.as_str()));
     words
 }
 
-fn spelling(word: &str, vocabulary: &Vocabulary) -> String {
+fn normalise_word(word: &str, vocabulary: &Vocabulary) -> String {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     if !digits.is_empty() && matches!(&word[digits.len()..], "st" | "nd" | "rd" | "th") {
         return digits.to_owned();
     }
-    let spelt = vocabulary.spellings.iter().find(|(from, _)| *from == word);
-    spelt.map_or(word, |(_, to)| to).to_owned()
+    let normal = vocabulary.spellings.iter().find(|(from, _)| *from == word);
+    normal.map_or(word, |(_, to)| to).to_owned()
 }
 
-fn ones_of(word: &str) -> Option<u32> {
+fn below_twenty(word: &str) -> Option<u32> {
     const ORDINALS: [&str; 19] = [
         "first",
         "second",
@@ -148,8 +149,8 @@ fn ones_of(word: &str) -> Option<u32> {
         "eighteen",
         "nineteen",
     ];
-    let at = |list: &[&str]| list.iter().position(|known| *known == word);
-    at(&ORDINALS).or_else(|| at(&CARDINALS)).and_then(|index| u32::try_from(index + 1).ok())
+    let position_in = |list: &[&str]| list.iter().position(|known| *known == word);
+    position_in(&ORDINALS).or_else(|| position_in(&CARDINALS)).and_then(|index| u32::try_from(index + 1).ok())
 }
 
 fn tens_of(word: &str) -> Option<u32> {

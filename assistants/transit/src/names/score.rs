@@ -43,7 +43,7 @@ pub(super) struct Name {
 #[derive(Debug)]
 struct Word {
     text: String,
-    is_weak: bool,
+    is_generic: bool,
 }
 
 impl Name {
@@ -54,7 +54,7 @@ impl Name {
             words.extend(
                 words_of(part, vocabulary)
                     .into_iter()
-                    .map(|text| Word { is_weak: vocabulary.weak.contains(&text.as_str()), text }),
+                    .map(|text| Word { is_generic: vocabulary.generic_words.contains(&text.as_str()), text }),
             );
             parts.push(start..words.len());
         }
@@ -74,22 +74,22 @@ impl Name {
     /// Returns the quality of the match, or `None`. `explains` returns whether a word that is not in the name is a correct
     /// qualifier of the station.
     pub(super) fn tier(&self, phrase: &Phrase, explains: &impl Fn(&str) -> bool) -> Option<Tier> {
-        let is_weak_here = |word: &str| self.words.iter().any(|known| known.is_weak && known.text == word);
-        if !phrase.words.iter().any(|word| self.has(word) && !is_weak_here(word)) {
+        let is_generic_here = |word: &str| self.words.iter().any(|known| known.is_generic && known.text == word);
+        if !phrase.words.iter().any(|word| self.has(word) && !is_generic_here(word)) {
             return self.is_close(phrase).then_some(Tier::Close);
         }
-        let has_weak = self.words.iter().any(|known| known.is_weak);
-        let is_redundant = |word: &str| phrase.is_weak(word) && !has_weak;
+        let has_generic = self.words.iter().any(|known| known.is_generic);
+        let is_redundant = |word: &str| phrase.is_generic(word) && !has_generic;
         let rest = phrase.words.iter().filter(|word| !self.has(word));
         let unexplained = rest.filter(|word| !explains(word) && !is_redundant(word)).count();
-        let covers = |words: &[Word]| words.iter().all(|known| known.is_weak || phrase.words.contains(&known.text));
+        let covers = |words: &[Word]| words.iter().all(|known| known.is_generic || phrase.words.contains(&known.text));
         let is_whole = covers(&self.words);
         let covered: Vec<&Word> =
             self.parts.iter().map(|part| &self.words[part.clone()]).filter(|part| covers(part)).flatten().collect();
         let in_covered = |word: &str| covered.iter().any(|known| known.text == word);
         // "Bedford Av" is not a part of "Bedford-Nostrand Avs".
-        let is_part = covered.iter().any(|known| !known.is_weak)
-            && phrase.words.iter().all(|word| !is_weak_here(word) || in_covered(word));
+        let is_part = covered.iter().any(|known| !known.is_generic)
+            && phrase.words.iter().all(|word| !is_generic_here(word) || in_covered(word));
         match unexplained {
             0 if self.is_alias => is_whole.then_some(Tier::Alias),
             0 if is_whole => Some(Tier::Whole),
@@ -112,9 +112,10 @@ impl Name {
                 && strsim::osa_distance(known, &joined) <= letters / 6
         });
         let is_close_word = |word: &String| self.words.iter().any(|known| is_misspelt(word, &known.text));
-        let is_strong = |word: &String| self.words.iter().any(|known| !known.is_weak && is_misspelt(word, &known.text));
+        let is_strong =
+            |word: &String| self.words.iter().any(|known| !known.is_generic && is_misspelt(word, &known.text));
         is_close_joined
-            || phrase.words.iter().all(|word| is_close_word(word) || phrase.is_weak(word))
+            || phrase.words.iter().all(|word| is_close_word(word) || phrase.is_generic(word))
                 && phrase.words.iter().any(is_strong)
     }
 }

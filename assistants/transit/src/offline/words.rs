@@ -1,6 +1,6 @@
-//! Word lists by which the offline model interprets messages.
+//! Word lists with which the offline model interprets messages.
 
-/// Words that are not needed to recognise a station name.
+/// Words of ordinary questions. The search for station names skips them, unless a known name contains them.
 pub(super) const NON_NAME_WORDS: &[&str] = &[
     "a",
     "about",
@@ -563,14 +563,14 @@ pub(super) const NON_NAME_WORDS: &[&str] = &[
 pub(super) const PLACE_CUES: &[&str] =
     &["from", "to", "at", "near", "via", "in", "of", "for", "toward", "towards", "leaving"];
 
-/// Words after which a number is an amount, not a street.
+/// Words that follow an amount, as in "20 min": the number before them is not a street.
 pub const UNITS: &[&str] =
     &["min", "mins", "minute", "minutes", "hour", "hours", "am", "pm", "stops", "changes", "people", "days", "blocks"];
 
-/// Words after which a name can continue.
+/// Words that can join the parts of a name: "Myrtle and Wyckoff".
 pub(super) const CONTINUATION_WORDS: &[&str] = &["and", "in", "at", "of", "on"];
 
-/// Words that are not a place after "to" or "at", or not a name on their own.
+/// Words that never name a station by themselves, even after "to" or "at".
 pub(super) const NON_PLACE_WORDS: &[&str] = &[
     "bus",
     "terminal",
@@ -608,7 +608,8 @@ pub(super) const NON_PLACE_WORDS: &[&str] = &[
     "rush",
 ];
 
-/// Words that occur in station names but also in many other sentences.
+/// Words that occur both in station names and in ordinary sentences. Alone, they name a station only where a name is
+/// expected, such as after "to".
 pub(super) const COMMON_WORDS: &[&str] = &[
     "times",
     "high",

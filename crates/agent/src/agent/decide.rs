@@ -23,8 +23,8 @@ pub struct Decision {
     pub stop: Stop,
 }
 
-/// Maximum number of attempts to store a decision that conflicts with other commits.
-const ATTEMPTS: usize = 64;
+/// Maximum number of retries after storing a decision conflicts with another commit.
+const MAX_RETRIES: usize = 64;
 
 impl Agent {
     /// Approves or denies a request for approval, once, and resumes its turn.
@@ -64,7 +64,7 @@ impl Agent {
         let (approval, by) = (approval.as_str(), by.as_str());
         self.check_decider(by)?;
         let access = ThreadAccess::find(self.memory(), scope, thread).await?;
-        let (mut attempts, mut legacy) = (ATTEMPTS, lock::LegacyLock::default());
+        let (mut retries_left, mut legacy) = (MAX_RETRIES, lock::LegacyLock::default());
         let (run, (seq, question), decided, _driver) = loop {
             let found = self.open_approval_or_close(&access, approval).await?;
             let runs = match self.admit(&access, None, &stop, &mut legacy).await {
@@ -88,7 +88,7 @@ impl Agent {
             let decided = self.apply_decision(&found.value, &verdict, by);
             match self.claim_decision(&access, waiting, (&decided, found.version), &driver, &mut legacy).await {
                 Ok(run) => break (run, question, decided, driver),
-                Err(AgentError::Superseded { .. }) if attempts > 0 => attempts -= 1,
+                Err(AgentError::Superseded { .. }) if retries_left > 0 => retries_left -= 1,
                 Err(error) => return Err(error),
             }
         };

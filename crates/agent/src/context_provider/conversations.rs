@@ -30,7 +30,7 @@ impl ContextSource for ConversationSource {
         for recalled in &found.messages {
             let Some(mut excerpt) = Excerpt::of_message(recalled.thread, &recalled.message) else { continue };
             excerpt.source.score = Some(recalled.score);
-            // Of equal statements one is enough.
+            // Equal statements are returned once.
             let speaker = (recalled.message.content.role, &recalled.message.content.author);
             if seen.insert((speaker, excerpt.text.clone())) {
                 excerpts.push(excerpt);
@@ -42,7 +42,7 @@ impl ContextSource for ConversationSource {
 }
 
 impl Excerpt {
-    /// Creates an excerpt of a message of a conversation; `None` for an empty message, and for one of the application or a tool.
+    /// Creates an excerpt of a message of a conversation; `None` if the message is empty, or was written by the application or a tool.
     #[must_use]
     pub fn of_message(thread: ThreadId, message: &Message) -> Option<Self> {
         let speaker = match message.content.role {

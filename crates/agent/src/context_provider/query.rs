@@ -26,7 +26,7 @@ pub fn build_query(question: &str, history: &[Message]) -> String {
     [vec![question.trim().to_owned()], referred].concat().join(" ")
 }
 
-/// Returns the earlier messages of the user, given newest first, that a question refers to; cut to a few hundred characters each.
+/// Returns the earlier messages of the user, given newest first, that a question refers to. Each is truncated to a few hundred characters.
 #[must_use]
 pub fn referred_questions(question: &str, earlier: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut referred: Vec<String> = Vec::new();

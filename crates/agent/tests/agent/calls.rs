@@ -1,4 +1,4 @@
-//! How often a turn calls the store before it calls the model.
+//! The number of store calls that a turn makes before it calls the model.
 
 use std::sync::{Arc, Mutex};
 

@@ -20,7 +20,7 @@ pub struct Statistics {
 /// Scores texts: larger is better; a text that contains no word of the query scores 0. The mean length is computed over the
 /// texts that contain a word, so that other texts in the input do not affect the scores.
 ///
-/// If more of the given texts contain a word than the statistics say, the larger number is used, so that no score is
+/// If more of the given texts contain a word than the statistics report, the number of given texts is used, so that no score is
 /// negative.
 #[must_use]
 pub fn bm25(texts: &[TermCounts], statistics: &Statistics) -> Vec<f64> {

@@ -14,8 +14,8 @@ use crate::utterance::Utterance;
 ///
 /// let found = find_times(&Utterance::new("Take me home tomorrow by 7:30pm"));
 /// let time = found[0].time;
-/// assert_eq!((time.relation, time.period), (Relation::By, Some(Period::Day(1))));
-/// assert_eq!(time.clock, Some(Clock { hour: 19, minute: 30, is_exact: true }));
+/// assert_eq!((time.relation, time.period), (Relation::By, Some(Period::RelativeDay(1))));
+/// assert_eq!(time.clock, Some(Clock { hour: 19, minute: 30, is_24_hour: true }));
 /// ```
 #[must_use]
 pub fn find_times(utterance: &Utterance) -> Vec<TimeMention> {
@@ -111,7 +111,7 @@ impl Parser<'_> {
     /// Completes an inexact hour by the part of the day: "8 in the evening" is 20:00.
     fn apply_part(&self, time: &mut TimeExpression) {
         let (Some(clock), Some(day_part)) = (&mut time.clock, time.part) else { return };
-        if clock.is_exact {
+        if clock.is_24_hour {
             return;
         }
         let is_late = match day_part {
@@ -123,7 +123,7 @@ impl Parser<'_> {
             (hour, true) => hour + 12,
             (hour, false) => hour,
         };
-        clock.is_exact = true;
+        clock.is_24_hour = true;
     }
 
     fn relation(&self, at: usize) -> Parsed<Relation> {
@@ -201,10 +201,10 @@ impl Parser<'_> {
 
     fn clock(&self, at: usize, allows_bare: bool) -> Parsed<Clock> {
         if self.is(at, &["noon", "midday", "mediodia"]) {
-            return Some((Clock { hour: 12, minute: 0, is_exact: true }, at + 1));
+            return Some((Clock { hour: 12, minute: 0, is_24_hour: true }, at + 1));
         }
         if self.is(at, &["midnight", "medianoche"]) {
-            return Some((Clock { hour: 0, minute: 0, is_exact: true }, at + 1));
+            return Some((Clock { hour: 0, minute: 0, is_24_hour: true }, at + 1));
         }
         if let Some(found) = self.spoken_clock(at) {
             return Some(found);
@@ -414,7 +414,7 @@ impl Parser<'_> {
             return None;
         }
         let found = PHRASES.iter().find(|(words, ..)| self.are(at, words));
-        found.map(|(words, days, day_part)| ((Period::Day(*days), *day_part), at + words.len()))
+        found.map(|(words, days, day_part)| ((Period::RelativeDay(*days), *day_part), at + words.len()))
     }
 
     fn iso_date(&self, at: usize) -> Parsed<Period> {
@@ -500,7 +500,11 @@ impl Parser<'_> {
             next += 2;
         }
         let signed = if is_past { -minutes } else { minutes };
-        let period = if minutes % (24 * 60) == 0 { Period::Day(signed / (24 * 60)) } else { Period::Minutes(signed) };
+        let period = if minutes % (24 * 60) == 0 {
+            Period::RelativeDay(signed / (24 * 60))
+        } else {
+            Period::RelativeMinutes(signed)
+        };
         Some((period, next))
     }
 
@@ -516,11 +520,11 @@ impl Parser<'_> {
         };
         let unit = |at: usize, offset: i32| {
             Some(match self.word(at) {
-                "week" | "semana" => (Period::Week(offset), at + 1),
-                "weekend" => (Period::Weekend(offset), at + 1),
-                "fin" if self.are(at, &["fin", "de", "semana"]) => (Period::Weekend(offset), at + 3),
-                "month" | "mes" => (Period::Months(offset), at + 1),
-                "year" | "ano" => (Period::Years(offset), at + 1),
+                "week" | "semana" => (Period::RelativeWeek(offset), at + 1),
+                "weekend" => (Period::RelativeWeekend(offset), at + 1),
+                "fin" if self.are(at, &["fin", "de", "semana"]) => (Period::RelativeWeekend(offset), at + 3),
+                "month" | "mes" => (Period::RelativeMonth(offset), at + 1),
+                "year" | "ano" => (Period::RelativeYear(offset), at + 1),
                 word => {
                     let day = weekday(word)?;
                     let which = [Which::Last, Which::Nearest, Which::Next][usize::try_from(offset + 1).ok()?];
@@ -541,13 +545,13 @@ impl Parser<'_> {
         if self.are(next, &["que", "viene"]) {
             return unit(at, 1).map(|(period, _)| (period, next + 2));
         }
-        matches!(period, Period::Weekend(_)).then_some((period, next))
+        matches!(period, Period::RelativeWeekend(_)).then_some((period, next))
     }
 
     fn weekday(&self, at: usize) -> Parsed<Period> {
         if self.is(at, &["weekend", "weekends"]) || self.are(at, &["fin", "de", "semana"]) {
             let next = if self.word(at) == "fin" { at + 3 } else { at + 1 };
-            return Some((Period::Weekend(0), next));
+            return Some((Period::RelativeWeekend(0), next));
         }
         if self.is(at, &["weekday", "weekdays", "workdays"]) {
             return Some((Period::Workdays, at + 1));
@@ -604,13 +608,13 @@ fn clock_of(hour: i32, minute: i32, meridiem: Option<Meridiem>) -> Option<Clock>
     if !(0..60).contains(&minute) || !(0..=24).contains(&hour) {
         return None;
     }
-    let (hour, is_exact) = match meridiem {
+    let (hour, is_24_hour) = match meridiem {
         Some(_) if hour > 12 => (hour % 24, true),
         Some(Meridiem::Am) => (hour % 12, true),
         Some(Meridiem::Pm) => (hour % 12 + 12, true),
         None => (hour % 24, hour == 0 || hour > 12),
     };
-    Some(Clock { hour: i8::try_from(hour).ok()?, minute: i8::try_from(minute).ok()?, is_exact })
+    Some(Clock { hour: i8::try_from(hour).ok()?, minute: i8::try_from(minute).ok()?, is_24_hour })
 }
 
 fn date_of(year: Option<i32>, month: i32, day: i32) -> Option<Period> {

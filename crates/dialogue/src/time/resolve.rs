@@ -31,7 +31,7 @@ impl TimeExpression {
     /// With another day, the hour is between 6:00 and 17:59.
     #[must_use]
     pub fn instant(&self, now: &Zoned, direction: Direction) -> Option<Zoned> {
-        if let (Some(Period::Minutes(minutes)), None) = (self.period, self.clock) {
+        if let (Some(Period::RelativeMinutes(minutes)), None) = (self.period, self.clock) {
             return now.checked_add(Span::new().minutes(i64::from(minutes))).ok();
         }
         let at = match (self.clock, self.part) {
@@ -55,7 +55,7 @@ impl TimeExpression {
                 // "tonight at 2:30am" is after midnight.
                 day = day.tomorrow().ok()?;
             }
-            if !clock.is_exact {
+            if !clock.is_24_hour {
                 let is_day_hour = (6..18).contains(&hour);
                 let has_passed = day == now.date() && day.to_datetime(time(hour)?) < now.datetime();
                 if direction == Direction::Future && has_passed && other_half > hour || !is_day_hour && other_half < 18
@@ -67,7 +67,7 @@ impl TimeExpression {
         }
         let today = now.date();
         let mut hours = vec![clock.hour];
-        if !clock.is_exact {
+        if !clock.is_24_hour {
             hours.push(other_half);
         }
         let days = [today.yesterday().ok()?, today, today.tomorrow().ok()?];
@@ -91,7 +91,7 @@ impl TimeExpression {
             let start = self.clock_on_its_day(clock, now, direction)?;
             return Some((start, start.checked_add(Span::new().minutes(1)).ok()?));
         }
-        if let Some(Period::Minutes(minutes)) = self.period {
+        if let Some(Period::RelativeMinutes(minutes)) = self.period {
             let at = now.datetime().checked_add(Span::new().minutes(i64::from(minutes))).ok()?;
             // A distance is approximate.
             let margin = i64::from(minutes.abs() / 4).max(5);
@@ -117,7 +117,7 @@ impl TimeExpression {
 
 impl Clock {
     fn is_before_midnight(self) -> bool {
-        self.hour >= 12 || !self.is_exact && self.hour >= 6
+        self.hour >= 12 || !self.is_24_hour && self.hour >= 6
     }
 }
 
@@ -142,7 +142,7 @@ fn days_of(period: Period, now: &Zoned, direction: Direction) -> Option<(Date, D
     let days = |days: i32| today.checked_add(Span::new().try_days(days).ok()?).ok();
     let one_day = |first: Date| Some((first, first.tomorrow().ok()?));
     match period {
-        Period::Day(offset) => one_day(days(offset)?),
+        Period::RelativeDay(offset) => one_day(days(offset)?),
         Period::Weekday(weekday, which) => one_day(nearest_weekday(weekday, which, today, direction)?),
         Period::Date { year: Some(year), month, day } => one_day(Date::new(year, month, day).ok()?),
         Period::Date { year: None, month, day } => {
@@ -163,20 +163,20 @@ fn days_of(period: Period, now: &Zoned, direction: Direction) -> Option<(Date, D
             Some((first, first.checked_add(Span::new().months(1)).ok()?))
         }
         Period::Year(year) => Some((date(year, 1, 1), Date::new(year + 1, 1, 1).ok()?)),
-        Period::Week(offset) => {
+        Period::RelativeWeek(offset) => {
             let monday = days(-i32::from(today.weekday().to_monday_zero_offset()) + offset * 7)?;
             Some((monday, monday.checked_add(Span::new().days(7)).ok()?))
         }
-        Period::Weekend(offset) => {
+        Period::RelativeWeekend(offset) => {
             // On a Sunday, the current weekend started yesterday.
             let saturday = days(5 - i32::from(today.weekday().to_monday_zero_offset()) + offset * 7)?;
             Some((saturday, saturday.checked_add(Span::new().days(2)).ok()?))
         }
-        Period::Months(offset) => {
+        Period::RelativeMonth(offset) => {
             let first = today.first_of_month().checked_add(Span::new().try_months(offset).ok()?).ok()?;
             Some((first, first.checked_add(Span::new().months(1)).ok()?))
         }
-        Period::Years(offset) => {
+        Period::RelativeYear(offset) => {
             let first = today.first_of_year().checked_add(Span::new().try_years(offset).ok()?).ok()?;
             Some((first, first.checked_add(Span::new().years(1)).ok()?))
         }
@@ -185,7 +185,9 @@ fn days_of(period: Period, now: &Zoned, direction: Direction) -> Option<(Date, D
             one_day((0..3).filter_map(days).find(is_workday)?)
         }
         Period::LastDays(count) => Some((days(-count)?, today.tomorrow().ok()?)),
-        Period::Minutes(minutes) => one_day(now.checked_add(Span::new().minutes(i64::from(minutes))).ok()?.date()),
+        Period::RelativeMinutes(minutes) => {
+            one_day(now.checked_add(Span::new().minutes(i64::from(minutes))).ok()?.date())
+        }
     }
 }
 

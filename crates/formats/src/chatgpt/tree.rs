@@ -13,7 +13,7 @@ const CYCLE: &str = "mapping: the messages form a cycle";
 /// The nodes of a mapping: parents before their children, siblings in the order of the parent's `children`.
 pub(super) struct Tree<'a> {
     pub(super) nodes: Vec<Node<'a>>,
-    /// The index of the current node, if the file names one that exists.
+    /// The index of the current node; `None` if the file names no existing node.
     pub(super) current: Option<usize>,
 }
 

@@ -111,7 +111,7 @@ fn markdown_nested_too_deeply_is_rejected() {
     assert_eq!(split_document(&steps, DocumentFormat::Markdown), Err(SplitError::Nesting { line: 101 }));
     assert_eq!(
         SplitError::Nesting { line: 3 }.to_string(),
-        "line 3: quotes and lists are nested deeper than 100 levels"
+        "line 3: block quotes and lists are nested more than 100 levels deep"
     );
 }
 
@@ -124,7 +124,7 @@ fn text_that_resembles_nesting_is_accepted() {
     }
 }
 
-/// Runs on a thread with the smallest stack that threads which split documents have.
+/// Runs on a thread with a stack as small as the smallest of the threads that split documents.
 fn on_a_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::Builder::new().stack_size(1024 * 1024).spawn(run).unwrap().join().unwrap()
 }

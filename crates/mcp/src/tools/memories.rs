@@ -94,7 +94,7 @@ pub(crate) async fn list(toolbox: &Toolbox, arguments: PageArguments) -> Result<
     Ok(result)
 }
 
-/// Returns a memory and its thread. Other messages are not found, so that tools cannot change a conversation.
+/// Returns a memory and its thread. For any other message the result is `NotFound`, so that tools cannot change a conversation.
 async fn get_memory(toolbox: &Toolbox, id: &str) -> Result<(Thread, Message), ToolFailure> {
     let Toolbox { memory, scope, .. } = toolbox;
     let name = MessageName::parse("id", id)?;

@@ -1,5 +1,5 @@
-//! Reads a thread in pages. A cursor is the position of a message, and for the rest of a long message also an offset in its text:
-//! `12` or `12+32000`.
+//! Reads a thread in pages. A cursor is the position of a message, optionally with an offset in its text, at which a page of a long
+//! message continues: `12` or `12+32000`.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     cursor: Option<String>,
 }
 
-/// The place where a page begins.
+/// The start of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Start {
     seq: u64,

@@ -6,7 +6,8 @@ use super::{MessageResult, NOTICE, check_query, insert, invalid_cursor, limit, t
 use crate::message_name::get_thread;
 use crate::{ToolFailure, Toolbox, date};
 
-/// The maximum number of hits of all pages. Each page searches for all of them, because the ranking depends on how many are requested.
+/// The maximum number of hits on all pages together. The search for each page requests this number, because the ranking depends on
+/// how many hits are requested.
 const MAX_HITS: usize = 200;
 
 #[derive(Debug, Deserialize)]

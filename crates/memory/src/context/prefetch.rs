@@ -11,7 +11,7 @@ use super::sources::{PreferencesQuery, Sources, empty_context_state, messages_to
 use super::state;
 use super::{CachedContext, ContextOptions};
 use crate::config::config_name;
-use crate::thread_cache::{ExtraReads, ReadPage, ThreadCache};
+use crate::thread_cache::{ExtraRequest, ReadPage, ThreadCache};
 use crate::{Memory, Result, ThreadConfig};
 
 /// The data of a thread that a turn needs at its start, all read at the same instant.
@@ -47,7 +47,7 @@ impl Memory {
     /// it since.
     ///
     /// # Errors
-    /// `NotFound` for an unknown thread, `Corrupt` for settings that do not decode, `LimitExceeded` for too many records or a
+    /// `NotFound` for an unknown thread, `Corrupt` for settings that cannot be decoded, `LimitExceeded` for too many records or a
     /// window of more than [`threadkeep_core::limits::PAGE`] messages.
     pub async fn prefetch(
         &self,
@@ -60,10 +60,10 @@ impl Memory {
         policy.check()?;
         let removals = self.thread_cache().map_or(0, ThreadCache::removals);
         let preferences_query = self.preferences_query(scope, thread, policy);
-        let extra = ExtraReads {
+        let extra = ExtraRequest {
             records: [config_name(), state::context_state_name()].into_iter().chain(records.iter().cloned()).collect(),
             lists: lists.iter().cloned().chain(preferences_query.iter().map(|wanted| wanted.query.clone())).collect(),
-            is_always_read: true,
+            reads_even_if_cached: true,
         };
         let message_limit = messages_to_load(policy);
         let (page, read) = self.read_page_with(scope, thread, &newest(message_limit), &extra, self.now()).await?;

@@ -13,7 +13,7 @@ impl Memory {
     /// Reads the report of a context that was assembled with [`crate::ContextOptions::turn`]; `None` if there is none.
     ///
     /// # Errors
-    /// `Corrupt` for a report that does not decode, `Invalid` or `LimitExceeded` for an invalid `turn`.
+    /// `Corrupt` for a report that cannot be decoded, `Invalid` or `LimitExceeded` for an invalid `turn`.
     pub async fn context_report(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Report>> {
         let (owner, RecordName { namespace, key }, now) = (RecordOwner::Thread(thread), report_name(turn), self.now());
         let found = retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, &key, now)).await?;

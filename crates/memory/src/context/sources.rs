@@ -12,7 +12,7 @@ use super::state::{self, ContextState};
 use super::token_counts::TokenCounts;
 use super::{ContextOptions, MARGIN};
 use crate::preferences::preferences_query;
-use crate::thread_cache::{ExtraReads, ReadPage, ThreadCache};
+use crate::thread_cache::{ExtraRequest, ReadPage, ThreadCache};
 use crate::{Memory, Result};
 
 /// The data from which a context is assembled.
@@ -36,10 +36,10 @@ impl Memory {
         let removals = self.thread_cache().map_or(0, ThreadCache::removals);
         let needs_state = needs_context_state(policy, options);
         let preferences = self.preferences_query(scope, thread, policy);
-        let extra = ExtraReads {
+        let extra = ExtraRequest {
             records: needs_state.then(state::context_state_name).into_iter().collect(),
             lists: preferences.iter().map(|wanted| wanted.query.clone()).collect(),
-            is_always_read: false,
+            reads_even_if_cached: false,
         };
         let before = options.through_seq.map(|seq| Bound::Seq(seq + 1));
         let query = MessageQuery { before, ..newest(messages_to_load(policy)) };
@@ -167,7 +167,7 @@ pub(super) fn needs_context_state(policy: &ContextPolicy, options: &ContextOptio
     policy.summary.is_some() || is_stepped || TokenCounts::are_stored_for(&*options.counter)
 }
 
-/// A query for the newest messages that also reports those that do not decode.
+/// A query for the newest messages that also reports those that cannot be decoded.
 pub(super) fn newest(limit: usize) -> MessageQuery {
     MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(limit) }
 }

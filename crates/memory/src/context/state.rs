@@ -93,7 +93,7 @@ impl ContextState {
 }
 
 impl ContextState {
-    /// Decodes a record. If the record does not decode, returns an empty state, because its content can be derived again.
+    /// Decodes a record. If the record cannot be decoded, returns an empty state, because its content can be derived again.
     fn of(record: Option<Record>) -> Self {
         let version = record.as_ref().map(Record::tagged);
         let state: Self = record.and_then(|record| record.value.read().ok()).unwrap_or_default();
@@ -252,7 +252,7 @@ impl Memory {
         for ids in ids.chunks(limits::PAGE) {
             match self.find_by_ids(scope, thread, ids.iter().copied()).await {
                 Ok(edited) => removed.seqs.extend(edited.iter().map(|message| message.seq)),
-                // The error does not name the message that does not decode, so any part of the summary may come from it.
+                // The error does not name the message that cannot be decoded, so any part of the summary may come from it.
                 Err(MemoryError::Store(StoreError::Corrupt { .. })) => {
                     return self.scrub_context_state(scope, thread, batch, &RemovedMessages::all()).await;
                 }

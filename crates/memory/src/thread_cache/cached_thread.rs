@@ -5,7 +5,7 @@ use threadkeep_core::{Content, Map, Message, MessagePage, Part, Positions, Scope
 use super::context::LatestContext;
 use super::context_state::CachedContextState;
 use super::messages::{CachedMessages, DerivedValue};
-use super::page::ExtraRecords;
+use super::page::ExtraResult;
 
 /// Maximum number of validated scopes per thread. The number is limited because a shared thread can have many users.
 const MAX_VALIDATED_SCOPES: usize = 32;
@@ -84,8 +84,8 @@ impl CachedThread {
 
     /// Adds a scope in which the store has just returned the thread. `stamp` is the store's stamp before that read, `read` the
     /// thread's row.
-    pub(super) fn with_validated_scope(self, scope: &Scope, stamp: Option<u64>, read: Option<&ExtraRecords>) -> Self {
-        let (Some(stamp), Some(ExtraRecords { thread, .. })) = (stamp, read) else {
+    pub(super) fn with_validated_scope(self, scope: &Scope, stamp: Option<u64>, read: Option<&ExtraResult>) -> Self {
+        let (Some(stamp), Some(ExtraResult { thread, .. })) = (stamp, read) else {
             return Self { stamp: None, ..self };
         };
         let mut cached = Self { stamp: Some(stamp), expires_at: thread.expires_at, ..self };

@@ -16,7 +16,7 @@ use threadkeep_store_conformance::{Capabilities, Factory, Instance};
 use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
-use super::{ExtraReads, is_newest_page};
+use super::{ExtraRequest, is_newest_page};
 use crate::config::config_name;
 use crate::{AppendOptions, Draft, Memory, MemoryError, MemoryOptions, SystemClock};
 
@@ -113,7 +113,7 @@ impl Store for CachingStore {
         };
         // At least one record is requested, because otherwise the page is read without the thread's row.
         let wanted = if records.is_empty() { &vec![config_name()] } else { records };
-        let extra = ExtraReads { records: wanted.clone(), lists: lists.clone(), is_always_read: true };
+        let extra = ExtraRequest { records: wanted.clone(), lists: lists.clone(), reads_even_if_cached: true };
         let (page, view) = match memory.read_page_with(scope, thread, query, &extra, now).await {
             Ok((page, Some(view))) => (page.into_page(), view),
             Err(StoreError::NotFound(Kind::Thread)) => return Ok(None),

@@ -36,7 +36,7 @@ impl CachedMessages {
 
     /// Whether the thread has older messages.
     #[must_use]
-    pub const fn more(&self) -> bool {
+    pub const fn has_older(&self) -> bool {
         self.more
     }
 

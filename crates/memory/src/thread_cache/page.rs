@@ -9,19 +9,19 @@ use super::messages::CachedMessages;
 
 /// Records to read together with a page.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ExtraReads {
+pub(crate) struct ExtraRequest {
     /// The names of records of the thread.
     pub(crate) records: Vec<RecordName>,
-    /// Queries for pages of records, with any owner.
+    /// Queries for pages of records of the thread or of other owners.
     pub(crate) lists: Vec<RecordQuery>,
-    /// Whether to read the records even if the page is cached.
-    pub(crate) is_always_read: bool,
+    /// Whether to read the thread's records even if its context state is cached.
+    pub(crate) reads_even_if_cached: bool,
 }
 
-impl ExtraReads {
-    /// Returns the reads to do when a cached page is revalidated. Omits the thread's records if its context state is cached.
+impl ExtraRequest {
+    /// Returns what to read when a cached page is revalidated. Omits the thread's records if its context state is cached.
     pub(super) fn for_revalidation(&self, cached: &CachedThread) -> Self {
-        let is_cached = cached.context_state.is_some() && !self.is_always_read;
+        let is_cached = cached.context_state.is_some() && !self.reads_even_if_cached;
         let records = if is_cached { Vec::new() } else { self.records.clone() };
         Self { records, ..self.clone() }
     }
@@ -31,9 +31,9 @@ impl ExtraReads {
     }
 }
 
-/// Records that were read together with a page, as of the same instant.
+/// The thread and the records that were read together with a page, as of the same instant.
 #[derive(Debug)]
-pub(crate) struct ExtraRecords {
+pub(crate) struct ExtraResult {
     pub(crate) thread: Thread,
     /// The requested records, in the order of the request; `None` if none were requested.
     pub(crate) records: Option<Vec<Option<Record>>>,
@@ -56,7 +56,7 @@ impl ReadPage {
         }
     }
 
-    /// Messages of the page that do not decode. A cached page has none.
+    /// Messages of the page that cannot be decoded. A cached page has none.
     pub(crate) fn corrupt(&self) -> &[CorruptRow] {
         match self {
             Self::Cached(_) => &[],
@@ -81,12 +81,12 @@ impl ReadPage {
     /// Whether the thread has messages before the first one in the page.
     pub(crate) fn has_older(&self) -> bool {
         match self {
-            Self::Cached(cached) => cached.more(),
+            Self::Cached(cached) => cached.has_older(),
             Self::Stored(page) => page.more,
         }
     }
 
-    /// The position of the n-th newest message, including messages that do not decode; `None` if there are fewer.
+    /// The position of the n-th newest message, including messages that cannot be decoded; `None` if there are fewer.
     pub(crate) fn nth_newest(&self, n: usize) -> Option<u64> {
         let (messages, corrupt) = (self.messages(), self.corrupt());
         if messages.len() + corrupt.len() < n {

@@ -63,7 +63,7 @@ pub struct InterruptedTurn {
 /// ([`super::LEASE`]).
 ///
 /// # Errors
-/// Errors from the store. A run record that does not decode is omitted and logged.
+/// Errors from the store. A run record that cannot be decoded is omitted and logged.
 pub async fn list_interrupted_turns(memory: &Memory) -> Result<Vec<InterruptedTurn>> {
     let maintenance = &memory.backend().maintenance;
     let (mut interrupted, mut after) = (Vec::new(), None);
@@ -79,7 +79,7 @@ pub async fn list_interrupted_turns(memory: &Memory) -> Result<Vec<InterruptedTu
     }
 }
 
-/// Returns the turn that holds the lock of a thread; `None` if its driver is alive or its record does not decode.
+/// Returns the turn that holds the lock of a thread; `None` if its driver is alive or its record cannot be decoded.
 fn as_interrupted_turn(memory: &Memory, driven: &DrivenThread) -> Option<InterruptedTurn> {
     let record = driven.record.value.read::<RunRecord>();
     let record =

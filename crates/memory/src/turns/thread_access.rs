@@ -75,7 +75,7 @@ impl ThreadAccess {
     /// `policy`. All data is as of the same instant and usually takes one call to the store.
     ///
     /// # Errors
-    /// The same as for [`Memory::prefetch`]; `Corrupt` for a run record that does not decode.
+    /// The same as for [`Memory::prefetch`]; `Corrupt` for a run record that cannot be decoded.
     pub async fn read(
         memory: &Memory,
         scope: &Scope,

@@ -19,15 +19,15 @@ use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 const FACT: &str = "Our walrus is called Humphrey.";
 
 /// Returns a policy that recalls up to five messages.
-fn recalling_policy(from: RecallFrom, window: usize) -> ContextPolicy {
+fn recall_policy(from: RecallFrom, window: usize) -> ContextPolicy {
     let recall = RecallPolicy { from, messages: 5, ..RecallPolicy::default() };
     ContextPolicy { recall, ..ContextPolicy::window(window) }
 }
 
-/// Appends a fact, followed by `talk` messages of small talk.
-async fn append_fact_and_talk(memory: &Memory, scope: &Scope, thread: ThreadId, talk: usize) {
+/// Appends a fact, followed by `talk_count` messages of small talk.
+async fn append_fact_and_talk(memory: &Memory, scope: &Scope, thread: ThreadId, talk_count: usize) {
     memory.append(scope, thread, Draft::user(FACT)).await.unwrap();
-    let talk = (1..=talk).map(|number| Draft::assistant(format!("small talk, part {number}"))).collect();
+    let talk = (1..=talk_count).map(|number| Draft::assistant(format!("small talk, part {number}"))).collect();
     memory.append_all(scope, thread, talk, &AppendOptions::default()).await.unwrap();
 }
 
@@ -47,12 +47,12 @@ fn searched_outcome() -> RecallOutcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn relevant_messages_are_recalled_as_the_policy_specifies() {
+async fn relevant_messages_are_recalled_from_the_configured_threads() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         append_fact_and_talk(memory, &ana(), thread, 40).await;
         let question = Some("What is the walrus called?");
-        let context = async |from| memory.context(&ana(), thread, question, &recalling_policy(from, 6)).await.unwrap();
+        let context = async |from| memory.context(&ana(), thread, question, &recall_policy(from, 6)).await.unwrap();
         let without_recall = context(RecallFrom::Nowhere).await;
         assert!(!text_of(&without_recall).contains("Humphrey"));
         assert_eq!(without_recall.recall, RecallOutcome::NotRequested);
@@ -63,10 +63,10 @@ async fn relevant_messages_are_recalled_as_the_policy_specifies() {
             assert_eq!(recalled_positions(&assembled)[0], (None, 1, Fate::Recalled));
             assert_eq!(assembled.context.report.messages[0].fate, Fate::Recalled);
         }
-        // Without a question, the newest user message is used, even if later messages follow.
+        // Without a question, the newest user message takes its place, even if later messages follow.
         memory.append(&ana(), thread, Draft::user("What is the walrus called?")).await.unwrap();
         memory.append(&ana(), thread, Draft::assistant("Let me think.")).await.unwrap();
-        let policy = recalling_policy(RecallFrom::Thread, 6);
+        let policy = recall_policy(RecallFrom::Thread, 6);
         let assembled = memory.context(&ana(), thread, None, &policy).await.unwrap();
         assert!(text_of(&assembled).contains("Humphrey"));
         let empty = memory.open(&ana()).await.unwrap().thread.id;
@@ -92,14 +92,14 @@ async fn no_message_is_included_twice() {
                 let policy = ContextPolicy {
                     budget: budget.map(TokenCount),
                     rendering,
-                    ..recalling_policy(RecallFrom::User, window)
+                    ..recall_policy(RecallFrom::User, window)
                 };
                 let question = Some("What is the walrus called?");
                 let assembled = memory.context_with(&ana(), thread, question, &policy, &options).await.unwrap();
                 for expected in [FACT, "Feed the walrus."] {
                     let count = text_of(&assembled).matches(expected).count();
-                    let is_small = budget.is_some_and(|budget| budget <= 100);
-                    assert!(count == 1 || count == 0 && is_small, "{rendering:?} {window} {budget:?} {expected}");
+                    let may_be_omitted = budget.is_some_and(|budget| budget <= 100);
+                    assert!(count == 1 || count == 0 && may_be_omitted, "{rendering:?} {window} {budget:?} {expected}");
                 }
             }
         }
@@ -115,7 +115,7 @@ async fn messages_given_by_the_caller_come_first() {
         let talk = memory.find_messages(&ana(), thread, &[MessageRef::Seq(3)]).await.unwrap().remove(0);
         let recalled = vec![Recalled { thread: None, message: talk, score: 0.0 }];
         let options = ContextOptions { recalled, ..ContextOptions::default() };
-        let policy = recalling_policy(RecallFrom::Thread, 2);
+        let policy = recall_policy(RecallFrom::Thread, 2);
         let assembled = memory.context_with(&ana(), thread, Some("the walrus?"), &policy, &options).await.unwrap();
         let recalled = recalled_positions(&assembled);
         assert_eq!(recalled[..2], [(None, 3, Fate::Recalled), (None, 1, Fate::Recalled)]);
@@ -124,7 +124,7 @@ async fn messages_given_by_the_caller_come_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn recall_includes_only_the_users_own_threads() {
+async fn recall_includes_only_threads_of_the_same_owner() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
         let (other, current) = (env.open_thread().await, env.open_thread().await);
@@ -138,7 +138,7 @@ async fn recall_includes_only_the_users_own_threads() {
         memory.append(&ana(), shared, Draft::user("hello")).await.unwrap();
         let question = Some("What is the walrus called?");
         let context = async |scope: &Scope, thread, from| {
-            text_of(&memory.context(scope, thread, question, &recalling_policy(from, 1)).await.unwrap())
+            text_of(&memory.context(scope, thread, question, &recall_policy(from, 1)).await.unwrap())
         };
         // The tenant's scope can read all threads, but the context only includes data of the thread's owner.
         for scope in [ana(), acme()] {
@@ -155,7 +155,7 @@ async fn recall_includes_only_the_users_own_threads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn positions_of_different_threads_are_not_compared() {
+async fn a_message_of_another_thread_is_recalled_whatever_its_position() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
         let (other, current) = (env.open_thread().await, env.open_thread().await);
@@ -163,7 +163,7 @@ async fn positions_of_different_threads_are_not_compared() {
         let talk = (1..=30).map(|number| Draft::user(format!("small talk {number}"))).collect();
         memory.append_all(&ana(), other, talk, &AppendOptions::default()).await.unwrap();
         memory.append(&ana(), other, Draft::user(FACT)).await.unwrap();
-        let policy = recalling_policy(RecallFrom::User, 5);
+        let policy = recall_policy(RecallFrom::User, 5);
         let assembled = memory.context(&ana(), current, Some("the walrus?"), &policy).await.unwrap();
         assert_eq!(recalled_positions(&assembled)[0], (Some(other), 31, Fate::Recalled));
     })
@@ -180,7 +180,7 @@ async fn expired_messages_are_not_recalled() {
         for thread in [other, current] {
             memory.append(&ana(), thread, Draft::user(FACT)).await.unwrap();
         }
-        let policy = recalling_policy(RecallFrom::User, 1);
+        let policy = recall_policy(RecallFrom::User, 1);
         let context_text =
             async || text_of(&memory.context(&ana(), current, Some("the walrus?"), &policy).await.unwrap());
         assert!(context_text().await.contains("Humphrey"));
@@ -243,7 +243,7 @@ async fn a_failed_search_does_not_affect_the_rest_of_the_context() {
     let env = TestEnv::with_backends(inner.clone(), Backend { search: Arc::new(BrokenIndex), ..inner });
     let (memory, thread) = (&env.memory, env.open_thread().await);
     append_fact_and_talk(memory, &ana(), thread, 5).await;
-    let policy = recalling_policy(RecallFrom::Thread, 3);
+    let policy = recall_policy(RecallFrom::Thread, 3);
     let question = Some("What is the walrus called?");
     let with_recall = memory.context(&ana(), thread, question, &policy).await.unwrap();
     let without_recall = memory.context(&ana(), thread, question, &ContextPolicy::window(3)).await.unwrap();
@@ -261,7 +261,7 @@ async fn recall_uses_only_words_if_the_embedder_fails() {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         append_fact_and_talk(memory, &ana(), thread, 5).await;
         let options = ContextOptions { embedder: Some(Arc::new(BrokenEmbedder)), ..ContextOptions::default() };
-        let policy = recalling_policy(RecallFrom::Thread, 3);
+        let policy = recall_policy(RecallFrom::Thread, 3);
         let assembled = memory.context_with(&ana(), thread, Some("the walrus?"), &policy, &options).await.unwrap();
         assert!(text_of(&assembled).contains("Humphrey"));
         let RecallOutcome::Searched { embedder_outcome, .. } = assembled.recall else {
@@ -294,9 +294,10 @@ async fn a_corrupt_neighbour_does_not_prevent_recall() {
     let tenant = ana().tenant_id().clone();
     let mut dump = source.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
     let DumpEntry::Message { body, .. } = &mut dump.entries[1] else { panic!("not a message") };
+    // Not valid content in any format.
     *body = "1u{".to_owned();
     target.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
-    let policy = recalling_policy(RecallFrom::Thread, 2);
+    let policy = recall_policy(RecallFrom::Thread, 2);
     let assembled = target.memory.context(&ana(), thread, Some("the walrus?"), &policy).await.unwrap();
     assert_eq!(assembled.recall, searched_outcome());
     assert!(text_of(&assembled).contains("Humphrey"));

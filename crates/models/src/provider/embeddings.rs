@@ -39,7 +39,7 @@ pub struct EmbedderConfig {
 }
 
 impl EmbedderConfig {
-    /// Makes a configuration with the provider's base URL.
+    /// Creates a configuration with the provider's base URL.
     #[must_use]
     pub fn new(provider: Provider, model: impl Into<String>, key: Option<Secret>) -> Self {
         Self {
@@ -63,7 +63,7 @@ pub struct EmbeddingModel {
 }
 
 impl EmbeddingModel {
-    /// Makes a client, without a connection yet.
+    /// Creates a client, without a connection yet.
     ///
     /// # Errors
     /// The base URL is invalid, or the proxy or TLS cannot be set up.
@@ -71,7 +71,7 @@ impl EmbeddingModel {
         Self::with_pacing(config, Arc::new(SystemPacing))
     }
 
-    /// Makes a client with custom randomness and pauses.
+    /// Creates a client with custom randomness and pauses.
     ///
     /// # Errors
     /// See [`EmbeddingModel::new`].

@@ -39,7 +39,7 @@ pub(crate) enum ProviderFailure {
 }
 
 impl ProviderFailure {
-    /// Makes a failure from an error event within a stream.
+    /// Creates a failure from an error event within a stream.
     pub(super) fn in_stream(error: &Value) -> Self {
         let code = error.get("status_code").or_else(|| error.get("code")).and_then(Value::as_u64);
         let by_kind = || match error.get("type").and_then(Value::as_str) {

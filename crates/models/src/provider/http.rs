@@ -229,7 +229,7 @@ fn default_headers(key: Option<&Secret>, additional: &[(&'static str, &'static s
     headers
 }
 
-/// Makes the TLS configuration for clients. It trusts the system's certificates or, if there are none, the bundled
+/// Builds the TLS configuration for clients. It trusts the system's certificates or, if there are none, the bundled
 /// certificates of Mozilla.
 ///
 /// # Errors

@@ -47,7 +47,7 @@ impl Members {
     }
 
     pub(super) fn remove(&mut self, name: &str) {
-        self.0.retain(|(known, _)| known != name);
+        self.0.retain(|(key, _)| key != name);
     }
 
     /// Whether the object has no members other than these.

@@ -40,7 +40,7 @@ const PASS_SECONDS: i64 = 120;
 /// The purpose for which passes are signed.
 const PASS: &str = "pass";
 
-/// Who may call as long as no key has ever been created.
+/// The callers that are accepted as long as no key has ever been created.
 #[derive(Clone, Debug, Default)]
 pub enum LocalAccess {
     /// No one.

@@ -133,11 +133,11 @@ impl CachedKeys {
 
 /// Creates a source for a URL. Keys determine who is authenticated, so they must be fetched over TLS or from this machine.
 fn from_url(location: &str, proxy: Option<&OutgoingProxy>) -> Result<Source, IssuerError> {
-    let url = Url::parse(location).map_err(|_| IssuerError::Location)?;
+    let url = Url::parse(location).map_err(|_| IssuerError::UntrustedLocation)?;
     if url.scheme() != "https" && !outgoing::is_local(&url) {
-        return Err(IssuerError::Location);
+        return Err(IssuerError::UntrustedLocation);
     }
-    let client = outgoing::client(&url, proxy, TIMEOUT).ok_or(IssuerError::Client)?;
+    let client = outgoing::client(&url, proxy, TIMEOUT).ok_or(IssuerError::ClientSetup)?;
     Ok(Source::Url { url, client })
 }
 

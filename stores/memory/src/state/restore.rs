@@ -77,7 +77,10 @@ impl State {
         if chunk.thread.is_none()
             && !self.tenants.get(tenant_id).is_some_and(|tenant| tenant.unfinished.contains_key(&id))
         {
-            return Err(StoreError::invalid("dump", "the thread's first chunk was not restored"));
+            return Err(StoreError::invalid(
+                "dump",
+                "the thread's first chunk was not restored; restore the chunks in order",
+            ));
         }
         let tenant = self.tenants.entry(tenant_id.clone()).or_default();
         let Dump { thread, records, commits, entries, next, .. } = chunk;

@@ -89,7 +89,7 @@ impl CommitCall {
     /// only if it finds the same fields.
     pub(super) fn set_replacement_checksums(&mut self, unchanged_fields: String) -> Result<()> {
         let fields: Vec<(i64, Option<String>)> = serde_json::from_str(&unchanged_fields)
-            .map_err(|_| StoreError::corrupt("query result", "unchanged fields do not decode"))?;
+            .map_err(|_| StoreError::corrupt("query result", "unchanged fields cannot be decoded"))?;
         let new = self.batch.replace.iter().zip(&self.replace.bodies);
         let checksums = new.zip(fields).map(|((replacement, body), (created_at, external_id))| {
             let created_at =

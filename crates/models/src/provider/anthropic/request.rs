@@ -67,7 +67,7 @@ fn tool_choice(choice: &ToolChoice, parallel: Option<bool>) -> Option<Value> {
     Some(tool_choice)
 }
 
-/// Makes the output configuration. Ignores JSON output without a schema, which the API does not support.
+/// Builds the output configuration. Ignores JSON output without a schema, which the API does not support.
 fn output_config(request: &ChatRequest) -> Option<Value> {
     let mut config = Map::new();
     if let Some(AnswerFormat::Schema { schema, .. }) = &request.format {

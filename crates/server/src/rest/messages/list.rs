@@ -80,7 +80,7 @@ pub(crate) async fn list(
     let is_newest = before.is_none() && after.is_none() && roles.is_empty() && range_end == RangeEnd::Newest;
     if is_newest && let Some(cached) = app.memory().cached_messages(&caller.scope, thread, limit) {
         let json = cached.derived(|cached| {
-            let page = Page { messages: cached.messages(), corrupt: &[], has_more: cached.more(), range_end };
+            let page = Page { messages: cached.messages(), corrupt: &[], has_more: cached.has_older(), range_end };
             encode_json_with(|out| page.write(out))
         });
         return Ok(with_etag(json_text(json.as_ref().clone()?), cached.positions().tagged()));

@@ -127,7 +127,7 @@ impl Parser<'_> {
     }
 
     fn relation(&self, at: usize) -> Parsed<Relation> {
-        const PHRASES: [(&[&str], Relation); 37] = [
+        const PHRASES: [(&[&str], Relation); 45] = [
             (&["a", "las"], Relation::At),
             (&["a", "la", "una"], Relation::At),
             (&["no", "later", "than"], Relation::By),
@@ -136,7 +136,15 @@ impl Parser<'_> {
             (&["be", "there", "by"], Relation::By),
             (&["be", "there", "at"], Relation::By),
             (&["get", "there", "by"], Relation::By),
+            (&["to", "be", "there"], Relation::By),
+            (&["be", "there"], Relation::By),
+            (&["get", "there", "at"], Relation::By),
+            (&["there", "by"], Relation::By),
+            (&["there", "before"], Relation::By),
             (&["to", "arrive", "by"], Relation::By),
+            (&["arrive", "around"], Relation::By),
+            (&["arrival", "by"], Relation::By),
+            (&["in", "by"], Relation::By),
             (&["arrive", "by"], Relation::By),
             (&["arrive", "at"], Relation::By),
             (&["arriving", "by"], Relation::By),

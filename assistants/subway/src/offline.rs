@@ -71,10 +71,7 @@ pub const REFERRALS: [(&str, &str); 8] = [
         "other_transport",
         "I only know the subway. I do not know buses, ferries, other railways, or ways on foot: see mta.info.",
     ),
-    (
-        "lost_property",
-        "I do not know what was found or handed in. See mta.info/lost-and-found to report a lost item.",
-    ),
+    ("lost_property", "I do not know what was found or handed in. See mta.info/lost-and-found to report a lost item."),
     (
         "rules",
         "I do not know the rules, services and conditions at stations. See mta.info, or ask the station's staff.",

@@ -180,8 +180,25 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| {
 /// Words after a shared name that show that it means the line.
 const AFTER_LINE: [&str; 8] = ["line", "lines", "train", "trains", "tube", "branch", "service", "services"];
 /// Words before a shared name that show the same.
-const BEFORE_LINE: [&str; 17] =
-    ["hows", "just", "last", "first", "southbound", "next", "on", "via", "by", "avoid", "avoiding", "without", "not", "take", "taking", "usual", "northbound"];
+const BEFORE_LINE: [&str; 17] = [
+    "hows",
+    "just",
+    "last",
+    "first",
+    "southbound",
+    "next",
+    "on",
+    "via",
+    "by",
+    "avoid",
+    "avoiding",
+    "without",
+    "not",
+    "take",
+    "taking",
+    "usual",
+    "northbound",
+];
 /// Words after "circle", "central", … that show that no line is meant.
 const NOT_AFTER: [&str; 24] = [
     "back",
@@ -243,7 +260,18 @@ pub fn line_runs(message: &Utterance) -> Vec<LineRun> {
 /// Whether "victoria" is the line of another station in a question on trains: "next train warren st northbound victoria".
 fn is_line_of_other_station(message: &Utterance, at: usize, before: &str) -> bool {
     const TRAIN_WORDS: [&str; 13] = [
-        "next", "train", "trains", "first", "last", "northbound", "southbound", "arrivals", "departures", "due", "nb", "sb",
+        "next",
+        "train",
+        "trains",
+        "first",
+        "last",
+        "northbound",
+        "southbound",
+        "arrivals",
+        "departures",
+        "due",
+        "nb",
+        "sb",
         "times",
     ];
     let asks_for_trains = message.words().iter().any(|word| TRAIN_WORDS.contains(&word.folded.as_str()));
@@ -277,7 +305,8 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
         // The station is meant more often.
         "victoria" => {
             is_line_of_other_station(message, at, before)
-                || follows_a_line && !matches!(before, "to" | "from" | "at") || before == "the" && !NOT_AFTER.contains(&next)
+                || follows_a_line && !matches!(before, "to" | "from" | "at")
+                || before == "the" && !NOT_AFTER.contains(&next)
         }
         _ if NOT_AFTER.contains(&next) && !joins_a_line() => false,
         "met" => {

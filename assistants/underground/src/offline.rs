@@ -47,10 +47,7 @@ pub const REFERRALS: [(&str, &str); 7] = [
         "rules",
         "I do not know the rules, services and facilities at stations. See tfl.gov.uk, or ask the station's staff.",
     ),
-    (
-        "lost_property",
-        "I do not know what was found or handed in. See tfl.gov.uk/lostproperty to report a lost item.",
-    ),
+    ("lost_property", "I do not know what was found or handed in. See tfl.gov.uk/lostproperty to report a lost item."),
     (
         "strikes",
         "I do not know of strikes or how they change the service. See tfl.gov.uk/strikes. I can look up the status that \

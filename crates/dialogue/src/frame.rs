@@ -134,6 +134,13 @@ impl<'a> SlotFiller<'a> {
         if let Some(replaced) = self.slot_to_replace(clause).filter(|_| is_follow_up) {
             order.sort_by_key(|slot| *slot != replaced);
         }
+        if is_follow_up {
+            // Of the times to leave and to arrive, the known one changes.
+            order.sort_by_key(|slot| {
+                let slot = &intent.slots[*slot];
+                !slot.is_required && self.previous.get(&slot.name).is_none()
+            });
+        }
         for index in order {
             let slot = &intent.slots[index];
             if self.filled.contains(&index) || (!slot.is_required && !slot.cues.is_empty()) {
@@ -296,7 +303,14 @@ impl<'a> SlotFiller<'a> {
                 .iter()
                 .position(|slot| slot.kind == found.kind && self.previous.get(&slot.name).is_some_and(is_rejected));
             self.used.insert(*rejected);
-            if let Some(slot) = slot {
+            // A cue decides: in "to X instead of Y", X is the destination.
+            let intent = self.intent;
+            let other_found = &self.annotated.mentions[*other];
+            let has_cue = intent
+                .slots
+                .iter()
+                .any(|slot| slot.kind == other_found.kind && cue_length(self.annotated, other_found, slot) > 0);
+            if let Some(slot) = slot.filter(|_| !has_cue) {
                 self.fill(slot, *other);
             }
         }

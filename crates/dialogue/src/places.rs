@@ -6,13 +6,25 @@ use std::ops::Range;
 use crate::annotated::{AnnotatedUtterance, KindMention};
 use crate::dialogue_state::DialogueState;
 use crate::extract::{Choice, Mention};
-use crate::frame::{Frame, OpenSlot, SlotFiller};
+use crate::frame::{Frame, OpenSlot, SlotFiller, is_correction};
 use crate::resolver::IntentResolver;
 use crate::utterance::{Utterance, folded_words};
 
 /// Nouns that a place explains: "our hotel is near Columbus Circle".
 const NOUNS: [&str; 13] = [
-    "hotel", "hostel", "airbnb", "apartment", "flat", "place", "house", "gym", "school", "uni", "college", "clinic", "bnb",
+    "hotel",
+    "hostel",
+    "airbnb",
+    "apartment",
+    "flat",
+    "place",
+    "house",
+    "gym",
+    "school",
+    "uni",
+    "college",
+    "clinic",
+    "bnb",
 ];
 /// Verbs by which users say where they stay, as at a hotel.
 const STAYING: [&str; 3] = ["staying", "stay", "lodging"];
@@ -20,6 +32,11 @@ const STAYING: [&str; 3] = ["staying", "stay", "lodging"];
 const DETERMINERS: [&str; 6] = ["the", "my", "our", "that", "your", "this"];
 /// The maximum number of words between a noun and the place that explains it.
 const MAX_GAP: usize = 4;
+/// Words of many names, which alone name no place.
+const COMMON_WORDS: [&str; 15] = [
+    "london", "west", "east", "north", "south", "upper", "lower", "high", "great", "city", "town", "street", "road",
+    "park", "side",
+];
 /// The minimum length of a word that may be a part of a place's name.
 const MIN_NAME_WORD: usize = 4;
 
@@ -64,7 +81,9 @@ impl IntentResolver {
             })
         };
         let nouns = (1..utterance.words().len()).filter_map(|at| {
-            let refers = DETERMINERS.contains(&utterance.word(at - 1)) && !is_known(at) && !is_explained(at);
+            // "The Museum of Natural History" is a name.
+            let is_whole = utterance.word(at + 1) != "of" && DETERMINERS.contains(&utterance.word(at - 1));
+            let refers = is_whole && !is_known(at) && !is_explained(at);
             let choice = dialogue.noun(utterance.word(at)).filter(|_| refers)?;
             let mention = Mention::new(at..at + 1, vec![choice.clone()]);
             Some(KindMention { kind: kind.clone(), mention })
@@ -84,15 +103,14 @@ impl IntentResolver {
             let slot = intent.slots.iter().find(|slot| slot.name == **filled);
             slot.is_some_and(|slot| slot.is_required && slot.kind == *kind)
         };
-        if frame.open.iter().any(|open| open.choices.len() > 1) || intent.is_about_user {
+        let is_open = frame.open.iter().any(|open| open.choices.len() > 1);
+        if is_open || intent.is_about_user || is_correction(annotated, clause) {
             return frame;
         }
         let Some((words, choice)) = self.place_left(&frame, annotated, clause) else { return frame };
-        let named = frame.filled.iter().find(is_asked).map(String::as_str);
-        let slot = intent.slots.iter().position(|slot| {
-            slot.is_required && slot.kind == *kind && named.is_none_or(|named| named == slot.name)
-        });
-        let Some(slot) = slot else { return frame };
+        // The place of an earlier message is no alternative.
+        let Some(named) = frame.filled.iter().find(is_asked) else { return frame };
+        let Some(slot) = intent.slots.iter().position(|slot| slot.name == *named) else { return frame };
         let mut asking = frame;
         let known = asking.slots.get(&intent.slots[slot].name).cloned();
         let Some(known) = known.filter(|known| known.label != choice.label && !known.hints.is_empty()) else {
@@ -137,7 +155,8 @@ impl IntentResolver {
         let found = extractor.find(&Utterance::new(format!("at {word}"))).into_iter().next()?;
         let choice = found.choices.into_iter().next()?;
         let has_word = folded_words(&choice.label).iter().any(|known| folded.contains(known));
-        (has_word && !choice.hints.is_empty()).then_some(choice)
+        let is_common = folded.iter().any(|word| COMMON_WORDS.contains(&word.as_str()));
+        (has_word && !is_common && !choice.hints.is_empty()).then_some(choice)
     }
 
     /// Returns the frames of a question about both of the places spoken of: "are both of them accessible?"

@@ -999,7 +999,9 @@ impl IntentResolver {
         dialogue: &DialogueState,
     ) -> Option<Frame> {
         let rejected = SlotFiller::rejected_mentions(annotated, clause, true);
-        let rejected = rejected.iter().flat_map(|at| &annotated.mentions[*at].mention.choices);
+        let places = rejected.iter().map(|at| &annotated.mentions[*at]);
+        let places = places.filter(|found| self.place_kind.as_ref() == Some(&found.kind));
+        let rejected = places.flat_map(|found| &found.mention.choices);
         let rejected: Vec<&Choice> = rejected.collect();
         let has = |frame: &&Frame| {
             frame.slots.0.iter().any(|(_, value)| rejected.iter().any(|known| is_same_entity(known, value)))
@@ -1149,8 +1151,9 @@ impl IntentResolver {
 
     /// Whether a clause starts as a question.
     fn asks(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
-        const ASKING: [&str; 14] =
-            ["is", "are", "does", "do", "can", "which", "what", "whats", "when", "whens", "where", "how", "any", "next"];
+        const ASKING: [&str; 14] = [
+            "is", "are", "does", "do", "can", "which", "what", "whats", "when", "whens", "where", "how", "any", "next",
+        ];
         ASKING.contains(&annotated.utterance.word(clause.start))
     }
 

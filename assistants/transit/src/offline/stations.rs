@@ -186,6 +186,11 @@ impl Speech {
             return None;
         }
         let next = runs.iter().find(|run| run.start == words.end + 1)?;
+        // In "the 7 to Flushing at Court Sq" the words are two stations.
+        let is_station = || matches!(self.resolve(&message.spelled(next.clone())), Resolution::Certain(_));
+        if message.word(words.end) == "at" && is_station() {
+            return None;
+        }
         let ends = (next.start + 1..=next.end.min(next.start + 3)).rev();
         let is_one = |end: &usize| {
             let whole = self.resolve(&message.spelled(words.start..*end));
@@ -406,7 +411,8 @@ fn is_misspelt_word_of(name: &str, word: &str) -> bool {
 fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, rank: Rank) -> bool {
     let before = words.start.checked_sub(1).map_or("", |at| message.word(at));
     let before = if before == "the" { words.start.checked_sub(2).map_or("", |at| message.word(at)) } else { before };
-    let is_named = matches!(before, "meant" | "mean" | "said") || before == "is" && follows_a_key(message, words.start - 1);
+    let is_named =
+        matches!(before, "meant" | "mean" | "said") || before == "is" && follows_a_key(message, words.start - 1);
     let is_expected =
         PLACE_CUES.contains(&before) || is_named || matches!(message.word(run.end), "to" | "from" | "instead");
     let is_corrected = CORRECTION_WORDS.contains(&before);
@@ -422,7 +428,12 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         // "2+2" is no avenue.
         _ if !is_expected && letters(message.said(words.clone())) == 0 => false,
         Rank::One => is_expected || is_corrected || !is_common,
-        Rank::Several => is_expected || is_corrected && !is_common || words.len() > 1 || has_digit && message.said(words.clone()).len() > 2,
+        Rank::Several => {
+            is_expected
+                || is_corrected && !is_common
+                || words.len() > 1
+                || has_digit && message.said(words.clone()).len() > 2
+        }
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }
 }

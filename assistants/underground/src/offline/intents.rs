@@ -83,11 +83,7 @@ fn arrivals() -> Intent {
         .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(
-            Slot::optional("towards", "station")
-                .after(TOWARDS)
-                .opposite_by(away_from),
-        )
+        .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
         .slot(Slot::optional("now", "now"));
     let intent = with_saved(intent, &ENDS);
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {
@@ -188,6 +184,7 @@ fn train_times(name: &str, what: &'static str) -> Intent {
         .restored_from_calls()
         .slot(at_station("station").without_cues(["to"]).carried_from("from_station"))
         .slot(Slot::optional("lines", "lines").argument("line"))
+        .slot(Slot::optional("direction", "direction"))
         .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
         .slot(Slot::optional("day", "depart"));
     with_saved(intent, &ENDS)
@@ -204,7 +201,19 @@ fn train_times(name: &str, what: &'static str) -> Intent {
             let here = if is_served { here } else { terminal().unwrap_or(here) };
             Some(json!({"station": here, "what": what, "line": line}))
         })
-        .says(|outcome| SPEECH.missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))
+        .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| with_direction(outcome)))
+}
+
+/// Says that the timetable names other directions, if the message named one and the answer has both.
+fn with_direction(outcome: &Outcome<'_>) -> String {
+    let text = last_result_text(outcome);
+    let direction = outcome.slots().label("direction");
+    match !direction.is_empty() && text.contains(" inbound") && text.contains(" outbound") {
+        true => format!(
+            "{text}\nThe timetables name the directions inbound and outbound, so I list both, not only {direction}."
+        ),
+        false => text,
+    }
 }
 
 fn night_tube() -> Intent {

@@ -127,7 +127,7 @@ impl Parser<'_> {
     }
 
     fn relation(&self, at: usize) -> Parsed<Relation> {
-        const PHRASES: [(&[&str], Relation); 45] = [
+        const PHRASES: [(&[&str], Relation); 49] = [
             (&["a", "las"], Relation::At),
             (&["a", "la", "una"], Relation::At),
             (&["no", "later", "than"], Relation::By),
@@ -144,7 +144,6 @@ impl Parser<'_> {
             (&["to", "arrive", "by"], Relation::By),
             (&["arrive", "around"], Relation::By),
             (&["arrival", "by"], Relation::By),
-            (&["in", "by"], Relation::By),
             (&["arrive", "by"], Relation::By),
             (&["arrive", "at"], Relation::By),
             (&["arriving", "by"], Relation::By),
@@ -158,6 +157,11 @@ impl Parser<'_> {
             (&["departing", "at"], Relation::At),
             (&["depart", "at"], Relation::At),
             (&["leaving", "after"], Relation::After),
+            (&["depart"], Relation::At),
+            (&["departing"], Relation::At),
+            (&["leaving"], Relation::At),
+            (&["arrive"], Relation::By),
+            (&["arriving"], Relation::By),
             (&["starting", "at"], Relation::After),
             (&["antes", "de", "que"], Relation::Before),
             (&["antes", "de"], Relation::Before),

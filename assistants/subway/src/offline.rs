@@ -40,7 +40,7 @@ const MESSAGES: &str = include_str!("offline/messages.txt");
 const WEIGHTS: &[u8] = include_bytes!("offline/weights.bin");
 
 /// The classes of questions about the subway that no tool answers, and the replies: what is not known, and where the answer is.
-pub const REFERRALS: [(&str, &str); 7] = [
+pub const REFERRALS: [(&str, &str); 8] = [
     (
         "fares",
         "I do not know the fares. See mta.info/fares, or a fare machine; you pay by tapping a card or a phone (OMNY).",
@@ -71,6 +71,7 @@ pub const REFERRALS: [(&str, &str); 7] = [
         "other_transport",
         "I only know the subway. I do not know buses, ferries, other railways, or ways on foot: see mta.info.",
     ),
+    ("lost_property", "I do not know what was found or handed in. See mta.info/lost-and-found to report a lost item."),
     (
         "rules",
         "I do not know the rules, services and conditions at stations. See mta.info, or ask the station's staff.",
@@ -109,6 +110,10 @@ fn declaration() -> OfflineModelBuilder {
         .pronoun("here", "station")
         .pronoun("that station", "station")
         .pronoun("this station", "station")
+        .pronoun_of("avoid it", "avoided", "lines")
+        .pronoun_of("avoiding it", "avoided", "lines")
+        .pronoun_of("without it", "avoided", "lines")
+        .places("station")
         .reply(Act::Source, whether_live)
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
         .phrase_file(FOLLOW_UPS)

@@ -16,7 +16,7 @@ mod words;
 use std::borrow::Cow;
 
 use threadkeep::dialogue::time::{Relation, Times};
-use threadkeep::dialogue::{Extractor as _, Mention, Phrases, Utterance};
+use threadkeep::dialogue::{Choice, Extractor as _, Mention, Phrases, Utterance};
 
 pub use boards::{at_station, away_from, lines_of, on_lines, station_info, stations_on_line, stops_at};
 pub use conditions::{find_now, find_step_free};
@@ -61,9 +61,21 @@ impl Speech {
         move |message| {
             let lines = self.find_lines(message);
             let ends_with_line = |mention: &Mention| lines.iter().any(|line| line.words.end == mention.words.end);
-            times.find(message).into_iter().filter(|mention| !ends_with_line(mention)).collect()
+            let found = times.find(message).into_iter().chain(bare_hour(message));
+            found.filter(|mention| !ends_with_line(mention)).collect()
         }
     }
+}
+
+/// Finds the hour in "make it 7", which replaces the time to leave or to arrive.
+fn bare_hour(message: &Utterance) -> Option<Mention> {
+    const HOURS: std::ops::RangeInclusive<u8> = 1..=12;
+    let count = message.words().len();
+    let end = (3..=count).find(|end| message.word(end - 3) == "make" && message.word(end - 2) == "it")?;
+    let hour: u8 = message.word(end - 1).parse().ok()?;
+    let is_last = end == count || matches!(message.word(end), "instead" | "please" | "then");
+    let choice = || Choice::new(format!("at {hour}"), message.said(end - 1..end));
+    (is_last && HOURS.contains(&hour)).then(|| Mention::new(end - 3..end, vec![choice()]))
 }
 
 /// Returns the phrases of an assistant for riders.

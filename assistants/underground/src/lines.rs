@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use threadkeep::dialogue::{Choice, Extractor as _, Names, Utterance};
+use threadkeep::dialogue::{Choice, Extractor as _, Mention, Names, Utterance};
 use threadkeep_transit::offline::{LineRun, group_lines};
 use threadkeep_transit::{Line, QueryError};
 
-use crate::network::{gazetteer, network};
+use crate::network::{gazetteer, network, place_choices};
 
 /// The agent that answers questions on the whole network.
 pub const STATUS_AGENT: &str = "STATUS";
@@ -180,8 +180,25 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| {
 /// Words after a shared name that show that it means the line.
 const AFTER_LINE: [&str; 8] = ["line", "lines", "train", "trains", "tube", "branch", "service", "services"];
 /// Words before a shared name that show the same.
-const BEFORE_LINE: [&str; 12] =
-    ["next", "on", "via", "by", "avoid", "avoiding", "without", "not", "take", "taking", "usual", "northbound"];
+const BEFORE_LINE: [&str; 17] = [
+    "hows",
+    "just",
+    "last",
+    "first",
+    "southbound",
+    "next",
+    "on",
+    "via",
+    "by",
+    "avoid",
+    "avoiding",
+    "without",
+    "not",
+    "take",
+    "taking",
+    "usual",
+    "northbound",
+];
 /// Words after "circle", "central", … that show that no line is meant.
 const NOT_AFTER: [&str; 24] = [
     "back",
@@ -240,6 +257,34 @@ pub fn line_runs(message: &Utterance) -> Vec<LineRun> {
     })
 }
 
+/// Whether "victoria" is the line of another station in a question on trains: "next train warren st northbound victoria".
+fn is_line_of_other_station(message: &Utterance, at: usize, before: &str) -> bool {
+    const TRAIN_WORDS: [&str; 13] = [
+        "next",
+        "train",
+        "trains",
+        "first",
+        "last",
+        "northbound",
+        "southbound",
+        "arrivals",
+        "departures",
+        "due",
+        "nb",
+        "sb",
+        "times",
+    ];
+    let asks_for_trains = message.words().iter().any(|word| TRAIN_WORDS.contains(&word.folded.as_str()));
+    let is_an_end = matches!(before, "to" | "from" | "at" | "and" | "via" | "near" | "in" | "towards" | "for" | "of")
+        || matches!(message.word(at + 1), "to" | "station" | "street" | "coach" | "park");
+    let is_on_line = |found: &Mention| {
+        let id = found.choices.first().and_then(|choice| choice.value.as_str()).unwrap_or_default();
+        let is_victoria = |choice: &Choice| choice.hints.iter().any(|hint| hint == "victoria");
+        !found.words.contains(&at) && place_choices(id).iter().any(is_victoria)
+    };
+    asks_for_trains && !is_an_end && gazetteer().find(message).iter().any(is_on_line)
+}
+
 /// Whether a name that can mean something else refers to a line in its context.
 fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
@@ -249,17 +294,24 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
     }
     let joins_a_line = || {
         matches!(next, "and" | "or" | "vs" | "versus")
-            && (at + 2..at + 4)
-                .any(|at| LINES.iter().any(|line| line.names[0].split(' ').next() == Some(message.word(at))))
+            && (at + 2..at + 4).any(|at| {
+                let is_first_word = |name: &str| name.split(' ').next() == Some(message.word(at));
+                LINES.iter().any(|line| {
+                    line.names.iter().any(|name| is_first_word(name)) || line.shared_name.is_some_and(is_first_word)
+                })
+            })
     };
     match message.word(at) {
         // The station is meant more often.
         "victoria" => {
-            follows_a_line && !matches!(before, "to" | "from" | "at") || before == "the" && !NOT_AFTER.contains(&next)
+            is_line_of_other_station(message, at, before)
+                || follows_a_line && !matches!(before, "to" | "from" | "at")
+                || before == "the" && !NOT_AFTER.contains(&next)
         }
         _ if NOT_AFTER.contains(&next) && !joins_a_line() => false,
         "met" => {
             follows_a_line
+                || message.words().len() <= 2
                 || before == "the" && matches!(next, "" | "ok" | "running" | "down" | "today" | "doing" | "or" | "good")
         }
         "liberty" | "lioness" | "weaver" | "suffragette" => before == "the" || message.words().len() <= 3,

@@ -33,7 +33,7 @@ const WEIGHTS: &[u8] = include_bytes!("offline/weights.bin");
 
 /// The classes of questions about London's transport that no tool answers, and the replies: what is not known, and where the
 /// answer is.
-pub const REFERRALS: [(&str, &str); 5] = [
+pub const REFERRALS: [(&str, &str); 7] = [
     (
         "fares",
         "I do not know the fares. See tfl.gov.uk/fares. You pay with a contactless card, a phone or an Oyster card.",
@@ -46,6 +46,12 @@ pub const REFERRALS: [(&str, &str); 5] = [
     (
         "rules",
         "I do not know the rules, services and facilities at stations. See tfl.gov.uk, or ask the station's staff.",
+    ),
+    ("lost_property", "I do not know what was found or handed in. See tfl.gov.uk/lostproperty to report a lost item."),
+    (
+        "strikes",
+        "I do not know of strikes or how they change the service. See tfl.gov.uk/strikes. I can look up the status that \
+         TfL reports now.",
     ),
     ("crowding", "I do not know how full trains and stations are. See tfl.gov.uk, or the TfL Go app."),
     (
@@ -92,6 +98,7 @@ fn declaration() -> OfflineModelBuilder {
         ("this station", "station"),
         ("there", "lines"),
         ("is it", "lines"),
+        ("does it", "lines"),
         ("on it", "lines"),
         ("that line", "lines"),
         ("this line", "lines"),
@@ -100,13 +107,12 @@ fn declaration() -> OfflineModelBuilder {
         ("them", "lines"),
         ("those lines", "lines"),
         ("these lines", "lines"),
-        ("avoiding it", "avoided"),
-        ("avoid it", "avoided"),
-        ("without it", "avoided"),
-        ("not using it", "avoided"),
     ];
+    let avoiding = ["avoiding it", "avoid it", "without it", "not using it", "not on it"];
     let builder = pronouns.into_iter().fold(builder, |builder, (words, kind)| builder.pronoun(words, kind));
+    let builder = avoiding.into_iter().fold(builder, |builder, words| builder.pronoun_of(words, "avoided", "lines"));
     let builder = builder
+        .places("station")
         .reply(Act::Source, whether_live)
         .answer("nearest", nearest)
         .answer("asked_station", asked_station)

@@ -126,7 +126,8 @@ pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
     let is_on_all = utterance.words().windows(2).any(|words| {
         matches!(words[0].folded.as_str(), "all" | "whole" | "entire")
             && NETWORK_WORDS.contains(&words[1].folded.as_str())
-    });
+    }) || has(&["rest", "others", "overview", "summary", "elsewhere"])
+        || has(&["other", "else"]) && has(&["lines", "anything"]);
     let asks_what =
         utterance.word(0).starts_with("what") && has(&["closed", "closures", "down", "suspended", "disrupted"]);
     if stations.is_empty() && (is_on_all || asks_what && !has(&REFERRING_LINE)) {
@@ -199,6 +200,8 @@ pub fn refers_to_usual_line(message: &str) -> bool {
     let utterance = Utterance::new(message);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     words.windows(2).any(|pair| pair == ["my", "line"])
+        || words.ends_with(&["my", "favourite"])
+        || words.ends_with(&["my", "favorite"])
         || words.windows(3).any(|three| {
             three[0] == "my"
                 && matches!(three[1], "usual" | "regular" | "normal" | "favourite" | "favorite" | "home" | "own")

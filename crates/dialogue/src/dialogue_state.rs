@@ -21,6 +21,8 @@ pub(crate) struct DialogueState {
     /// Names learnt from results, by kind.
     learnt: Vec<(String, Names)>,
     learnt_count: usize,
+    /// The nouns that refer to places, such as "hotel".
+    nouns: Vec<(String, Choice)>,
 }
 
 /// The maximum number of earlier frames.
@@ -54,6 +56,22 @@ impl DialogueState {
     /// Removes an entity that turned out not to be meant.
     pub(crate) fn forget(&mut self, kind: &str, choice: &Choice) {
         self.mentioned.retain(|(known, other)| known != kind || other.value != choice.value);
+    }
+
+    /// Sets the place that a noun refers to.
+    pub(crate) fn set_noun(&mut self, noun: &str, choice: &Choice) {
+        self.nouns.retain(|(known, _)| known != noun);
+        self.nouns.push((noun.to_owned(), choice.clone()));
+    }
+
+    /// Returns the place that a noun refers to.
+    pub(crate) fn noun(&self, noun: &str) -> Option<&Choice> {
+        self.nouns.iter().find(|(known, _)| known == noun).map(|(_, choice)| choice)
+    }
+
+    /// Returns the last mentioned entity of any of several kinds.
+    pub(crate) fn newest_among(&self, kinds: &[&str]) -> Option<&Choice> {
+        self.mentioned.iter().rev().find(|(known, _)| kinds.contains(&known.as_str())).map(|(_, choice)| choice)
     }
 
     /// Returns the choice that was mentioned last; `None` if none was.

@@ -134,6 +134,13 @@ impl<'a> SlotFiller<'a> {
         if let Some(replaced) = self.slot_to_replace(clause).filter(|_| is_follow_up) {
             order.sort_by_key(|slot| *slot != replaced);
         }
+        if is_follow_up {
+            // Of the times to leave and to arrive, the known one changes.
+            order.sort_by_key(|slot| {
+                let slot = &intent.slots[*slot];
+                !slot.is_required && self.previous.get(&slot.name).is_none()
+            });
+        }
         for index in order {
             let slot = &intent.slots[index];
             if self.filled.contains(&index) || (!slot.is_required && !slot.cues.is_empty()) {
@@ -243,34 +250,67 @@ impl<'a> SlotFiller<'a> {
         ranges.into_iter().map(|words| self.annotated.utterance.said(words.clone()).to_owned()).collect()
     }
 
+    /// Returns the mentions that a clause replaces by others: "X instead of Y", "not Y but X". At the start of a question "no"
+    /// rejects nothing: "no, Y to X".
+    pub(crate) fn rejected_mentions(
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        is_question: bool,
+    ) -> Vec<usize> {
+        let negations: &[&str] =
+            if is_question { &["not", "instead", "vez", "lugar"] } else { &["not", "no", "instead", "vez", "lugar"] };
+        let is_rejected = |at: &usize| {
+            let words = &annotated.mentions[*at].mention.words;
+            let before = position_with_articles(annotated, words.start);
+            let word = |steps: usize| before.checked_sub(steps).map_or("", |at| annotated.utterance.word(at));
+            let is_negated =
+                negations.contains(&word(1)) || matches!(word(1), "of" | "de") && negations.contains(&word(2));
+            is_negated && clause.start <= words.start && words.end <= clause.end
+        };
+        (0..annotated.mentions.len()).filter(is_rejected).collect()
+    }
+
+    /// Excludes the Y of "X instead of Y" and "X, not Y" from a question that also has an X.
+    pub(crate) fn exclude_rejected(&mut self, clause: &Range<usize>) {
+        for rejected in Self::rejected_mentions(self.annotated, clause, true) {
+            let found = &self.annotated.mentions[rejected];
+            let words = &found.mention.words;
+            let mut others = self.annotated.within(clause);
+            if others.any(|other| other.kind == found.kind && other.mention.words != *words) {
+                self.used.insert(rejected);
+            }
+        }
+    }
+
     /// Applies "not X but Y": excludes X from filling slots, and fills the slot that had X with Y.
     pub(crate) fn apply_correction(&mut self, clause: &Range<usize>) {
-        const NEGATIONS: [&str; 5] = ["not", "no", "instead", "vez", "lugar"];
         let mentions: Vec<usize> = (0..self.annotated.mentions.len())
             .filter(|at| {
                 let words = &self.annotated.mentions[*at].mention.words;
                 clause.start <= words.start && words.end <= clause.end
             })
             .collect();
-        for rejected in &mentions {
+        for rejected in &Self::rejected_mentions(self.annotated, clause, false) {
             let found = &self.annotated.mentions[*rejected];
-            let before = position_with_articles(self.annotated, found.mention.words.start);
-            let is_negated = NEGATIONS.contains(&self.annotated.utterance.word(before.wrapping_sub(1)))
-                || (before > 1
-                    && matches!(self.annotated.utterance.word(before - 1), "of" | "de")
-                    && NEGATIONS.contains(&self.annotated.utterance.word(before - 2)));
             let other = mentions.iter().find(|at| {
                 *at != rejected && self.annotated.mentions[**at].kind == found.kind && !self.used.contains(*at)
             });
-            let (true, Some(other)) = (is_negated, other) else { continue };
-            let is_rejected = |choice: &Choice| found.mention.choices.iter().any(|known| known.value == choice.value);
+            let Some(other) = other else { continue };
+            let is_rejected = |choice: &Choice| found.mention.choices.iter().any(|known| is_same_entity(known, choice));
             let slot = self
                 .intent
                 .slots
                 .iter()
                 .position(|slot| slot.kind == found.kind && self.previous.get(&slot.name).is_some_and(is_rejected));
             self.used.insert(*rejected);
-            if let Some(slot) = slot {
+            // A cue decides: in "to X instead of Y", X is the destination.
+            let intent = self.intent;
+            let other_found = &self.annotated.mentions[*other];
+            let has_cue = intent
+                .slots
+                .iter()
+                .any(|slot| slot.kind == other_found.kind && cue_length(self.annotated, other_found, slot) > 0);
+            if let Some(slot) = slot.filter(|_| !has_cue) {
                 self.fill(slot, *other);
             }
         }
@@ -422,7 +462,7 @@ impl<'a> SlotFiller<'a> {
 }
 
 /// Whether two choices are the same entity, which messages may name differently.
-fn is_same_entity(one: &Choice, other: &Choice) -> bool {
+pub(crate) fn is_same_entity(one: &Choice, other: &Choice) -> bool {
     one.value == other.value || (one.label == other.label && !one.hints.is_empty() && one.hints == other.hints)
 }
 
@@ -435,7 +475,7 @@ fn shares_name(one: &Choice, other: &Choice) -> bool {
 }
 
 /// Whether a clause corrects what the user said before.
-fn is_correction(annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+pub(crate) fn is_correction(annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
     const WORDS: [&str; 12] =
         ["no", "not", "meant", "mean", "sorry", "wrong", "wait", "oops", "typo", "actually", "perdon", "digo"];
     clause.clone().any(|at| WORDS.contains(&annotated.utterance.word(at)))

@@ -17,6 +17,7 @@ mod intent;
 mod model;
 mod outcome;
 mod phrases;
+mod places;
 mod quote;
 mod resolver;
 mod respond;

@@ -179,6 +179,22 @@ impl OfflineModelBuilder {
         self
     }
 
+    /// Declares words ("avoid it") that refer to the last mentioned entity of a kind or of another kind with the same values.
+    #[must_use]
+    pub fn pronoun_of(mut self, words: &str, kind: impl Into<String>, other: impl Into<String>) -> Self {
+        let kind = kind.into();
+        self.model.resolver.pronoun_kinds.push((kind.clone(), other.into()));
+        self.pronoun(words, kind)
+    }
+
+    /// Declares the kind of places. "The hotel" refers to a place that was mentioned as one, and a place in the message
+    /// that no slot takes is asked about.
+    #[must_use]
+    pub fn places(mut self, kind: impl Into<String>) -> Self {
+        self.model.resolver.place_kind = Some(kind.into());
+        self
+    }
+
     /// Declares an intent.
     #[must_use]
     pub fn intent(mut self, intent: Intent) -> Self {

@@ -10,7 +10,7 @@ use crate::annotated::{AnnotatedUtterance, KindMention};
 use crate::classifier::Classifier;
 use crate::dialogue_state::DialogueState;
 use crate::extract::{Choice, Extractor, Mention};
-use crate::frame::{Frame, OpenSlot, SlotFiller, content_words, select_choice};
+use crate::frame::{Frame, OpenSlot, SlotFiller, content_words, is_correction, is_same_entity, select_choice};
 use crate::history::History;
 use crate::intent::{Intent, Slot, Slots};
 use crate::outcome::Outcome;
@@ -102,6 +102,10 @@ pub(crate) struct IntentResolver {
     pub(crate) kinds: Vec<(String, Box<dyn Extractor>)>,
     /// Words that refer to the last mentioned entity of a kind.
     pub(crate) pronouns: Vec<(Vec<String>, String)>,
+    /// Kinds whose pronouns may also refer to the entities of another kind.
+    pub(crate) pronoun_kinds: Vec<(String, String)>,
+    /// The kind of places.
+    pub(crate) place_kind: Option<String>,
     pub(crate) intents: Vec<Intent>,
     /// The classes that are answered without slots and calls.
     pub(crate) answers: Vec<String>,
@@ -222,6 +226,7 @@ impl IntentResolver {
         for frame in frames {
             self.record_entities(frame, &annotated, dialogue);
         }
+        self.record_nouns(&annotated, dialogue);
         if !frames.is_empty() {
             dialogue.set_frames(frames.to_vec());
         }
@@ -272,6 +277,10 @@ impl IntentResolver {
         for found in more {
             annotated.add(found);
         }
+        for found in self.find_nouns(&annotated, dialogue) {
+            annotated.mentions.retain(|known| known.mention.words != found.mention.words);
+            annotated.add(found);
+        }
         annotated
     }
 
@@ -297,7 +306,12 @@ impl IntentResolver {
                 // In "how far is X from there", the pronoun does not refer to X.
                 let named = annotated.mentions.iter().filter(|found| found.kind == kind);
                 let named: Vec<&Choice> = named.flat_map(|found| &found.mention.choices).collect();
-                let choice = self.mentioned_before(annotated, kind, at).or_else(|| dialogue.newest(kind, &named))?;
+                let other = self.pronoun_kinds.iter().find(|(known, _)| known == kind).map(|(_, other)| other.as_str());
+                let newest = || match other {
+                    Some(other) => dialogue.newest_among(&[kind, other]),
+                    None => dialogue.newest(kind, &named),
+                };
+                let choice = self.mentioned_before(annotated, kind, at).or_else(newest)?;
                 let words = at..at + words.len();
                 let mention = Mention { is_pronoun: true, ..Mention::new(words, vec![choice.clone()]) };
                 Some(KindMention { kind: kind.to_owned(), mention })
@@ -307,7 +321,8 @@ impl IntentResolver {
 
     /// Returns the entity that an earlier question of the same message mentions last.
     fn mentioned_before<'a>(&self, annotated: &'a AnnotatedUtterance, kind: &str, at: usize) -> Option<&'a Choice> {
-        let border = self.borders(&annotated.utterance).into_iter().map(|(end, _)| end).rfind(|end| *end <= at)?;
+        let borders = self.borders(&annotated.utterance).into_iter().filter(|border| !border.is_comma);
+        let border = borders.map(|border| border.end).filter(|end| *end <= at).last()?;
         let clause = 0..border;
         let newest = annotated.within(&clause).rfind(|found| found.kind == kind);
         newest.and_then(|found| if let [choice] = &found.mention.choices[..] { Some(choice) } else { None })
@@ -323,7 +338,13 @@ impl IntentResolver {
         let mut frames: Vec<Frame> = Vec::new();
         let mut answers: Vec<usize> = Vec::new();
         let mut other = None;
-        for clause in self.clauses(annotated, &dialogue) {
+        let clauses = self.clauses(annotated, &dialogue);
+        for (index, clause) in clauses.iter().enumerate() {
+            // A correction before a question is context.
+            if index > 0 && self.corrects(annotated, &clauses[index - 1], &dialogue) {
+                frames.clear();
+            }
+            let clause = clause.clone();
             match self.resolve_clause(annotated, &clause, &dialogue) {
                 Resolution::Frames(found) => {
                     for found in annotated.within(&clause) {
@@ -331,7 +352,11 @@ impl IntentResolver {
                             dialogue.mention(&found.kind, choice);
                         }
                     }
-                    let found = found.into_iter().flat_map(|frame| self.one_for_each(frame, annotated, &clause));
+                    let of_both = |frame: &Frame| self.of_both(frame, annotated, &clause, &dialogue);
+                    let found = found.into_iter().flat_map(|frame| {
+                        let frames = of_both(&frame).unwrap_or_else(|| self.one_for_each(frame, annotated, &clause));
+                        frames.into_iter().map(|frame| self.doubted(frame, annotated, &clause)).collect::<Vec<_>>()
+                    });
                     for frame in found.collect::<Vec<_>>() {
                         self.record_entities(&frame, annotated, &mut dialogue);
                         dialogue.frames = vec![frame.clone()];
@@ -467,6 +492,9 @@ impl IntentResolver {
                     self.newest_changed_frame(annotated, clause, dialogue).map(|frame| vec![frame])
                 }
                 Class::Answer(answer) if !self.may_be_question_with_slots(annotated, clause, *class) => {
+                    if let Some(frame) = self.leading_condition_frame(annotated, clause, dialogue) {
+                        return Resolution::Frames(vec![frame]);
+                    }
                     return Resolution::Answer(*answer);
                 }
                 Class::Act(_) | Class::OffTopic | Class::Absent | Class::Answer(_) => None,
@@ -580,6 +608,32 @@ impl IntentResolver {
             return None;
         }
         self.changed_frame(last, annotated, clause, dialogue).filter(|frame| frame.unused.is_empty())
+    }
+
+    /// Like [`condition_frame`](Self::condition_frame), if the condition starts the clause: "avoid the 2, it is packed" gives a reason
+    /// that is a topic of its own.
+    fn leading_condition_frame(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        let first = clause.clone().find(|at| {
+            let word = annotated.utterance.word(*at);
+            !self.phrases.iter().flat_map(|phrases| &phrases.continuations).any(|known| known == word)
+        })?;
+        let mut leading = annotated.within(clause).filter(|found| found.mention.words.start == first);
+        leading.find(|found| found.mention.words.len() > 1 && !found.mention.is_incidental)?;
+        self.condition_frame(usize::MAX, annotated, clause, dialogue)
+    }
+
+    /// Whether a clause only corrects the last question: "I meant Morgan, not Jefferson".
+    fn corrects(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> bool {
+        const MAX_WORDS: usize = 12;
+        !dialogue.frames.is_empty()
+            && clause.len() <= MAX_WORDS
+            && is_correction(annotated, clause)
+            && self.count_required_mentions(annotated, clause) > 0
     }
 
     /// Whether an intent without slots explains no content word of the message, or leaves a mention unused: "what time do you open
@@ -779,6 +833,7 @@ impl IntentResolver {
         dialogue: &DialogueState,
     ) -> Frame {
         let mut filler = SlotFiller::new(&self.intents[intent], annotated, Slots::default());
+        filler.exclude_rejected(clause);
         filler.fill_from_text(clause);
         filler.fill_from_mentions(clause, false);
         let texts = filler.texts();
@@ -919,6 +974,9 @@ impl IntentResolver {
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Option<Frame> {
+        if let Some(frame) = self.frame_with_rejected(annotated, clause, dialogue) {
+            return Some(frame);
+        }
         dialogue.recent_frames().find_map(|frame| {
             let changed = self.changed_frame(frame, annotated, clause, dialogue);
             let continued = || self.changed_frame(&self.continued(frame)?, annotated, clause, dialogue);
@@ -931,6 +989,24 @@ impl IntentResolver {
                 None => continued(),
             }
         })
+    }
+
+    /// Replaces the Y of "X instead of Y" in the newest frame that has it.
+    fn frame_with_rejected(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        let rejected = SlotFiller::rejected_mentions(annotated, clause, true);
+        let places = rejected.iter().map(|at| &annotated.mentions[*at]);
+        let places = places.filter(|found| self.place_kind.as_ref() == Some(&found.kind));
+        let rejected = places.flat_map(|found| &found.mention.choices);
+        let rejected: Vec<&Choice> = rejected.collect();
+        let has = |frame: &&Frame| {
+            frame.slots.0.iter().any(|(_, value)| rejected.iter().any(|known| is_same_entity(known, value)))
+        };
+        dialogue.recent_frames().find(has).and_then(|frame| self.changed_frame(frame, annotated, clause, dialogue))
     }
 
     /// Whether a changed frame has another value in every required slot.
@@ -1040,12 +1116,19 @@ impl IntentResolver {
     fn clauses(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Vec<Range<usize>> {
         let mut rest = 0..annotated.utterance.words().len();
         let mut clauses = Vec::new();
-        for (end, start) in self.borders(&annotated.utterance) {
+        for Border { end, start, is_comma } in self.borders(&annotated.utterance) {
             if clauses.len() + 1 == MAX_QUESTIONS || end <= rest.start || start >= rest.end {
                 continue;
             }
             let (left, right) = (rest.start..end, start..rest.end);
-            let parts = [&left, &right].map(|clause| self.score_as_question(annotated, clause, dialogue));
+            let corrects = self.corrects(annotated, &left, dialogue);
+            if is_comma && !corrects {
+                continue;
+            }
+            let mut parts = [&left, &right].map(|clause| self.score_as_question(annotated, clause, dialogue));
+            if corrects {
+                parts[0] = parts[0].or(parts[1].filter(|_| self.asks(annotated, &right)));
+            }
             let whole = self.best_score(annotated, &rest);
             // If one question leaves mentions unused, the message is more likely to contain two questions.
             let least = || {
@@ -1064,6 +1147,14 @@ impl IntentResolver {
         }
         clauses.push(rest);
         clauses
+    }
+
+    /// Whether a clause starts as a question.
+    fn asks(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        const ASKING: [&str; 14] = [
+            "is", "are", "does", "do", "can", "which", "what", "whats", "when", "whens", "where", "how", "any", "next",
+        ];
+        ASKING.contains(&annotated.utterance.word(clause.start))
     }
 
     /// Whether the best intent of a clause leaves mentions unused.
@@ -1149,19 +1240,34 @@ impl IntentResolver {
     }
 
     /// Returns the positions where one question may end and another start.
-    fn borders(&self, utterance: &Utterance) -> Vec<(usize, usize)> {
+    fn borders(&self, utterance: &Utterance) -> Vec<Border> {
         let is_conjunction =
             |word: &str| self.phrases.iter().flat_map(|phrases| &phrases.conjunctions).any(|known| known == word);
         let words = utterance.words().iter().enumerate();
         let borders = words.filter_map(|(at, word)| {
-            if word.ends_sentence {
-                Some((at + 1, at + 1))
+            let next = utterance.words().get(at + 1).map_or(word.place.end, |next| next.place.start);
+            let between = &utterance.text()[word.place.end..next];
+            if word.ends_sentence || between.starts_with(": ") {
+                Some(Border { end: at + 1, start: at + 1, is_comma: false })
+            } else if between.contains(',') {
+                Some(Border { end: at + 1, start: at + 1, is_comma: true })
             } else {
-                is_conjunction(&word.folded).then_some((at, at + 1))
+                is_conjunction(&word.folded).then_some(Border { end: at, start: at + 1, is_comma: false })
             }
         });
         borders.collect()
     }
+}
+
+/// A position where one question may end and another start.
+#[derive(Clone, Copy, Debug)]
+struct Border {
+    /// The end of the first question.
+    end: usize,
+    /// The start of the second one.
+    start: usize,
+    /// Whether only a comma separates them.
+    is_comma: bool,
 }
 
 /// Restricts the meanings of a new name to the offered choices, if any of them match.

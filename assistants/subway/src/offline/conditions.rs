@@ -33,7 +33,8 @@ pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
 
 /// Finds "Canarsie bound".
 fn bound(message: &Utterance) -> Option<Mention> {
-    let at = (1..message.words().len()).find(|at| message.word(*at) == "bound")?;
+    let is_direction = |at: &usize| matches!(message.word(*at), "bound" | "direction");
+    let at = (1..message.words().len()).find(is_direction)?;
     let stations = SPEECH.find_stations(message);
     let station = stations.iter().find(|mention| mention.words.end == at)?;
     let choice = station.choices.first().filter(|_| station.choices.len() == 1)?;

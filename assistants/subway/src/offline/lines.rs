@@ -48,6 +48,10 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
     if is_street || matches!(before, "avenue" | "ave" | "av" | "beach" | "ocean") {
         return false;
     }
+    // "W 4" is a street.
+    if is_number(word) && matches!(before, "w" | "e" | "west" | "east") {
+        return false;
+    }
     let is_introduced = matches!(
         before,
         "the" | "next" | "this" | "that" | "last" | "uptown" | "downtown" | "bound" | "local" | "express"
@@ -102,6 +106,7 @@ mod tests {
             ("what's 2+2", &[]),
             ("W 4 St to E 149 St", &[]),
             ("n how many stops r there", &[]),
+            ("how do i get from w 8 to e 180", &[]),
             ("the n or the r", &[&["N", "R"]]),
         ] {
             assert_eq!(found(text), lines, "{text}");

@@ -4,6 +4,7 @@
 mod boards;
 mod comparing;
 mod env;
+mod follow_ups;
 mod hostile;
 mod malformed;
 #[path = "../live/mta.rs"]

@@ -51,17 +51,23 @@ impl Speech {
             while start > 0 && matches!(message.word(start - 1), "the" | "using" | "taking" | "any") {
                 start -= 1;
             }
+            // "Not on the Central"
+            let is_way = |at: usize| matches!(message.word(at), "on" | "via" | "by" | "through" | "with");
+            let is_negated = |at: usize| matches!(message.word(at), "not" | "never" | "but" | "anything");
+            if start > 1 && is_way(start - 1) && is_negated(start - 2) {
+                start -= 1;
+            }
             let cue = start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)))?;
             // "not using" and "but not" are one cue, while "not the E" corrects something.
             let is_correction = message.word(cue) == "not"
-                && message.word(cue + 1) != "using"
+                && !matches!(message.word(cue + 1), "using" | "taking" | "on" | "via" | "by" | "through" | "with")
                 && cue.checked_sub(1).map_or("", |at| message.word(at)) != "but";
             let words = cue..run.words.end;
             let label = message.said(words.clone());
             (!is_correction).then(|| Mention::new(words, vec![Choice::new(json!(run.lines), label)]))
         });
         let all = (self.line_runs)(message);
-        found.chain(any_line(message)).chain(allowed_again(message, &all)).collect()
+        found.chain(any_line(message)).chain(allowed_again(message, &all)).chain(with_it(message)).collect()
     }
 }
 
@@ -75,6 +81,14 @@ fn any_line(message: &Utterance) -> Option<Mention> {
     let end = (at + 2..words.len().min(at + 5))
         .find(|end| matches!(message.word(*end), "fine" | "ok" | "okay" | "good" | "works"))?;
     Some(Mention::new(at..end + 1, vec![Choice::new(json!([]), message.said(at..end + 1))]))
+}
+
+/// Finds "and with it", by which no line is avoided any more.
+fn with_it(message: &Utterance) -> Option<Mention> {
+    let count = message.words().len();
+    let is_it = count >= 2 && count <= 4 && message.word(count - 2) == "with" && message.word(count - 1) == "it";
+    let words = count.saturating_sub(2)..count;
+    is_it.then(|| Mention::new(words.clone(), vec![Choice::new(json!([]), message.said(words))]))
 }
 
 /// Finds a line that may be used again: "ok the L is fine".

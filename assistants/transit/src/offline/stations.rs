@@ -18,6 +18,8 @@ use crate::{Place, Resolution, wording};
 
 /// Words that belong to a number before them.
 const STREET_WORDS: [&str; 7] = ["av", "ave", "avenue", "avs", "rd", "pl", "place"];
+/// Words before a name that replaces another, or that is replaced: "no, Dyckman", "not Nostrand".
+const CORRECTION_WORDS: [&str; 8] = ["no", "not", "sorry", "oops", "wait", "actually", "want", "make"];
 /// Maximum number of words in a station name.
 const MAX_NAME_WORDS: usize = 8;
 /// Maximum number of words in an unknown name.
@@ -184,6 +186,11 @@ impl Speech {
             return None;
         }
         let next = runs.iter().find(|run| run.start == words.end + 1)?;
+        // In "the 7 to Flushing at Court Sq" the words are two stations.
+        let is_station = || matches!(self.resolve(&message.spelled(next.clone())), Resolution::Certain(_));
+        if message.word(words.end) == "at" && is_station() {
+            return None;
+        }
         let ends = (next.start + 1..=next.end.min(next.start + 3)).rev();
         let is_one = |end: &usize| {
             let whole = self.resolve(&message.spelled(words.start..*end));
@@ -404,7 +411,11 @@ fn is_misspelt_word_of(name: &str, word: &str) -> bool {
 fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, rank: Rank) -> bool {
     let before = words.start.checked_sub(1).map_or("", |at| message.word(at));
     let before = if before == "the" { words.start.checked_sub(2).map_or("", |at| message.word(at)) } else { before };
-    let is_expected = PLACE_CUES.contains(&before) || matches!(message.word(run.end), "to" | "from");
+    let is_named =
+        matches!(before, "meant" | "mean" | "said") || before == "is" && follows_a_key(message, words.start - 1);
+    let is_expected =
+        PLACE_CUES.contains(&before) || is_named || matches!(message.word(run.end), "to" | "from" | "instead");
+    let is_corrected = CORRECTION_WORDS.contains(&before);
     let is_common = words.len() == 1 && COMMON_WORDS.contains(&message.word(words.start));
     let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());
     // "N" alone is a line, or "and"; the avenue has its word.
@@ -416,10 +427,21 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
         // "2+2" is no avenue.
         _ if !is_expected && letters(message.said(words.clone())) == 0 => false,
-        Rank::One => is_expected || !is_common,
-        Rank::Several => is_expected || words.len() > 1 || has_digit && message.said(words.clone()).len() > 2,
+        Rank::One => is_expected || is_corrected || !is_common,
+        Rank::Several => {
+            is_expected
+                || is_corrected && !is_common
+                || words.len() > 1
+                || has_digit && message.said(words.clone()).len() > 2
+        }
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }
+}
+
+/// Whether the word before a position names a place of the user: "work is", "my hotel is".
+fn follows_a_key(message: &Utterance, at: usize) -> bool {
+    let before = at.checked_sub(1).map_or("", |before| message.word(before));
+    matches!(before, "home" | "work" | "office" | "hotel" | "station" | "stop" | "job" | "gym" | "school")
 }
 
 fn letters(text: &str) -> usize {

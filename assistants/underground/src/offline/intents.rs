@@ -83,11 +83,7 @@ fn arrivals() -> Intent {
         .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(
-            Slot::optional("towards", "station")
-                .after(["to", "towards", "toward", "heading to", "going to", "bound for", "in the direction of", "for"])
-                .opposite_by(away_from),
-        )
+        .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
         .slot(Slot::optional("now", "now"));
     let intent = with_saved(intent, &ENDS);
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {
@@ -120,15 +116,19 @@ fn arrivals() -> Intent {
 }
 
 const ENDS: [&str; 2] = ["station", "towards"];
+/// Words before a station that a train goes to.
+const TOWARDS: [&str; 8] =
+    ["to", "towards", "toward", "heading to", "going to", "bound for", "in the direction of", "for"];
 
-/// Returns the line between two stations if only one makes the trip.
+/// Returns the line at a station, or between two stations, if there is only one.
 fn only_line(here: &str, there: Option<&str>) -> Vec<String> {
     let lines = |name: &str| {
         let first = SPEECH.system.places(name).into_iter().next();
         first.map(|place| SPEECH.system.view_of(&place).lines).unwrap_or_default()
     };
-    let Some(there) = there.map(lines) else { return Vec::new() };
-    let common: Vec<String> = lines(here).into_iter().filter(|line| there.contains(line)).collect();
+    let there = there.map(lines);
+    let is_common = |line: &String| there.as_ref().is_none_or(|there| there.contains(line));
+    let common: Vec<String> = lines(here).into_iter().filter(is_common).collect();
     if common.len() == 1 { common } else { Vec::new() }
 }
 
@@ -182,13 +182,17 @@ fn all_texts(outcome: &Outcome<'_>, tool: &str) -> String {
 fn train_times(name: &str, what: &'static str) -> Intent {
     let intent = Intent::new(name)
         .restored_from_calls()
-        .slot(at_station("station"))
+        .slot(at_station("station").without_cues(["to"]).carried_from("from_station"))
         .slot(Slot::optional("lines", "lines").argument("line"))
+        .slot(Slot::optional("direction", "direction"))
+        .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
         .slot(Slot::optional("day", "depart"));
-    with_saved(intent, &["station"])
+    with_saved(intent, &ENDS)
         .then_calls("get_train_times", move |outcome| {
             let here = station(outcome, "station")?;
-            let lines = lines_of(&outcome.slots().value("lines"));
+            let named = lines_of(&outcome.slots().value("lines"));
+            let there = station(outcome, "towards");
+            let lines = if named.is_empty() { only_line(&here, there.as_deref()) } else { named };
             let Some(line) = lines.first() else { return Some(json!({"station": here, "what": what})) };
             // A station of an earlier question that the line does not serve is not meant.
             let is_served =
@@ -197,7 +201,19 @@ fn train_times(name: &str, what: &'static str) -> Intent {
             let here = if is_served { here } else { terminal().unwrap_or(here) };
             Some(json!({"station": here, "what": what, "line": line}))
         })
-        .says(|outcome| SPEECH.missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))
+        .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| with_direction(outcome)))
+}
+
+/// Says that the timetable names other directions, if the message named one and the answer has both.
+fn with_direction(outcome: &Outcome<'_>) -> String {
+    let text = last_result_text(outcome);
+    let direction = outcome.slots().label("direction");
+    match !direction.is_empty() && text.contains(" inbound") && text.contains(" outbound") {
+        true => format!(
+            "{text}\nThe timetables name the directions inbound and outbound, so I list both, not only {direction}."
+        ),
+        false => text,
+    }
 }
 
 fn night_tube() -> Intent {

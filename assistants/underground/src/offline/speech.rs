@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use threadkeep::dialogue::{Choice, Extractor as _, Mention, Utterance};
-use threadkeep_transit::offline::Speech;
+use threadkeep_transit::offline::{Speech, away_from};
 
 use crate::lines::line_runs;
 use crate::network::{LONDON, gazetteer, place_choices};
@@ -115,7 +115,7 @@ const DIRECTIONS: [(&str, &str); 8] = [
 
 /// Finds directions: "northbound", "going south".
 pub(super) fn find_directions(message: &Utterance) -> Vec<Mention> {
-    let mut found = Vec::new();
+    let mut found: Vec<Mention> = towards_station(message).into_iter().collect();
     for at in 0..message.words().len() {
         let known = DIRECTIONS
             .iter()
@@ -129,6 +129,21 @@ pub(super) fn find_directions(message: &Utterance) -> Vec<Mention> {
     found
 }
 
+/// Finds "Cockfosters direction", "Morden bound".
+fn towards_station(message: &Utterance) -> Option<Mention> {
+    let is_direction = |at: &usize| matches!(message.word(*at), "direction" | "bound" | "way" | "side");
+    let at = (1..message.words().len()).find(is_direction)?;
+    let stations = exact_names(message);
+    let station = stations.iter().find(|mention| mention.words.end == at)?;
+    let choice = station.choices.first().filter(|_| station.choices.len() == 1)?;
+    let towards = Choice { others: Vec::new(), ..choice.clone() };
+    let towards = match away_from(&towards) {
+        Some(away) => towards.opposite_of(away.value, away.label),
+        None => towards,
+    };
+    Some(Mention::new(station.words.start..at + 1, vec![towards]))
+}
+
 /// Finds references to the line that the user said to be the usual one.
 pub(super) fn find_usual_line(message: &Utterance) -> Vec<Mention> {
     let mut found = Vec::new();
@@ -138,6 +153,8 @@ pub(super) fn find_usual_line(message: &Utterance) -> Vec<Mention> {
         let length = match (word(0), is_usual) {
             ("my", true) if matches!(word(2), "line" | "tube" | "train") => 3,
             ("my", false) if matches!(word(1), "line" | "tube") => 2,
+            // "How is my favourite", as the last words.
+            ("my", true) if word(1) != "own" && word(2).is_empty() => 2,
             _ => continue,
         };
         // "My usual line is the Northern" saves it.

@@ -4,6 +4,7 @@
 mod conversations;
 mod env;
 mod faults;
+mod follow_ups;
 mod multi_turn;
 mod notices;
 mod readme;

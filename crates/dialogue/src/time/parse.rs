@@ -127,7 +127,7 @@ impl Parser<'_> {
     }
 
     fn relation(&self, at: usize) -> Parsed<Relation> {
-        const PHRASES: [(&[&str], Relation); 37] = [
+        const PHRASES: [(&[&str], Relation); 49] = [
             (&["a", "las"], Relation::At),
             (&["a", "la", "una"], Relation::At),
             (&["no", "later", "than"], Relation::By),
@@ -136,7 +136,14 @@ impl Parser<'_> {
             (&["be", "there", "by"], Relation::By),
             (&["be", "there", "at"], Relation::By),
             (&["get", "there", "by"], Relation::By),
+            (&["to", "be", "there"], Relation::By),
+            (&["be", "there"], Relation::By),
+            (&["get", "there", "at"], Relation::By),
+            (&["there", "by"], Relation::By),
+            (&["there", "before"], Relation::By),
             (&["to", "arrive", "by"], Relation::By),
+            (&["arrive", "around"], Relation::By),
+            (&["arrival", "by"], Relation::By),
             (&["arrive", "by"], Relation::By),
             (&["arrive", "at"], Relation::By),
             (&["arriving", "by"], Relation::By),
@@ -150,6 +157,11 @@ impl Parser<'_> {
             (&["departing", "at"], Relation::At),
             (&["depart", "at"], Relation::At),
             (&["leaving", "after"], Relation::After),
+            (&["depart"], Relation::At),
+            (&["departing"], Relation::At),
+            (&["leaving"], Relation::At),
+            (&["arrive"], Relation::By),
+            (&["arriving"], Relation::By),
             (&["starting", "at"], Relation::After),
             (&["antes", "de", "que"], Relation::Before),
             (&["antes", "de"], Relation::Before),

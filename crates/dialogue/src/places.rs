@@ -69,7 +69,9 @@ impl IntentResolver {
         let Some(kind) = &self.place_kind else { return Vec::new() };
         let utterance = &annotated.utterance;
         let is_known = |at: usize| {
-            let mut others = annotated.mentions.iter().filter(|found| found.mention.words.contains(&at));
+            let is_noun = NOUNS.contains(&utterance.word(at));
+            let others = annotated.mentions.iter().filter(|found| found.mention.words.contains(&at));
+            let mut others = others.filter(|found| !is_noun || found.mention.words.len() > 1);
             others.any(|found| found.mention.choices.iter().any(|choice| !choice.hints.is_empty()))
         };
         // In "my hotel is near X", the noun is explained.

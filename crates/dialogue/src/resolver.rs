@@ -1139,7 +1139,7 @@ impl IntentResolver {
                 }
             };
             if let [Some(left_score), Some(right_score)] = parts
-                && left_score.min(right_score) * 100 > whole * least()
+                && (corrects || left_score.min(right_score) * 100 > whole * least())
             {
                 clauses.push(left);
                 rest = right;

@@ -134,7 +134,7 @@ impl IntentResolver {
         clause: &Range<usize>,
     ) -> Option<(String, Choice)> {
         let rejected = SlotFiller::rejected_mentions(annotated, clause, true);
-        let mention = annotated.within(clause).enumerate().find_map(|(_, found)| {
+        let mention = annotated.within(clause).find_map(|found| {
             let said = annotated.utterance.said(found.mention.words.clone());
             let is_left = self.is_place(&found.kind) && frame.unused.iter().any(|unused| unused == said);
             let is_rejected = rejected.iter().any(|at| annotated.mentions[*at].mention == found.mention);

@@ -69,7 +69,9 @@ impl IntentResolver {
         let Some(kind) = &self.place_kind else { return Vec::new() };
         let utterance = &annotated.utterance;
         let is_known = |at: usize| {
-            let mut others = annotated.mentions.iter().filter(|found| found.mention.words.contains(&at));
+            let is_noun = NOUNS.contains(&utterance.word(at));
+            let others = annotated.mentions.iter().filter(|found| found.mention.words.contains(&at));
+            let mut others = others.filter(|found| !is_noun || found.mention.words.len() > 1);
             others.any(|found| found.mention.choices.iter().any(|choice| !choice.hints.is_empty()))
         };
         // In "my hotel is near X", the noun is explained.
@@ -132,7 +134,7 @@ impl IntentResolver {
         clause: &Range<usize>,
     ) -> Option<(String, Choice)> {
         let rejected = SlotFiller::rejected_mentions(annotated, clause, true);
-        let mention = annotated.within(clause).enumerate().find_map(|(_, found)| {
+        let mention = annotated.within(clause).find_map(|found| {
             let said = annotated.utterance.said(found.mention.words.clone());
             let is_left = self.is_place(&found.kind) && frame.unused.iter().any(|unused| unused == said);
             let is_rejected = rejected.iter().any(|at| annotated.mentions[*at].mention == found.mention);

@@ -322,7 +322,7 @@ impl IntentResolver {
     /// Returns the entity that an earlier question of the same message mentions last.
     fn mentioned_before<'a>(&self, annotated: &'a AnnotatedUtterance, kind: &str, at: usize) -> Option<&'a Choice> {
         let borders = self.borders(&annotated.utterance).into_iter().filter(|border| !border.is_comma);
-        let border = borders.map(|border| border.end).filter(|end| *end <= at).last()?;
+        let border = borders.map(|border| border.end).rfind(|end| *end <= at)?;
         let clause = 0..border;
         let newest = annotated.within(&clause).rfind(|found| found.kind == kind);
         newest.and_then(|found| if let [choice] = &found.mention.choices[..] { Some(choice) } else { None })
@@ -1139,7 +1139,7 @@ impl IntentResolver {
                 }
             };
             if let [Some(left_score), Some(right_score)] = parts
-                && left_score.min(right_score) * 100 > whole * least()
+                && (corrects || left_score.min(right_score) * 100 > whole * least())
             {
                 clauses.push(left);
                 rest = right;

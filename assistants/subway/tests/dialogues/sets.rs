@@ -68,7 +68,7 @@ async fn dialogues_of_the_fourth_set_pass() {
 /// 130 of 171 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_fifth_set_pass() {
-    check(&Set { text: include_str!("sets/set-5.json"), least_percent: 75 }).await;
+    check(&Set { text: include_str!("sets/set-5.json"), least_percent: 82 }).await;
 }
 
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.

@@ -30,7 +30,7 @@ async fn dialogues_of_the_second_set_pass() {
 /// 233 of 290 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_third_set_pass() {
-    check(include_str!("sets/set-3.json"), 79).await;
+    check(include_str!("sets/set-3.json"), 85).await;
 }
 
 /// Plays a set. At least a share of turns, in percent, must pass, so that a change does not make the assistant worse unnoticed.

@@ -167,17 +167,21 @@ fn read_attachment(mut attachment: Fields<'_>, content: &mut Content) -> Result<
 }
 
 fn read_item(json: &RawValue) -> Result<Part, Rejection> {
-    let mut item = Fields::read(json)?;
-    let known = match item.take_text("type")?.as_deref() {
-        Some("text") => item.take_text("text")?.map(Part::Text),
-        Some("thinking") => item.take_text("thinking")?.map(Part::Reasoning),
-        Some("tool_use") => tool_call(item)?,
-        Some("tool_result") => tool_result(item)?,
-        _ => None,
-    };
-    match known {
+    match known_item(json)? {
         Some(part) => Ok(part),
         None => Ok(Part::Raw { format: RAW_FORMAT.to_owned(), json: exact(json)? }),
+    }
+}
+
+/// Reads an item of a message. Returns `None` if its type is unknown or a member is missing.
+pub(crate) fn known_item(json: &RawValue) -> Result<Option<Part>, Rejection> {
+    let mut item = Fields::read(json)?;
+    match item.take_text("type")?.as_deref() {
+        Some("text") => Ok(item.take_text("text")?.map(Part::Text)),
+        Some("thinking") => Ok(item.take_text("thinking")?.map(Part::Reasoning)),
+        Some("tool_use") => tool_call(item),
+        Some("tool_result") => tool_result(item),
+        _ => Ok(None),
     }
 }
 

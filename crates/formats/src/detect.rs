@@ -25,6 +25,8 @@ pub(crate) fn format_of(fields: &Fields<'_>) -> Option<Format> {
         Some(Format::Locomo)
     } else if has("dialogue_id", Kind::Text) && has("turns", Kind::List) {
         Some(Format::Sgd)
+    } else if ["type", "uuid", "sessionId"].iter().all(|name| has(name, Kind::Text)) {
+        Some(Format::ClaudeCode)
     } else {
         None
     }

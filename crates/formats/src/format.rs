@@ -21,11 +21,13 @@ pub enum Format {
     Locomo,
     /// Dialogues of the Schema-Guided Dialogue data set: JSON Lines with `{"dialogue_id": …, "turns": […]}` on each line.
     Sgd,
+    /// A session file of Claude Code.
+    ClaudeCode,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Threadkeep,
         Self::OpenAiChat,
         Self::ChatGptExport,
@@ -33,6 +35,7 @@ impl Format {
         Self::ShareGpt,
         Self::Locomo,
         Self::Sgd,
+        Self::ClaudeCode,
     ];
 
     /// Returns the name of the format, as used on the command line and in the keys of imported threads.
@@ -46,6 +49,7 @@ impl Format {
             Self::ShareGpt => "sharegpt",
             Self::Locomo => "locomo",
             Self::Sgd => "sgd",
+            Self::ClaudeCode => "claude-code",
         }
     }
 

@@ -28,6 +28,7 @@
 
 mod chatgpt;
 mod claude;
+mod claude_code;
 mod conversation;
 mod detect;
 mod error;

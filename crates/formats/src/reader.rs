@@ -18,8 +18,8 @@ use crate::error::{Fault, Rejection};
 use crate::fields::{Fields, parser_error};
 use crate::records::{Record, Records};
 use crate::{
-    ConversationName, Format, FormatError, LINE_BYTES, RecordError, chatgpt, claude, detect, input, locomo, name,
-    openai_chat, sgd, share_gpt, threadkeep,
+    ConversationName, Format, FormatError, LINE_BYTES, RecordError, chatgpt, claude, claude_code, detect, input,
+    locomo, name, openai_chat, sgd, share_gpt, threadkeep,
 };
 
 /// The number of records that are read to detect the format. Detection ends with the first valid record.
@@ -240,6 +240,8 @@ enum Converter {
     Conversations(fn(&Record, Fields<'_>) -> Result<Conversation, Rejection>),
     /// Converts lines of an export, where a record can belong to the thread of an earlier line.
     Export(threadkeep::Lines),
+    /// Converts lines of a session, where a line belongs to the thread of an earlier line.
+    Session(claude_code::Lines),
 }
 
 impl Converter {
@@ -252,6 +254,7 @@ impl Converter {
             Format::ShareGpt => Self::Conversations(share_gpt::convert),
             Format::Locomo => Self::Conversations(locomo::convert),
             Format::Sgd => Self::Conversations(sgd::convert),
+            Format::ClaudeCode => Self::Session(claude_code::Lines::default()),
         }
     }
 
@@ -259,6 +262,7 @@ impl Converter {
         let fields = read_object(record)?;
         match self {
             Self::Conversations(convert) => convert(record, fields)?.into_items(),
+            Self::Session(lines) => lines.convert(record, fields),
             Self::Export(lines) => {
                 Ok(Converted { items: lines.convert(fields)?.into_iter().collect(), ..Converted::default() })
             }
@@ -270,6 +274,7 @@ impl Converter {
         match self {
             Self::Conversations(_) => name::name_of(&record.text),
             Self::Export(lines) => lines.name(),
+            Self::Session(lines) => lines.name(),
         }
     }
 }

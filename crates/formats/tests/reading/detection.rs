@@ -21,7 +21,7 @@ fn format_names_round_trip() {
     }
     assert_eq!(
         "csv".parse::<Format>().unwrap_err().to_string(),
-        "unknown format `csv`; supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd"
+        "unknown format `csv`; supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd, claude-code"
     );
 }
 
@@ -112,7 +112,9 @@ fn unknown_formats_are_described() {
     );
     let error = open(&b"{}"[..], None).unwrap_err().to_string();
     assert!(
-        error.ends_with("supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd"),
+        error.ends_with(
+            "supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd, claude-code"
+        ),
         "{error}"
     );
 }

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod branches;
+mod claude_code;
 mod damage;
 mod detection;
 mod export;
@@ -20,7 +21,7 @@ use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedThread};
 use threadkeep_formats::{Format, FormatError, Reader, RecordError, open_stream};
 
 /// One fixture per format, with its number of threads and messages.
-const FIXTURES: [(Format, &str, usize, usize); 7] = [
+const FIXTURES: [(Format, &str, usize, usize); 8] = [
     (Format::Threadkeep, "threadkeep.jsonl", 2, 3),
     (Format::OpenAiChat, "openai-chat.jsonl", 3, 12),
     (Format::ChatGptExport, "chatgpt.json", 2, 10),
@@ -28,6 +29,7 @@ const FIXTURES: [(Format, &str, usize, usize); 7] = [
     (Format::ShareGpt, "sharegpt.json", 3, 11),
     (Format::Locomo, "locomo.json", 2, 6),
     (Format::Sgd, "sgd.jsonl", 2, 6),
+    (Format::ClaudeCode, "claude-code.jsonl", 1, 20),
 ];
 
 fn fixture_path(name: &str) -> PathBuf {

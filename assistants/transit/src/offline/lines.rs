@@ -86,7 +86,7 @@ fn any_line(message: &Utterance) -> Option<Mention> {
 /// Finds "and with it", by which no line is avoided any more.
 fn with_it(message: &Utterance) -> Option<Mention> {
     let count = message.words().len();
-    let is_it = count >= 2 && count <= 4 && message.word(count - 2) == "with" && message.word(count - 1) == "it";
+    let is_it = (2..=4).contains(&count) && message.word(count - 2) == "with" && message.word(count - 1) == "it";
     let words = count.saturating_sub(2)..count;
     is_it.then(|| Mention::new(words.clone(), vec![Choice::new(json!([]), message.said(words))]))
 }

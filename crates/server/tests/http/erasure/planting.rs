@@ -397,6 +397,10 @@ impl Planter {
             }
             ("POST", "/v1/responses/{id}/cancel") => {
                 let response = self.create_response(json!({ "input": sentence, "background": true })).await;
+                // A response that is cancelled in progress stores no text.
+                while client.get(&format!("/v1/responses/{response}")).await.expect(200)["status"] == "in_progress" {
+                    tokio::task::yield_now().await;
+                }
                 assert!(client.post(&format!("/v1/responses/{response}/cancel"), json!({})).await.status < 500);
                 Stored
             }

@@ -144,7 +144,7 @@ pub(crate) fn line(kind: &Kind, object: &Value, with_namespace: bool) -> String 
         }
         "nodes" => {
             let ready = condition(object, "Ready").is_none_or(|condition| condition["status"] == "True");
-            let cordoned = if spec["unschedulable"] == true { ", cordoned" } else { "" };
+            let cordoned = if spec["unschedulable"] == true { ", cordoned (SchedulingDisabled)" } else { "" };
             format!(
                 ": {}{cordoned}, {}",
                 if ready { "Ready" } else { "NotReady" },

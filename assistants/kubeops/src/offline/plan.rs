@@ -29,12 +29,36 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
     if let Some(commands) = amended(&request, conversation) {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
+    let is_correction = request.has_any(&CORRECTIONS);
     let planner = Planner { conversation, reading: completed(request, conversation) };
     match planner.wanted() {
         Next::Run(commands) => planner.run_or_answer(commands),
+        Next::Reply(text) if text == answers::NOT_UNDERSTOOD && is_correction => {
+            // Who corrects a request must know that it still waits as it was.
+            let waiting = answers::pending(conversation).map(answers::waiting);
+            reply([text].into_iter().chain(waiting).collect::<Vec<_>>().join("\n"))
+        }
         answer => answer,
     }
 }
+
+/// Words by which a user corrects the request before.
+const CORRECTIONS: [&str; 14] = [
+    "actually",
+    "instead",
+    "rather",
+    "wait",
+    "no",
+    "nope",
+    "sorry",
+    "oops",
+    "meant",
+    "mean",
+    "make",
+    "correction",
+    "nah",
+    "hang",
+];
 
 /// Reads the request of a message: of several sentences, the last that is one.
 fn read_request(message: &str, namespaces: &[String]) -> Reading {
@@ -57,7 +81,8 @@ fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get)
         || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent));
-    if names_verb || is_other {
+    // An answer names an object; a sentence with more names is about something else.
+    if names_verb || is_other || reading.names.len() > 2 {
         return reading;
     }
     let mut before = read(&last.said, &conversation.namespaces);
@@ -92,20 +117,33 @@ fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     before
 }
 
-/// Returns the request of the exchange before with what a correction changes: "no, make it 5", "staging, actually".
+/// Returns the request of the exchange before with what a correction changes: "no, make it 5", "staging, actually", "no, web-1".
 fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
-    const CUES: [&str; 12] =
-        ["actually", "instead", "rather", "wait", "no", "nope", "sorry", "oops", "meant", "make", "correction", "nah"];
-    let has_own_verb = reading.verb.is_some_and(|verb| !matches!(verb, Verb::Get | Verb::Scale))
-        || reading.verb == Some(Verb::Scale) && reading.has_any(&["scale"]) && !reading.pronoun;
     let last = conversation.earlier.last().filter(|last| !last.requested.is_empty())?;
-    if has_own_verb || reading.words.len() > 8 || !reading.has_any(&CUES) || !reading.names.is_empty() {
+    let requested = last.requested.first()?;
+    let has_own_verb = match reading.verb {
+        None | Some(Verb::Get) => false,
+        Some(Verb::Scale) => reading.has("scale") && !reading.pronoun,
+        Some(verb) => verb != requested.command.verb,
+    };
+    if has_own_verb || reading.words.len() > 8 || !reading.has_any(&CORRECTIONS) {
         return None;
     }
+    let object = corrected_object(reading, conversation, requested)?;
     let number = reading.replicas.or_else(|| reading.only_number().map(Replicas::To));
     let mut is_changed = false;
     let amend = |requested: &Requested| {
         let mut command = Command { basis: None, ..requested.command.clone() };
+        if let Some(object) = &object {
+            is_changed |= command.name.as_ref() != Some(&object.name);
+            command.kind = Some(object.kind.clone());
+            command.name = Some(object.name.clone());
+            command.namespace = (!object.namespace.is_empty()).then(|| object.namespace.clone());
+        }
+        if matches!(command.verb, Verb::Label | Verb::Annotate | Verb::SetEnv) && !reading.values.is_empty() {
+            is_changed |= command.values != reading.values;
+            command.values.clone_from(&reading.values);
+        }
         if let (Verb::Scale, Some(Replicas::To(number))) = (command.verb, number) {
             is_changed |= command.replicas != Some(number);
             command.replicas = Some(number);
@@ -118,7 +156,10 @@ fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command
             is_changed = true;
             command.revision = Some(revision);
         }
-        if let Some(namespace) = reading.namespace.as_ref().filter(|_| command.namespace.is_some()) {
+        let is_known =
+            |name: &&String| conversation.namespaces.contains(name) || command.namespace.as_ref() == Some(*name);
+        let namespace = reading.namespace.as_ref().or_else(|| reading.names.iter().find(is_known));
+        if let Some(namespace) = namespace.filter(|_| command.namespace.is_some()) {
             is_changed |= command.namespace.as_ref() != Some(namespace);
             command.namespace = Some(namespace.clone());
         }
@@ -126,6 +167,22 @@ fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command
     };
     let commands: Vec<Command> = last.requested.iter().map(amend).collect();
     is_changed.then_some(commands)
+}
+
+/// Returns the object that a correction names instead of that of a request: the inner value is `None` if it names none. Returns `None`
+/// if a name fits no object, or several.
+fn corrected_object(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<Option<Shown>> {
+    let mut named = None;
+    for name in &reading.names {
+        let looks_like_name = name.contains('-') || name.chars().any(|c| c.is_ascii_digit());
+        match refer::named(conversation, name, requested.command.verb, reading) {
+            Found::One(object) if named.is_none() => named = Some(object),
+            // "Ugh no, 4".
+            Found::None if !looks_like_name => {}
+            _ => return None,
+        }
+    }
+    Some(named)
 }
 
 /// Returns the container of a pod that a message names.
@@ -228,7 +285,7 @@ impl Planner<'_> {
             Act::Outcome => self.outcome(),
             Act::Repeat => match refer::last_reads(self.conversation) {
                 reads if reads.is_empty() => reply("There is nothing to repeat yet."),
-                reads => Next::Run(reads),
+                reads => Next::Run(reads.into_iter().map(|read| self.with_log_options(read)).collect()),
             },
             Act::Same => self.same(),
             Act::Compare => match answers::compare(self.conversation) {
@@ -242,6 +299,9 @@ impl Planner<'_> {
 
     fn without_verb(&self) -> Next {
         let reading = &self.reading;
+        if let Some(next) = self.logs_again() {
+            return next;
+        }
         if let Some(requested) = answers::pending(self.conversation) {
             let kind = requested.command.kind.as_deref();
             let is_same = reading.kind.as_deref().is_some_and(|own| Some(own) == kind)
@@ -249,6 +309,9 @@ impl Planner<'_> {
             if is_same {
                 return reply(answers::waiting(requested));
             }
+        }
+        if let Some(verb) = self.continued_verb() {
+            return self.of_verb(verb);
         }
         if reading.pick.is_some() || (reading.kind.is_some() && !reading.names.is_empty()) {
             return self.of_verb(Verb::Describe);
@@ -261,6 +324,21 @@ impl Planner<'_> {
             return self.of_verb(Verb::Describe);
         }
         reply(answers::NOT_UNDERSTOOD)
+    }
+
+    /// "And redis-2?" after logs asks for the logs of the other object.
+    fn continued_verb(&self) -> Option<Verb> {
+        let reading = &self.reading;
+        let continues = reading.words.len() <= 4
+            && reading.names.len() == 1
+            && ["and", "what about", "how about", "also"].iter().any(|cue| {
+                let starts = cue.split(' ').zip(&reading.words).all(|(cue, word)| cue == word);
+                starts && reading.words.len() > cue.split(' ').count()
+            });
+        let last = self.conversation.earlier.last().filter(|last| continues && last.requested.is_empty())?;
+        let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
+        matches!(verb, Verb::Logs | Verb::Describe | Verb::Events | Verb::RolloutStatus | Verb::RolloutHistory)
+            .then_some(verb)
     }
 
     fn of_verb(&self, verb: Verb) -> Next {

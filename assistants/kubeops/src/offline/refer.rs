@@ -138,7 +138,10 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
         let kind = reading.kind.as_deref();
         objects.into_iter().filter(|object| kind.is_none_or(|kind| kind == object.kind)).collect()
     };
-    let Some(list) = lists.map(of_kind).find(|list| list.len() > 1) else { return Found::None };
+    let Some(mut list) = lists.map(of_kind).find(|list| list.len() > 1) else { return Found::None };
+    if reading.unhealthy && list.iter().any(|object| object.is_unhealthy) {
+        list.retain(|object| object.is_unhealthy);
+    }
     let found = match pick {
         Pick::At(at) => list.get(at).cloned(),
         Pick::Last => list.last().cloned(),
@@ -151,6 +154,19 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
         }
     };
     Found::of(found.iter().filter_map(|object| fitting(object, verb, None)).collect())
+}
+
+/// Returns the objects of the newest list that are not healthy: "the crashing one".
+pub(super) fn unhealthy(conversation: &Conversation, reading: &Reading, verb: Verb) -> Found {
+    let fits = |object: &Shown| {
+        object.is_unhealthy
+            && reading.kind.as_ref().is_none_or(|kind| object.kind == *kind)
+            && reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace)
+    };
+    let lists = conversation.earlier.iter().rev().map(|exchange| unique(listed(exchange)));
+    let unhealthy = lists.map(|list| list.into_iter().filter(&fits).collect::<Vec<_>>()).find(|list| !list.is_empty());
+    let fitting = unhealthy.iter().flatten().filter_map(|object| fitting(object, verb, None)).collect();
+    Found::of(unique(fitting))
 }
 
 /// Looks for a name among the objects of the conversation. The newest exchange that has one decides.

@@ -113,6 +113,7 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
         words: originals.iter().map(|word| word.to_lowercase().replace(['\'', '’'], "")).collect(),
         ..Reading::default()
     };
+    reading.read_short_nodes();
     let mut used = vec![false; originals.len()];
     let words = reading.words.clone();
     let joined = words.join(" ");
@@ -160,6 +161,17 @@ fn clean(word: &str) -> String {
 }
 
 impl Reading {
+    /// "k get no": elsewhere, "no" is a word of its own.
+    fn read_short_nodes(&mut self) {
+        let is_end = |word: &str| word.is_empty() || word.starts_with('-');
+        let at = (1..self.words.len()).find(|at| {
+            self.word(*at) == "no" && matches!(self.word(at - 1), "get" | "top") && is_end(self.word(at + 1))
+        });
+        if let Some(at) = at {
+            "nodes".clone_into(&mut self.words[at]);
+        }
+    }
+
     fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", String::as_str)
     }

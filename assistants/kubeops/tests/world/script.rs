@@ -457,13 +457,16 @@ fn prepare_pod(talk: &Talk, namespace: &str, entry: Value) {
 }
 
 fn node(entry: &Value) -> Vec<Value> {
-    let ready = if entry["status"] == "Ready" { "True" } else { "False" };
+    // As kubectl prints it: `Ready,SchedulingDisabled`.
+    let status = entry["status"].as_str().unwrap_or_default();
+    let ready = if status.split(',').any(|part| part == "Ready") { "True" } else { "False" };
+    let spec = if status.contains("SchedulingDisabled") { json!({ "unschedulable": true }) } else { json!({}) };
     let mut labels = Map::new();
     if let Some(role) = entry["roles"].as_str() {
         labels.insert(format!("node-role.kubernetes.io/{role}"), json!(""));
     }
     let mut objects = vec![json!({
-        "apiVersion": "v1", "kind": "Node", "metadata": { "name": entry["name"], "labels": labels }, "spec": {},
+        "apiVersion": "v1", "kind": "Node", "metadata": { "name": entry["name"], "labels": labels }, "spec": spec,
         "status": {
             "conditions": [{ "type": "Ready", "status": ready }], "nodeInfo": { "kubeletVersion": entry["version"] },
         },

@@ -43,8 +43,15 @@ impl Planner<'_> {
         }
     }
 
-    /// "Same in production".
+    /// "Same in production": the change that was requested last, or else what was read last.
     pub(super) fn same(&self) -> Next {
+        let last = self.conversation.earlier.iter().rev().find(|exchange| {
+            !exchange.requested.is_empty() || exchange.steps.iter().any(|step| step.command.verb != Verb::Find)
+        });
+        if let Some(exchange) = last.filter(|exchange| !exchange.requested.is_empty() && self.reading.has("same")) {
+            let changes = exchange.requested.iter().map(|requested| &requested.command);
+            return Next::Run(changes.map(|change| self.with_place_of_reading(change)).collect());
+        }
         let reads = refer::last_reads(self.conversation);
         if reads.is_empty() {
             return if self.reading.verb.is_some() { self.of_verb(Verb::Get) } else { reply(answers::NOT_UNDERSTOOD) };
@@ -54,6 +61,59 @@ impl Planner<'_> {
             Command { namespace: self.reading.namespace.clone(), all_namespaces: false, ..command }
         };
         Next::Run(reads.into_iter().map(there).collect())
+    }
+
+    /// Returns a requested change for the namespace that the message names, or for the object if the name is that of an object: "same
+    /// for web".
+    fn with_place_of_reading(&self, change: &Command) -> Command {
+        let change = Command { basis: None, ..change.clone() };
+        let name = self.reading.namespace.as_deref().unwrap_or_default();
+        let mut shown = self.conversation.earlier.iter().rev().flat_map(refer::shown);
+        let object = shown.find(|object| {
+            object.name == name
+                && Some(&object.kind) == change.kind.as_ref()
+                && Some(&object.namespace) == change.namespace.as_ref()
+        });
+        match object {
+            Some(object) if !self.conversation.namespaces.iter().any(|known| known == name) => {
+                Command { name: Some(object.name.clone()), ..change }
+            }
+            _ => Command { namespace: self.reading.namespace.clone(), ..change },
+        }
+    }
+
+    /// "And the sidecar container?", "just the last 10m of that": the logs that were read last, with other options.
+    pub(super) fn logs_again(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let last = refer::last_reads(self.conversation).into_iter().find(|read| read.verb == Verb::Logs)?;
+        let names_container = self.container_of(&last).is_some();
+        let has_options =
+            reading.tail.is_some() || reading.since_seconds.is_some() || reading.previous || names_container;
+        let is_about_logs = reading.verb.is_none() && reading.pick.is_none() && reading.namespace.is_none();
+        (has_options && is_about_logs).then(|| self.run_or_answer(vec![self.with_log_options(last)]))
+    }
+
+    /// Returns a command with the options for logs that the message has.
+    pub(super) fn with_log_options(&self, command: Command) -> Command {
+        if command.verb != Verb::Logs {
+            return command;
+        }
+        let reading = &self.reading;
+        Command {
+            tail: reading.tail.map(|tail| tail.clamp(1, crate::command::MAX_TAIL)).or(command.tail),
+            since_seconds: reading.since_seconds.or(command.since_seconds),
+            previous: reading.previous || command.previous,
+            container: self.container_of(&command).or_else(|| command.container.clone()),
+            ..command
+        }
+    }
+
+    /// Returns the container of a command's pod that the message names.
+    fn container_of(&self, command: &Command) -> Option<String> {
+        let mut shown = self.conversation.earlier.iter().rev().flat_map(refer::shown);
+        let pod = shown.find(|object| object.kind == "pods" && Some(&object.name) == command.name.as_ref());
+        let of_pod = pod.and_then(|pod| pod.containers.iter().find(|name| self.reading.words.contains(name)).cloned());
+        of_pod.or_else(|| self.reading.container.clone())
     }
 
     /// Lets a command on a pod be one on its workload, because pods have other names in another namespace.

@@ -32,6 +32,12 @@ impl Planner<'_> {
         if let Some(pick) = reading.pick {
             return self.found(refer::picked(self.conversation, pick, reading, verb), verb);
         }
+        if reading.unhealthy && reading.has("one") && reading.names.is_empty() {
+            let unhealthy = refer::unhealthy(self.conversation, reading, verb);
+            if unhealthy != Found::None {
+                return self.found(unhealthy, verb);
+            }
+        }
         if self.is_list(verb) {
             return Targets::List;
         }
@@ -218,7 +224,8 @@ impl Planner<'_> {
             kind.to_owned()
         };
         let place = reading.namespace.as_ref().map(|name| format!(" in the {name} namespace")).unwrap_or_default();
-        reply(format!("I found no {kind} like {}{place}.", names.join(" or ")))
+        let question = if verb.is_read() { "" } else { " Which one do you mean?" };
+        reply(format!("I found no {kind} like {}{place}.{question}", names.join(" or ")))
     }
 
     /// Uses the only object of a kind in a namespace.

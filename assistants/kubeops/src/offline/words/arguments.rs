@@ -214,6 +214,12 @@ impl Reading {
                 self.read_number(number, at, &before, &next, used);
                 continue;
             }
+            // "The last 10m"; elsewhere, 10m is a hundredth of a processor.
+            if let Some(seconds) = duration(&word).filter(|_| matches!(&*before, "last" | "past" | "since")) {
+                self.since_seconds = Some(seconds);
+                used[at] = true;
+                continue;
+            }
             if let Some(value) = quantity(&originals[at]) {
                 let name = if self.has("cpu") && !self.has("memory") && !self.has("ram") { "cpu" } else { "memory" };
                 let is_request = self.has_any(&["request", "requests"]);

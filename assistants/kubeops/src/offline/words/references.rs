@@ -1,6 +1,7 @@
 //! Words that refer to objects of the conversation, and names.
 
-use crate::command::Verb;
+use crate::command::{Verb, is_name};
+use crate::kinds::{is_plural, kind_word};
 
 use super::vocabulary::is_candidate;
 use super::{Pick, Reading};
@@ -24,7 +25,10 @@ impl Reading {
             ("other", Pick::Other),
         ];
         for (at, word) in self.words.clone().iter().enumerate() {
-            let next = self.word(at + 1);
+            // "The other crashing one".
+            let is_state =
+                matches!(self.word(at + 1), "crashing" | "failing" | "broken" | "unhealthy" | "pending" | "bad");
+            let next = self.word(at + 1 + usize::from(is_state));
             let ordinal = ORDINALS.iter().find(|(name, _)| name == word);
             if let Some((_, pick)) = ordinal
                 && self.pick.is_none()
@@ -72,7 +76,8 @@ impl Reading {
     pub(super) fn read_names(&mut self, originals: &[String], used: &[bool]) {
         for (at, original) in originals.iter().enumerate() {
             let word = &self.words[at];
-            if used[at] || original.starts_with('-') || !is_candidate(word) {
+            let is_name = is_candidate(word) || self.is_named_by_kind(at);
+            if used[at] || original.starts_with('-') || !is_name {
                 continue;
             }
             if !self.names.contains(word) {
@@ -81,6 +86,22 @@ impl Reading {
         }
         // What looks like a full name comes first.
         self.names.sort_by_key(|name| !(name.contains('-') || name.chars().any(|c| c.is_ascii_digit())));
+    }
+
+    /// Whether an ordinary word is the name of an object, because it follows its kind in a command: "scale deploy match to 3".
+    fn is_named_by_kind(&self, at: usize) -> bool {
+        const NO_NAMES: [&str; 30] = [
+            "to", "in", "on", "at", "for", "with", "from", "by", "of", "and", "or", "is", "it", "its", "that", "this",
+            "now", "please", "pls", "again", "up", "down", "back", "so", "then", "if", "when", "too", "also", "asap",
+        ];
+        let (word, next) = (self.word(at), self.word(at + 1));
+        let Some(before) = at.checked_sub(1) else { return false };
+        let is_kind = kind_word(self.word(before)).is_some() && !is_plural(self.word(before));
+        let has_article =
+            before > 0 && matches!(self.word(before - 1), "the" | "that" | "this" | "my" | "our" | "a" | "which");
+        let is_change = self.verb.is_some_and(|verb| !verb.is_read());
+        let is_followed = next.is_empty() || next.starts_with('-') || matches!(next, "to" | "in" | "from" | "for");
+        is_change && is_kind && !has_article && is_followed && is_name(word) && !NO_NAMES.contains(&word)
     }
 }
 

@@ -59,6 +59,7 @@ impl Reading {
         }
         self.unhealthy = self.has_any(&[
             "crashing",
+            "notready",
             "crash",
             "crashlooping",
             "crashloopbackoff",

@@ -4,8 +4,11 @@
 
 mod world;
 
+use std::sync::Arc;
+
 use threadkeep::agent::ApprovalState;
-use threadkeep::{TurnStatus, Verdict};
+use threadkeep::models::{Reply, ScriptedModel};
+use threadkeep::{ChatRequest, TurnStatus, Verdict};
 use world::{Talk, deployment, pod, secret};
 
 fn shop() -> Vec<serde_json::Value> {
@@ -59,6 +62,33 @@ async fn the_kind_of_an_object_is_known_from_the_list_before() {
     talk.decide(&turn, Verdict::Approve).await.unwrap();
     let left = talk.say("show me what's left").await.reply;
     assert!(left.contains("nginx-deployment") && !left.contains("webex234"), "{left}");
+}
+
+// S4.12, S4.13, S4.17, S4.18: the history lacks the message that is answered; that message stays stored if the model fails.
+#[tokio::test]
+async fn a_model_reads_the_history_and_then_the_message() {
+    let model = ScriptedModel::new()
+        .step("greets", |request| {
+            let text = last_text(request);
+            if text == "hello" { Ok(Reply::text("Hello, which namespace?")) } else { Err(text) }
+        })
+        .step("answers", |request| {
+            let text = last_text(request);
+            let expected = "[CONVERSATION HISTORY - Use this to understand references like 'it', 'that', 'the deployment']\n\n\
+                            User: hello\n\nAssistant: Hello, which namespace?\n\n[END CONVERSATION HISTORY]\n\n\
+                            [CURRENT USER MESSAGE]\nshop";
+            if text == expected { Ok(Reply::text("Noted.")) } else { Err(text) }
+        });
+    let talk = Talk::start_with_model(shop(), "spec: {}", Some(Arc::new(model))).await;
+    talk.say("hello").await;
+    assert_eq!(talk.say("shop").await.reply, "Noted.");
+    let failed = talk.say("again").await;
+    assert_eq!(failed.status, TurnStatus::Failed);
+    assert_eq!(talk.texts().await[..5], ["hello", "Hello, which namespace?", "shop", "Noted.", "again"]);
+}
+
+fn last_text(request: &ChatRequest) -> String {
+    request.messages.last().map(|message| message.plain_text()).unwrap_or_default()
 }
 
 // S4.42

@@ -51,6 +51,14 @@ impl Talk {
     }
 
     pub(crate) async fn start_with(objects: Vec<Value>, config: &str) -> Self {
+        Self::start_with_model(objects, config, None).await
+    }
+
+    pub(crate) async fn start_with_model(
+        objects: Vec<Value>,
+        config: &str,
+        model: Option<Arc<dyn threadkeep::ChatModel>>,
+    ) -> Self {
         let names = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
         let pods = objects.iter().filter(|object| object["kind"] == "Pod");
         let logs = pods.map(|pod| {
@@ -72,7 +80,7 @@ impl Talk {
         let memory = memory.with_options(options).unwrap();
         let scope = Scope::tenant("T0LOCAL").unwrap();
         let thread = memory.open_by_key(&scope, "C123456").await.unwrap().thread.id;
-        let agent = Agent::new(memory, Kubeops::new(client, &config, None));
+        let agent = Agent::new(memory, Kubeops::new(client, &config, model));
         Self { clock, cluster, agent, scope, thread, _folder: folder }
     }
 

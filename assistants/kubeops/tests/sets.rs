@@ -23,7 +23,7 @@ async fn dialogues_of_the_first_set_pass() {
 /// 251 of 291 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_second_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/set-2.json"), least_percent: 97 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/set-2.json"), least_percent: 98 })).await;
 }
 
 async fn check(set: &Set) {

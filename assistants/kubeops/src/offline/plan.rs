@@ -169,6 +169,21 @@ fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command
     is_changed.then_some(commands)
 }
 
+/// Returns the command that takes a change back, if the change itself says what was before: the replicas before a scaling are those
+/// of its dry run.
+fn inverse(change: &Command) -> Option<Command> {
+    let base = Command { basis: None, ..change.clone() };
+    match change.verb {
+        Verb::Cordon => Some(Command { verb: Verb::Uncordon, ..base }),
+        Verb::Uncordon => Some(Command { verb: Verb::Cordon, ..base }),
+        Verb::Scale => {
+            let (before, _) = change.basis.as_ref()?.effect.strip_prefix("Dry run: ")?.split_once(" → ")?;
+            Some(Command { replicas: Some(before.parse().ok()?), ..base })
+        }
+        _ => None,
+    }
+}
+
 /// Returns the object that a correction names instead of that of a request: the inner value is `None` if it names none. Returns `None`
 /// if a name fits no object, or several.
 fn corrected_object(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<Option<Shown>> {
@@ -374,9 +389,13 @@ impl Planner<'_> {
             last.verb,
             Verb::SetImage | Verb::SetResources | Verb::SetEnv | Verb::RolloutRestart | Verb::RolloutUndo | Verb::Apply
         );
+        let is_meant = self.reading.names.is_empty() && self.reading.kind.is_none();
+        if let Some(inverse) = inverse(last).filter(|_| is_meant && step.is_some_and(|step| step.outcome.is_some())) {
+            return Some(Next::Run(vec![inverse]));
+        }
         let text =
             format!("The last change was `{}`, which a rollback does not undo. What do you want instead?", last.line());
-        (self.reading.names.is_empty() && self.reading.kind.is_none() && !is_rollout).then(|| reply(text))
+        (is_meant && !is_rollout).then(|| reply(text))
     }
 
     fn is_relative(&self) -> bool {

@@ -31,10 +31,10 @@ use objects::{Change, Key, Objects};
 pub use resources::Resource;
 pub use world::{World, WorldError, log_key};
 
-/// The number of changes that a slow watcher may be behind.
+/// The capacity of a watcher's buffer, in changes.
 const WATCH_BACKLOG: usize = 4_096;
 
-/// A request that the API server received, apart from those for discovery.
+/// A received request. Discovery requests are not recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The verb, as RBAC names it: `get`, `list`, `delete`, …
@@ -47,7 +47,7 @@ pub struct Request {
     pub namespace: String,
     /// The object's name.
     pub name: Option<String>,
-    /// Whether nothing may be stored.
+    /// Whether it is a dry run.
     pub is_dry_run: bool,
 }
 
@@ -59,7 +59,7 @@ impl Request {
     }
 }
 
-/// What the client is not allowed to do. `*` stands for all.
+/// A denied operation. `*` matches everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The verb.
@@ -79,7 +79,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Sends the changes to those who watch.
+    /// Sends the changes to the watchers.
     fn publish(&self, objects: &mut Objects) {
         for change in objects.take_changes() {
             // There may be no watcher.
@@ -147,7 +147,7 @@ impl Cluster {
         )
     }
 
-    /// Returns a reason for each object of the world that was refused.
+    /// Returns the reason for each object of the world that was rejected.
     #[must_use]
     pub fn refused(&self) -> &[String] {
         &self.refused
@@ -159,7 +159,7 @@ impl Cluster {
         lock(&self.shared.requests).clone()
     }
 
-    /// Returns the requests so far that may have changed the cluster.
+    /// Returns the requests so far that could change the cluster.
     #[must_use]
     pub fn changes(&self) -> Vec<Request> {
         self.requests().into_iter().filter(Request::is_change).collect()
@@ -178,7 +178,7 @@ impl Cluster {
         objects.list(group, plural, namespace).into_iter().map(|(key, _)| key.name.clone()).collect()
     }
 
-    /// Removes an object as if another client had. Returns whether it existed.
+    /// Removes an object, as another client would. Returns whether it existed.
     pub fn remove(&self, group: &str, plural: &str, namespace: &str, name: &str) -> bool {
         let mut objects = lock(&self.shared.objects);
         let is_removed = objects.remove(&Key::new(group, plural, namespace, name)).is_some();
@@ -186,7 +186,7 @@ impl Cluster {
         is_removed
     }
 
-    /// Changes an object as if another client had, without the controllers. Returns whether it exists.
+    /// Changes an object, as another client would, without running the controllers. Returns whether it exists.
     pub fn edit(&self, group: &str, plural: &str, namespace: &str, name: &str, edit: impl FnOnce(&mut Value)) -> bool {
         let key = Key::new(group, plural, namespace, name);
         let mut objects = lock(&self.shared.objects);
@@ -215,7 +215,7 @@ impl Cluster {
         lock(&self.shared.denials).push(denial);
     }
 
-    /// Answers every request with this error, until `None`.
+    /// Makes every request fail with this error; `None` ends it.
     pub fn fail(&self, message: Option<&str>) {
         *lock(&self.shared.outage) = message.map(str::to_owned);
     }

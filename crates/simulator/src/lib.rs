@@ -9,7 +9,7 @@ pub mod slack;
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-/// Locks a mutex. A panic of another holder leaves data that is still consistent, because every change is one statement.
+/// Locks a mutex, poisoned or not: every change is one statement, so a panic of another holder leaves consistent data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -36,7 +36,7 @@ pub const BOT_ID: &str = "B0BOT";
 /// The workspace.
 pub const TEAM: &str = "T0LOCAL";
 
-/// A message of a channel.
+/// A message in a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     /// The channel.
@@ -78,10 +78,10 @@ pub struct ApiCall {
 struct Workspace {
     messages: Vec<Message>,
     calls: Vec<ApiCall>,
-    /// The number of times given out.
+    /// The number of timestamps generated.
     ticks: u64,
     events: u64,
-    /// The number of calls to refuse with status 429, and the seconds to wait.
+    /// The number of calls to reject with status 429, and their `Retry-After` in seconds.
     refusals: (usize, u64),
 }
 
@@ -150,12 +150,12 @@ impl Slack {
         lock(&self.shared.workspace).calls.clone()
     }
 
-    /// Refuses the next calls with status 429 and this `Retry-After`.
+    /// Rejects the next calls with status 429 and this `Retry-After`.
     pub fn limit(&self, calls: usize, retry_after: u64) {
         lock(&self.shared.workspace).refusals = (calls, retry_after);
     }
 
-    /// Waits until there was a call of the Web API that satisfies a condition.
+    /// Waits for a call of the Web API that satisfies a condition.
     pub async fn wait_for_call(&self, mut condition: impl FnMut(&ApiCall) -> bool) {
         let mut changed = self.shared.changed.subscribe();
         while !self.calls().iter().any(&mut condition) {

@@ -1,4 +1,4 @@
-//! Calls of Slack's Web API.
+//! The client of Slack's Web API.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,26 +12,26 @@ use tokio::time::Instant;
 
 use crate::{SlackError, SlackOptions};
 
-/// How long a call may take.
+/// The timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// How often a call is made that fails for reasons of the network or of limits.
+/// The maximum number of attempts of a call that fails because of the network or a rate limit.
 const ATTEMPTS: u32 = 8;
 /// The longest wait that Slack may ask for.
 const MAX_WAIT: Duration = Duration::from_secs(120);
-/// The largest answer, in bytes.
+/// The maximum size of a response, in bytes.
 const MAX_BYTES: usize = 8 << 20;
-/// The number of channels whose times are kept.
+/// The maximum number of channels whose next post time is stored.
 const MAX_CHANNELS: usize = 10_000;
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError {
-    /// Slack refused the call, with the name of its error.
+    /// Slack rejected the call.
     #[error("Slack refused {method}: {error}")]
     Refused {
         /// The method.
         method: &'static str,
-        /// The name of the error.
+        /// Slack's error code, such as `channel_not_found`.
         error: String,
     },
     /// Slack could not be reached.
@@ -40,7 +40,7 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    /// Whether Slack would refuse the call at every attempt: the bot cannot write there, or the message is gone.
+    /// Whether Slack would reject every retry of the call: the bot cannot post there, or the message no longer exists.
     pub(crate) fn is_final(&self) -> bool {
         let Self::Refused { error, .. } = self else { return false };
         matches!(
@@ -55,7 +55,7 @@ impl CallError {
     }
 }
 
-/// A bot of a workspace.
+/// A workspace's bot.
 #[derive(Clone, Debug)]
 pub(crate) struct Bot {
     pub(crate) team: String,
@@ -69,7 +69,7 @@ pub(crate) struct SlackApi {
     client: Client,
     url: String,
     interval: Duration,
-    /// When the next message may be posted in a channel.
+    /// The earliest time of the next message in each channel.
     next_post: Mutex<HashMap<String, Instant>>,
 }
 
@@ -83,14 +83,14 @@ impl SlackApi {
         Ok(Self { client, url, interval: options.post_interval, next_post: Mutex::default() })
     }
 
-    /// Finds out whose token it is.
+    /// Signs in: returns the bot that a token belongs to.
     pub(crate) async fn sign_in(&self, token: &str) -> Result<Bot, CallError> {
         let answer = self.call_with(token, "auth.test", &Value::Object(threadkeep::Map::new())).await?;
         let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
         Ok(Bot { team: text("team_id"), user: text("user_id"), token: token.to_owned() })
     }
 
-    /// Calls a method. Waits as long as Slack asks for, and repeats calls that do not reach it.
+    /// Calls a method. Waits as long as `Retry-After` says, and retries calls that did not reach Slack.
     pub(crate) async fn call(&self, bot: &Bot, method: &'static str, arguments: &Value) -> Result<Value, CallError> {
         if method == "chat.postMessage" {
             self.wait_for_turn(arguments["channel"].as_str().unwrap_or_default()).await;
@@ -105,7 +105,7 @@ impl SlackApi {
             attempt += 1;
             let mut request =
                 self.client.post(format!("{}{method}", self.url)).header(AUTHORIZATION, format!("Bearer {token}"));
-            // Methods that read take forms; the others take JSON, too.
+            // Methods that only read accept forms; the others accept JSON as well.
             request = if is_read {
                 request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form(arguments))
             } else {
@@ -126,7 +126,7 @@ impl SlackApi {
         }
     }
 
-    /// Sends a request. The error is the wait before the next attempt, if Slack asks for one.
+    /// Sends a request once. Returns how long to wait before a retry as the error.
     async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Value, Option<Duration>> {
         let mut response = request.send().await.map_err(|_| None)?;
         if response.status().as_u16() == 429 {

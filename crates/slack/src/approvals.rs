@@ -1,4 +1,4 @@
-//! Decisions of people about approvals.
+//! Approvals and denials by reactions and buttons.
 
 use serde_json::json;
 use threadkeep::Verdict;
@@ -12,7 +12,7 @@ use crate::inbox::{Inbox, PostedApproval};
 use crate::worker::{WorkError, Worker};
 
 impl Worker {
-    /// Carries out a decision, if the person may decide. Other reactions have no effect.
+    /// Applies a decision if the user may decide. Otherwise nothing happens.
     pub(crate) async fn decide(&self, service: &Service, job: &Job, is_recovered: bool) -> Result<(), WorkError> {
         let Job::Decide { team, channel, ts, user, user_team, approves } = job else { return Ok(()) };
         let inbox = self.inbox(service.memory(), team).await?;
@@ -31,7 +31,7 @@ impl Worker {
                 self.publish(service, &place, &post.requester, &turn, is_recovered).await
             }
             Err(error) if is_final(&error) => {
-                // An approval that is closed needs no more buttons; a decision that made another one void changes nothing.
+                // The buttons of a closed approval are removed.
                 let approval = find_approval(service.memory(), inbox.scope(), post.thread, &post.approval).await;
                 if let Ok(Some(approval)) = approval
                     && approval.by.is_none()
@@ -45,7 +45,7 @@ impl Worker {
         }
     }
 
-    /// Whether a person may decide: of the same workspace, not the bot, and not the requester if that is configured.
+    /// Whether a user may decide: a member of the same workspace, not the bot, and not the requester if so configured.
     async fn may_decide(
         &self,
         bot: &Bot,
@@ -105,7 +105,7 @@ impl Worker {
     }
 }
 
-/// Whether another attempt would have the same result.
+/// Whether a retry would fail in the same way.
 fn is_final(error: &Error) -> bool {
     use threadkeep_service::ErrorKind;
     !matches!(error.kind, ErrorKind::Unavailable | ErrorKind::Internal)

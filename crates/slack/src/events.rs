@@ -1,14 +1,14 @@
-//! What a request from Slack asks for.
+//! Parses events and interactions into jobs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::markup::to_plain;
 
-/// The longest text of a message that is passed on, in characters. Slack's own limit is the same.
+/// The maximum length of a message, in characters; it equals Slack's limit.
 const MAX_TEXT: usize = 40_000;
 
-/// Returns the key of a conversation: the channel's for messages outside of threads, and one for each thread.
+/// Returns the key of a conversation. Messages outside of threads share the key of their channel; each thread has its own.
 ///
 /// ```
 /// use threadkeep_slack::conversation_key;
@@ -24,12 +24,12 @@ pub fn conversation_key(channel: &str, thread_ts: Option<&str>) -> String {
     }
 }
 
-/// A place in a workspace.
+/// A channel, or a thread in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) team: String,
     pub(crate) channel: String,
-    /// The root of the thread; `None` outside of threads.
+    /// The timestamp of the thread's root message; `None` outside of threads.
     pub(crate) thread_ts: Option<String>,
 }
 
@@ -39,16 +39,16 @@ impl Place {
     }
 }
 
-/// What is to be done.
+/// The work that a request causes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Job {
-    /// A message to the bot.
+    /// Answers a message to the bot.
     Answer { place: Place, ts: String, user: String, text: String },
-    /// A decision about an approval.
+    /// Approves or denies a request.
     Decide { team: String, channel: String, ts: String, user: String, user_team: Option<String>, approves: bool },
-    /// A message was changed.
+    /// Updates a message that its author edited.
     Edited { team: String, channel: String, ts: String, text: String },
-    /// A message was deleted.
+    /// Erases a message that its author deleted.
     Deleted { team: String, channel: String, ts: String },
 }
 
@@ -60,7 +60,7 @@ impl Job {
         }
     }
 
-    /// Jobs of the same queue are done one after another.
+    /// Returns the name of the queue. Jobs in one queue run sequentially.
     pub(crate) fn queue(&self) -> String {
         match self {
             Self::Answer { place, .. } => format!("{} {}", place.team, place.key()),
@@ -73,20 +73,20 @@ impl Job {
     }
 }
 
-/// A job with the key under which it is accepted once.
+/// A job and its deduplication key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Accepted {
     pub(crate) key: String,
     pub(crate) job: Job,
 }
 
-/// What the reading of a message depends on.
+/// The context for parsing a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
-    /// The bot's user, if it is known.
+    /// The user id of the bot, if known.
     pub(crate) bot_user: Option<&'a str>,
     pub(crate) answers_all: bool,
-    /// Whether the bot takes part in a thread, by the thread's key.
+    /// Whether the bot has already answered in the message's thread.
     pub(crate) is_own_thread: bool,
 }
 
@@ -94,7 +94,7 @@ fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value[name].as_str().filter(|text| !text.is_empty())
 }
 
-/// Returns the place of a message; `None` without a channel. The root of a thread belongs to the channel.
+/// Returns the channel or thread of a message; `None` if it names no channel. The root message of a thread belongs to the channel.
 pub(crate) fn place_of(envelope: &Value) -> Option<Place> {
     let (team, event) = (text(envelope, "team_id")?, &envelope["event"]);
     let (channel, ts) = (text(event, "channel")?, text(event, "ts")?);
@@ -102,13 +102,13 @@ pub(crate) fn place_of(envelope: &Value) -> Option<Place> {
     Some(Place { team: team.to_owned(), channel: channel.to_owned(), thread_ts: thread_ts.map(str::to_owned) })
 }
 
-/// Returns the user of the bot that an event was sent to.
+/// Returns the user id of the bot that an event was sent to.
 pub(crate) fn bot_user(envelope: &Value) -> Option<&str> {
     let authorizations = envelope["authorizations"].as_array()?;
     authorizations.iter().find(|one| one["is_bot"] == true).and_then(|one| one["user_id"].as_str())
 }
 
-/// Reads an event; `None` if there is nothing to do for it.
+/// Parses an event; `None` if it needs no work.
 pub(crate) fn read_event(envelope: &Value, reader: Reader<'_>) -> Option<Accepted> {
     let event = &envelope["event"];
     let event_id = text(envelope, "event_id")?;
@@ -178,7 +178,7 @@ fn read_message(envelope: &Value, event_id: &str, reader: Reader<'_>) -> Option<
         return None;
     }
     let ts = text(event, "ts")?.to_owned();
-    // The event `message` and the event `app_mention` of the same message have the same key.
+    // Slack sends both `message` and `app_mention` for a mention; they share this key.
     let key = message_key(&place.channel, &ts);
     Some(Accepted { key, job: Job::Answer { place, ts, user: user.to_owned(), text: question } })
 }
@@ -188,7 +188,7 @@ pub(crate) fn message_key(channel: &str, ts: &str) -> String {
     format!("message {channel} {ts}")
 }
 
-/// Removes mentions of the bot; without a known bot, a mention at the beginning.
+/// Removes mentions of the bot. If the bot's user id is unknown, removes a leading mention.
 fn without_mention(text: &str, bot_user: Option<&str>) -> String {
     let mut text = text.to_owned();
     if let Some(bot) = bot_user {
@@ -201,7 +201,7 @@ fn without_mention(text: &str, bot_user: Option<&str>) -> String {
     text.trim().to_owned()
 }
 
-/// Returns whether an emoji approves or denies; `None` for others. Skin tones do not matter.
+/// Returns whether an emoji approves (`true`) or denies (`false`); `None` for other emoji. Skin tones are ignored.
 fn decision(emoji: &str) -> Option<bool> {
     match emoji.split("::").next().unwrap_or_default() {
         "white_check_mark" | "heavy_check_mark" | "+1" | "thumbsup" => Some(true),
@@ -210,12 +210,12 @@ fn decision(emoji: &str) -> Option<bool> {
     }
 }
 
-/// The action of the button that approves.
+/// The action id of the button that approves.
 pub(crate) const APPROVE: &str = "threadkeep_approve";
-/// The action of the button that denies.
+/// The action id of the button that denies.
 pub(crate) const DENY: &str = "threadkeep_deny";
 
-/// Reads a pressed button; `None` if it is not one of an approval.
+/// Parses a button press; `None` if the button does not belong to an approval.
 pub(crate) fn read_interaction(payload: &Value) -> Option<Accepted> {
     if payload["type"] != "block_actions" {
         return None;

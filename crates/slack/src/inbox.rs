@@ -1,5 +1,5 @@
-//! The inbox: accepted requests of a workspace, stored until they are done. Requests that are done stay known for a while under another
-//! namespace, so that looking for abandoned ones reads only those that wait.
+//! The inbox of a workspace: requests are stored before they are acknowledged. Finished requests move to another namespace for a day, where
+//! they deduplicate redeliveries and do not slow down the search for abandoned ones.
 
 use std::collections::BTreeMap;
 
@@ -10,37 +10,37 @@ use threadkeep::{JsonText, Memory, MemoryError, Namespace, Record, RecordName, R
 
 use crate::events::{Accepted, Job};
 
-/// The key of the thread whose records are the inbox.
+/// The key of the thread that owns the inbox's records.
 const THREAD: &str = "slack:inbox";
-/// The namespace of requests that are not done.
+/// The namespace of unfinished requests.
 const PENDING: &str = "slack-requests";
-/// The namespace of requests that are done.
+/// The namespace of finished requests.
 const DONE: &str = "slack-done";
-/// The namespace of posted approvals.
+/// The namespace of posted approval requests.
 const POSTS: &str = "slack-posts";
-/// The namespace of the instances that work on requests.
+/// The namespace of the leases of instances.
 const INSTANCES: &str = "slack-instances";
-/// How long a request is known after it is done, in milliseconds. Slack repeats requests for less than an hour.
+/// The retention of finished requests, in milliseconds. Slack redelivers events for less than an hour.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
-/// The longest key of a record, in bytes.
+/// The maximum length of a record's key, in bytes.
 const MAX_KEY: usize = 400;
 
 /// A request in the inbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) job: Job,
-    /// The conversation, once it is known.
+    /// The conversation, once it exists.
     pub(crate) thread: Option<ThreadId>,
     /// The position of the user's message.
     pub(crate) seq: Option<u64>,
     /// The turn.
     pub(crate) turn: Option<String>,
-    /// The instance that works on it.
+    /// The instance that processes the request.
     #[serde(default)]
     pub(crate) instance: Option<String>,
 }
 
-/// A request that no instance works on any more.
+/// A request whose instance has ended.
 #[derive(Debug)]
 pub(crate) struct Abandoned {
     pub(crate) accepted: Accepted,
@@ -49,20 +49,20 @@ pub(crate) struct Abandoned {
 }
 
 impl Request {
-    /// Creates a request that nothing has been done for.
+    /// Creates an unprocessed request.
     pub(crate) fn new(job: Job) -> Self {
         Self { job, thread: None, seq: None, turn: None, instance: None }
     }
 }
 
-/// A message of the bot that asks for an approval.
+/// A posted message that requests an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PostedApproval {
     pub(crate) thread: ThreadId,
     pub(crate) thread_ts: Option<String>,
     pub(crate) turn: String,
     pub(crate) approval: String,
-    /// Who asked for the change.
+    /// The user who requested the change.
     pub(crate) requester: String,
     /// The text of the message, in Slack's markup.
     pub(crate) text: String,
@@ -107,7 +107,7 @@ impl Inbox {
         }
     }
 
-    /// Marks a request as done.
+    /// Marks a request as finished.
     pub(crate) async fn finish(&self, key: &str, request: &Request) -> Result<(), MemoryError> {
         let expires_at = Some(self.memory.now().plus_ms(KEPT_MS));
         let put = PutRecord { name: name(DONE, key)?, value: JsonText::of(request)?, expires_at };
@@ -115,21 +115,20 @@ impl Inbox {
         batch.commit(&self.scope, self.thread).await.map(drop)
     }
 
-    /// Finds a request that is done.
+    /// Finds a finished request.
     pub(crate) async fn find_done(&self, key: &str) -> Result<Option<Request>, MemoryError> {
         let found = self.memory.find_thread_record(&self.scope, self.thread, &name(DONE, key)?).await?;
         Ok(found.and_then(|record| record.value.read().ok()))
     }
 
-    /// Renews the lease of an instance: others leave its requests alone until the lease ends.
+    /// Renews the lease of an instance. Other instances do not take over its requests before the lease expires.
     pub(crate) async fn renew(&self, instance: &Driver) -> Result<(), MemoryError> {
         let expires_at = Some(lease_until(&self.memory));
         let put = PutRecord { name: name(INSTANCES, instance.name())?, value: JsonText::of(&true)?, expires_at };
         self.memory.batch().put(put).commit(&self.scope, self.thread).await.map(drop)
     }
 
-    /// Whether an instance may still work on its requests: it runs in this process, or its lease has not ended. An instance whose
-    /// process is known to have ended does not.
+    /// Whether an instance may still be running: its process runs on this machine, or, if that is unknown, its lease has not expired.
     async fn is_alive(&self, instance: &str) -> Result<bool, MemoryError> {
         if let Some(is_driving) = is_driving(&self.memory, instance) {
             return Ok(is_driving);
@@ -138,7 +137,7 @@ impl Inbox {
         Ok(lease.is_some())
     }
 
-    /// Takes over a request. Returns whether this instance got it.
+    /// Takes over a request. Returns `false` if another instance was faster.
     pub(crate) async fn take_over(&self, abandoned: &Abandoned, instance: &Driver) -> Result<bool, MemoryError> {
         let name = name(PENDING, &abandoned.accepted.key)?;
         let request = Request { instance: Some(instance.name().to_owned()), ..abandoned.request.clone() };
@@ -151,7 +150,7 @@ impl Inbox {
         }
     }
 
-    /// Returns the requests that are not done and whose instance has ended, oldest first.
+    /// Returns the unfinished requests of instances that have ended, oldest first.
     pub(crate) async fn abandoned(&self) -> Result<Vec<Abandoned>, MemoryError> {
         let (mut abandoned, mut alive) = (Vec::new(), BTreeMap::new());
         for record in self.pending().await? {
@@ -174,7 +173,7 @@ impl Inbox {
         Ok(abandoned.into_iter().map(|(_, abandoned)| abandoned).collect())
     }
 
-    /// Reads all requests that are not done, page by page.
+    /// Reads all unfinished requests, page by page.
     async fn pending(&self) -> Result<Vec<Record>, MemoryError> {
         let namespace = Namespace::app(PENDING)?;
         let mut query =
@@ -188,14 +187,14 @@ impl Inbox {
         }
     }
 
-    /// Remembers which approval a message asks for.
+    /// Stores which approval a posted message requests.
     pub(crate) async fn put_post(&self, channel: &str, ts: &str, post: &PostedApproval) -> Result<(), MemoryError> {
         let expires_at = Some(self.memory.now().plus_ms(KEPT_MS));
         let put = PutRecord { name: name(POSTS, &format!("{channel} {ts}"))?, value: JsonText::of(post)?, expires_at };
         self.memory.batch().put(put).commit(&self.scope, self.thread).await.map(drop)
     }
 
-    /// Finds the approval that a message asks for.
+    /// Finds the approval that a posted message requests.
     pub(crate) async fn find_post(&self, channel: &str, ts: &str) -> Result<Option<PostedApproval>, MemoryError> {
         let name = name(POSTS, &format!("{channel} {ts}"))?;
         let found = self.memory.find_thread_record(&self.scope, self.thread, &name).await?;

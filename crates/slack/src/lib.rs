@@ -1,9 +1,9 @@
 //! Slack as a door of the server.
 //!
-//! [`door`] returns the door: an endpoint for events and one for pressed buttons. A request is accepted only with Slack's
-//! signature, stored in an inbox before it is acknowledged, and worked on afterwards; what a crash interrupts is
-//! taken over by an instance that runs or starts later. Conversations are threads of the workspace's tenant, whose keys are those of [`conversation_key`]. An assistant's
-//! request for an approval becomes a message with buttons, on which reactions count, too.
+//! [`door`] returns the door: one endpoint for events and one for interactions. Each request must carry Slack's signature, and is
+//! stored in an inbox before it is acknowledged; then a worker processes it. Another instance takes over the requests of an instance
+//! that ended. Each conversation is a thread of the workspace's tenant, with the key that [`conversation_key`] returns. An approval
+//! request is posted as a message with buttons; users decide with the buttons or with reactions.
 #![warn(missing_docs)]
 
 mod api;
@@ -37,13 +37,13 @@ pub struct SlackOptions {
     pub api_url: String,
     /// The name of the assistant that answers.
     pub assistant: String,
-    /// Whether messages of a channel are answered that do not mention the bot. Default: `false`.
+    /// Whether the bot also answers channel messages that do not mention it. Default: `false`.
     pub answers_all: bool,
     /// Whether conversations are remembered. Default: `true`.
     pub remembers: bool,
-    /// Whether people may approve what they asked for themselves. Default: `true`.
+    /// Whether users may approve their own requests. Default: `true`.
     pub requester_may_approve: bool,
-    /// The time between two messages in one channel. Default: 1 s.
+    /// The minimum time between two messages in a channel. Default: 1 s.
     pub post_interval: Duration,
 }
 

@@ -1,7 +1,7 @@
-//! Slack's markup, in and out.
+//! Conversion from and to Slack's markup.
 
-/// Returns a message of Slack as plain text: links are their addresses, and escaped characters themselves. Mentions stay. Control
-/// characters, which no one types and stores refuse, are left out.
+/// Converts a message from Slack's markup to plain text: replaces links by their addresses, and unescapes characters. Keeps mentions.
+/// Removes control characters, which stores reject.
 pub(crate) fn to_plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -14,7 +14,7 @@ pub(crate) fn to_plain(text: &str) -> String {
             Some('@') => plain.push_str(&format!("<{target}>")),
             Some('#') => plain.push_str(&format!("#{}", label.unwrap_or(&target[1..]))),
             Some('!') => plain.push_str(&format!("@{}", label.unwrap_or(&target[1..]))),
-            // Slack makes links of words such as nginx.com; the label is what the user wrote.
+            // Slack turns words such as nginx.com into links; the label is what the user typed.
             _ => plain.push_str(label.unwrap_or(target)),
         }
         rest = &rest[start + end + 1..];
@@ -24,7 +24,7 @@ pub(crate) fn to_plain(text: &str) -> String {
     plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// Returns an answer in Slack's markup.
+/// Converts an answer to Slack's markup.
 pub(crate) fn to_slack(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let mut in_code = false;
@@ -43,7 +43,7 @@ pub(crate) fn to_slack(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Splits a text into messages of at most this many characters, at the ends of lines. Blocks of code are closed and opened again.
+/// Splits a text at line ends into messages of a maximum length in characters. A code block that is split is closed and reopened.
 pub(crate) fn split(text: &str, characters: usize) -> Vec<String> {
     const FENCE: &str = "```";
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! Messages of users: answers, changes and deletions.
+//! Answers messages, and applies edits and deletions to the memory.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::events::{Job, message_key};
 use crate::inbox::{Inbox, Request};
 use crate::worker::{WorkError, Worker};
 
-/// How long a turn may take.
+/// The maximum duration of a turn.
 const TURN_LIMIT: Duration = Duration::from_secs(300);
-/// How long a conversation lasts that is not remembered: long enough for an approval.
+/// The lifetime of a conversation that is not remembered. It must be long enough for an approval.
 const FORGOTTEN_MS: i64 = 60 * 60 * 1_000;
 
 impl Worker {
@@ -58,7 +58,7 @@ impl Worker {
         Ok(Request { thread: Some(thread), seq, turn: Some(turn.turn), ..Request::new(job.clone()) })
     }
 
-    /// Returns the thread of a conversation; one for the message alone if conversations are not remembered.
+    /// Returns the thread of a conversation, or a new thread for each message if conversations are not remembered.
     async fn conversation(
         &self,
         service: &Service,
@@ -83,7 +83,7 @@ impl Worker {
         Ok(memory.open_thread(inbox.scope(), open).await?.thread.id)
     }
 
-    /// Follows a change or a deletion of a message: the memory changes with it, and what was requested for it is void.
+    /// Applies the edit or deletion of a message to the memory, and voids approvals that the message requested.
     pub(crate) async fn change(&self, service: &Service, job: &Job) -> Result<(), WorkError> {
         let (team, channel, ts, new_text) = match job {
             Job::Edited { team, channel, ts, text } => (team, channel, ts, Some(text)),
@@ -95,7 +95,7 @@ impl Worker {
         let Some(Request { thread: Some(thread), seq: Some(seq), turn: Some(turn), .. }) = found else { return Ok(()) };
         let stopped = stop_waiting_turn(memory, inbox.scope(), thread, &turn).await;
         if let Err(error) = stopped {
-            // The conversation may have expired since.
+            // The conversation may have expired.
             return if error.is_not_found() { Ok(()) } else { Err(error.into()) };
         }
         let messages = memory.find_messages(inbox.scope(), thread, &[MessageRef::Seq(seq)]).await?;

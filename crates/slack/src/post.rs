@@ -1,4 +1,4 @@
-//! Posting answers and requests for approvals.
+//! Posts answers and approval requests.
 
 use serde_json::{Value, json};
 use threadkeep::agent::ApprovalState;
@@ -11,18 +11,17 @@ use crate::inbox::PostedApproval;
 use crate::markup::{split, to_slack};
 use crate::worker::{WorkError, Worker};
 
-/// The longest message, in characters. Slack shows about 4,000.
+/// The maximum length of a message, in characters. Slack displays about 4,000.
 const MAX_MESSAGE: usize = 3_900;
-/// The longest text of a section, in characters.
+/// The maximum length of a section block's text, in characters.
 const MAX_SECTION: usize = 2_900;
-/// The most messages of one answer.
+/// The maximum number of messages per answer.
 const MAX_PARTS: usize = 10;
-/// The type of the metadata of posts.
+/// The event type in the metadata of posted messages.
 const EVENT_TYPE: &str = "threadkeep_turn";
 
 impl Worker {
-    /// Posts the answer of a turn, or a message for each approval that it waits for. After a crash, what was posted is not posted
-    /// again.
+    /// Posts the answer of a turn, or one message per approval that it waits for. After a crash, skips messages that were already posted.
     pub(crate) async fn publish(
         &self,
         service: &Service,
@@ -81,7 +80,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Posts a message with its id as metadata, and returns its time.
+    /// Posts a message with its id as metadata. Returns its timestamp.
     async fn post(
         &self,
         bot: &Bot,
@@ -105,7 +104,7 @@ impl Worker {
         Ok(answer["ts"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Returns the ids and times of the messages of a turn that were posted.
+    /// Returns the ids and timestamps of the messages that a turn has already posted.
     async fn posted(&self, bot: &Bot, place: &Place, turn: &str) -> Result<Vec<(String, String)>, WorkError> {
         let (method, mut arguments) =
             ("conversations.history", json!({ "channel": place.channel, "include_all_metadata": true, "limit": 200 }));
@@ -123,7 +122,7 @@ impl Worker {
         Ok(own.map(|message| (text(&message["metadata"]["event_payload"]["id"]), text(&message["ts"]))).collect())
     }
 
-    /// Replaces the buttons of a request by what was decided.
+    /// Replaces the buttons of an approval request with the decision.
     pub(crate) async fn close_post(
         &self,
         bot: &Bot,
@@ -141,7 +140,7 @@ impl Worker {
     }
 }
 
-/// Returns the blocks of a request: its text, and buttons to approve and to deny.
+/// Returns the blocks of an approval request: its text and two buttons.
 fn buttons(text: &str, approval: &str) -> Value {
     let section: String = text.chars().take(MAX_SECTION).collect();
     let button = |label: &str, action: &str, style: &str| {

@@ -1,4 +1,4 @@
-//! The endpoints: events and interactions. Each request is checked, stored and acknowledged; the worker does the rest.
+//! The endpoints for events and interactions. They verify, store and acknowledge each request; the worker processes it.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ pub const EVENTS_PATH: &str = "/slack/events";
 /// The path of the endpoint for pressed buttons.
 pub const INTERACTIONS_PATH: &str = "/slack/interactions";
 
-/// How old a request may be, in seconds.
+/// The maximum age of a request, in seconds.
 const MAX_AGE_SECONDS: i64 = 300;
-/// The tenant of requests that belong to no workspace.
+/// The tenant of requests without a workspace.
 const NO_TEAM: &str = "slack-setup";
 
 pub(crate) fn door(worker: Arc<Worker>) -> Door {
@@ -119,7 +119,7 @@ async fn receive_event(
             let accepted = worker.read_event(&service, &envelope).await?;
             accept(&service, &worker, accepted).await
         }
-        // Other requests, such as a warning about limits, need no work.
+        // Other requests, such as rate-limit warnings, need no work.
         Some(_) => Ok(json_response(&json!({ "ok": true }))),
         None => Err(invalid()),
     }
@@ -136,7 +136,7 @@ async fn receive_interaction(
     accept(&service, &worker, read_interaction(&payload)).await
 }
 
-/// Stores a request before it is acknowledged. A repeated one is acknowledged only.
+/// Stores a request, then acknowledges it. A redelivered request is only acknowledged.
 async fn accept(service: &Service, worker: &Arc<Worker>, accepted: Option<Accepted>) -> Result<Response, ApiError> {
     if let Some(accepted) = accepted {
         let inbox = worker.inbox(service.memory(), accepted.job.team()).await?;

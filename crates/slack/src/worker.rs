@@ -1,4 +1,4 @@
-//! The worker: does accepted requests, those of a conversation one after another.
+//! The worker processes accepted requests. Requests of one conversation run sequentially.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,21 +15,21 @@ use crate::events::{Accepted, Job, Reader, bot_user, place_of, read_event};
 use crate::inbox::{Inbox, Request};
 use crate::{SlackError, SlackOptions};
 
-/// How many requests of one user are worked on at once.
+/// The maximum number of concurrent requests per user.
 const MAX_TASKS: usize = 3;
-/// The number of users whose tasks are counted.
+/// The maximum number of users with a semaphore.
 const MAX_USERS: usize = 10_000;
-/// How long to wait before signing in is tried again.
+/// The delay before signing in is retried.
 const SIGN_IN_AGAIN: Duration = Duration::from_secs(10);
 
-/// How often a conversation is tried that another instance works on, and how long to wait in between.
+/// The maximum number of attempts while another instance uses the conversation, and the delay between them.
 const BUSY_ATTEMPTS: u32 = 600;
 const BUSY_WAIT: Duration = Duration::from_millis(500);
 
 /// A request in a queue.
 struct Queued {
     accepted: Accepted,
-    /// Whether a process that ended may have done a part of it.
+    /// Whether an instance that ended may have processed a part of the request.
     is_recovered: bool,
 }
 
@@ -37,14 +37,14 @@ struct Queued {
 pub(crate) struct Worker {
     options: SlackOptions,
     pub(crate) api: SlackApi,
-    /// The bots that are signed in, by workspace.
+    /// The signed-in bots, by workspace.
     bots: Mutex<HashMap<String, Bot>>,
     inboxes: Mutex<HashMap<String, Inbox>>,
-    /// The requests of each conversation that is worked on.
+    /// The waiting requests of each active conversation.
     queues: Mutex<HashMap<String, VecDeque<Queued>>>,
-    /// This instance, by which others know that its requests are worked on.
+    /// The identity of this instance in the inbox.
     instance: OnceLock<Driver>,
-    /// The tasks of each user.
+    /// Limits the concurrent requests of each user.
     tasks: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
@@ -52,7 +52,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a request is not done.
+/// Why a request could not be processed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkError {
     #[error(transparent)]
@@ -61,14 +61,14 @@ pub(crate) enum WorkError {
     Memory(#[from] MemoryError),
     #[error(transparent)]
     Slack(#[from] crate::api::CallError),
-    #[error("no assistant is named {0}")]
+    #[error("there is no assistant named {0}")]
     NoAssistant(String),
-    #[error("no bot token belongs to the workspace {0}")]
+    #[error("there is no bot token for the workspace {0}")]
     NoBot(String),
 }
 
 impl WorkError {
-    /// Whether the request would fail in the same way at every attempt.
+    /// Whether every retry of the request would fail in the same way.
     fn is_final(&self) -> bool {
         match self {
             Self::Service(error) => {
@@ -79,7 +79,7 @@ impl WorkError {
         }
     }
 
-    /// Whether another instance works on the same conversation.
+    /// Whether another instance is using the conversation.
     fn is_busy(&self) -> bool {
         matches!(self, Self::Service(error) if error.code == "busy")
     }
@@ -103,13 +103,12 @@ impl Worker {
         &self.options
     }
 
-    /// Returns this instance.
+    /// Returns the identity of this instance.
     pub(crate) fn instance(&self, memory: &Memory) -> &Driver {
         self.instance.get_or_init(|| Driver::begin(memory))
     }
 
-    /// Signs in, renews the lease of this instance, and does the requests that an instance which ended did not finish. Ends when
-    /// the service stops.
+    /// Signs in, then renews the lease of this instance and takes over abandoned requests until the service stops.
     pub(crate) async fn run(self: Arc<Self>, service: Service) {
         for token in self.options.bot_tokens.clone() {
             loop {
@@ -131,13 +130,13 @@ impl Worker {
             let inboxes: Vec<Inbox> = lock(&self.inboxes).values().cloned().collect();
             for inbox in inboxes {
                 if let Err(error) = self.renew(&service, &inbox).await {
-                    tracing::warn!(%error, "cannot renew the lease of the requests from Slack; will retry");
+                    tracing::warn!(%error, "failed to renew the lease of the Slack inbox; will retry");
                 }
             }
         }
     }
 
-    /// Renews the lease of this instance, and takes over the requests of those that ended.
+    /// Renews the lease of this instance, and takes over abandoned requests.
     async fn renew(self: &Arc<Self>, service: &Service, inbox: &Inbox) -> Result<(), MemoryError> {
         let instance = self.instance(service.memory());
         inbox.renew(instance).await?;
@@ -156,7 +155,7 @@ impl Worker {
         Ok(self.renew(service, &inbox).await?)
     }
 
-    /// Returns the bot of a workspace. Signs in if that has not been done yet.
+    /// Returns the bot of a workspace. Signs in if necessary.
     pub(crate) async fn bot(&self, team: &str) -> Result<Bot, WorkError> {
         let known = lock(&self.bots).get(team).cloned();
         if let Some(bot) = known {
@@ -183,7 +182,7 @@ impl Worker {
         Ok(inbox)
     }
 
-    /// Reads an event. Messages in threads where the bot takes part are meant for it.
+    /// Parses an event. In threads in which the bot has answered, messages need no mention.
     pub(crate) async fn read_event(
         &self,
         service: &Service,
@@ -204,7 +203,7 @@ impl Worker {
         Ok(read_event(envelope, Reader { is_own_thread, ..reader }))
     }
 
-    /// Puts a request into the queue of its conversation.
+    /// Appends a request to the queue of its conversation, and starts the queue if it is idle.
     pub(crate) fn start(self: &Arc<Self>, service: &Service, accepted: Accepted, is_recovered: bool) {
         let queue = accepted.job.queue();
         let queued = Queued { accepted, is_recovered };
@@ -247,12 +246,12 @@ impl Worker {
         let request = match done {
             Ok(request) => request,
             Err(error) if error.is_final() => {
-                tracing::error!(%error, "cannot finish a request from Slack; it is dropped");
+                tracing::error!(%error, "failed to process a Slack request; it will not be retried");
                 Request::new(job.clone())
             }
             Err(error) => {
-                // The request stays in the inbox, and is done at the next start.
-                tracing::error!(%error, "cannot finish a request from Slack; it is kept");
+                // The request stays in the inbox, and is retried at the next start.
+                tracing::error!(%error, "failed to process a Slack request; it will be retried at the next start");
                 return;
             }
         };
@@ -261,7 +260,7 @@ impl Worker {
             Err(error) => Err(error),
         };
         if let Err(error) = finished {
-            tracing::error!(%error, "cannot mark a request from Slack as done");
+            tracing::error!(%error, "failed to mark a Slack request as finished");
         }
     }
 
@@ -279,7 +278,7 @@ impl Worker {
         }
     }
 
-    /// Waits until a user has a free task.
+    /// Waits until the user has fewer than the maximum number of concurrent requests.
     async fn task_of(&self, team: &str, user: &str) -> Option<OwnedSemaphorePermit> {
         let semaphore = {
             let mut tasks = lock(&self.tasks);

@@ -1,6 +1,6 @@
-//! The controllers: they replace deleted pods, and let the pods follow their deployment or stateful set.
+//! The controllers: they replace deleted pods, and update the pods of changed deployments and stateful sets.
 //!
-//! A new pod runs at once. Pods of the loaded folder keep their state until they are replaced.
+//! A new pod is running immediately. Loaded pods keep their state until they are replaced.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -49,7 +49,7 @@ impl Objects {
         }
     }
 
-    /// Lets the pods follow an object that was changed.
+    /// Updates the pods of a changed object.
     pub(crate) fn reconcile(&mut self, key: &Key) {
         match &*key.plural {
             "deployments" => self.reconcile_deployment(key),
@@ -61,7 +61,7 @@ impl Objects {
         }
     }
 
-    /// Replaces a pod that was deleted, and removes what an object owned.
+    /// Replaces a deleted pod, and removes the dependents of a deleted object.
     pub(crate) fn after_delete(&mut self, key: &Key, object: &Value) {
         let owner = object["metadata"]["ownerReferences"][0].clone();
         let plural = match owner["kind"].as_str().unwrap_or_default() {
@@ -167,7 +167,7 @@ impl Objects {
         self.reconcile_pods_named(key, None);
     }
 
-    /// Creates and removes pods until an owner has as many as it wants. `gone` is the name of a pod that was just deleted.
+    /// Creates and removes pods until an owner has the desired number. `gone` is the name of a pod that was just deleted.
     fn reconcile_pods_named(&mut self, key: &Key, gone: Option<&str>) {
         let Some(owner) = self.by_key.get(key).cloned() else { return };
         let wanted = owner["spec"]["replicas"].as_u64().unwrap_or(1);

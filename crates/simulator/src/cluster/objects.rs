@@ -24,10 +24,10 @@ impl Key {
     }
 }
 
-/// The number of changes that a new watcher can start from.
+/// The number of past changes that a new watcher can request.
 const MAX_HISTORY: usize = 4_096;
 
-/// A change that watchers see.
+/// A change that is sent to watchers.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) version: u64,
@@ -46,14 +46,14 @@ pub(crate) struct Objects {
     pub(crate) successors: BTreeMap<(String, String), String>,
     /// Changes since the last call of [`Objects::take_changes`].
     changes: Vec<Change>,
-    /// The newest changes, for watches that start at a version.
+    /// The most recent changes, for watches that start at a version.
     history: VecDeque<Change>,
     version: u64,
     created: u64,
 }
 
 impl Objects {
-    /// Loads a world. Returns the objects, and a reason for each object that is refused.
+    /// Loads a world. Returns the objects, and the reason for each rejected object.
     pub(crate) fn load(world: World) -> (Self, Vec<String>) {
         let mut resources = Resources::built_in();
         for object in world.objects.iter().filter(|object| object["kind"] == "CustomResourceDefinition") {
@@ -124,7 +124,7 @@ impl Objects {
         }
     }
 
-    /// Stores an object with a new version, and with what every object has.
+    /// Stores an object with a new version and the metadata that every object has.
     pub(crate) fn put(&mut self, key: Key, mut object: Value) -> Value {
         self.version += 1;
         let is_new = !self.by_key.contains_key(&key);
@@ -165,7 +165,7 @@ impl Objects {
         changes
     }
 
-    /// Returns the changes after a version; `None` if they are not all kept.
+    /// Returns the changes after a version; `None` if some are no longer stored.
     pub(crate) fn changes_after(&self, version: u64) -> Option<Vec<&Change>> {
         let is_kept =
             self.history.len() < MAX_HISTORY || self.history.front().is_some_and(|first| first.version <= version);

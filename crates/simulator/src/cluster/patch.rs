@@ -27,7 +27,7 @@ impl PatchKind {
 /// Applies a patch.
 ///
 /// # Errors
-/// The reason why a JSON patch does not fit the object.
+/// Returns the reason if a JSON patch cannot be applied to the object.
 pub(crate) fn apply(kind: PatchKind, object: &Value, patch: &Value) -> Result<Value, String> {
     let mut patched = object.clone();
     match kind {
@@ -63,7 +63,7 @@ fn merge(target: &mut Value, patch: &Value, is_strategic: bool) {
     }
 }
 
-/// Merges lists whose entries all have names. Returns whether it did.
+/// Merges two lists by name if all entries have names. Returns whether the lists were merged.
 fn merge_lists(target: &mut Value, patch: &Value) -> bool {
     let is_named = |list: &[Value]| list.iter().all(|entry| entry["name"].is_string());
     let (Value::Array(entries), Value::Array(patches)) = (target, patch) else { return false };

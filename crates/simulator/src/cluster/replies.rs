@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::resources::Resource;
 
-/// The error that a request gets, as a `Status` object.
+/// An error response, which is sent as a `Status` object.
 pub(super) struct Refusal {
     code: StatusCode,
     reason: &'static str,
@@ -20,7 +20,7 @@ impl Refusal {
         Self { code, reason, message: message.into(), details: Value::Null }
     }
 
-    /// A field of an object has a value that it must not have.
+    /// A field of an object has an invalid value.
     pub(super) fn invalid(resource: &Resource, name: &str, field: &str, problem: &str) -> Self {
         let message = format!("{} \"{name}\" is invalid: {field}: {problem}", resource.qualified());
         let cause = json!({ "reason": "FieldValueInvalid", "message": problem, "field": field });

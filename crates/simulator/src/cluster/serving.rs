@@ -1,4 +1,4 @@
-//! The requests that the API server answers.
+//! The request handlers of the API server.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::world::log_key;
 use super::{Denial, Request, Shared, table};
 use crate::lock;
 
-/// A request, taken apart.
+/// A parsed request.
 struct Call<'a> {
     method: &'a Method,
     query: BTreeMap<String, String>,
@@ -228,7 +228,7 @@ fn list(objects: &Objects, call: &Call<'_>, target: &Target) -> Response {
     json_response(StatusCode::OK, &document)
 }
 
-/// Streams changes, one JSON object a line: those after a version, or all objects that exist and then the changes.
+/// Streams changes as one JSON object per line: those after a version, or all existing objects followed by the changes.
 fn watch(shared: &Shared, objects: &Objects, call: &Call<'_>, target: &Target) -> Result<Response, Refusal> {
     let (resource, as_table) = (target.resource.clone(), table::is_wanted(&call.accept));
     let line = move |kind: &str, object: &Value| {
@@ -273,7 +273,7 @@ fn watch(shared: &Shared, objects: &Objects, call: &Call<'_>, target: &Target) -
     Ok(response)
 }
 
-/// Returns the condition that a change must satisfy to be part of a watch.
+/// Returns the filter of a watch.
 fn watched(call: &Call<'_>, target: &Target) -> impl Fn(&Change) -> bool + Send + 'static {
     let selector = |name: &str| call.query.get(name).cloned().unwrap_or_default();
     let (fields, labels) = (selector("fieldSelector"), selector("labelSelector"));
@@ -367,7 +367,7 @@ fn change(objects: &mut Objects, call: &Call<'_>, target: &Target, name: &str) -
     Ok(json_response(StatusCode::OK, &objects.by_key[&key]))
 }
 
-/// Refuses a change of an object that is no longer the one that the client read.
+/// Returns a conflict if the object changed since the client read it.
 fn check_conflict(resource: &Resource, old: &Value, given: &Value, name: &str) -> Result<(), Refusal> {
     for field in ["uid", "resourceVersion"] {
         let expected = given[field].as_str().unwrap_or_default();

@@ -143,7 +143,7 @@ fn ports(ports: &Value) -> String {
     ports.as_array().into_iter().flatten().map(port).collect::<Vec<_>>().join(",")
 }
 
-/// Returns how many containers of a pod are ready, of how many, and the sum of their restarts.
+/// Returns the numbers of ready containers, of all containers, and of restarts of a pod.
 fn ready_of_pod(pod: &Value) -> (String, String) {
     let containers = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
     let statuses = || pod["status"]["containerStatuses"].as_array().into_iter().flatten();
@@ -152,7 +152,7 @@ fn ready_of_pod(pod: &Value) -> (String, String) {
     (format!("{ready}/{containers}"), restarts.to_string())
 }
 
-/// Returns the reason why a container waits or ended; else the pod's own reason, or its phase.
+/// Returns the reason why a container is waiting or terminated; otherwise the pod's reason or phase.
 fn pod_status(pod: &Value) -> String {
     if !pod["metadata"]["deletionTimestamp"].is_null() {
         return "Terminating".to_owned();
@@ -178,7 +178,7 @@ fn node_status(node: &Value) -> String {
     format!("{status}{}", if is_cordoned { ",SchedulingDisabled" } else { "" })
 }
 
-/// Returns how long ago a time was, in the largest unit: `45s`, `12m`, `7h`, `30d`.
+/// Returns the age of a timestamp in its largest unit: `45s`, `12m`, `7h`, `30d`.
 fn age(time: &Value, now: i64) -> String {
     let Some(at) = time.as_str().and_then(unix_seconds) else { return "<unknown>".to_owned() };
     match (now - at).max(0) {

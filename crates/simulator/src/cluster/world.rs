@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The largest file of a folder, in bytes.
+/// The maximum size of a file, in bytes.
 const FILE_BYTES: u64 = 8 << 20;
-/// The most objects of a folder.
+/// The maximum number of objects in a folder.
 const MAX_OBJECTS: usize = 20_000;
 
 /// The objects of a cluster, and the logs of its pods.
@@ -25,7 +25,7 @@ pub fn log_key(namespace: &str, pod: &str, is_previous: bool) -> String {
     format!("{namespace}/{pod}{}", if is_previous { ".previous" } else { "" })
 }
 
-/// The reason why a folder cannot be read.
+/// Why a folder cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {

@@ -1,4 +1,4 @@
-//! What users do, sent to the app as signed requests.
+//! Actions of users, which are sent to the app as signed requests.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::{BOT_USER, Message, SIGNING_SECRET, Slack, TEAM};
 use crate::lock;
 
-/// How often an event is sent that is not acknowledged.
+/// The maximum number of deliveries of an event that is not acknowledged.
 const ATTEMPTS: u32 = 4;
-/// How long the app may take to acknowledge.
+/// The time within which the app must acknowledge.
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(3);
 
-/// The app that gets the events.
+/// The app that receives the events.
 #[derive(Clone, Debug)]
 pub struct App {
     /// The URL for events.
@@ -67,7 +67,7 @@ impl Slack {
         message
     }
 
-    /// A user writes a message. The app gets the event `app_mention` if the text mentions the bot, and `message` in any case, as
+    /// A user writes a message. The app receives `message`, and also `app_mention` if the text mentions the bot, as
     /// Slack sends both.
     pub async fn say(&self, app: &App, channel: &str, user: &str, text: &str, thread_ts: Option<&str>) -> Message {
         let message = self.write(channel, user, text, thread_ts);
@@ -146,7 +146,7 @@ impl Slack {
         self.post(&app.interactions, &body, "application/x-www-form-urlencoded", None).await
     }
 
-    /// Sends an event, and sends it again if it is not acknowledged.
+    /// Sends an event, and redelivers it if it is not acknowledged.
     pub async fn send_event(&self, app: &App, event: &Value) -> Delivery {
         let body = self.envelope(event);
         let mut delivery = self.post(&app.events, &body, "application/json", None).await;

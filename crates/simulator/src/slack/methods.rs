@@ -8,16 +8,16 @@ use serde_json::{Map, Value, json};
 use super::{ApiCall, BOT_ID, BOT_TOKEN, BOT_USER, Message, Shared, TEAM, Workspace};
 use crate::lock;
 
-/// The longest text of a message, in characters.
+/// The maximum length of a message, in characters.
 const MAX_TEXT: usize = 40_000;
-/// The number of messages of a page, unless the call asks for another one.
+/// The default number of messages per page.
 const PAGE: usize = 100;
-/// The most messages of a page.
+/// The maximum number of messages per page.
 const MAX_PAGE: usize = 999;
 
 type Arguments = BTreeMap<String, Value>;
 
-/// Answers a call: its result, or the name of its error.
+/// Handles a call. Returns its result, or Slack's error code.
 pub(crate) fn answer(shared: &Shared, method: &str, headers: &HeaderMap, query: &str, body: &[u8]) -> Value {
     match call(shared, method, headers, query, body) {
         Ok(mut result) => {
@@ -120,7 +120,7 @@ fn form(bytes: &[u8]) -> Result<Arguments, &'static str> {
         .collect()
 }
 
-/// Whether an argument is set. Forms have it as text.
+/// Whether a boolean argument is true. Forms send it as text.
 fn is_set(arguments: &Arguments, name: &str) -> bool {
     arguments.get(name).is_some_and(|value| *value == true || *value == "true" || *value == "1")
 }
@@ -160,7 +160,7 @@ fn check_content(arguments: &Arguments) -> Result<(String, Value), &'static str>
     Ok((text, blocks))
 }
 
-/// Checks the parts of blocks that the limits of Slack concern.
+/// Checks blocks against Slack's limits.
 fn check_blocks(blocks: &Value) -> Result<(), &'static str> {
     let Value::Array(blocks) = blocks else {
         return if blocks.is_null() { Ok(()) } else { Err("invalid_blocks_format") };
@@ -289,7 +289,7 @@ fn history(workspace: &Workspace, arguments: &Arguments, is_thread: bool) -> Res
     })))
 }
 
-/// Returns a message as lists have it: the root of a thread has the number of its replies.
+/// Returns a message as it appears in lists: a thread's root message includes its reply count.
 fn listed(workspace: &Workspace, message: &Message, with_metadata: bool) -> Value {
     let mut described = describe(message);
     if with_metadata && !message.metadata.is_null() {

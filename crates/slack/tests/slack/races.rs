@@ -1,7 +1,9 @@
 //! Many people decide about one request at the same time, on two instances.
 
+use threadkeep_simulator::slack::Message;
+
 use crate::CHANNEL;
-use crate::bench::{Bench, Settings};
+use crate::bench::{Bench, PATIENCE, Settings};
 
 /// The number of requests; `THREADKEEP_SLACK_APPROVALS` sets another one.
 fn rounds() -> usize {
@@ -42,9 +44,11 @@ async fn raced_approvals_are_carried_out_once_or_not_at_all() {
         for delivery in futures::future::join_all(reactions).await {
             assert_eq!(delivery.status, Some(200));
         }
-        // Each instance works on a channel in order, so its answer comes after the decisions.
-        bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> thanks", None).await;
-        settle(&bench, &other).await;
+        // Each instance processes a channel in order, so its answer comes after the decisions.
+        for app in [&bench.app, &other] {
+            bench.slack.say(app, CHANNEL, "U01ALICE", "<@U0BOT> thanks", None).await;
+        }
+        wait_for_thanks(&bench, 2 * (number + 1)).await;
         let closed = bench.slack.messages().into_iter().find(|message| message.ts == request.ts).unwrap();
         let was_approved = closed.text.contains("Approved by");
         assert_ne!(was_approved, closed.text.contains("Denied by"), "round {number}: {}", closed.text);
@@ -58,15 +62,11 @@ async fn raced_approvals_are_carried_out_once_or_not_at_all() {
     }
 }
 
-/// Waits until both instances have answered a question in the channel.
-async fn settle(bench: &Bench, other: &threadkeep_simulator::slack::App) {
-    for app in [&bench.app, other] {
-        let before = bench.slack.messages().len();
-        bench.slack.say(app, CHANNEL, "U01ALICE", "<@U0BOT> thanks", None).await;
-        let is_answer = |text: &str| text == "You are welcome.";
-        bench
-            .slack
-            .wait_for(|messages| messages.iter().skip(before).any(|message| is_answer(&message.text)).then_some(()))
-            .await;
-    }
+/// Waits until this many thanks were answered since the start. Later ones must not be taken for the answer to the next request.
+async fn wait_for_thanks(bench: &Bench, count: usize) {
+    let is_answered = |messages: &[Message]| {
+        let answers = messages.iter().filter(|message| message.text == "You are welcome.");
+        (answers.count() == count).then_some(())
+    };
+    tokio::time::timeout(PATIENCE, bench.slack.wait_for(is_answered)).await.expect("all thanks are answered");
 }

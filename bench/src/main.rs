@@ -82,6 +82,8 @@ enum Command {
     Sgd(summaries::Args),
     /// Measure the search of the legal assistant, compared with BM25
     Tesis(tesis::Args),
+    /// Import many synthetic records into the legal assistant's corpus, and time searches
+    TesisLoad(tesis::load::Args),
     /// Compare one-seat rides with their true arrivals, and time searches with transfers
     Rides(rides::Args),
     /// Compare running times of London's lines with their true range, and time routes
@@ -119,6 +121,7 @@ fn main() -> Result<()> {
         Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
         Command::Tesis(args) => runtime.block_on(tesis::run(&args)),
+        Command::TesisLoad(args) => runtime.block_on(tesis::load::run(&args)),
         Command::Rides(args) => rides::run(&args),
         Command::London(args) => runtime.block_on(london::run(&args)),
         Command::HttpFloor(args) => runtime.block_on(http::floor::run(&args)),

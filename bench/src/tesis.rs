@@ -1,7 +1,10 @@
 //! `threadkeep-bench tesis`: search of the legal assistant's corpus, compared with BM25 over stems in the same run.
 //!
-//! The questions are a JSON array of `{"question": …, "relevant": […]}`. Relevant are the ids of documents: a registro digital, the
-//! `_id` of a document, or `LAW:POSITION` for an article (`amparo:97`, from 0). The last line is JSON.
+//! The questions are a JSON array of `{"question", "id", "source"}` or `{"question", "relevant": [ids]}`; [`answers`] describes the ids. The
+//! last line is JSON.
+
+mod answers;
+pub(crate) mod load;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,6 +19,8 @@ use threadkeep_core::{Collection, MetadataFilter, Scope, SearchQuery, TenantId};
 use threadkeep_memory::Memory;
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 use threadkeep_tesis::{Corpus, ImportRequest, SearchRequest};
+
+use answers::Articles;
 
 /// The number of results that are compared.
 const RESULTS: usize = 10;
@@ -39,8 +44,20 @@ pub(crate) struct Args {
 struct Asked {
     #[serde(alias = "pregunta", alias = "query", alias = "text")]
     question: String,
-    #[serde(alias = "expected", alias = "answers", alias = "ids", alias = "gold")]
+    #[serde(default, alias = "expected", alias = "answers", alias = "ids", alias = "gold")]
     relevant: Vec<Value>,
+    #[serde(default)]
+    id: Option<Value>,
+    /// The file of the answer.
+    #[serde(default)]
+    source: Option<String>,
+}
+
+impl Asked {
+    fn answers(&self, articles: &Articles) -> BTreeSet<String> {
+        let all = self.relevant.iter().chain(&self.id);
+        all.flat_map(|answer| articles.resolve(answer, self.source.as_deref())).collect()
+    }
 }
 
 /// The ranks of the first relevant results, by question.
@@ -69,8 +86,12 @@ impl Ranks {
 
 pub(crate) async fn run(args: &Args) -> Result<()> {
     let text = std::fs::read(&args.path).with_context(|| format!("cannot read {}", args.path.display()))?;
-    let asked: Vec<Asked> = serde_json::from_slice(&text).context("expected an array of {question, relevant}")?;
+    let asked: Vec<Asked> = serde_json::from_slice(&text).context("expected an array of {question, id, source}")?;
     ensure!(!asked.is_empty(), "{} has no questions", args.path.display());
+    let articles = Articles::read(&corpus_paths(args))?;
+    let unresolved = asked.iter().filter(|asked| asked.answers(&articles).is_empty());
+    let unresolved: Vec<&str> = unresolved.map(|asked| asked.question.as_str()).collect();
+    ensure!(unresolved.is_empty(), "{} questions have no answer in the corpus: {unresolved:#?}", unresolved.len());
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(folder.path().join("store.db"), SqliteOptions::default())?;
     let memory = Memory::new(store.backend());
@@ -82,7 +103,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     println!("{items} items imported in {import_seconds:.1} s");
     let (mut own, mut baseline, mut times) = (Ranks::default(), Ranks::default(), Vec::new());
     for asked in &asked {
-        let relevant: BTreeSet<String> = asked.relevant.iter().map(id_of).collect();
+        let relevant = asked.answers(&articles);
         let began = Instant::now();
         let request = SearchRequest { query: asked.question.clone(), limit: 4 * RESULTS, ..SearchRequest::default() };
         let found = corpus.search(&tenant, &request).await?;
@@ -108,11 +129,16 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+fn corpus_paths(args: &Args) -> Vec<PathBuf> {
+    match args.corpus.is_empty() {
+        true => args.path.parent().map(PathBuf::from).into_iter().collect(),
+        false => args.corpus.clone(),
+    }
+}
+
 async fn import(corpus: &Corpus, tenant: &Scope, args: &Args) -> Result<u64> {
-    let default = args.path.parent().map(PathBuf::from).into_iter().collect();
-    let paths: Vec<PathBuf> = if args.corpus.is_empty() { default } else { args.corpus.clone() };
     let request = ImportRequest { tenant, embedder: None, as_of: None, progress: &|_, _| {} };
-    let report = corpus.import(&paths, &request).await?;
+    let report = corpus.import(&corpus_paths(args), &request).await?;
     if report.broken > 0 {
         println!("{} records are broken; the first: {}", report.broken, report.problems[0]);
     }
@@ -163,10 +189,6 @@ fn document_of(key: &str) -> String {
         Some("doc") => id.rsplit_once(':').map_or(id, |(id, _)| id).to_owned(),
         _ => id.to_owned(),
     }
-}
-
-fn id_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

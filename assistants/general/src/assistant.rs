@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    ContextProvider, ContextSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, PrepareRequest, TurnPreparation,
+    ContextProvider, ContextSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, PrepareRequest, StoreUser,
+    TurnPreparation,
 };
 use threadkeep::core::Tool;
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Embedder, FnTool, Memory, RecallPolicy, Value};
@@ -61,6 +62,8 @@ pub struct GeneralOptions {
     pub embedder: Option<Arc<dyn Embedder>>,
     /// The policy for assembling the model's context.
     pub context: ContextPolicy,
+    /// When the user's message is stored. Default: before the model is called.
+    pub store_user: StoreUser,
 }
 
 impl Default for GeneralOptions {
@@ -75,6 +78,7 @@ impl Default for GeneralOptions {
             libraries: vec!["documents".to_owned()],
             embedder: None,
             context: ContextPolicy { recall: RecallPolicy::default(), ..ContextPolicy::default() },
+            store_user: StoreUser::First,
         }
     }
 }
@@ -121,6 +125,7 @@ impl General {
         definition.description = options.description;
         definition.tools = tools;
         definition.context = options.context;
+        definition.store_user = options.store_user;
         Ok(Self { definition: definition.with_instructions(instructions(options.instructions)) })
     }
 }

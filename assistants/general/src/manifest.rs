@@ -4,6 +4,7 @@ mod tools;
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
+use threadkeep::agent::StoreUser;
 use threadkeep::{ContextPolicy, Retention, Value};
 
 use crate::GeneralOptions;
@@ -71,6 +72,8 @@ pub struct MemorySpec {
     pub context_window: usize,
     /// The minutes after which a message is no longer used and is removed. Default: 60.
     pub ttl_minutes: u32,
+    /// When the user's message is stored. Default: before the model is called.
+    pub store_user: StoreUser,
 }
 
 /// A storage backend.
@@ -157,6 +160,8 @@ struct Memory {
     context_window: Member,
     #[serde(default)]
     ttl_minutes: Member,
+    #[serde(default)]
+    store_user: Member,
 }
 
 impl Manifest {
@@ -200,6 +205,7 @@ impl Manifest {
             ask_before: self.ask_before.clone(),
             libraries: self.libraries.clone().unwrap_or_else(|| options.libraries.clone()),
             context: ContextPolicy { summary: None, window: Some(self.memory.context_window), ..options.context },
+            store_user: self.memory.store_user,
             ..options
         }
     }
@@ -215,7 +221,14 @@ impl MemorySpec {
 
 impl Default for MemorySpec {
     fn default() -> Self {
-        Self { enabled: true, backend: None, max_messages: 20, context_window: 10, ttl_minutes: 60 }
+        Self {
+            enabled: true,
+            backend: None,
+            max_messages: 20,
+            context_window: 10,
+            ttl_minutes: 60,
+            store_user: StoreUser::First,
+        }
     }
 }
 
@@ -247,6 +260,15 @@ fn memory(members: &Memory) -> Result<MemorySpec, ManifestError> {
             return Err(manifest_error(line, &key("backend"), reason));
         }
     };
+    let store_user = match string(members.store_user.as_ref(), &key("store_user"))?.as_deref() {
+        None | Some("first") => StoreUser::First,
+        Some("with_answer") => StoreUser::WithAnswer,
+        Some(other) => {
+            let line = members.store_user.as_ref().map_or(0, line_of);
+            let reason = format!("unknown value `{other}`; expected first or with_answer");
+            return Err(manifest_error(line, &key("store_user"), reason));
+        }
+    };
     let max_messages = number(members.max_messages.as_ref(), &key("max_messages"), MAX_MESSAGES)?;
     let max_messages = max_messages.unwrap_or(defaults.max_messages);
     let window = number(members.context_window.as_ref(), &key("context_window"), MAX_WINDOW)?;
@@ -264,6 +286,7 @@ fn memory(members: &Memory) -> Result<MemorySpec, ManifestError> {
         max_messages,
         context_window: usize::try_from(window).unwrap_or(defaults.context_window),
         ttl_minutes: ttl_minutes.and_then(|minutes| u32::try_from(minutes).ok()).unwrap_or(defaults.ttl_minutes),
+        store_user,
     })
 }
 

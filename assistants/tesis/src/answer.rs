@@ -10,6 +10,13 @@ pub(crate) const NO_SOURCES: &str = "No tengo fuentes con las que responder, as�
 const THANKS: &str = "Con gusto. Si necesitas otra tesis o más detalles, dímelo.";
 /// The answer to a greeting.
 const GREETING: &str = "Hola. Dime qué tema jurídico quieres investigar y busco las tesis aplicables.";
+/// The answer to questions about the assistant.
+const ABOUT: &str = "Busco tesis, artículos y sentencias en el corpus y cito solo lo que contiene. Pregunta por un tema jurídico, por un \
+                     registro digital o por una clave; después puedes pedir más detalles, otras tesis, o filtrar por época, tipo, \
+                     materia, instancia o año.";
+/// The answer to a message with no word of the corpus.
+pub(crate) const OFF_TOPIC: &str = "El corpus no contiene ninguna palabra de tu mensaje, así que no cito nada. Busco tesis, artículos y \
+                                    sentencias: dime un tema jurídico.";
 /// The most sources that an answer quotes.
 const MAX_QUOTED: usize = 5;
 /// The most characters of a quotation.
@@ -19,6 +26,9 @@ const FULL_CHARACTERS: usize = 3_500;
 
 /// Answers a message that asks for nothing.
 pub(crate) fn courtesy(message: &str) -> String {
+    if crate::intent::asks_about_assistant(message) {
+        return ABOUT.to_owned();
+    }
     let folded = fold_text(message);
     let is_greeting =
         folded.split_whitespace().next().is_some_and(|word| ["hola", "buenos", "buenas", "buen"].contains(&word));
@@ -46,21 +56,31 @@ pub(crate) fn quote(briefing: &Briefing, sources: &[SourceLine]) -> String {
         return if lines.is_empty() { NO_SOURCES.to_owned() } else { lines.join("\n") };
     }
     let focused: Vec<&SourceLine> = sources.iter().filter(|source| briefing.foco.contains(&source.n)).collect();
-    let attribute = briefing.reutiliza.then(|| Attribute::of(&briefing.pregunta)).flatten();
-    let chosen = match (focused.is_empty(), attribute) {
-        (false, _) => focused,
-        (true, Some(Attribute::MostImportant)) => sources.iter().take(1).collect(),
-        (true, Some(Attribute::Difference)) => sources.iter().take(2).collect(),
-        (true, _) => by_relevance(briefing, sources),
+    let attributes = if briefing.reutiliza { Attribute::all_of(&briefing.pregunta) } else { Vec::new() };
+    let first = attributes.first().copied();
+    let pool = || if focused.is_empty() { sources.iter().collect() } else { focused.clone() };
+    let chosen = match first {
+        Some(Attribute::Newest | Attribute::Oldest) => by_year(pool(), first == Some(Attribute::Newest)),
+        _ if !focused.is_empty() => focused,
+        Some(Attribute::MostImportant) => sources.iter().take(1).collect(),
+        Some(Attribute::Difference) => sources.iter().take(2).collect(),
+        Some(_) if asks_about_all(&briefing.pregunta) => sources.iter().take(MAX_QUOTED).collect(),
+        _ => by_relevance(briefing, sources),
     };
-    match attribute {
+    match first {
+        Some(attribute @ (Attribute::Newest | Attribute::Oldest)) => {
+            let which = if attribute == Attribute::Newest { "reciente" } else { "antigua" };
+            lines.push(format!("De las fuentes citadas, la más {which}:"));
+            lines.extend(chosen.iter().take(1).map(|source| describe(&[Attribute::Year], briefing, source)));
+        }
         Some(Attribute::MostImportant) => {
             lines.push(
                 "De las fuentes citadas, esta es la de mayor jerarquía por época, tipo, instancia y año:".to_owned(),
             );
             lines.extend(chosen.iter().map(|source| quotation(briefing, source)));
         }
-        Some(attribute) => lines.extend(chosen.iter().map(|source| attribute.describe(briefing, source))),
+        Some(Attribute::Difference) => lines.extend(chosen.iter().map(|source| quotation(briefing, source))),
+        Some(_) => lines.extend(chosen.iter().map(|source| describe(&attributes, briefing, source))),
         None => {
             lines.push(introduction(briefing, chosen.len()));
             lines.extend(chosen.iter().map(|source| quotation(briefing, source)));
@@ -70,6 +90,34 @@ pub(crate) fn quote(briefing: &Briefing, sources: &[SourceLine]) -> String {
         lines.push(format!("Corpus actualizado al {}; puede haber tesis que no incluye.", briefing.corpus_al));
     }
     lines.join("\n\n")
+}
+
+/// Whether a follow-up asks about every source: `¿de qué años son?`, `la época de cada una`.
+fn asks_about_all(question: &str) -> bool {
+    let folded = fold_text(question);
+    folded.split_whitespace().any(|word| ["son", "cada", "todas", "todos", "ellas", "ellos", "sus"].contains(&word))
+}
+
+/// Returns sources by year, the newest or the oldest first. Sources without a year come last.
+fn by_year(mut sources: Vec<&SourceLine>, newest_first: bool) -> Vec<&SourceLine> {
+    sources.sort_by_key(|source| match newest_first {
+        true => source.anio.map_or(i64::MAX, |year| -year),
+        false => source.anio.unwrap_or(i64::MAX),
+    });
+    sources
+}
+
+/// Returns the facts that a follow-up asks for.
+fn describe(attributes: &[Attribute], briefing: &Briefing, source: &SourceLine) -> String {
+    let facts = attributes.iter().filter_map(|attribute| attribute.fact(source));
+    let facts: String = facts.map(|fact| format!("\n   {fact}")).collect();
+    let mark = if source.ya_citada && !briefing.reutiliza { " (ya citada)" } else { "" };
+    format!("{}. {}{mark}{facts}\n   Cita: {}.", source.n, source.titulo, source.cita)
+}
+
+/// Whether a message asks for a fact of a source: its court, its year, its clave.
+pub(crate) fn asks_attribute(message: &str) -> bool {
+    !Attribute::all_of(message).is_empty()
 }
 
 fn introduction(briefing: &Briefing, count: usize) -> String {
@@ -189,13 +237,34 @@ enum Attribute {
     Citation,
     Difference,
     MostImportant,
+    Newest,
+    Oldest,
+    /// Names and numbers that the corpus does not have.
+    Unknown,
 }
 
 impl Attribute {
-    fn of(question: &str) -> Option<Self> {
+    /// Returns what a question asks for, without repetition.
+    fn all_of(question: &str) -> Vec<Self> {
         let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
         let has = |words: &[&str]| words.iter().any(|word| folded.contains(&format!(" {word}")));
-        let rules: [(Self, &[&str]); 14] = [
+        let rules: [(Self, &[&str]); 17] = [
+            (Self::Newest, &["mas reciente", "mas nueva", "mas actual", "mas moderna"]),
+            (Self::Oldest, &["mas antigua", "mas vieja"]),
+            (
+                Self::Unknown,
+                &[
+                    "ponente",
+                    "como se llamaba el",
+                    "como se llamaba la",
+                    "nombre del",
+                    "nombre de la parte",
+                    "numero de expediente",
+                    "que expediente",
+                    "quien voto",
+                    "votacion",
+                ],
+            ),
             (
                 Self::FullText,
                 &[
@@ -206,6 +275,7 @@ impl Attribute {
                     "tesis completa",
                     "texto de la",
                     "texto ",
+                    "parte conducente",
                 ],
             ),
             (Self::Difference, &["diferenci", "distingue", "compara", "contrasta"]),
@@ -215,11 +285,34 @@ impl Attribute {
             ),
             (Self::Precedents, &["precedente", "de que asuntos", "que asuntos"]),
             (Self::Force, &["obligatori", "vinculan", "obliga ", "vincula ", "que fuerza"]),
-            (Self::Kind, &["es jurisprudencia", "es aislada", "o aislada", "o jurisprudencia", "que tipo"]),
+            (
+                Self::Kind,
+                &[
+                    "es jurisprudencia",
+                    "constituye jurisprudencia",
+                    "es aislada",
+                    "o aislada",
+                    "o jurisprudencia",
+                    "que tipo",
+                ],
+            ),
             (Self::Registro, &["registro", "que numero", "cual es su numero"]),
             (Self::Clave, &["clave"]),
             (Self::Epoca, &["epoca"]),
-            (Self::Materia, &["materia"]),
+            (
+                Self::Materia,
+                &[
+                    "materia",
+                    "es penal",
+                    "es civil",
+                    "es laboral",
+                    "es mercantil",
+                    "es administrativa",
+                    "o penal ",
+                    "o civil ",
+                    "o laboral ",
+                ],
+            ),
             (
                 Self::Year,
                 &[
@@ -231,6 +324,7 @@ impl Attribute {
                     "cuando fue",
                     "cuando salio",
                     "de cuando",
+                    "que anos",
                 ],
             ),
             (
@@ -243,6 +337,8 @@ impl Attribute {
                     "quien la emitio",
                     "quien emitio",
                     "quien la dicto",
+                    "quien la saco",
+                    "quien lo dicto",
                     "quien lo emitio",
                     "que corte",
                 ],
@@ -250,13 +346,20 @@ impl Attribute {
             (Self::Citation, &["como la cito", "como cito", "como se cita", "como citar", "la cita ", "para citar"]),
             (Self::Title, &["rubro", "como se llama", "titulo"]),
         ];
-        rules.into_iter().find(|(_, words)| has(words)).map(|(attribute, _)| attribute)
+        let found: Vec<Self> =
+            rules.into_iter().filter(|(_, words)| has(words)).map(|(attribute, _)| attribute).collect();
+        match found.first() {
+            // These answer for the whole question.
+            Some(Self::FullText | Self::Difference | Self::MostImportant) => found[..1].to_vec(),
+            _ => found,
+        }
     }
 
-    fn describe(self, briefing: &Briefing, source: &SourceLine) -> String {
+    /// Returns the fact of a source; `None` if its citation is the answer.
+    fn fact(self, source: &SourceLine) -> Option<String> {
         let unknown = || "dato no disponible en el corpus".to_owned();
         let value = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
-        let fact = match self {
+        Some(match self {
             Self::Court => format!("Instancia: {}", value(&source.instancia)),
             Self::Year => format!("Año: {}", value(&source.anio.map(|year| year.to_string()))),
             Self::Registro => format!("Registro digital: {}", value(&source.registro.map(|number| number.to_string()))),
@@ -274,11 +377,9 @@ impl Attribute {
             Self::Precedents => format!("Precedentes: {}", source.precedentes),
             Self::FullText => cut(&source.texto, FULL_CHARACTERS),
             Self::Title => "El rubro es el que encabeza esta respuesta".to_owned(),
-            Self::Citation => String::new(),
-            Self::Difference | Self::MostImportant => return quotation(briefing, source),
-        };
-        let fact = if fact.is_empty() { String::new() } else { format!("\n   {fact}") };
-        format!("{}. {}{fact}\n   Cita: {}.", source.n, source.titulo, source.cita)
+            Self::Unknown => format!("Ese dato: {}", unknown()),
+            Self::Citation | Self::Difference | Self::MostImportant | Self::Newest | Self::Oldest => return None,
+        })
     }
 }
 

@@ -3,17 +3,22 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use threadkeep::agent::{ActivityContext, Failure, FnActivity, PrepareRequest, RepeatPolicy, TurnPreparation};
+use threadkeep::agent::{
+    ActivityContext, Failure, FnActivity, MAX_ITERATIONS, PrepareRequest, RepeatPolicy, StoreUser, TurnPreparation,
+    TurnReport,
+};
 use threadkeep::{
     Assistant, Bound, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MessageQuery, Role,
-    SummaryPolicy, Value,
+    SummaryPolicy, Turn, Value,
 };
 
+use crate::Corpus;
 use crate::briefing::INSTRUCTIONS;
-use crate::graph::{MAX_ITERATIONS, QUESTION_SEQ, UNDERSTAND, UnderstandInput, tesis_graph};
+use crate::graph::{QUESTION_SEQ, UNDERSTAND, UnderstandInput, tesis_graph};
 use crate::offline::OfflineTesis;
-use crate::plan;
-use crate::{Corpus, tool};
+use crate::plan::Deciders;
+use crate::tool::Searcher;
+use crate::{plan, report, tool};
 
 /// The default name.
 pub(crate) const NAME: &str = "tesis";
@@ -37,28 +42,34 @@ pub struct TesisOptions {
 #[derive(Clone, Debug)]
 pub struct TesisAssistant {
     definition: Definition,
+    /// The name of the embedder, by which its price is known.
+    embedding_model: Option<String>,
 }
 
 impl TesisAssistant {
     /// Creates the assistant over a memory, which must be the one of its agent, and a corpus.
     #[must_use]
     pub fn new(memory: &Memory, corpus: Corpus, options: TesisOptions) -> Self {
+        let embedding_model = options.embedder.as_ref().map(|embedder| embedder.model().to_owned());
         let model = options.model.unwrap_or_else(|| Arc::new(OfflineTesis));
-        let has_language_model = model.name() != OfflineTesis.name();
+        let deciders = Deciders { nearness: options.embedder.is_some(), model: model.name() != OfflineTesis.name() };
+        let searcher = Searcher::new(corpus.clone(), options.embedder);
         let mut definition = Definition::new(NAME, model)
             .with_graph(tesis_graph())
-            .with_activity(understand(memory.clone(), corpus.clone(), has_language_model))
-            .with_tool(tool::search(corpus, options.embedder));
+            .with_activity(understand(memory.clone(), corpus, deciders))
+            .with_tool(tool::search(&searcher))
+            .with_tool(tool::compare(&searcher));
         definition.description = ABOUT.to_owned();
         definition.context =
             ContextPolicy { window: Some(WINDOW), summary: Some(SummaryPolicy::default()), ..ContextPolicy::default() };
         definition.temperature = Some(TEMPERATURE);
-        Self { definition: definition.with_instructions(INSTRUCTIONS) }
+        definition.store_user = StoreUser::WithAnswer;
+        Self { definition: definition.with_instructions(INSTRUCTIONS), embedding_model }
     }
 }
 
-/// Reads the conversation before a message and plans the turn. Only a language model is asked about ambiguous messages.
-fn understand(memory: Memory, corpus: Corpus, has_language_model: bool) -> FnActivity {
+/// Reads the conversation before a message and plans the turn.
+fn understand(memory: Memory, corpus: Corpus, deciders: Deciders) -> FnActivity {
     FnActivity::new(UNDERSTAND, RepeatPolicy::Repeatable, move |context: ActivityContext, input: JsonText| {
         let (memory, corpus) = (memory.clone(), corpus.clone());
         async move {
@@ -71,9 +82,8 @@ fn understand(memory: Memory, corpus: Corpus, has_language_model: bool) -> FnAct
             };
             let page = memory.messages(&context.scope, context.thread, &query).await.map_err(|error| failed(&error))?;
             let thread = memory.get_thread(&context.scope, context.thread).await.map_err(|error| failed(&error))?;
-            // The thread already contains the message of this turn.
-            let before = thread.message_count.saturating_sub(1);
-            let plan = plan::plan(&corpus, &context.scope, &question, &page.messages, before, has_language_model).await;
+            let before = thread.message_count;
+            let plan = plan::plan(&corpus, &context.scope, &question, &page.messages, before, deciders).await;
             JsonText::of(&plan.map_err(|error| failed(&error))?).map_err(|error| failed(&error))
         }
     })
@@ -91,6 +101,10 @@ impl Assistant for TesisAssistant {
             input.insert(MAX_ITERATIONS.to_owned(), iterations.clone());
         }
         Ok(TurnPreparation { extra_input: input, ..TurnPreparation::default() })
+    }
+
+    fn report(&self, question: &str, turn: &Turn) -> TurnReport {
+        report::report(question, turn, self.embedding_model.as_deref())
     }
 
     fn failure_reply(&self, failure: &Failure) -> String {

@@ -6,6 +6,8 @@ use crate::epoca;
 
 /// The most words that a clave has.
 const CLAVE_WORDS: usize = 9;
+/// Starts the key of a clave that lacks its court.
+const ANY_COURT: char = '*';
 /// The most references that are read from a message.
 const MAX_REFERENCES: usize = 20;
 
@@ -45,6 +47,9 @@ impl References {
                 None => first += 1,
             }
         }
+        if found.is_empty() {
+            found.claves.extend(part_of_clave(message));
+        }
         found
     }
 
@@ -56,6 +61,24 @@ impl References {
 }
 
 impl ClaveKey {
+    /// Whether a clave names a tesis with this clave. A part of a clave, such as `921/2023`, names the tesis of every court.
+    #[must_use]
+    pub fn names(&self, other: &Self) -> bool {
+        let is_same_key = match self.key.strip_prefix(ANY_COURT) {
+            Some(rest) => any_court(rest).any(|key| key == other.key),
+            None => self.key == other.key,
+        };
+        is_same_key && (self.epoca.is_none() || other.epoca.is_none() || self.epoca == other.epoca)
+    }
+
+    /// Returns the keys under which tesis with this clave are stored.
+    pub(crate) fn stored_keys(&self) -> Vec<String> {
+        match self.key.strip_prefix(ANY_COURT) {
+            Some(rest) => any_court(rest).collect(),
+            None => vec![self.key.clone()],
+        }
+    }
+
     /// Reads a clave. The key of text that is no clave is of no use.
     #[must_use]
     pub fn of(clave: &str) -> Self {
@@ -66,7 +89,8 @@ impl ClaveKey {
             match run {
                 Run::Word(word) => {
                     let is_year = word.len() == 4 && (word.starts_with("19") || word.starts_with("20"));
-                    if matches!(separator.take(), Some('/' | '-')) && is_year && !key.is_empty() {
+                    let is_separated = matches!(separator.take(), Some('/' | '-')) || is_numbered(&key);
+                    if is_separated && is_year && !key.is_empty() {
                         key.push('/');
                     }
                     key.push_str(&without_ordinal(&word));
@@ -76,6 +100,17 @@ impl ClaveKey {
         }
         Self { key, epoca }
     }
+}
+
+/// Returns the keys of a number and a year for all courts.
+fn any_court(rest: &str) -> impl Iterator<Item = String> {
+    ["1j", "2j", "pj", "3j", "4j", "1", "2", "p"].into_iter().map(move |court| format!("{court}{rest}"))
+}
+
+/// Whether a key is that of a jurisprudencia of the Supreme Court without its year: `2j903`.
+fn is_numbered(key: &str) -> bool {
+    let number = key.strip_prefix(['1', '2', '3', '4', 'p']).and_then(|rest| rest.strip_prefix('j'));
+    number.is_some_and(|number| (1..=4).contains(&number.len()) && number.chars().all(|c| c.is_ascii_digit()))
 }
 
 enum Run {
@@ -147,6 +182,21 @@ fn fold_letters(word: &str) -> String {
     word.chars().filter(|c| c.is_alphanumeric() || matches!(c, 'ª' | 'º')).map(|c| fold(&c.to_string())).collect()
 }
 
+/// Reads a clave without its court, as in `la 921/2023`. File numbers have the same form, but not without a noun.
+fn part_of_clave(message: &str) -> Option<ClaveKey> {
+    let folded = fold_text(message);
+    let words: Vec<&str> = folded.split_whitespace().collect();
+    let at = words.iter().position(|word| {
+        let Some((number, year)) = word.split_once('/') else { return false };
+        let are_digits = [number, year].iter().all(|part| part.chars().all(|c| c.is_ascii_digit()));
+        let is_year = year.len() == 4 && (year.starts_with("19") || year.starts_with("20"));
+        are_digits && is_year && (1..=4).contains(&number.len())
+    })?;
+    let before = at.checked_sub(1).map_or("la", |before| words[before]);
+    let is_named = ["la", "tesis", "jurisprudencia", "clave", "j"].contains(&before);
+    is_named.then(|| ClaveKey { key: format!("{ANY_COURT}{}", words[at]), epoca: None })
+}
+
 fn clave_of(text: &str) -> Option<ClaveKey> {
     let starts_clave = |c: char| c.is_ascii_digit() || "pPiIvVxXlL".contains(c);
     let text = text.trim_matches(|c: char| !c.is_alphanumeric() && c != ')' && c != '.');
@@ -160,7 +210,12 @@ fn clave_of(text: &str) -> Option<ClaveKey> {
         return None;
     }
     let clave = ClaveKey::of(text);
-    let is_marked = text.contains('.') || clave.epoca.is_some();
+    let mut words = text.split_whitespace();
+    let has_circuit = words.next().is_some_and(|word| word.chars().all(|c| "ivxlIVXL".contains(c)))
+        && words
+            .next()
+            .is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['o', 'O', 'º']));
+    let is_marked = text.contains('.') || clave.epoca.is_some() || has_circuit;
     (is_court_clave(&clave.key) || is_marked && is_circuit_clave(&clave.key)).then_some(clave)
 }
 
@@ -189,7 +244,8 @@ fn is_circuit_clave(key: &str) -> bool {
 /// Finds the numbers that can be a registro digital: seven digits, or six if the message speaks of a registro or a tesis.
 fn registros(message: &str) -> Vec<i64> {
     let folded = fold_text(message);
-    let names_registro = ["registro", "reg ", "tesis", "ius", "digital"].iter().any(|word| folded.contains(word));
+    let names_registro = ["registro", "reg ", "tesis", "ius", "digital"].iter().any(|word| folded.contains(word))
+        || is_only_a_number(&folded);
     let mut found = Vec::new();
     for word in &with_joined_groups(message, names_registro) {
         let number = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '$');
@@ -206,6 +262,15 @@ fn registros(message: &str) -> Vec<i64> {
     }
     found.truncate(MAX_REFERENCES);
     found
+}
+
+/// Whether a message consists of a number and words that add nothing: `es el 9 000 042`.
+fn is_only_a_number(folded: &str) -> bool {
+    let other = ["es", "el", "la", "no", "y", "ah", "perdon", "digo", "numero", "num", "ok", "era", "quise", "decir"];
+    let is_number = |word: &str| word.chars().all(|c| c.is_ascii_digit());
+    let (numbers, words): (Vec<&str>, Vec<&str>) = folded.split_whitespace().partition(|word| is_number(word));
+    let digits: usize = numbers.iter().map(|number| number.len()).sum();
+    (6..=7).contains(&digits) && words.iter().all(|word| other.contains(word))
 }
 
 /// Returns the words of a message. If it speaks of a registro, `9 000 062` is one word.
@@ -273,6 +338,8 @@ mod tests {
                 Some(12),
             ),
             (&["PR.P.T.CS. J/1 L (11a.)", "PR.P.T.CS.J/1 L (11a.)", "pr.p.t.cs. j/1 l (11a)"], "prptcsj1l", Some(11)),
+            (&["2a./J. 903/2016", "2a J 903 2016", "2aJ 903/2016"], "2j903/2016", None),
+            (&["IX.9o.P.914 P", "ix 9o p 914 p"], "ix9p914p", None),
             (&["1a. CXX/2015 (10a.)", "1a.CXX/2015 (10a.)", "1ª CXX/2015 (10ª)"], "1cxx/2015", Some(10)),
             (&["P. IX/2016 (10a.)"], "pix/2016", Some(10)),
         ] {
@@ -301,6 +368,14 @@ mod tests {
 
     // S3.54
     #[test]
+    fn a_clave_without_its_court_names_the_tesis_of_every_court() {
+        let clave = &References::of("ah no, la 921/2023").claves[0];
+        assert!(clave.names(&ClaveKey::of("2a./J. 921/2023 (11a.)")) && clave.names(&ClaveKey::of("1a. 921/2023")));
+        assert!(!clave.names(&ClaveKey::of("2a./J. 92/2023 (11a.)")));
+    }
+
+    // S3.54
+    #[test]
     fn registros_are_found_in_messages() {
         for (message, expected) in [
             ("localiza el registro 2031567", vec![2_031_567]),
@@ -311,6 +386,8 @@ mod tests {
             ("me deben 150,000 pesos", vec![]),
             ("me deben $1500000", vec![]),
             ("en 2023", vec![]),
+            ("180345", vec![180_345]),
+            ("es el 2 031 567", vec![2_031_567]),
         ] {
             assert_eq!(References::of(message).registros, expected, "{message}");
         }

@@ -252,13 +252,15 @@ impl Corpus {
     /// # Errors
     /// Errors from the store.
     pub async fn by_clave(&self, scope: &Scope, claves: &[ClaveKey]) -> Result<Vec<Item>, StoreError> {
-        let filter = FieldFilter::any("clave", claves.iter().map(|clave| short(&clave.key)).take(FILTER_VALUES));
+        let filter = FieldFilter::any(
+            "clave",
+            claves.iter().flat_map(ClaveKey::stored_keys).map(|key| short(&key)).take(FILTER_VALUES),
+        );
         let found = self.filtered(scope, filter).await?;
         let is_same = |item: &Item, clave: &ClaveKey| {
             let Some(tesis) = item.tesis() else { return false };
             let own = ClaveKey::of(tesis.clave.as_deref().unwrap_or_default());
-            let epoca = own.epoca.or(tesis.epoca);
-            own.key == clave.key && (clave.epoca.is_none() || epoca.is_none() || clave.epoca == epoca)
+            clave.names(&ClaveKey { epoca: own.epoca.or(tesis.epoca), ..own })
         };
         let position = |item: &Item| claves.iter().position(|clave| is_same(item, clave));
         Ok(sorted(found, position))
@@ -302,6 +304,19 @@ impl Corpus {
             Some(Hit { item: Item::from_hit(hit)?, similarity: hit.similarity, has_terms })
         });
         Ok(Candidates { hits: hits.collect(), documents: answer.documents, frequencies: answer.frequencies.clone() })
+    }
+
+    /// Returns the keys of the items that are nearest to a vector, nearest first.
+    pub(crate) async fn nearest(
+        &self,
+        scope: &Scope,
+        vector: Embedding,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let answer = self.find(scope, Vec::new(), Some(vector), Vec::new(), limit).await?;
+        let mut hits: Vec<&EntryHit> = answer.entries.iter().filter(|hit| hit.similarity.is_some()).collect();
+        hits.sort_by(|a, b| b.similarity.partial_cmp(&a.similarity).unwrap_or(std::cmp::Ordering::Equal));
+        Ok(hits.into_iter().map(|hit| hit.id.clone()).collect())
     }
 
     async fn find(

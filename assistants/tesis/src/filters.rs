@@ -5,6 +5,7 @@ use threadkeep::core::FieldFilter;
 
 use crate::clave::fold_text;
 use crate::epoca;
+use crate::record::{Tesis, court_slug, materia_slug};
 
 /// The first year of the Semanario Judicial.
 const FIRST_YEAR: i64 = 1871;
@@ -47,6 +48,18 @@ impl Filters {
         *self == Self::default()
     }
 
+    /// Whether a tesis passes.
+    #[must_use]
+    pub fn passes(&self, tesis: &Tesis) -> bool {
+        let court = tesis.instancia.as_deref().map(court_slug).unwrap_or_default();
+        let materias: Vec<String> = tesis.materias.iter().map(|materia| materia_slug(materia)).collect();
+        (self.epocas.is_empty() || tesis.epoca.is_some_and(|epoca| self.epocas.contains(&epoca)))
+            && self.tipo.as_deref().is_none_or(|tipo| tesis.tipo.is_some_and(|own| own.name() == tipo))
+            && (self.materias.is_empty() || self.materias.iter().any(|materia| materias.contains(materia)))
+            && (self.instancias.is_empty() || self.instancias.contains(&court))
+            && self.years.is_none_or(|(first, last)| tesis.anio.is_some_and(|year| (first..=last).contains(&year)))
+    }
+
     /// Returns the conditions for the index.
     #[must_use]
     pub fn to_query(&self) -> Vec<FieldFilter> {
@@ -85,7 +98,11 @@ impl Filters {
     /// Describes the filters: `Undécima Época, Jurisprudencia`.
     #[must_use]
     pub fn describe(&self) -> String {
-        let mut parts: Vec<String> = self.epocas.iter().map(|epoca| epoca::name(*epoca)).collect();
+        let excluded: Vec<u8> = (FIRST_EPOCA..=LAST_EPOCA).filter(|epoca| !self.epocas.contains(epoca)).collect();
+        let mut parts: Vec<String> = match excluded.as_slice() {
+            [epoca] => vec![format!("sin la {}", epoca::name(*epoca))],
+            _ => self.epocas.iter().map(|epoca| epoca::name(*epoca)).collect(),
+        };
         parts.extend(self.tipo.clone());
         parts.extend(self.materias.iter().map(|materia| format!("materia {materia}")));
         parts.extend(self.instancias.iter().map(|court| court.replace('_', " ")));
@@ -98,6 +115,14 @@ impl Filters {
         parts.join(", ")
     }
 }
+
+/// The épocas that tesis in use belong to.
+const FIRST_EPOCA: u8 = 5;
+const LAST_EPOCA: u8 = 12;
+
+/// Words that exclude what follows.
+const EXCLUSIONS: [&str; 10] =
+    ["excluye", "excluyendo", "quita", "quitando", "descarta", "descartando", "elimina", "menos", "excepto", "salvo"];
 
 const MATERIAS: [(&str, &str); 17] = [
     ("penal", "penal"),
@@ -204,7 +229,9 @@ impl Reader<'_> {
         let is_name =
             ["novena", "decima", "undecima", "duodecima"].contains(&self.word(at)) && self.before(at, 1) == "la";
         if let Some(epoca) = epoca::parse(self.word(at)).filter(|_| is_epoca || is_name) {
-            if !self.filters.epocas.contains(&epoca) {
+            if self.is_excluded(at) {
+                self.filters.epocas.extend((FIRST_EPOCA..=LAST_EPOCA).filter(|other| *other != epoca));
+            } else if !self.filters.epocas.contains(&epoca) {
                 self.filters.epocas.push(epoca);
             }
             self.mark(at, if is_epoca { at + 2 } else { at + 1 });
@@ -259,10 +286,21 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether `de circuito` stands at a position.
+    fn circuit_follows(&self, at: usize) -> bool {
+        self.word(at) == "de" && self.word(at + 1) == "circuito"
+    }
+
+    /// Whether a filter is excluded: `excluye los de la Décima`.
+    fn is_excluded(&self, at: usize) -> bool {
+        (1..=4).any(|back| EXCLUSIONS.contains(&self.before(at, back)))
+    }
+
     /// Whether an adjective belongs to no noun of the topic: `¿y laborales?`, `las penales`, but not `acción penal`.
     fn stands_alone(&self, at: usize) -> bool {
-        const BEFORE: [&str; 17] = [
+        const BEFORE: [&str; 18] = [
             "",
+            "en",
             "y",
             "o",
             "entonces",
@@ -290,7 +328,17 @@ impl Reader<'_> {
             ("segunda", "sala") | ("2a", "sala") => (&["segunda_sala"], 2),
             ("plenos" | "pleno", "regionales" | "regional") => (&["plenos_regionales"], 2),
             ("plenos" | "pleno", "de") if self.word(at + 2) == "circuito" => (&["plenos_de_circuito"], 3),
-            ("tribunales" | "tribunal", "colegiados" | "colegiado") => (&["tribunales_colegiados"], 2),
+            ("tribunales" | "tribunal", "colegiados" | "colegiado") => {
+                (&["tribunales_colegiados"], if self.circuit_follows(at + 2) { 4 } else { 2 })
+            }
+            ("colegiados", _) if ["", "y", "de", "los", "en"].contains(&self.before(at, 1)) => {
+                (&["tribunales_colegiados"], if self.circuit_follows(at + 1) { 3 } else { 1 })
+            }
+            ("pleno", "de")
+                if self.word(at + 2) == "la" && ["corte", "scjn", "suprema"].contains(&self.word(at + 3)) =>
+            {
+                (&["pleno"], if self.word(at + 3) == "suprema" { 5 } else { 4 })
+            }
             ("suprema", "corte") => (&["pleno", "primera_sala", "segunda_sala"], 2),
             ("scjn", _) => (&["pleno", "primera_sala", "segunda_sala"], 1),
             ("pleno", _) if ["del", "el"].contains(&self.before(at, 1)) => (&["pleno"], 1),
@@ -376,6 +424,17 @@ mod tests {
         check("prescripción de la acción penal", none(), "prescripción de la acción penal");
         check("tesis publicadas en 2024", Filters { years: Some((2024, 2024)), ..none() }, "tesis");
         check("y en materia penal?", Filters { materias: vec!["penal".to_owned()], ..none() }, "y");
+        let others = Filters { epocas: vec![5, 6, 7, 8, 9, 11, 12], ..none() };
+        check("Excluye los de la Décima", others, "Excluye");
+        let colegiados = |materia: &str| Filters {
+            instancias: vec!["tribunales_colegiados".to_owned()],
+            materias: vec![materia.to_owned()],
+            ..none()
+        };
+        check("Criterios de Tribunales Colegiados de Circuito en materia laboral", colegiados("laboral"), "Criterios");
+        check("¿y colegiados en mercantil?", colegiados("mercantil"), "¿y");
+        let pleno = Filters { instancias: vec!["pleno".to_owned()], ..none() };
+        check("hay algo del Pleno de la Corte?", pleno, "hay algo");
         let first = Filters { instancias: vec!["primera_sala".to_owned()], ..none() };
         check("tesis de la Primera Sala sobre alimentos", first, "tesis sobre alimentos");
     }

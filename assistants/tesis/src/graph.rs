@@ -1,21 +1,19 @@
 //! The graph: understand the message, with a model if it is ambiguous, then answer from the sources at hand, or search until the sources suffice.
 
-use threadkeep::agent::Failure;
+use threadkeep::agent::{Failure, MAX_ITERATIONS};
 use threadkeep::graph::{END, Graph, Input, ModelRequest, Node, Output, START, ToolOutcome, state};
 use threadkeep::{ChatAnswer, JsonText, StoreError, ToolCall, Value};
 
 use crate::answer;
 use crate::briefing::{self, Briefing, Task};
 use crate::citations::remove_unknown_citations;
-use crate::intent::Intent;
-use crate::plan::{FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
+use crate::intent::{self, Intent};
+use crate::plan::{Deciders, FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
 use crate::search::{Found, content_of};
-use crate::tool::{SEARCH, SearchArguments, SearchResult};
+use crate::tool::{COMPARE, CompareArguments, Nearness, SEARCH, SearchArguments, SearchResult};
 
 /// The member of the graph's input with the position of the message.
 pub(crate) const QUESTION_SEQ: &str = "question_seq";
-/// The member of the graph's input with the maximum number of searches.
-pub(crate) const MAX_ITERATIONS: &str = "max_iterations";
 /// The activity that reads the conversation and plans the turn.
 pub(crate) const UNDERSTAND: &str = "understand";
 /// The default maximum number of searches.
@@ -55,24 +53,29 @@ state! {
 
 /// Builds the graph.
 pub(crate) fn tesis_graph() -> Graph<TurnState> {
-    Graph::<TurnState>::builder("tesis", 2, begin)
-        .max_steps(4 + 2 * LARGEST_ITERATIONS as u32 + 4)
+    Graph::<TurnState>::builder("tesis", 3, begin)
+        .max_steps(5 + 2 * LARGEST_ITERATIONS as u32 + 4)
         .node("understand", Node::activity(UNDERSTAND, ask_plan, take_plan).or_else(without_plan))
+        .node("compare", Node::tools(compare_calls, take_comparison))
         .node("classify", Node::model(ask_classification, take_classification).or_else(without_classification))
         .node("search", Node::tools(search_calls, take_results))
         .node("judge", Node::model(ask_judgement, take_judgement).or_else(without_judgement))
         .node("answer", Node::model(ask_answer, take_answer).or_else(without_answer))
         .edge(START, "understand")
-        .branch("understand", ["classify", "search", "judge", END], |state| match state.plan.alternative {
-            Some(_) => "classify",
-            None => first_step(state),
+        .branch("understand", ["compare", "classify", "search", "judge", END], |state| {
+            if state.plan.deciders.nearness { "compare" } else { after_comparison(state) }
         })
+        .branch("compare", ["classify", "search", "judge", END], after_comparison)
         .branch("classify", ["search", "judge", END], first_step)
         .edge("search", "judge")
         .branch("judge", ["search", "answer", END], after_judgement)
         .edge("answer", END)
         .finish(finish)
         .expect("the graph is complete, which a test checks")
+}
+
+fn after_comparison(state: &TurnState) -> &'static str {
+    if state.plan.deciders.model { "classify" } else { first_step(state) }
 }
 
 fn first_step(state: &TurnState) -> &'static str {
@@ -119,6 +122,35 @@ fn start_plan(plan: Plan) -> TurnStateUpdate {
     TurnStateUpdate { plan: Some(plan), found, exit_reason, ..TurnStateUpdate::default() }
 }
 
+/// Compares an ambiguous message with the sources at hand.
+fn compare_calls(state: &TurnState) -> Vec<ToolCall> {
+    let reuse = state.plan.alternative.as_deref();
+    let keys = reuse.map(|plan| plan.sources.iter().map(|found| found.item.key()).collect()).unwrap_or_default();
+    let arguments = CompareArguments { consulta: state.plan.query.clone(), fuentes: keys };
+    vec![call("comparar-1", COMPARE, &arguments)]
+}
+
+fn take_comparison(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
+    let outcome = results.into_iter().next();
+    let nearness = outcome.and_then(|outcome| outcome.value?.read::<Nearness>().ok());
+    let reason = match nearness {
+        Some(Nearness::SameTopic) => "cercanía de temas: lo más cercano a la pregunta es una fuente ya citada",
+        Some(Nearness::OtherTopic) => "cercanía de temas: las fuentes citadas no están entre lo más cercano",
+        Some(Nearness::Undecided) => "cercanía de temas: no decide",
+        None => "cercanía de temas: no disponible",
+    };
+    let reasoning = vec![reason.to_owned()];
+    match (nearness, &state.plan.alternative) {
+        (Some(Nearness::SameTopic), Some(reuse)) => TurnStateUpdate { reasoning, ..start_plan((**reuse).clone()) },
+        (Some(Nearness::OtherTopic), _) => keep_plan(state, reason.to_owned()),
+        _ => {
+            let deciders = Deciders { nearness: false, ..state.plan.deciders };
+            let plan = Plan { deciders, ..state.plan.clone() };
+            TurnStateUpdate { plan: Some(plan), reasoning, ..TurnStateUpdate::default() }
+        }
+    }
+}
+
 /// Asks whether an ambiguous message is about the sources at hand.
 fn ask_classification(state: &TurnState) -> ModelRequest {
     let plans = [Some(&state.plan), state.plan.alternative.as_deref()];
@@ -152,7 +184,7 @@ fn without_classification(state: &TurnState, failure: &Failure) -> TurnStateUpda
 }
 
 fn keep_plan(state: &TurnState, reason: String) -> TurnStateUpdate {
-    let plan = Plan { alternative: None, ..state.plan.clone() };
+    let plan = Plan { alternative: None, deciders: Deciders::default(), ..state.plan.clone() };
     TurnStateUpdate { plan: Some(plan), reasoning: vec![reason], ..TurnStateUpdate::default() }
 }
 
@@ -175,8 +207,12 @@ fn search_calls(state: &TurnState) -> Vec<ToolCall> {
         solo_nuevas: plan.wants_more,
         con_palabras: plan.has_own_words,
     };
-    let arguments = JsonText::of(&arguments).unwrap_or_else(|_| JsonText::from(&Value::Object(threadkeep::Map::new())));
-    vec![ToolCall { id: format!("buscar-{}", state.queries.len() + 1), name: SEARCH.to_owned(), arguments }]
+    vec![call(&format!("buscar-{}", state.queries.len() + 1), SEARCH, &arguments)]
+}
+
+fn call(id: &str, name: &str, arguments: &impl serde::Serialize) -> ToolCall {
+    let arguments = JsonText::of(arguments).unwrap_or_else(|_| JsonText::from(&Value::Object(threadkeep::Map::new())));
+    ToolCall { id: id.to_owned(), name: name.to_owned(), arguments }
 }
 
 fn take_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
@@ -243,6 +279,9 @@ fn notices(state: &TurnState) -> Vec<String> {
     let mut notices = Vec::new();
     if !result.missing.is_empty() {
         notices.push(format!("No encontré en el corpus {}.", result.missing.join(" ni ")));
+    }
+    if !result.corrected.is_empty() && !state.found.is_empty() {
+        notices.push(format!("Busqué «{}».", result.corrected));
     }
     if result.only_known {
         notices.push(match plan.wants_more {
@@ -339,12 +378,25 @@ fn quotation(state: &TurnState) -> String {
 fn finish(state: &TurnState) -> Output {
     let reply = match state.plan.intent {
         Intent::None => answer::courtesy(&state.question),
+        _ if is_off_topic(state) => answer::OFF_TOPIC.to_owned(),
         _ if state.found.is_empty() => answer::nothing_found(&state_briefing(state, Task::Responder)),
         _ => checked_reply(state),
     };
     let is_empty = state.plan.intent == Intent::None;
-    let sources = if is_empty { Vec::new() } else { state.found.iter().map(Found::source).collect() };
+    let sources =
+        if is_empty { Vec::new() } else { state.found.iter().take(MAX_ANSWER_SOURCES).map(Found::source).collect() };
     Output { sources, data: JsonText::of(&data(state)).ok(), ..Output::reply(reply) }
+}
+
+/// Whether the message has no word of the corpus and does not ask for a search in so many words.
+fn is_off_topic(state: &TurnState) -> bool {
+    let plan = &state.plan;
+    state.found.is_empty()
+        && state.result.is_unknown
+        && plan.filters.is_empty()
+        && !plan.corpus_as_of.is_empty()
+        && state.result.missing.is_empty()
+        && !intent::states_search(&state.question)
 }
 
 /// Returns the answer without citations that no source has. If too little remains, the sources are quoted instead.
@@ -357,12 +409,16 @@ fn checked_reply(state: &TurnState) -> String {
 /// Returns the data that is stored with the answer: the parts of the result of a run that the engine does not count itself.
 fn data(state: &TurnState) -> Value {
     let plan = &state.plan;
-    let found: &[Found] = if plan.intent == Intent::None { &[] } else { &state.found };
+    let found: &[Found] = match plan.intent {
+        Intent::None => &[],
+        _ => &state.found[..state.found.len().min(MAX_ANSWER_SOURCES)],
+    };
+    let is_off_topic = is_off_topic(state);
     let mut discussed = plan.discussed.clone();
     discussed.extend(found.iter().filter_map(|found| found.item.tesis()).map(|tesis| tesis.id_tesis));
     serde_json::json!({
-        "intencion": plan.intent.label(),
-        QUERY: if plan.intent == Intent::None { String::new() } else { query(state) },
+        "intencion": if is_off_topic { Intent::None } else { plan.intent }.label(),
+        QUERY: if plan.intent == Intent::None || is_off_topic { String::new() } else { query(state) },
         FILTERS: plan.filters,
         FOCUS: plan.focus,
         "resultados": found.iter().filter_map(Found::stored).collect::<Vec<_>>(),
@@ -371,7 +427,7 @@ fn data(state: &TurnState) -> Value {
         "discussed_tesis_count": discussed.len(),
         "total_messages": plan.messages + 2,
         "iterations": state.queries.len(),
-        "exit_reason": state.exit_reason,
+        "exit_reason": if is_off_topic { "fuera_de_tema" } else { state.exit_reason.as_str() },
         "llm_reasoning": state.reasoning.join("; "),
     })
 }

@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use threadkeep::core::text::content_terms;
 
+use crate::answer;
 use crate::clave::{ClaveKey, References, fold_text};
 use crate::filters;
 use crate::thesaurus;
@@ -64,6 +65,27 @@ pub struct PastMessage {
     pub claves: Vec<ClaveKey>,
 }
 
+/// Nouns of law, which a message about another matter does not have.
+const LEGAL_NOUNS: [&str; 14] = [
+    "ley",
+    "leyes",
+    "codigo",
+    "reglamento",
+    "articulo",
+    "constitucion",
+    "derecho",
+    "derechos",
+    "amparo",
+    "delito",
+    "juicio",
+    "demanda",
+    "contrato",
+    "juridico",
+];
+
+/// The most new words of a question about a fact of a source.
+const MAX_NEW_WORDS_OF_ATTRIBUTE: usize = 2;
+
 /// An intent and the rule that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classification {
@@ -83,6 +105,18 @@ pub fn classify_intent_simple(question: &str, history: &[PastMessage]) -> bool {
     classify(question, history).intent == Intent::Reuse
 }
 
+/// Whether a message asks for a search or for other sources in so many words.
+pub(crate) fn states_search(message: &str) -> bool {
+    let words = Words::of(message);
+    let is_legal = |word: &String| NOUNS.contains(&word.as_str()) || LEGAL_NOUNS.contains(&word.as_str());
+    words.states_search() || words.wants_more() || words.words.iter().any(is_legal)
+}
+
+/// Whether a message asks what the assistant does.
+pub(crate) fn asks_about_assistant(message: &str) -> bool {
+    Words::of(message).asks_about_assistant()
+}
+
 /// Classifies a message after a conversation, oldest message first.
 #[must_use]
 pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
@@ -90,6 +124,9 @@ pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
     let decided = |intent, reason| Classification { intent, reason, wants_more: false, is_ambiguous: false };
     if words.is_courtesy() {
         return decided(Intent::None, "cortesía: no requiere búsqueda");
+    }
+    if words.asks_about_assistant() {
+        return decided(Intent::None, "pregunta por el asistente: no requiere búsqueda");
     }
     let wants_more = words.wants_more();
     if !has_sources(history) {
@@ -115,13 +152,23 @@ pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
     if words.switches_topic() && !words.new_words(history).is_empty() {
         return decided(Intent::NewSearch, "cambia de tema");
     }
+    let new = words.new_words(history);
+    if words.describes_source(history) {
+        return decided(Intent::Reuse, "describe una fuente ya citada");
+    }
     if words.states_filter(message) {
         return decided(Intent::NewSearch, "pide un filtro");
     }
-    if words.points_back() {
+    if answer::asks_attribute(message) && new.len() <= MAX_NEW_WORDS_OF_ATTRIBUTE {
+        return decided(Intent::Reuse, "pregunta por un dato de la fuente");
+    }
+    // `En esos casos` only frames a question about something else.
+    if words.points_back() && !(words.refers_to_cases() && new.len() >= 2) {
         return decided(Intent::Reuse, "se refiere a la respuesta anterior");
     }
-    let new = words.new_words(history);
+    if words.continues() && new.len() <= 2 || words.offers_known_alternative(&new) {
+        return decided(Intent::Reuse, "continúa la respuesta anterior");
+    }
     let is_pronoun = words.has_pronoun(message);
     let continues = new.is_empty() || new.len() == 1 && (is_pronoun || words.is_hypothesis());
     let classification = match continues {
@@ -155,9 +202,7 @@ fn is_at_hand(references: &References, history: &[PastMessage]) -> bool {
     let registros: HashSet<i64> = history.iter().flat_map(|message| message.registros.iter().copied()).collect();
     let is_clave = |clave: &ClaveKey| {
         let mut known = history.iter().flat_map(|message| &message.claves);
-        known.any(|known| {
-            known.key == clave.key && (clave.epoca.is_none() || known.epoca.is_none() || clave.epoca == known.epoca)
-        })
+        known.any(|known| clave.names(known))
     };
     references.registros.iter().all(|registro| registros.contains(registro)) && references.claves.iter().all(is_clave)
 }
@@ -194,6 +239,9 @@ impl Words {
         let asks_after = ["como estas", "como esta usted", "como te va", "como le va", "que tal", "como andas"];
         let core = self.words.iter().any(|word| COURTESY_CORE.contains(&word.as_str()))
             || asks_after.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
+        if joined.contains(" de que va ") {
+            return false;
+        }
         // `No me quedó claro` is a question.
         let is_denial = self.words.len() > 1
             && self.at(0) == "no"
@@ -213,7 +261,9 @@ impl Words {
         (0..self.words.len()).any(|index| {
             let word = self.at(index);
             let is_verb = SEARCH.contains(&word) && (word != "consulta" || index <= 1);
-            let has = HAVE.contains(&word) && noun(index + 1, 4).is_some();
+            let is_any =
+                ["alguna", "algunas", "algun", "algunos"].contains(&word) && self.is(index + 1, NOUNS) && index <= 1;
+            let has = HAVE.contains(&word) && noun(index + 1, 4).is_some() || is_any;
             let gives = GIVE.contains(&word) && noun(index + 1, 3).is_some();
             is_verb || has || gives
         })
@@ -229,10 +279,15 @@ impl Words {
                 "mas" => {
                     let asks_for_more = index > 0
                         && (self.is(index - 1, HAVE)
+                            || index > 1 && self.is(index - 1, &["una", "uno", "algo"]) && self.is(index - 2, HAVE)
                             || self.is(index - 1, &["alguna", "algunas", "alguno", "algunos"]));
                     asks_for_more || next_is_noun && !self.is(index + 1, &["sentencia", "caso", "casos"])
                 }
-                "otra" | "otro" | "otras" | "otros" => next_is_noun || self.is_last_other(index) || previous_is_noun,
+                "otra" | "otro" | "otras" | "otros" => {
+                    let is_requested =
+                        (index == 0 || self.is(index - 1, GIVE)) && self.is(index + 1, &["de", "sobre", "del"]);
+                    next_is_noun || self.is_last_other(index) || previous_is_noun || is_requested
+                }
                 _ => {
                     OTHER.contains(&word)
                         && (next_is_noun || previous_is_noun || self.is(index + 1, &["y"]) && index > 0)
@@ -328,6 +383,99 @@ impl Words {
         .any(|phrase| self.joined().contains(phrase))
     }
 
+    /// `¿qué sabes hacer?`, `hola, qué es esto`.
+    fn asks_about_assistant(&self) -> bool {
+        let joined = self.joined();
+        let asks = [
+            "que puedo preguntar",
+            "que te puedo preguntar",
+            "que puedes hacer",
+            "que sabes hacer",
+            "que haces",
+            "para que sirves",
+            "para que sirve esto",
+            "quien eres",
+            "que eres",
+            "como funcionas",
+            "como funciona esto",
+            "que es esto",
+            "q es esto",
+            "en que me puedes ayudar",
+            "en que puedes ayudar",
+        ];
+        self.words.len() <= 7 && asks.iter().any(|phrase| joined.contains(&format!(" {phrase}")))
+    }
+
+    /// Whether the message refers only to the situation of the last answer: `en esos casos`.
+    fn refers_to_cases(&self) -> bool {
+        let joined = self.joined();
+        [
+            " en esos casos ",
+            " en ese caso ",
+            " en estos casos ",
+            " en este caso ",
+            " en esos supuestos ",
+            " en ese supuesto ",
+        ]
+        .iter()
+        .any(|phrase| joined.contains(phrase))
+    }
+
+    /// Whether the message begins as a continuation (`o sea …`, `además de …`, `¿su …?`), or asks with a pronoun: `¿quién la dictó?`
+    fn continues(&self) -> bool {
+        let joined = self.joined();
+        let joined = joined.strip_prefix(" y").unwrap_or(&joined);
+        let starts = [" o sea ", " osea ", " es decir ", " ademas de ", " aparte de ", " su ", " sus "];
+        let questions = ["quien", "como", "cuando", "donde", "cual", "que", "cuantos", "cuantas"];
+        let has_pronoun = (1..self.words.len()).any(|index| {
+            self.is(index, &["la", "lo", "las", "los", "le"])
+                && self.is(index - 1, &questions)
+                && index + 2 >= self.words.len()
+                && !self.is(index + 1, NOUNS)
+        });
+        starts.iter().any(|start| joined.starts_with(start)) || has_pronoun
+    }
+
+    /// Whether the message offers alternatives of which one is known: `¿hábiles o naturales?`
+    fn offers_known_alternative(&self, new: &[String]) -> bool {
+        let is_new = |index: usize| new.iter().any(|word| word == self.at(index));
+        let is_word = |index: usize| self.at(index).len() > 3 && !is_function(self.at(index));
+        (1..self.words.len()).any(|index| {
+            self.is(index, &["o", "u"])
+                && is_word(index - 1)
+                && is_word(index + 1)
+                && is_new(index - 1) != is_new(index + 1)
+                && new.len() == 1
+        })
+    }
+
+    /// Whether the message describes a source of the conversation: `la que pide ponderar …`, `la del porcentaje`.
+    fn describes_source(&self, history: &[PastMessage]) -> bool {
+        let start = (0..self.words.len()).find(|index| {
+            let next = self.at(index + 1);
+            self.is(*index, &["la", "las", "el", "los"])
+                && ["que", "de", "del"].contains(&next)
+                && (*index == 0 || !NOUNS.contains(&self.at(index - 1)))
+                && !is_question_of_what(self.at(index.wrapping_sub(1)))
+        });
+        let Some(start) = start.filter(|start| *start <= 6) else { return false };
+        let described = self.words[start + 2..].join(" ");
+        let described: Vec<Vec<String>> = content_terms(&described)
+            .into_iter()
+            .filter(|(word, _)| !is_follow_up_word(word) && !is_ordinary(word))
+            .map(|(_, stems)| stems)
+            .collect();
+        if described.is_empty() {
+            return false;
+        }
+        let matches = |source: &String| {
+            let stems: HashSet<String> = content_terms(source).into_iter().flat_map(|(_, stems)| stems).collect();
+            described.iter().filter(|word| word.iter().any(|stem| stems.contains(stem))).count()
+        };
+        let best = history.iter().flat_map(|message| &message.sources).map(matches).max().unwrap_or(0);
+        best > 0 && 2 * best >= described.len()
+    }
+
     /// Whether the message names a source by its position: `explica más la última`.
     fn names_source(&self) -> bool {
         (0..self.words.len()).any(|index| {
@@ -376,6 +524,11 @@ impl Words {
         };
         content.into_iter().filter(is_new).map(|(word, _)| word).collect()
     }
+}
+
+/// Whether `la que` or `lo de` after this word is not a description of a source: `¿cuál es la que …?` is, `busca la de …` is not.
+fn is_question_of_what(word: &str) -> bool {
+    SEARCH.contains(&word) || ["sobre", "contra", "a", "en", "con", "por", "para"].contains(&word)
 }
 
 /// Returns a word with at most two equal letters in sequence, and one at its end: `graciaaas` is `gracias`.

@@ -21,6 +21,8 @@ pub(crate) const FILTERS: &str = "filtros";
 pub(crate) const FOCUS: &str = "foco";
 /// The most sources of an answer.
 pub(crate) const MAX_ANSWER_SOURCES: usize = 5;
+/// The most words of a topic that are carried over to a question with words of its own.
+const TOPIC_WORDS: usize = 4;
 /// The longest query that is searched.
 const QUERY_CHARACTERS: usize = 1_000;
 
@@ -28,9 +30,12 @@ const QUERY_CHARACTERS: usize = 1_000;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Plan {
-    /// The plan with the other intent, if the message is ambiguous and a language model can decide.
+    /// The plan with the other intent, if the message is ambiguous and something can decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) alternative: Option<Box<Plan>>,
+    /// What can decide.
+    #[serde(skip_serializing_if = "Deciders::is_empty")]
+    pub(crate) deciders: Deciders,
     pub(crate) intent: Intent,
     pub(crate) reason: String,
     pub(crate) wants_more: bool,
@@ -58,15 +63,31 @@ pub(crate) struct Plan {
     pub(crate) corpus_as_of: String,
 }
 
-/// Plans a turn after a conversation, oldest message first. With `offers_alternative`, an ambiguous message gets a plan for either
-/// intent.
+/// What decides about ambiguous messages before the rules do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Deciders {
+    /// The nearness of the query to the sources at hand, which only an embedder can measure.
+    pub(crate) nearness: bool,
+    /// A language model.
+    pub(crate) model: bool,
+}
+
+impl Deciders {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Plans a turn after a conversation, oldest message first. An ambiguous message gets a plan for either intent if there are deciders.
 pub(crate) async fn plan(
     corpus: &Corpus,
     scope: &Scope,
     question: &str,
     messages: &[Message],
     message_count: u64,
-    offers_alternative: bool,
+    deciders: Deciders,
 ) -> Result<Plan, StoreError> {
     let historical = history::extract_historical_sources(messages, MAX_SOURCES);
     let last = last_answer(messages);
@@ -106,8 +127,13 @@ pub(crate) async fn plan(
         Intent::NewSearch => Some(Intent::Reuse),
         Intent::None => None,
     };
-    let other = other.filter(|_| offers_alternative && classified.is_ambiguous);
-    Ok(Plan { alternative: other.map(|intent| Box::new(with_intent(intent))), ..with_intent(classified.intent) })
+    // A search embeds its query anyway, so measuring nearness before it costs nothing; before a reuse, it would.
+    let nearness = deciders.nearness && classified.intent == Intent::NewSearch;
+    let deciders = Deciders { nearness, ..deciders };
+    let other = other.filter(|_| !deciders.is_empty() && classified.is_ambiguous);
+    let alternative = other.map(|intent| Box::new(with_intent(intent)));
+    let deciders = if alternative.is_some() { deciders } else { Deciders::default() };
+    Ok(Plan { alternative, deciders, ..with_intent(classified.intent) })
 }
 
 /// Adds the texts of the sources to the messages that cite them, so that words of a source are not another topic.
@@ -171,7 +197,7 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     let is_carried = !topic.query.is_empty() && is_elliptic(&question, &own, plan.wants_more);
     plan.query = match (own.is_empty(), is_carried) {
         (true, true) => topic.query.clone(),
-        (false, true) => format!("{} {}", split.rest.trim(), content_of(&topic.query)),
+        (false, true) => format!("{} {}", split.rest.trim(), first_words(&content_of(&topic.query), TOPIC_WORDS)),
         _ => split.rest,
     };
     plan.own_filters = split.filters.clone();
@@ -179,6 +205,11 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
         true => topic.filters.merged(&split.filters),
         false => split.filters,
     };
+}
+
+/// Returns the first words of a text.
+fn first_words(text: &str, count: usize) -> String {
+    text.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a question lacks its topic: `¿y en materia penal?`, `¿en cuánto prescribe?`, `otra`.
@@ -200,8 +231,23 @@ fn is_elliptic(question: &str, own: &str, wants_more: bool) -> bool {
         "otro tema",
         "cambiando",
     ]);
-    let refers =
-        has(&["misma pregunta", "lo mismo", "tambien", "tampoco", "ese caso", "eso", "esa", "ese", "ellos", "ella"]);
+    let refers = has(&[
+        "misma pregunta",
+        "lo mismo",
+        "tambien",
+        "tampoco",
+        "ese caso",
+        "esos casos",
+        "eso",
+        "esa",
+        "ese",
+        "ellos",
+        "ella",
+        "quise decir",
+        "quiero decir",
+        "me refiero",
+        "me referia",
+    ]);
     let typed = question.to_lowercase();
     let has_pronoun = typed.split(|c: char| !c.is_alphabetic()).any(|word| word == "él");
     let words = own.split_whitespace().count();
@@ -249,7 +295,7 @@ fn reuse(
         let Some(tesis) = found.item.tesis() else { return false };
         let clave = tesis.clave.as_deref().map(ClaveKey::of);
         references.registros.contains(&tesis.id_tesis)
-            || clave.is_some_and(|own| references.claves.iter().any(|clave| clave.key == own.key))
+            || clave.is_some_and(|own| references.claves.iter().any(|clave| clave.names(&own)))
     };
     plan.sources = last_found;
     if all.iter().any(is_named) {
@@ -259,8 +305,24 @@ fn reuse(
         plan.focus = (1..=plan.sources.len()).filter(|number| is_named(&plan.sources[number - 1])).collect();
         return;
     }
+    let filters = filters::split(question).filters;
+    let passing = || all.iter().filter(|found| found.item.tesis().is_some_and(|tesis| filters.passes(tesis)));
+    if asks_which(question) && !filters.is_empty() && passing().next().is_some() {
+        plan.sources = passing().take(MAX_ANSWER_SOURCES).cloned().collect();
+        plan.focus = (1..=plan.sources.len()).collect();
+        return;
+    }
+    if let Some(count) = count_of_sources(question).filter(|count| (plan.sources.len() + 1..=all.len()).contains(count))
+    {
+        // `Las tres` were cited by several answers.
+        plan.sources = all.into_iter().take(count.min(MAX_ANSWER_SOURCES)).collect();
+        plan.focus = (1..=plan.sources.len()).collect();
+        return;
+    }
     let texts = |found: &[Found]| -> Vec<String> {
-        found.iter().map(|found| format!("{}\n{}", found.item.title(), found.item.text())).collect()
+        let materias = |found: &Found| found.item.tesis().map(|tesis| tesis.materias.join(" ")).unwrap_or_default();
+        let text = |found: &Found| format!("{}\n{}\n{}", found.item.title(), found.item.text(), materias(found));
+        found.iter().map(text).collect()
     };
     let best = |found: &[Found]| matches(question, &texts(found)).into_iter().max().unwrap_or(0);
     if best(&all) > best(&plan.sources) {
@@ -274,6 +336,24 @@ fn reuse(
     let previous_focus: Option<Vec<usize>> =
         last.and_then(data).and_then(|data| serde_json::from_value(data.get(FOCUS)?.clone()).ok());
     plan.focus = focus(question, plan.sources.len(), &previous_focus.unwrap_or_default());
+}
+
+/// Whether a question asks which of the sources passes a filter: `¿cuál de esas es del Pleno?`
+fn asks_which(question: &str) -> bool {
+    fold_text(question).split_whitespace().any(|word| ["cual", "cuales", "alguna", "algunas"].contains(&word))
+}
+
+/// Returns how many sources a question is about: `las dos`, `ambas`, `las tres`.
+fn count_of_sources(question: &str) -> Option<usize> {
+    let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
+    let counts: [(usize, &[&str]); 4] = [
+        (2, &["las dos", "los dos", "ambas", "ambos", "estas dos", "esas dos"]),
+        (3, &["las tres", "los tres", "estas tres", "esas tres"]),
+        (4, &["las cuatro", "los cuatro", "estas cuatro", "esas cuatro"]),
+        (5, &["las cinco", "los cinco", "estas cinco", "esas cinco"]),
+    ];
+    let has = |phrases: &&[&str]| phrases.iter().any(|phrase| folded.contains(&format!(" {phrase} ")));
+    counts.iter().find(|(_, phrases)| has(phrases)).map(|(count, _)| *count)
 }
 
 const ORDINALS: [&[&str]; 5] = [
@@ -301,11 +381,12 @@ fn focus(question: &str, count: usize, previous: &[usize]) -> Vec<usize> {
             ordinal.or(last).or(penultimate).filter(|number| (1..=count).contains(number) && !focus.contains(number)),
         );
     }
-    if folded.contains(" las dos") || folded.contains("ambas") {
-        focus = (1..=count.min(2)).collect();
+    if let Some(number) = count_of_sources(question) {
+        focus = (1..=count.min(number)).collect();
     }
-    let refers = words.iter().any(|word| ["esa", "ese", "la", "lo", "su", "sus", "es"].contains(word))
-        || words.first() == Some(&"y");
+    let is_about_all = words.iter().any(|word| ["son", "cada", "todas", "todos"].contains(word));
+    let points = words.iter().any(|word| ["esa", "ese", "la", "lo", "su", "sus", "es"].contains(word));
+    let refers = !is_about_all && (points || words.first() == Some(&"y"));
     if focus.is_empty() && refers && !previous.is_empty() {
         focus = previous.iter().copied().filter(|number| (1..=count).contains(number)).collect();
     }

@@ -32,6 +32,10 @@ const RELATED_SHARE: f64 = 0.6;
 const UNKNOWN_SHARE: f64 = 0.8;
 /// The number of words of a long question from which an item is relevant, with this share of the question's words.
 const WORDS_OF_LONG: (usize, f64) = (4, 0.1);
+/// The number of words of a narrative, and the number of its words that an item must contain.
+const WORDS_OF_NARRATIVE: (usize, usize) = (7, 3);
+/// The most words of a query that are checked one by one.
+const MAX_CHECKED_WORDS: usize = 12;
 /// The most items that are compared with related words.
 const MAX_COMPARED: usize = 50;
 /// The weight of words in the title.
@@ -144,6 +148,20 @@ impl Corpus {
     }
 }
 
+impl Corpus {
+    /// Returns the content words of a query, and whether the corpus contains each.
+    pub(crate) async fn known_words(&self, scope: &Scope, query: &str) -> Result<Vec<(String, bool)>, StoreError> {
+        let words: Vec<String> = content_of(query).split_whitespace().map(str::to_owned).collect();
+        let mut known = Vec::with_capacity(words.len());
+        for word in words.into_iter().take(MAX_CHECKED_WORDS) {
+            let terms = Question::of_all_words(&word).terms();
+            let candidates = self.candidates(scope, terms, None, Vec::new(), 1).await?;
+            known.push((word, candidates.frequencies.iter().any(|frequency| *frequency > 0)));
+        }
+        Ok(known)
+    }
+}
+
 /// Returns the words of a query that can be searched for.
 pub(crate) fn content_of(query: &str) -> String {
     let words = content_terms(query).into_iter().map(|(word, _)| word);
@@ -209,6 +227,7 @@ fn lexical_scores(
     }
     let indirect = matches_of_related(question, hits, &counts, &texts);
     let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let enough = if weights.len() >= WORDS_OF_NARRATIVE.0 { WORDS_OF_NARRATIVE.1 } else { WORDS_OF_LONG.0 };
     let score = |index: usize| {
         let matched = |counts: &TermCounts| -> f64 {
             counts.counts.iter().zip(&weights).filter(|(count, _)| **count > 0).map(|(_, weight)| *weight).sum::<f64>()
@@ -224,7 +243,7 @@ fn lexical_scores(
         let score = if is_foreign { score * FOREIGN_SHARE } else { score };
         let is_relevant = coverage >= MIN_COVERAGE
             || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO
-            || words >= WORDS_OF_LONG.0 && coverage >= WORDS_OF_LONG.1;
+            || words >= enough && coverage >= WORDS_OF_LONG.1;
         (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()

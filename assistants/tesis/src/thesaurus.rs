@@ -20,6 +20,7 @@ const STOP_WORDS: &str = "
     hablame habla platicame informacion info algo alguna algun alguno algunas algunos acerca respecto relacionada relacionadas
     relacionado relacionados tema temas figura caso casos asunto asuntos pregunta preguntas misma mismo ahora tambien ademas
     dice dicen dijo establece establecen senala senalan significa significan entiende quiere decir refiere consiste
+    excluye excluyendo quita quitando descarta descartando elimina excepto salvo corte materia materias perdon quise decir refiero
     cual cuales cuando como donde porque qué mexico mexicano mexicana legal legales derecho";
 
 /// Groups of words for one concept; the words of a group are related to each other.
@@ -91,6 +92,13 @@ const GROUPS: &str = "
     negar niega rechazar improcedencia desechar improcedente
     proceder procede procedencia procedente";
 
+/// Further words of law, for the correction of misspelt ones.
+const LEGAL: &str = "
+    amparo directo indirecto omision omisiones prescripcion suspension provisional definitiva usucapion jurisprudencia pagare mercantil
+    notificacion competencia constitucional procedimiento resolucion ejecucion interes legitimo juridico garantia audiencia legalidad
+    despido indemnizacion embargo desahucio sucesorio reivindicatoria nulidad caducidad contradiccion litigio quejoso tercero interesado
+    autoridad responsable acto reclamado sobreseimiento improcedencia definitividad fundamentacion motivacion";
+
 /// A word of a group, with its stems.
 #[derive(Clone, Debug)]
 struct Word {
@@ -140,6 +148,40 @@ pub(crate) fn related(query: &str) -> String {
     found.join(" ")
 }
 
+/// Returns the only word of law that differs from a folded word by a typing error: another, a missing, an additional or two swapped letters.
+pub(crate) fn correct(word: &str) -> Option<&'static str> {
+    let known = GROUPS.split_whitespace().chain(LEGAL.split_whitespace());
+    let mut near: Vec<&str> = known.filter(|known| word.len() >= 5 && is_near(word, known)).collect();
+    near.sort_unstable();
+    near.dedup();
+    match near.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// Whether two words differ by one typing error.
+fn is_near(one: &str, other: &str) -> bool {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    if one.len().abs_diff(other.len()) > 1 || one == other {
+        return false;
+    }
+    let start = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    let (rest, other_rest) = (&one[start..], &other[start..]);
+    let is_swapped = || {
+        rest.len() >= 2
+            && rest.len() == other_rest.len()
+            && rest[0] == other_rest[1]
+            && rest[1] == other_rest[0]
+            && rest[2..] == other_rest[2..]
+    };
+    match rest.len().cmp(&other_rest.len()) {
+        std::cmp::Ordering::Equal => rest.get(1..) == other_rest.get(1..) || is_swapped(),
+        std::cmp::Ordering::Less => Some(rest) == other_rest.get(1..),
+        std::cmp::Ordering::Greater => rest.get(1..) == Some(other_rest),
+    }
+}
+
 /// Returns the stems of all words that are related to those of a text.
 pub(crate) fn all_related(text: &str) -> HashSet<String> {
     let own: HashSet<String> = content_terms(text).into_iter().flat_map(|(_, stems)| stems).collect();
@@ -160,5 +202,21 @@ mod tests {
         let words = related("me corrieron del trabajo");
         assert!(words.contains("despido") && !words.contains("corrieron"), "{words}");
         assert_eq!(related("arraigo"), "");
+    }
+
+    #[test]
+    fn typing_errors_are_corrected_if_only_one_word_is_near() {
+        for (word, expected) in [
+            ("amapro", Some("amparo")),
+            ("omicion", Some("omision")),
+            ("sentensia", Some("sentencia")),
+            ("prescripsion", Some("prescripcion")),
+            ("usucapin", Some("usucapion")),
+            ("amparo", None),
+            ("zapato", None),
+            ("caza", None),
+        ] {
+            assert_eq!(correct(word), expected, "{word}");
+        }
     }
 }

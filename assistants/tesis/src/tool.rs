@@ -1,4 +1,4 @@
-//! The search tool of the graph.
+//! The tools of the graph: search, and the comparison of topics.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,18 +7,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use threadkeep::context::recall::Question;
 use threadkeep::core::{Embedding, StoreError, ToolContext, ToolError, ToolOutput};
-use threadkeep::{Embedder, FnTool, JsonText, Scope};
+use threadkeep::{Embedder, EmbedderError, FnTool, JsonText, Scope};
+use tokio::sync::Mutex;
 
 use crate::clave::{ClaveKey, References};
 use crate::corpus::{Corpus, Item};
 use crate::filters::Filters;
 use crate::plan::MAX_ANSWER_SOURCES;
 use crate::search::{Found, SearchRequest, content_of, distinct, is_about};
+use crate::thesaurus;
 
-/// The name of the tool.
+/// The name of the search tool.
 pub(crate) const SEARCH: &str = "buscar_tesis";
+/// The name of the tool that compares topics.
+pub(crate) const COMPARE: &str = "comparar_temas";
+/// The number of items of the corpus among which a source at hand must be.
+const NEAREST: usize = 5;
 
-/// The arguments of the tool.
+/// The arguments of the search tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct SearchArguments {
@@ -45,7 +51,7 @@ pub(crate) struct SearchArguments {
     pub(crate) con_palabras: bool,
 }
 
-/// The result of the tool.
+/// The result of the search tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SearchResult {
@@ -62,13 +68,18 @@ pub(crate) struct SearchResult {
     pub(crate) without_filters: bool,
     /// Whether the sources pass the filters, but are not about the topic of the conversation.
     pub(crate) without_topic: bool,
+    /// The words that were searched instead of misspelt ones.
+    pub(crate) corrected: String,
+    /// Whether the corpus contains no word of the question.
+    pub(crate) is_unknown: bool,
 }
 
-/// Creates the tool.
-pub(crate) fn search(corpus: Corpus, embedder: Option<Arc<dyn Embedder>>) -> FnTool {
+/// Creates the search tool.
+pub(crate) fn search(searcher: &Searcher) -> FnTool {
     let description = "Busca tesis, artículos y sentencias en el corpus, por palabras, registro digital o clave.";
+    let searcher = searcher.clone();
     FnTool::new(SEARCH, description, move |context: ToolContext, arguments: SearchArguments| {
-        let search = Search { corpus: corpus.clone(), embedder: embedder.clone(), scope: context.scope, arguments };
+        let search = Search { searcher: searcher.clone(), scope: context.scope, arguments };
         async move {
             let (result, embedding_calls) =
                 search.run().await.map_err(|error| ToolError::Unavailable(error.to_string()))?;
@@ -84,9 +95,86 @@ pub(crate) fn search(corpus: Corpus, embedder: Option<Arc<dyn Embedder>>) -> FnT
     })
 }
 
-struct Search {
+/// Creates the tool that compares a query with the sources at hand.
+pub(crate) fn compare(searcher: &Searcher) -> FnTool {
+    let description = "Compara el tema de una consulta con el de las fuentes de la respuesta anterior.";
+    let searcher = searcher.clone();
+    FnTool::new(COMPARE, description, move |context: ToolContext, arguments: CompareArguments| {
+        let searcher = searcher.clone();
+        async move {
+            let failed = |error: &dyn std::fmt::Display| ToolError::Unavailable(error.to_string());
+            let Some((vector, embedding_calls)) = searcher.embed(&arguments.consulta).await else {
+                return Err(ToolError::Unavailable("no hay búsqueda por significado".to_owned()));
+            };
+            let vector = vector.map_err(|error| failed(&error))?;
+            *searcher.embedded.lock().await = Some((arguments.consulta.clone(), vector.clone()));
+            let nearest =
+                searcher.corpus.nearest(&context.scope, vector, NEAREST).await.map_err(|error| failed(&error))?;
+            let value = JsonText::of(&nearness(&nearest, &arguments.fuentes)).map_err(|error| failed(&error))?;
+            Ok(ToolOutput { embedding_calls, ..ToolOutput::json(value) })
+        }
+    })
+}
+
+/// Decides whether a query is about the sources at hand: it is if one of them is the nearest item of the corpus, and is not if none of
+/// them is among the nearest ones.
+fn nearness(nearest: &[String], sources: &[String]) -> Nearness {
+    let position = nearest.iter().position(|key| sources.contains(key));
+    match position {
+        Some(0) => Nearness::SameTopic,
+        Some(_) => Nearness::Undecided,
+        None if nearest.is_empty() => Nearness::Undecided,
+        None => Nearness::OtherTopic,
+    }
+}
+
+/// The arguments of the tool that compares.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct CompareArguments {
+    /// What would be searched for.
+    pub(crate) consulta: String,
+    /// The keys of the sources at hand.
+    pub(crate) fuentes: Vec<String>,
+}
+
+/// Whether a query is about the sources at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Nearness {
+    SameTopic,
+    OtherTopic,
+    Undecided,
+}
+
+/// The corpus and the embedder.
+#[derive(Clone, Debug)]
+pub(crate) struct Searcher {
     corpus: Corpus,
     embedder: Option<Arc<dyn Embedder>>,
+    /// The query that was compared last, so that its search does not embed it again.
+    embedded: Arc<Mutex<Option<(String, Embedding)>>>,
+}
+
+impl Searcher {
+    pub(crate) fn new(corpus: Corpus, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { corpus, embedder, embedded: Arc::default() }
+    }
+
+    /// Returns the embedding of a query, and the number of embedder calls; `None` without an embedder.
+    async fn embed(&self, query: &str) -> Option<(Result<Embedding, EmbedderError>, u64)> {
+        let embedder = self.embedder.as_ref()?;
+        if let Some((_, vector)) = self.embedded.lock().await.take_if(|(embedded, _)| embedded == query) {
+            return Some((Ok(vector), 0));
+        }
+        let embedded = embedder.embed(std::slice::from_ref(&query.to_owned())).await;
+        let missing = || EmbedderError::InvalidAnswer("no vector".to_owned());
+        Some((embedded.and_then(|mut vectors| vectors.pop().ok_or_else(missing)), 1))
+    }
+}
+
+struct Search {
+    searcher: Searcher,
     scope: Scope,
     arguments: SearchArguments,
 }
@@ -96,10 +184,10 @@ impl Search {
         let mut result = SearchResult::default();
         let mut embedding_calls = 0;
         let mut vector = None;
-        if let Some(embedder) = &self.embedder {
-            embedding_calls = 1;
-            match embedder.embed(std::slice::from_ref(&self.arguments.consulta)).await {
-                Ok(mut embeddings) => vector = embeddings.pop(),
+        if let Some((embedded, calls)) = self.searcher.embed(&self.arguments.consulta).await {
+            embedding_calls = calls;
+            match embedded {
+                Ok(embedding) => vector = Some(embedding),
                 Err(_) => result.embedder_failed = true,
             }
         }
@@ -125,12 +213,12 @@ impl Search {
         result.is_look_up = true;
         let claves: Vec<ClaveKey> =
             claves.iter().map(|(key, epoca)| ClaveKey { key: key.clone(), epoca: *epoca }).collect();
-        let mut items = self.corpus.by_registro(&self.scope, registros).await?;
-        items.extend(self.corpus.by_clave(&self.scope, &claves).await?);
+        let mut items = self.searcher.corpus.by_registro(&self.scope, registros).await?;
+        items.extend(self.searcher.corpus.by_clave(&self.scope, &claves).await?);
         let numbers: Vec<i64> = items.iter().filter_map(Item::tesis).map(|tesis| tesis.id_tesis).collect();
         let own = |clave: &ClaveKey| {
             let mut known = items.iter().filter_map(|item| item.tesis()?.clave.as_deref()).map(ClaveKey::of);
-            known.any(|known| known.key == clave.key)
+            known.any(|known| clave.names(&known))
         };
         let missing =
             registros.iter().filter(|number| !numbers.contains(number)).map(|number| format!("el registro {number}"));
@@ -150,7 +238,8 @@ impl Search {
     async fn add_distances(&self, result: &mut SearchResult, vector: &Embedding) -> Result<(), StoreError> {
         let keys = result.found.iter().map(|found| found.item.key());
         let filter = threadkeep::core::FieldFilter::any("key", keys);
-        let near = self.corpus.candidates(&self.scope, Vec::new(), Some(vector.clone()), vec![filter], 50).await?;
+        let near =
+            self.searcher.corpus.candidates(&self.scope, Vec::new(), Some(vector.clone()), vec![filter], 50).await?;
         for found in &mut result.found {
             let hit = near.hits.iter().find(|hit| hit.item.key() == found.item.key());
             found.distance = hit.and_then(|hit| hit.similarity).map(|similarity| 1.0 - similarity);
@@ -176,7 +265,7 @@ impl Search {
             vector: vector.filter(|_| !content_of(query).is_empty()),
             limit: MAX_ANSWER_SOURCES,
         };
-        result.found = self.corpus.search(&self.scope, &request).await?;
+        result.found = self.searcher.corpus.search(&self.scope, &request).await?;
         self.add_known_topic(result, &request).await?;
         if result.found.is_empty() && !filtros.is_empty() && !solo_nuevas {
             self.find_known(result, &request).await?;
@@ -185,7 +274,7 @@ impl Search {
             // Tesis that pass the filters, about another topic.
             let filters = self.arguments.filtros_propios.clone();
             let request = SearchRequest { query: String::new(), filters, vector: None, ..request.clone() };
-            result.found = self.corpus.search(&self.scope, &request).await?;
+            result.found = self.searcher.corpus.search(&self.scope, &request).await?;
             result.without_topic = !result.found.is_empty() && !solo_nuevas;
         }
         if result.found.is_empty() && !filtros.materias.is_empty() && !self.has_materia(filtros).await? {
@@ -193,11 +282,35 @@ impl Search {
             let query = format!("{query} {}", filtros.materias.join(" "));
             let filters = Filters { materias: Vec::new(), ..filtros.clone() };
             result.found =
-                self.corpus.search(&self.scope, &SearchRequest { query, filters, ..request.clone() }).await?;
+                self.searcher.corpus.search(&self.scope, &SearchRequest { query, filters, ..request.clone() }).await?;
             result.without_filters = !result.found.is_empty();
         }
         if result.found.is_empty() {
             self.find_known(result, &request).await?;
+        }
+        if result.found.is_empty() && !result.only_known {
+            self.search_corrected(result, &request).await?;
+        }
+        Ok(())
+    }
+
+    /// Searches once more with the words that the corpus does not contain corrected.
+    async fn search_corrected(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
+        let words = self.searcher.corpus.known_words(&self.scope, &request.query).await?;
+        result.is_unknown = !words.is_empty() && words.iter().all(|(_, is_known)| !is_known);
+        let correct = |(word, is_known): &(String, bool)| match thesaurus::correct(word).filter(|_| !is_known) {
+            Some(corrected) => corrected.to_owned(),
+            None => word.clone(),
+        };
+        let query = words.iter().map(correct).collect::<Vec<_>>().join(" ");
+        if words.iter().any(|(word, is_known)| !is_known && thesaurus::correct(word).is_some()) {
+            result.is_unknown = false;
+            result.found = self
+                .searcher
+                .corpus
+                .search(&self.scope, &SearchRequest { query: query.clone(), ..request.clone() })
+                .await?;
+            result.corrected = query;
         }
         Ok(())
     }
@@ -208,7 +321,7 @@ impl Search {
             return Ok(());
         }
         let request = SearchRequest { exclude: BTreeSet::new(), ..request.clone() };
-        let known = self.corpus.search(&self.scope, &request).await?;
+        let known = self.searcher.corpus.search(&self.scope, &request).await?;
         result.only_known = !known.is_empty();
         if !self.arguments.solo_nuevas {
             result.found = known.into_iter().map(|found| Found { is_known: true, ..found }).collect();
@@ -228,7 +341,7 @@ impl Search {
             return Ok(());
         }
         let request = SearchRequest { exclude: BTreeSet::new(), ..request.clone() };
-        let mut known = self.corpus.search(&self.scope, &request).await?;
+        let mut known = self.searcher.corpus.search(&self.scope, &request).await?;
         known.retain(|found| self.arguments.citadas.contains(&found.item.key()) && is_about(&question, &found.item));
         if !known.is_empty() {
             result.found = known.into_iter().map(|found| Found { is_known: true, ..found }).collect();
@@ -240,7 +353,7 @@ impl Search {
     async fn has_materia(&self, filters: &Filters) -> Result<bool, StoreError> {
         let filters = Filters { materias: filters.materias.clone(), ..Filters::default() };
         let request = SearchRequest { filters, limit: 1, ..SearchRequest::default() };
-        Ok(!self.corpus.search(&self.scope, &request).await?.is_empty())
+        Ok(!self.searcher.corpus.search(&self.scope, &request).await?.is_empty())
     }
 }
 
@@ -249,4 +362,24 @@ fn without_references(message: &str) -> String {
     let sentences = message.split(['.', '?', '!', '[', ']', '<', '>', '\n', ';']);
     let free = sentences.filter(|sentence| References::of(sentence).is_empty());
     free.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S3.44
+    #[test]
+    fn the_nearest_items_decide_about_the_topic() {
+        let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+        let sources = keys(&["a", "b"]);
+        for (nearest, expected) in [
+            (&["b", "x", "y"][..], Nearness::SameTopic),
+            (&["x", "a", "y"], Nearness::Undecided),
+            (&["x", "y", "z"], Nearness::OtherTopic),
+            (&[], Nearness::Undecided),
+        ] {
+            assert_eq!(nearness(&keys(nearest), &sources), expected, "{nearest:?}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod admit;
 mod decide;
 mod resume;
+mod run;
 mod start;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::event::{EventSink, Events};
 use crate::{Assistant, Result, Stop, Turn, TurnEvent};
 
 pub use decide::Decision;
+pub use run::{MAX_ITERATIONS, OpenRun, RunError, RunRequest, RunResult};
 
 /// Runs the turns of an assistant in the threads of a memory. Cheap to clone.
 ///
@@ -83,8 +85,8 @@ impl Agent {
 
     /// Answers a user's message in a thread.
     ///
-    /// The user's message is stored first; a later failure is reported by the turn, and the conversation can continue. The turn's
-    /// other messages are stored by one commit at its end. If the future is dropped, the turn is interrupted, and the next call on the
+    /// The user's message is stored first, unless [`StoreUser`](crate::StoreUser) says otherwise; a later failure is reported by the
+    /// turn, and the conversation can continue. The turn's other messages are stored by one commit at its end. If the future is dropped, the turn is interrupted, and the next call on the
     /// thread first resumes it from its journal.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use threadkeep_core::{
 use threadkeep_graph::{AnyGraph, Failure};
 use threadkeep_memory::Memory;
 
-use crate::{Activity, NoticeSource, tool_loop};
+use crate::{Activity, NoticeSource, Turn, TurnReport, tool_loop};
 
 /// An assistant: its definition, and its behaviour outside its graph.
 ///
@@ -44,6 +44,12 @@ pub trait Assistant: Portable + std::fmt::Debug {
     /// Returns the reply to the user for a failed turn.
     fn failure_reply(&self, failure: &Failure) -> String {
         format!("I could not answer this: {}. Your message is saved; please try again.", failure.message)
+    }
+
+    /// Reports what a turn did, for the results of runs ([`Agent::run`](crate::Agent::run)). `question` is the user's message.
+    fn report(&self, question: &str, turn: &Turn) -> TurnReport {
+        let _ = question;
+        TurnReport::of(turn)
     }
 
     /// Returns the reply to the user when calls wait for approvals. `previews` describe the calls.
@@ -116,6 +122,8 @@ pub struct Definition {
     pub approvals: ApprovalPolicy,
     /// Whether a turn waits while another is running in the same thread.
     pub busy: BusyPolicy,
+    /// When a turn stores the user's message.
+    pub store_user: StoreUser,
     /// The sampling temperature. `None` uses the provider's default.
     pub temperature: Option<f64>,
     /// Maximum number of tokens of an answer. `None` uses the provider's default.
@@ -143,6 +151,7 @@ impl Definition {
             bounds: TurnLimits::default(),
             approvals: ApprovalPolicy::default(),
             busy: BusyPolicy::default(),
+            store_user: StoreUser::default(),
             temperature: None,
             max_tokens: None,
             thread_metadata: Map::new(),
@@ -251,4 +260,15 @@ impl Default for BusyPolicy {
     fn default() -> Self {
         Self::Wait(Duration::from_secs(60))
     }
+}
+
+/// When a turn stores the user's message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreUser {
+    /// Before the model is called. A message without an answer remains if the turn fails, with a reply that explains the failure.
+    #[default]
+    First,
+    /// With the answer, in one commit: the thread contains both or neither. Until then, only the record of the run contains the
+    /// message, from which an interrupted turn is resumed. A failed turn stores no messages, unless it called a tool with side effects.
+    WithAnswer,
 }

@@ -12,7 +12,7 @@ use crate::{ApprovalTrace, ToolCallTrace, Turn, TurnStatus};
 #[serde(tag = "event", content = "data")]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// The user's message, or a decision that resumes the turn, is stored.
+    /// The turn has started: the user's message, or a decision that resumes the turn, survives a crash.
     #[serde(rename = "turn.started")]
     Started {
         /// The thread.

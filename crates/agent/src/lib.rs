@@ -76,15 +76,17 @@ mod notices;
 mod plan_execute;
 pub mod plugin;
 mod record;
+mod report;
 mod run_state;
 mod segment;
 mod stop;
 mod tool_loop;
 
 pub use activity::{Activity, ActivityContext, FnActivity, RepeatPolicy};
-pub use agent::{Agent, Decision, TurnRequest};
+pub use agent::{Agent, Decision, MAX_ITERATIONS, OpenRun, RunError, RunRequest, RunResult, TurnRequest};
 pub use assistant::{
-    ApprovalPolicy, Assistant, BusyPolicy, Definition, EarlierRequests, PrepareRequest, TurnLimits, TurnPreparation,
+    ApprovalPolicy, Assistant, BusyPolicy, Definition, EarlierRequests, PrepareRequest, StoreUser, TurnLimits,
+    TurnPreparation,
 };
 pub use context_provider::{
     ContextProvider, ContextSource, ConversationSource, DocumentSource, DynamicContext, Excerpt, FIND_CONTEXT,
@@ -96,6 +98,7 @@ pub use function_tool::FnTool;
 pub use instructions::MEMORY_INSTRUCTIONS;
 pub use notices::NoticeSource;
 pub use plan_execute::{PlanExecute, PlanExecuteUpdate, Step, StepState, plan_execute_synthesise};
+pub use report::TurnReport;
 pub use schemars;
 pub use stop::Stop;
 pub use threadkeep_core::Failure;

@@ -141,6 +141,13 @@ impl RunState {
         Ok(batch)
     }
 
+    /// Adds the user's message to the messages of the next commit if it is not stored yet. The record no longer contains it then.
+    pub(crate) fn take_question(&mut self, drafts: Vec<Draft>, is_answer: bool) -> Vec<Draft> {
+        let drafts = self.record.with_question(drafts, is_answer);
+        self.record.pending_question = None;
+        drafts
+    }
+
     /// Adds messages of this turn, with ids derived from the turn.
     pub(crate) fn append(&mut self, mut batch: BatchBuilder, drafts: &[Draft]) -> BatchBuilder {
         for draft in drafts {

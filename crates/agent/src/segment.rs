@@ -51,6 +51,8 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
         replace_earlier(executor, &run_state.record.turn).await?;
     }
     let (drafts, reply) = messages::waiting_drafts(executor, run_state);
+    let question = run_state.record.pending_question.clone();
+    let drafts = run_state.take_question(drafts, true);
     store_context_numbers(executor, run_state).await;
     run_state.record.own_messages = run_state.run.messages().len();
     run_state.record.worked_ms = elapsed_ms(executor, run_state);
@@ -61,7 +63,10 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
     let batch = run_state.append(batch, &drafts);
     let name = record::waiting_name(&run_state.record.turn);
     let batch = batch.put(PutRecord { name, value: JsonText::of(&run_state.record)?, expires_at: None });
-    commit(executor, run_state, batch, &drafts).await?;
+    if let Err(error) = commit(executor, run_state, batch, &drafts).await {
+        run_state.record.pending_question = question;
+        return Err(error);
+    }
     for approval in requested {
         executor.emit(TurnEvent::ApprovalRequested(approval));
     }
@@ -122,6 +127,8 @@ async fn commit_end(
         Err(failure) => (TurnStatus::Failed, Some(failure.clone())),
     };
     let reply = drafts.last().map(|draft| draft.content.plain_text().into_owned()).unwrap_or_default();
+    let question = run_state.record.pending_question.clone();
+    let drafts = run_state.take_question(drafts, end.is_ok());
     let mut batch = lock::release(run_state.require_lock(begin_batch(executor.memory, &run_state.record)));
     for number in 1..=run_state.record.entries {
         batch = batch.delete(record::entry_name(&run_state.record.turn, number));
@@ -142,6 +149,7 @@ async fn commit_end(
     let committed = commit(executor, run_state, batch, &drafts).await;
     if committed.is_err() {
         run_state.record.messages = messages;
+        run_state.record.pending_question = question;
     }
     committed?;
     turn.stored.clone_from(&run_state.stored);

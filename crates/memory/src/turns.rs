@@ -33,7 +33,7 @@ pub use queries::{
     InterruptedTurn, RunningTurn, approval_id, ended_turn_id, find_approval, find_ended_turn, find_running_turn,
     list_approvals, list_interrupted_turns, remove_interrupted_completion, stop_waiting_turn,
 };
-pub use record::{RunRecord, TurnKind, TurnRecord, turn_id_for_key};
+pub use record::{PendingQuestion, RunRecord, TurnKind, TurnRecord, turn_id_for_key};
 pub use stop_requests::{request_stop, wait_for_stop_request};
 pub use thread_access::{Runs, ThreadAccess, Versioned};
 pub use turn::{ApprovalTrace, ContextNumbers, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage};

@@ -90,6 +90,7 @@ pub(crate) fn door() -> Door {
         .route(READ, routes!(tokens::create))
         .route(READ, routes!(agents::list::list))
         .route(WRITE.without_time_limit(), routes!(agents::ask::ask))
+        .route(WRITE.without_time_limit(), routes!(agents::run::run))
         .route(READ, routes!(turns::get::get))
         .route(WRITE, routes!(turns::cancel::cancel))
         .route(READ, routes!(approvals::list::list))

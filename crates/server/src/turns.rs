@@ -1,6 +1,6 @@
 //! Turns of assistants over HTTP.
 
-mod stream;
+pub(crate) mod stream;
 
 pub(crate) use stream::respond;
 pub(crate) use threadkeep_service::turns::{

@@ -8,20 +8,29 @@ fn spec(memory: &str) -> Result<MemorySpec, String> {
 // S4.38, S4.39
 #[test]
 fn memory_settings_have_defaults() {
-    let defaults = MemorySpec { enabled: true, backend: None, max_messages: 20, context_window: 10, ttl_minutes: 60 };
+    let defaults = MemorySpec {
+        enabled: true,
+        backend: None,
+        max_messages: 20,
+        context_window: 10,
+        ttl_minutes: 60,
+        store_user: StoreUser::First,
+    };
     assert_eq!(Manifest::from_yaml("spec: {}", "x").unwrap().memory, defaults);
     assert_eq!(spec("{}").unwrap(), defaults);
     assert_eq!(
         spec("{max_messages: 4}").unwrap(),
         MemorySpec { max_messages: 4, context_window: 4, ..defaults.clone() }
     );
-    let all = "{enabled: false, backend: redis, max_messages: 7, context_window: 7, ttl_minutes: 1}";
+    let all =
+        "{enabled: false, backend: redis, max_messages: 7, context_window: 7, ttl_minutes: 1, store_user: with_answer}";
     let expected = MemorySpec {
         enabled: false,
         backend: Some(MemoryBackend::Redis),
         max_messages: 7,
         context_window: 7,
         ttl_minutes: 1,
+        store_user: StoreUser::WithAnswer,
     };
     assert_eq!(spec(all).unwrap(), expected);
 }
@@ -40,6 +49,7 @@ fn errors_contain_key_and_line() {
             "{backend: dynamo}",
             "spec.memory.backend: unknown backend `dynamo`; expected inmemory, sqlite, postgres or redis",
         ),
+        ("{store_user: never}", "spec.memory.store_user: unknown value `never`; expected first or with_answer"),
         ("{enabled: maybe}", "spec.memory.enabled: expected true or false, found \"maybe\""),
     ] {
         assert_eq!(spec(memory).unwrap_err(), format!("line 2: {expected}"), "{memory}");

@@ -81,6 +81,9 @@ pub(super) const COURTESY_CORE: &[&str] = &[
 
 /// Words that courtesy contains besides.
 pub(super) const COURTESY: &[&str] = &[
+    "molestia",
+    "molestias",
+    "molestar",
     "muchas",
     "muchisimas",
     "mil",
@@ -463,6 +466,23 @@ pub(super) const SWITCHES: &[&str] = &[
 
 /// Words of talk about sources and answers.
 pub(super) const FOLLOW_UP_WORDS: &[&str] = &[
+    "conducente",
+    "uno",
+    "una",
+    "vida",
+    "real",
+    "exacto",
+    "exacta",
+    "exactos",
+    "exactas",
+    "tuviera",
+    "fuera",
+    "tope",
+    "cuadro",
+    "lee",
+    "leeme",
+    "leelo",
+    "leela",
     "mas",
     "menos",
     "bien",

@@ -1,11 +1,12 @@
 //! Conversations with the offline model.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
 use threadkeep::Role;
 
-use super::test_env::{TestEnv, data, sources, user_scope};
+use super::test_env::{Conversation, TestEnv, corpus, data, sources, user_scope};
 
 // S3.02, S3.04, S3.16, S3.17, S3.18, S3.22, S3.35, S3.36, S3.37
 #[tokio::test]
@@ -169,4 +170,26 @@ async fn users_do_not_see_each_others_conversations() {
     let roles: Vec<Role> = messages.iter().map(|message| message.content.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant]);
     assert!(env.memory.find_thread(&user_scope("ben"), ana.thread).await.unwrap().is_none());
+}
+
+// S3.01, S3.16, S3.34, S3.40, S3.46
+#[tokio::test]
+async fn conversations_and_their_isolation_are_the_same_on_postgresql() {
+    let Some(server) = threadkeep_postgres_server::Server::shared() else { return };
+    let database = server.create_database().await;
+    let env = TestEnv::over(Some(&database.url()), &corpus(), None, Some(Arc::default())).await;
+    let ana = env.conversation("ana").await;
+    let first = ana.turn("¿Qué es la usucapión?").await;
+    assert_eq!((sources(&first), first.usage.embedding_calls), (vec![9_100_021, 9_100_022], 1));
+    let env = env.restarted().await;
+    let ana = Conversation { thread: ana.thread, ..env.conversation("ana").await };
+    let second = ana.turn("Dame más detalles").await;
+    assert_eq!((data(&second, "reused_sources"), second.usage.embedding_calls), (json!(true), 0));
+    let filtered = ana.turn("tesis de la Novena Época sobre arraigo domiciliario").await;
+    assert_eq!(sources(&filtered), [9_100_004]);
+    let messages = env.memory.newest(&ana.scope, ana.thread, 10).await.unwrap();
+    assert_eq!(messages.len(), 6);
+    assert!(env.memory.find_thread(&user_scope("ben"), ana.thread).await.unwrap().is_none());
+    let of_ben = env.conversation("ben").await.turn("explica más").await;
+    assert_eq!(data(&of_ben, "discussed_tesis_count"), json!(0));
 }

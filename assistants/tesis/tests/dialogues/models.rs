@@ -1,10 +1,12 @@
 //! The assistant with scripted language models.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use threadkeep::models::{Failure, Reply, ScriptedModel};
 use threadkeep::{ChatMessage, ChatRequest, Role};
 
-use super::test_env::{TestEnv, data, sources};
+use super::test_env::{TestEnv, corpus, data, sources};
 
 fn system(request: &ChatRequest) -> String {
     let texts = request.messages.iter().filter(|message| message.role == Role::System);
@@ -153,4 +155,36 @@ async fn rules_decide_if_the_model_does_not() {
     let second = conversation.turn("Explica la usucapión colectiva").await;
     assert_eq!(data(&second, "reused_sources"), json!(false));
     assert!(data(&second, "llm_reasoning").as_str().unwrap().contains("el modelo no decidió la intención"));
+}
+
+// S3.44: the query of an ambiguous message is compared with the sources at hand, without a further embedder call.
+#[tokio::test]
+async fn nearness_to_the_sources_decides_ambiguous_intents() {
+    let env = TestEnv::with_embedder().await;
+    let conversation = env.conversation("ana").await;
+    conversation.turn("¿Qué es la usucapión?").await;
+    let near = conversation.turn("Explica la usucapión colectiva y la posesión pacífica, continua y pública").await;
+    assert_eq!((data(&near, "reused_sources"), near.usage.embedding_calls), (json!(true), 1));
+    assert!(data(&near, "llm_reasoning").as_str().unwrap().contains("cercanía de temas"), "{near:#?}");
+    let far = conversation.turn("Explica el aguinaldo").await;
+    assert_eq!((data(&far, "reused_sources"), far.usage.embedding_calls), (json!(false), 1));
+    assert_eq!(sources(&far), [9_100_031]);
+    assert_eq!(env.embedding_calls(), 3);
+}
+
+// S3.42, S3.44: a language model is asked only if nearness does not decide.
+#[tokio::test]
+async fn nearness_spares_the_call_of_a_model() {
+    let answer = "La usucapión exige posesión pacífica, según el registro 9100021.";
+    let model = ScriptedModel::new()
+        .step("judges", |_| Ok(satisfied()))
+        .step("answers", move |_| Ok(Reply::text(answer)))
+        .step("judges again", |_| Ok(satisfied()))
+        .step("answers again", move |_| Ok(Reply::text(answer)));
+    let env = TestEnv::with(&corpus(), Some(Arc::new(model)), Some(Arc::default())).await;
+    let conversation = env.conversation("ana").await;
+    conversation.turn("¿Qué es la usucapión?").await;
+    let question = "Explica la usucapión colectiva y la posesión pacífica, continua y pública";
+    let second = conversation.turn(question).await;
+    assert_eq!((second.usage.model_calls, data(&second, "reused_sources")), (2, json!(true)), "{second:#?}");
 }

@@ -1,8 +1,9 @@
 //! `run_agent`.
 
+use futures::StreamExt;
 use serde_json::{Value, json};
 use threadkeep::models::{Failure, ScriptedModel};
-use threadkeep::{MessageQuery, ThreadOrder, ThreadQuery, UserId};
+use threadkeep::{MessageQuery, Start, SubscribeOptions, ThreadEvent, ThreadOrder, ThreadQuery, ThreadUpdate, UserId};
 use threadkeep_tesis::{RunError, RunRequest, run_agent};
 
 use super::test_env::{TestEnv, tenant_id, user_scope};
@@ -123,8 +124,20 @@ async fn requests_are_limited() {
 async fn question_and_answer_are_one_commit() {
     let env = TestEnv::new().await;
     let id = env.run(Some("ana"), None, "¿Qué es la usucapión?").await.conversation_id.unwrap();
-    let thread = env.memory.get_thread(&user_scope("ana"), id.parse().unwrap()).await.unwrap();
-    assert_eq!((thread.positions.seq, thread.positions.change), (2, 1));
+    let options = SubscribeOptions { start: Start::After(0.into()), ..SubscribeOptions::default() };
+    let mut updates = env.memory.subscribe(&user_scope("ana"), id.parse().unwrap(), options).await.unwrap();
+    let first = loop {
+        let update = updates.next().await.unwrap().unwrap();
+        let ThreadUpdate::Commit { events, .. } = &*update else { continue };
+        let appended = events.iter().find_map(|event| match event {
+            ThreadEvent::Appended { messages, .. } => Some(messages.len()),
+            _ => None,
+        });
+        if let Some(count) = appended {
+            break count;
+        }
+    };
+    assert_eq!(first, 2, "the first commit with messages has both");
 }
 
 // S3.41

@@ -1,4 +1,4 @@
-//! The test environment: a file store with a small corpus of invented tesis.
+//! The test environment: a store with a small corpus of invented tesis, in a file or in a PostgreSQL database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,6 +48,7 @@ fn vector(text: &str) -> Vec<f32> {
 /// A store with a corpus.
 pub(crate) struct TestEnv {
     folder: Arc<tempfile::TempDir>,
+    url: String,
     pub(crate) memory: Memory,
     pub(crate) options: TesisOptions,
     pub(crate) embedder: Option<Arc<CountingEmbedder>>,
@@ -72,11 +73,22 @@ impl TestEnv {
         model: Option<Arc<dyn ChatModel>>,
         embedder: Option<Arc<CountingEmbedder>>,
     ) -> Self {
+        Self::over(None, records, model, embedder).await
+    }
+
+    /// Opens the store with this URL, or a file.
+    pub(crate) async fn over(
+        url: Option<&str>,
+        records: &[Value],
+        model: Option<Arc<dyn ChatModel>>,
+        embedder: Option<Arc<CountingEmbedder>>,
+    ) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
-        let url = format!("sqlite:{}", folder.path().join("store.db").display());
+        let file = || format!("sqlite:{}", folder.path().join("store.db").display());
+        let url = url.map_or_else(file, str::to_owned);
         let memory = threadkeep::open(&url).await.unwrap();
         let options = TesisOptions { model, embedder: embedder.clone().map(|embedder| embedder as Arc<dyn Embedder>) };
-        let env = Self { folder, memory, options, embedder };
+        let env = Self { folder, url, memory, options, embedder };
         let mut items = Vec::new();
         for record in records {
             let item = Item::Tesis(Tesis::from_record(record).unwrap());
@@ -102,10 +114,9 @@ impl TestEnv {
 
     /// Opens the same store again, as another process would.
     pub(crate) async fn restarted(self) -> Self {
-        let Self { folder, memory, options, embedder } = self;
+        let Self { folder, url, memory, options, embedder } = self;
         drop(memory);
-        let url = format!("sqlite:{}", folder.path().join("store.db").display());
-        Self { memory: threadkeep::open(&url).await.unwrap(), folder, options, embedder }
+        Self { memory: threadkeep::open(&url).await.unwrap(), folder, url, options, embedder }
     }
 
     pub(crate) async fn conversation(&self, user: &str) -> Conversation {

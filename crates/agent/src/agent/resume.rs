@@ -131,12 +131,17 @@ impl Agent {
         }
     }
 
-    /// Returns the position and text of a run's user message; `None` if it was erased.
+    /// Returns the position and text of a run's user message; `None` if it was erased. A message that is not stored yet has the next
+    /// position of the thread.
     pub(super) async fn find_question(
         &self,
         access: &ThreadAccess,
         record: &RunRecord,
     ) -> Result<Option<(u64, String)>> {
+        if let Some(question) = &record.pending_question {
+            let thread = self.memory().get_thread(&access.scope, access.thread).await?;
+            return Ok(Some((thread.positions.seq + 1, question.text.clone())));
+        }
         let found = read_turn_messages(self.memory(), access, &record.turn, record.started_at, 1).await?;
         Ok(found.first().map(|message| (message.seq, message.plain_text().into_owned())))
     }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use threadkeep_core::{ChatModel, Content, RecordState, Role, Scope, ThreadId, Tool};
+use threadkeep_core::{ChatModel, RecordState, Role, Scope, ThreadId, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
 use threadkeep_memory::turns::{
-    Driver, Runs, ThreadAccess, TurnKind, Versioned, lease_until, lock, read_turn_messages, turn_id_for_key,
+    Driver, PendingQuestion, Runs, ThreadAccess, TurnKind, Versioned, lease_until, lock, read_turn_messages,
+    turn_id_for_key,
 };
-use threadkeep_memory::{Draft, Prefetched, ThreadConfig};
+use threadkeep_memory::{Prefetched, ThreadConfig};
 use tokio::sync::Mutex;
 
 use super::{Agent, TurnRequest};
@@ -17,7 +18,7 @@ use crate::executor::{Contexts, EffectExecutor};
 use crate::record::{self, RecordedEvent, RunRecord};
 use crate::run_state::RunState;
 use crate::segment::begin_batch;
-use crate::{ContextNumbers, PrepareRequest, Result, Stop, StoredMessage, Turn, TurnEvent, TurnPreparation};
+use crate::{ContextNumbers, PrepareRequest, Result, Stop, StoreUser, StoredMessage, Turn, TurnEvent, TurnPreparation};
 
 /// Maximum number of attempts to lock a thread if other turns lock it first.
 const ATTEMPTS: usize = 64;
@@ -30,10 +31,10 @@ pub(super) enum TurnStart {
     Existing(Box<Turn>),
 }
 
-/// A run whose user message is stored.
+/// A run whose record is stored.
 pub(super) struct StartedRun {
     pub(super) record: Versioned<RunRecord>,
-    /// The position of the user's message.
+    /// The position of the user's message, or the next position of the thread if the message is not stored yet.
     pub(super) seq: u64,
     pub(super) driver: Driver,
     /// The thread as it was read before the message was stored; `None` if it has been changed in between.
@@ -102,16 +103,20 @@ impl Agent {
                 return Ok(TurnStart::Existing(Box::new(existing)));
             }
             let driver = Driver::begin(memory);
+            let question = PendingQuestion {
+                text: request.text.clone(),
+                author: request.author.clone().or_else(|| access.author.clone()),
+            };
+            let is_stored_first = self.assistant().definition().store_user == StoreUser::First;
             let record = RunRecord {
                 extra_input: request.extra_input.clone(),
                 is_ephemeral: request.is_ephemeral,
                 keeps_messages,
                 requester: Some(access.scope.default_owner()),
+                messages: u16::from(is_stored_first),
+                pending_question: (!is_stored_first).then(|| question.clone()),
                 ..self.new_record(&turn, &driver)
             };
-            let mut content = Content::text(Role::User, &request.text);
-            content.author = request.author.clone().or_else(|| access.author.clone());
-            let id = record::message_id(&turn, record.started_at, 0);
             let mut batch = lock::acquire(begin_batch(memory, &record), &record, &legacy)?;
             if request.idempotency_key.is_some() {
                 // Since the lookup, the same request may have run its whole turn at another instance.
@@ -119,7 +124,14 @@ impl Agent {
                     batch = batch.require(name, RecordState::Absent);
                 }
             }
-            let batch = batch.append(record.mark_if_ephemeral(Draft::new(content)).with_id(id));
+            let draft = question.draft();
+            if is_stored_first {
+                let id = record::message_id(&turn, record.started_at, 0);
+                batch = batch.append(record.mark_if_ephemeral(draft).with_id(id));
+            } else {
+                // The commit at the end must not be the first to reject the message.
+                draft.content.check()?;
+            }
             match batch.commit(&access.writer, access.thread).await {
                 Ok(appended) => {
                     let record = Versioned { value: record, version: appended.tagged() };
@@ -164,6 +176,7 @@ impl Agent {
             context: ContextNumbers::default(),
             worked_ms: 0,
             embedding_calls: 0,
+            pending_question: None,
         }
     }
 
@@ -337,8 +350,10 @@ impl Agent {
         record: &RunRecord,
         seq: u64,
     ) -> Result<Vec<StoredMessage>> {
-        if record.messages == 1 {
-            return Ok(vec![StoredMessage { seq, role: Role::User }]);
+        match record.messages {
+            0 => return Ok(Vec::new()),
+            1 => return Ok(vec![StoredMessage { seq, role: Role::User }]),
+            _ => {}
         }
         let found = read_turn_messages(self.memory(), access, &record.turn, record.started_at, record.messages).await?;
         Ok(found.iter().map(|message| StoredMessage { seq: message.seq, role: message.content.role }).collect())

@@ -13,6 +13,7 @@ mod graphs;
 mod hostile;
 mod plans;
 mod resume;
+mod store_user;
 mod thinking;
 mod turns;
 mod written_calls;

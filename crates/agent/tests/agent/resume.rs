@@ -23,7 +23,13 @@ fn counting_tool(count: &Arc<AtomicUsize>) -> FnTool {
 }
 
 /// Starts a turn and drops it when the model hangs, at its call number `model_calls`.
-async fn chat_until_it_hangs(env: &TestEnv, agent: &Agent, text: &str, model_calls: usize, model: &ScriptedModel) {
+pub(crate) async fn chat_until_it_hangs(
+    env: &TestEnv,
+    agent: &Agent,
+    text: &str,
+    model_calls: usize,
+    model: &ScriptedModel,
+) {
     tokio::select! {
         turn = agent.chat(&env.scope, env.thread, text) => panic!("{turn:?}"),
         () = async {
@@ -36,7 +42,7 @@ async fn chat_until_it_hangs(env: &TestEnv, agent: &Agent, text: &str, model_cal
 
 /// A model that several agents share.
 #[derive(Debug)]
-struct SharedModel(Arc<ScriptedModel>);
+pub(crate) struct SharedModel(pub(crate) Arc<ScriptedModel>);
 
 #[async_trait::async_trait]
 impl threadkeep_core::ChatModel for SharedModel {

@@ -18,12 +18,20 @@ use crate::thread_name;
 pub(crate) struct Arguments {
     /// The thread: its id, a prefix of the id, or its key [default: all threads]
     thread: Option<String>,
+    /// The cost of a search, to show what answers from known sources saved
+    #[arg(long, value_name = "USD", value_parser = price)]
+    usd_per_search: Option<f64>,
 }
 
 #[derive(Serialize)]
 struct Stats {
     #[serde(flatten)]
     analytics: Analytics,
+    messages_per_thread: f64,
+    /// The share of the answers with sources that needed no search.
+    reuse_rate: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved_usd: Option<f64>,
     /// The size of the store's files.
     #[serde(skip_serializing_if = "Option::is_none")]
     store_bytes: Option<u64>,
@@ -39,13 +47,27 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let analytics = store.memory.analytics(&scope, selection).await;
     spinner.finish_and_clear();
     let store_bytes = if arguments.thread.is_none() { store.bytes() } else { None };
-    let stats = Stats { analytics: analytics?, store_bytes };
+    let analytics = analytics?;
+    let stats = Stats {
+        messages_per_thread: analytics.messages_per_thread(),
+        reuse_rate: analytics.sources.reuse_rate(),
+        saved_usd: arguments.usd_per_search.map(|price| analytics.sources.saved_usd(price)),
+        analytics,
+        store_bytes,
+    };
     if app.output.is_json() {
         app.output.json(&stats)?;
     } else {
         app.output.line(table(&stats))?;
     }
     Ok(if stats.analytics.corrupt_messages == 0 { Status::Done } else { Status::Incomplete })
+}
+
+fn price(text: &str) -> Result<f64, String> {
+    let price: Option<f64> = text.parse().ok();
+    price
+        .filter(|price| (0.0..=1_000_000.0).contains(price))
+        .ok_or_else(|| "expected dollars, such as 0.0002".to_owned())
 }
 
 impl OpenStore {
@@ -57,7 +79,7 @@ impl OpenStore {
 }
 
 fn table(stats: &Stats) -> String {
-    let Stats { analytics: figures, store_bytes } = stats;
+    let Stats { analytics: figures, store_bytes, .. } = stats;
     let mut rows = vec![("threads", number(figures.threads)), ("messages", number(figures.messages))];
     if figures.threads > 1 {
         rows.push(("per thread", format!("{:.1}", figures.messages_per_thread())));
@@ -85,6 +107,11 @@ fn table(stats: &Stats) -> String {
             format!("{} cited, {} more than once", number(sources.distinct), number(sources.reused)),
         ));
     }
+    if figures.sources.citing_messages > 0 {
+        let (percent, answers) = (100.0 * stats.reuse_rate, number(figures.sources.citing_messages));
+        rows.push(("reuse", format!("{percent:.0} % of {answers} answers with sources needed no search")));
+    }
+    rows.extend(stats.saved_usd.map(|saved| ("saved", format!("${saved:.4}"))));
     if figures.corrupt_messages > 0 {
         rows.push(("unreadable", number(figures.corrupt_messages)));
     }

@@ -45,6 +45,7 @@ pub async fn close(
     let failure =
         failure.unwrap_or_else(|| Failure::new(format!("approval_{}", error_code(state)), state.refusal_text(None)));
     drafts.push(notice_draft(&record.turn, &failure_text(&failure, &previews)));
+    let drafts = record.with_question(drafts, false);
     for number in 1..=record.entries {
         batch = batch.delete(record::entry_name(&record.turn, number));
     }

@@ -212,5 +212,6 @@ fn new_record(memory: &Memory, scope: &Scope, turn: &str, model: &str, driver: &
         context: ContextNumbers::default(),
         worked_ms: 0,
         embedding_calls: 0,
+        pending_question: None,
     }
 }

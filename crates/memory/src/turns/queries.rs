@@ -2,7 +2,7 @@
 
 use threadkeep_core::{DrivenThread, Failure, Owner, RecordName, Scope, ThreadId, Timestamp, limits};
 
-use super::record::{self, RunRecord, TurnKind, TurnRecord};
+use super::record::{self, PendingQuestion, RunRecord, TurnKind, TurnRecord};
 use super::{Approval, ApprovalState, ThreadAccess, closing, lock};
 use crate::retry::retry;
 use crate::{Memory, Result};
@@ -21,12 +21,14 @@ pub struct RunningTurn {
     pub model: String,
     /// When the turn started.
     pub started_at: Timestamp,
+    /// The user's message, as long as the thread does not contain it.
+    pub pending_question: Option<PendingQuestion>,
 }
 
 impl From<RunRecord> for RunningTurn {
     fn from(record: RunRecord) -> Self {
-        let RunRecord { turn, kind, assistant, model, started_at, .. } = record;
-        Self { turn, kind, assistant, model, started_at }
+        let RunRecord { turn, kind, assistant, model, started_at, pending_question, .. } = record;
+        Self { turn, kind, assistant, model, started_at, pending_question }
     }
 }
 

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
-    Conflict, EPHEMERAL, Failure, Fingerprint, JsonText, Map, MessageId, Namespace, Owner, RecordName, ThreadId,
-    Timestamp,
+    Conflict, Content, EPHEMERAL, Failure, Fingerprint, JsonText, Map, MessageId, Namespace, Owner, RecordName, Role,
+    ThreadId, Timestamp,
 };
 
 use super::{ContextNumbers, TurnStatus, TurnUsage};
@@ -94,6 +94,28 @@ pub struct RunRecord {
     /// The number of embedder calls, except those by tools.
     #[serde(default)]
     pub embedding_calls: u64,
+    /// The user's message, as long as the thread does not contain it: it is stored by the same commit as the answer. `messages` is
+    /// then 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_question: Option<PendingQuestion>,
+}
+
+/// A user's message that is stored with its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingQuestion {
+    /// The text.
+    pub text: String,
+    /// The author, in a thread that several users share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+impl PendingQuestion {
+    /// Returns the draft of the user's message.
+    #[must_use]
+    pub fn draft(&self) -> Draft {
+        Draft::new(Content { author: self.author.clone(), ..Content::text(Role::User, &self.text) })
+    }
 }
 
 impl TurnKind {
@@ -104,6 +126,18 @@ impl TurnKind {
 }
 
 impl RunRecord {
+    /// Returns the messages that a commit of this turn stores. If the user's message is not stored yet, it precedes an answer. A
+    /// failure then stores no messages, unless the turn has started work that may have had effects.
+    #[must_use]
+    pub fn with_question(&self, mut drafts: Vec<Draft>, is_answer: bool) -> Vec<Draft> {
+        let Some(question) = &self.pending_question else { return drafts };
+        if !is_answer && self.started_once.is_empty() {
+            return Vec::new();
+        }
+        drafts.insert(0, question.draft());
+        drafts
+    }
+
     /// Marks a message of this turn as ephemeral if the turn is ephemeral.
     #[must_use]
     pub fn mark_if_ephemeral(&self, mut draft: Draft) -> Draft {

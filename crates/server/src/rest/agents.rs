@@ -2,6 +2,7 @@
 
 pub(crate) mod ask;
 pub(crate) mod list;
+pub(crate) mod run;
 
 use threadkeep::Agent;
 

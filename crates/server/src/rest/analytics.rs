@@ -6,7 +6,7 @@ use threadkeep::{Analytics, Scope, ThreadSelection, Timestamp};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ErrorEnvelope, Result};
+use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::QueryParams;
 use crate::output::json;
 use crate::security::Caller;
@@ -48,8 +48,12 @@ pub(crate) struct SourcesJson {
     /// Cited in more than one message.
     reused: u64,
     citing_messages: u64,
-    /// Messages whose citations all occur earlier in their thread.
+    /// Messages whose citations all occur earlier in their thread: they needed no search.
     reusing_messages: u64,
+    /// The share of the citing messages that needed no search.
+    reuse_rate: f64,
+    /// What they saved; null without `usd_per_search`.
+    saved_usd: Option<f64>,
 }
 
 /// The durations of answers.
@@ -62,8 +66,8 @@ pub(crate) struct DurationsJson {
     max_ms: u64,
 }
 
-impl From<Analytics> for AnalyticsJson {
-    fn from(figures: Analytics) -> Self {
+impl AnalyticsJson {
+    fn of(figures: Analytics, usd_per_search: Option<f64>) -> Self {
         let sources = &figures.sources;
         Self {
             threads: figures.threads,
@@ -81,6 +85,8 @@ impl From<Analytics> for AnalyticsJson {
                 reused: sources.reused,
                 citing_messages: sources.citing_messages,
                 reusing_messages: sources.reusing_messages,
+                reuse_rate: sources.reuse_rate(),
+                saved_usd: usd_per_search.map(|price| sources.saved_usd(price)),
             },
             durations: figures.durations.map(|durations| DurationsJson {
                 count: durations.count,
@@ -105,15 +111,23 @@ impl From<Analytics> for AnalyticsJson {
     path = "/v1/analytics",
     operation_id = "get_analytics",
     tag = "analytics",
-    params(("thread" = Option<String>, Query, description = "Only this thread")),
+    params(
+        ("thread" = Option<String>, Query, description = "Only this thread"),
+        ("usd_per_search" = Option<f64>, Query, description = "The cost of a search, to compute what was saved")
+    ),
     responses((status = 200, body = AnalyticsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn analytics(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
     let selection = take_thread_selection(&app, &caller.scope, &mut params).await?;
+    let price = params.take("usd_per_search")?;
+    let price: Option<f64> = price.map(|price| price.parse()).transpose().unwrap_or(Some(f64::NAN));
+    if price.is_some_and(|price| !(0.0..=1_000_000.0).contains(&price)) {
+        return Err(ApiError::invalid("usd_per_search", "must be a number from 0 to 1000000"));
+    }
     params.finish()?;
     let figures = app.memory().analytics(&caller.scope, selection).await?;
-    Ok(json(&AnalyticsJson::from(figures)))
+    Ok(json(&AnalyticsJson::of(figures, price)))
 }
 
 /// Takes the parameter `thread`, which names a thread by its id, conversation id or key.

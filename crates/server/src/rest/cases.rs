@@ -165,6 +165,10 @@ fn whole_scope(ids: &OwnedIds) -> Vec<TenantCase> {
 fn turns(ids: &OwnedIds) -> Vec<TenantCase> {
     let unknown = OwnedIds::nonexistent();
     let ask = |thread: &str| Probe::with("/v1/agents/keeper/turns", json!({ "text": "hello", "thread": thread }));
+    let run = |conversation: &str, user: &str| {
+        let body = json!({ "user_query": "hello", "conversation_id": conversation, "user_id": user });
+        Probe::with("/v1/agents/keeper/run", body)
+    };
     let turn = format!("/turns/{}", ids.turn);
     vec![
         TenantCase::without_ids("GET", "/v1/agents"),
@@ -172,6 +176,11 @@ fn turns(ids: &OwnedIds) -> Vec<TenantCase> {
             "POST",
             "/v1/agents/{name}/turns",
             vec![(ask(&ids.thread), ask(&unknown.thread)), (ask(&ids.key), ask(&unknown.key))],
+        ),
+        TenantCase::new(
+            "POST",
+            "/v1/agents/{name}/run",
+            vec![(run(&ids.thread, ids.user), run(&unknown.thread, ids.user))],
         ),
         TenantCase::new("GET", "/v1/threads/{id}/turns/{turn}", thread_probes(ids, &turn)),
         TenantCase::new(

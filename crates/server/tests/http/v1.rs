@@ -22,6 +22,7 @@ mod records;
 mod repeats;
 mod resent;
 mod responses;
+mod runs;
 mod search;
 mod shutdown_timed_out;
 mod streams;

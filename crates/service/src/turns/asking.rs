@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_id_for_key};
+use threadkeep::agent::{EventSink, RunningTurn, TurnState, find_running_turn, find_turn_state, turn_id_for_key};
 use threadkeep::memory::turns::TurnWaiter;
 use threadkeep::{
     Agent, AgentError, Conflict, Message, MessageRef, Role, Scope, StoreError, ThreadId, TurnEvent, TurnRequest,
@@ -137,21 +137,25 @@ impl AskRequest {
         let deadline = tokio::time::Instant::now() + RETRY_WAIT;
         let mut waiter: Option<TurnWaiter> = None;
         loop {
+            // In this order: if the turn ends between the two reads, the messages include it.
+            let running = find_running_turn(memory, scope, thread).await?;
             let newest = memory.newest(scope, thread, NEWEST_MESSAGES).await?;
             let is_user_message = |message: &&Message| {
                 message.content.role == Role::User && !message.content.metadata.contains_key("approval")
             };
-            let Some(question) = newest.iter().rfind(is_user_message).filter(|message| self.is_question(message))
-            else {
-                return Ok(None);
+            let stored = newest.iter().rfind(is_user_message).filter(|message| self.is_question(message));
+            let is_running = |running: &RunningTurn| match &running.pending_question {
+                Some(pending) => self.is_asked(pending.author.as_deref(), &pending.text),
+                None => stored.is_some(),
             };
-            let running = match find_running_turn(memory, scope, thread).await? {
-                Some(running) => running,
-                None => match self.find_turn(&newest, question.seq).await? {
+            let running = match (running, stored) {
+                (Some(running), _) if is_running(&running) => running,
+                (None, Some(question)) => match self.find_turn(&newest, question.seq).await? {
                     Some(TurnState::Running(running)) => running,
                     Some(TurnState::Settled(turn)) => return Ok(Some(TurnResult { turn: *turn, replayed: true })),
                     _ => return Ok(None),
                 },
+                _ => return Ok(None),
             };
             if tokio::time::Instant::now() > deadline {
                 return Err(AgentError::Busy.into());
@@ -187,9 +191,13 @@ impl AskRequest {
 
     /// Whether a message is the question of this request.
     fn is_question(&self, message: &Message) -> bool {
-        let author = message.content.author.as_deref();
+        self.is_asked(message.content.author.as_deref(), &message.plain_text())
+    }
+
+    /// Whether a text by this author is the question of this request.
+    fn is_asked(&self, author: Option<&str>, text: &str) -> bool {
         let is_same_author = author.is_none_or(|author| author == self.ask.author.as_deref().unwrap_or(self.user()));
-        is_same_author && message.plain_text() == self.ask.text.as_str()
+        is_same_author && text == self.ask.text.as_str()
     }
 
     fn assistant_name(&self) -> &str {

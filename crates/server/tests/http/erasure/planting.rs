@@ -278,6 +278,14 @@ impl Planter {
             ("POST" | "PATCH" | "DELETE", "/v1/keys" | "/v1/keys/{key}" | "/v1/keys/{key}/rotate") => {
                 NotStored("keys belong to the tenant")
             }
+            ("POST", "/v1/agents/{name}/run") => {
+                let body = json!({ "user_query": sentence, "user_id": "ana" });
+                send(client.request("POST", "/v1/agents/keeper/run").header("idempotency-key", word).json(&body))
+                    .await
+                    .expect(200);
+                client.post("/v1/agents/keeper/run", json!({ "user_query": sentence })).await.expect(200);
+                Stored
+            }
             ("POST", "/v1/agents/{name}/turns") => {
                 let body = json!({ "text": sentence, "thread": word, "given": { word: sentence } });
                 send(client.request("POST", "/v1/agents/keeper/turns").header("idempotency-key", word).json(&body))

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use threadkeep::agent::{Failure, PrepareRequest, TurnPreparation};
-use threadkeep::{Assistant, ChatModel, Definition};
+use threadkeep::agent::{Failure, PrepareRequest, TurnPreparation, TurnReport};
+use threadkeep::{Assistant, ChatModel, Definition, Turn};
 
 use super::Instrumentation;
 
@@ -41,6 +41,10 @@ impl Assistant for InstrumentedAssistant {
 
     fn failure_reply(&self, failure: &Failure) -> String {
         self.assistant.failure_reply(failure)
+    }
+
+    fn report(&self, question: &str, turn: &Turn) -> TurnReport {
+        self.assistant.report(question, turn)
     }
 
     fn approval_reply(&self, previews: &[&str]) -> String {

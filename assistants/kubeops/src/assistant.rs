@@ -1,11 +1,13 @@
 //! The definition of the assistant.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    ApprovalPolicy, EarlierRequests, Failure, FnActivity, PrepareRequest, RepeatPolicy, TurnPreparation, list_approvals,
+    Approval, ApprovalPolicy, ApprovalState, EarlierRequests, Failure, FnActivity, PrepareRequest, RepeatPolicy,
+    TurnPreparation, list_approvals, stop_waiting_turn,
 };
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Message, Rendering};
 
@@ -13,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::graph::{CHECK, CONVERSATION, CheckedCall, conversation_value, kubeops_graph};
-use crate::offline::OfflineOperator;
+use crate::offline::{OfflineOperator, takes_back};
 use crate::tool::{Kubectl, tool_error};
 use crate::{INSTRUCTIONS, MEMORY_PARAGRAPH};
 
@@ -68,6 +70,16 @@ fn instructions(custom: Option<&str>) -> String {
     if text.contains(MEMORY_PARAGRAPH) { text.to_owned() } else { format!("{text}\n\n{MEMORY_PARAGRAPH}") }
 }
 
+/// Voids the requests of the thread that wait for an approval.
+async fn withdraw(request: &PrepareRequest<'_>, approvals: &[Approval]) -> Result<(), threadkeep::MemoryError> {
+    let waiting = approvals.iter().filter(|approval| approval.state == ApprovalState::Pending);
+    let turns: BTreeSet<&str> = waiting.map(|approval| &*approval.turn).collect();
+    for turn in turns {
+        stop_waiting_turn(request.memory, request.scope, request.thread, turn).await?;
+    }
+    Ok(())
+}
+
 /// Checks the commands of an answer before they are carried out: those that change the cluster, with a dry run.
 fn check_activity(cluster: Arc<Cluster>) -> FnActivity {
     FnActivity::new(CHECK, RepeatPolicy::Repeatable, move |_, input: JsonText| {
@@ -114,6 +126,10 @@ impl Assistant for Kubeops {
         let approvals = list_approvals(request.memory, request.scope, request.thread).await.map_err(failed)?;
         let mut conversation = Conversation::of(shown, &approvals, self.cluster.default_namespace());
         conversation.namespaces = self.cluster.namespaces().await;
+        if takes_back(request.question, &conversation) {
+            withdraw(request, &approvals).await.map_err(failed)?;
+            conversation.withdraw();
+        }
         let extra_input = [(CONVERSATION.to_owned(), conversation_value(&conversation))].into_iter().collect();
         Ok(TurnPreparation { extra_input, ..TurnPreparation::default() })
     }

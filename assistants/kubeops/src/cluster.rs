@@ -2,7 +2,9 @@
 
 mod changes;
 mod client;
+mod exec;
 mod kubeconfig;
+mod manifest;
 mod reads;
 mod text;
 

@@ -58,6 +58,8 @@ pub enum Verb {
     Drain,
     /// Applies a manifest.
     Apply,
+    /// Runs a program in a container of a pod, without a shell and without a terminal.
+    Exec,
 }
 
 impl Verb {
@@ -103,6 +105,7 @@ impl Verb {
             Self::Uncordon => "uncordon",
             Self::Drain => "drain",
             Self::Apply => "apply",
+            Self::Exec => "exec",
         }
     }
 }
@@ -167,6 +170,12 @@ pub struct Command {
     /// For `apply`: the manifest of one object, in YAML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
+    /// For `exec`: the program and its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub program: Vec<String>,
+    /// For `get` of one object: whether to show its manifest as YAML.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_yaml: bool,
     /// The state of the object that the request for an approval was made for. Set by the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
@@ -191,6 +200,8 @@ pub struct InvalidCommand(String);
 
 /// The most lines of a log.
 pub(crate) const MAX_TAIL: u32 = 1_000;
+/// The most words of a program and its arguments.
+const MAX_PROGRAM_WORDS: usize = 32;
 /// The most replicas.
 const MAX_REPLICAS: u32 = 1_000;
 
@@ -218,6 +229,8 @@ impl Command {
             values: BTreeMap::new(),
             revision: None,
             manifest: None,
+            program: Vec::new(),
+            as_yaml: false,
             basis: None,
         }
     }
@@ -246,7 +259,7 @@ impl Command {
                 push(&mut line, &format!("{name} --ignore-daemonsets --delete-emptydir-data --force"))
             }
             (Some(name), Verb::Cordon | Verb::Uncordon) => push(&mut line, name),
-            (Some(name), Verb::Logs) if singular == "pod" => push(&mut line, name),
+            (Some(name), Verb::Logs | Verb::Exec) if singular == "pod" => push(&mut line, name),
             (
                 Some(name),
                 Verb::RolloutRestart
@@ -270,6 +283,12 @@ impl Command {
             _ if self.all_namespaces => line.push_str(" --all-namespaces"),
             Some(namespace) if is_namespaced && namespace != "default" => push(&mut line, &format!("-n {namespace}")),
             _ => {}
+        }
+        if self.as_yaml {
+            line.push_str(" -o yaml");
+        }
+        if self.verb == Verb::Exec {
+            push(&mut line, &format!("-- {}", self.program.join(" ")));
         }
         line
     }
@@ -361,7 +380,42 @@ impl Command {
                 return invalid("value", value);
             }
         }
+        self.check_program()?;
         self.check_numbers()
+    }
+
+    /// Checks the program of `exec`. Shells and interpreters are refused, because one word of theirs may stand for anything.
+    fn check_program(&self) -> Result<(), InvalidCommand> {
+        const SHELLS: [&str; 24] = [
+            "sh", "bash", "ash", "dash", "zsh", "fish", "csh", "ksh", "busybox", "python", "python2", "python3",
+            "perl", "ruby", "node", "php", "lua", "awk", "xargs", "nsenter", "chroot", "su", "sudo", "kubectl",
+        ];
+        let Some(first) = self.program.first() else { return Ok(()) };
+        if self.program.len() > MAX_PROGRAM_WORDS {
+            return Err(InvalidCommand(format!("a program has at most {MAX_PROGRAM_WORDS} words")));
+        }
+        for word in &self.program {
+            let is_valid = (1..=256).contains(&word.len())
+                && word.chars().all(|c| c.is_ascii_alphanumeric() || "._/:@=,+%-".contains(c));
+            if !is_valid {
+                let word: String = word.chars().filter(|c| !c.is_control()).take(80).collect();
+                return Err(InvalidCommand(format!(
+                    "`{word}` is not a valid argument: it may have letters, digits and . _ / : @ = , + % -"
+                )));
+            }
+            if word.contains("secrets") || word.contains("environ") {
+                return Err(InvalidCommand(format!("`{word}` is not read, because it may have values of secrets")));
+            }
+        }
+        match first.rsplit('/').next().unwrap_or_default() {
+            "env" | "printenv" => {
+                Err(InvalidCommand(format!("`{first}` is not run, because it shows values of environment variables")))
+            }
+            name if SHELLS.contains(&name) => Err(InvalidCommand(format!(
+                "`{first}` is not run, because it could do anything; name the program itself"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn check_numbers(&self) -> Result<(), InvalidCommand> {
@@ -381,6 +435,7 @@ impl Command {
             Verb::SetImage if self.image.is_none() => missing("an image"),
             Verb::SetResources if self.limits.is_empty() && self.requests.is_empty() => missing("limits or requests"),
             Verb::SetEnv | Verb::Label | Verb::Annotate if self.values.is_empty() => missing("names and values"),
+            Verb::Exec if self.program.is_empty() => missing("a program"),
             _ => Ok(()),
         }
     }
@@ -452,6 +507,34 @@ mod tests {
             assert!(command.check().is_err(), "{image}");
         }
         assert!(Command::new(Verb::Delete).on("pod", "web-1.x", Some("prod")).check().is_ok());
+    }
+
+    #[test]
+    fn a_program_is_a_list_of_plain_words_and_no_shell() {
+        let exec = |program: &str| Command {
+            program: program.split(' ').map(str::to_owned).collect(),
+            ..Command::new(Verb::Exec).on("pod", "web-1", Some("prod"))
+        };
+        assert_eq!(exec("df -h /data").line(), "kubectl exec web-1 -n prod -- df -h /data");
+        assert_eq!(exec("df -h /data").check(), Ok(()));
+        for program in [
+            "sh -c id",
+            "/bin/bash",
+            "python3 -V",
+            "env",
+            "/usr/bin/printenv",
+            "cat /var/run/secrets/x",
+            "ls;id",
+            "ls $(id)",
+            "ls |",
+            "cat /proc/1/environ",
+        ] {
+            assert!(exec(program).check().is_err(), "{program}");
+        }
+        assert_eq!(
+            Command::new(Verb::Exec).on("pod", "web-1", None).check().unwrap_err().to_string(),
+            "`exec` needs a program"
+        );
     }
 
     #[test]

@@ -67,6 +67,9 @@ pub(crate) struct Conversation {
     pub(crate) earlier: Vec<Exchange>,
     /// The steps of this turn.
     pub(crate) steps: Vec<Step>,
+    /// The lines of the requests that the message of this turn took back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) withdrawn: Vec<String>,
 }
 
 impl Conversation {
@@ -98,6 +101,15 @@ impl Conversation {
             }));
         }
         Self { default_namespace: default_namespace.to_owned(), earlier, ..Self::default() }
+    }
+
+    /// Marks the requests that wait as taken back.
+    pub(crate) fn withdraw(&mut self) {
+        let requested = self.earlier.iter_mut().flat_map(|exchange| &mut exchange.requested);
+        for requested in requested.filter(|requested| requested.state == ApprovalState::Pending) {
+            requested.state = ApprovalState::Replaced;
+            self.withdrawn.push(requested.command.line());
+        }
     }
 
     /// Returns the block for the model's instructions.

@@ -6,6 +6,7 @@
 mod answers;
 mod plan;
 mod refer;
+mod withdraw;
 mod words;
 
 use async_trait::async_trait;
@@ -18,6 +19,7 @@ use threadkeep::{
 use crate::conversation::Conversation;
 use crate::tool;
 use plan::{Next, next};
+pub(crate) use withdraw::takes_back;
 
 /// The name of the model.
 const NAME: &str = "offline";

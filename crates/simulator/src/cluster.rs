@@ -1,10 +1,11 @@
 //! A Kubernetes API server whose objects come from a folder.
 //!
-//! It serves discovery, get, list, watch, create, update, patch, delete, eviction, the scale subresource and logs, with dry runs,
+//! It serves discovery, get, list, watch, create, update, patch, delete, eviction, the scale subresource, logs and exec, with dry runs,
 //! conflicts of versions, preconditions, tables, and denials as RBAC words them. Its controllers replace the pods of replica sets,
 //! deployments and stateful sets. It does not check credentials.
 
 mod controllers;
+mod exec;
 mod objects;
 mod patch;
 mod replies;
@@ -17,7 +18,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{State, WebSocketUpgrade};
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
@@ -55,7 +57,8 @@ impl Request {
     /// Whether the request may change the cluster.
     #[must_use]
     pub fn is_change(&self) -> bool {
-        !self.is_dry_run && !matches!(&*self.verb, "get" | "list" | "watch")
+        !self.is_dry_run
+            && (!matches!(&*self.verb, "get" | "list" | "watch") || self.subresource.as_deref() == Some("exec"))
     }
 }
 
@@ -75,6 +78,7 @@ pub(crate) struct Shared {
     pub(crate) requests: Mutex<Vec<Request>>,
     pub(crate) denials: Mutex<Vec<Denial>>,
     pub(crate) outage: Mutex<Option<String>>,
+    pub(crate) programs: Mutex<exec::Programs>,
     pub(crate) changes: broadcast::Sender<Change>,
 }
 
@@ -120,6 +124,7 @@ impl Cluster {
             requests: Mutex::default(),
             denials: Mutex::default(),
             outage: Mutex::default(),
+            programs: Mutex::default(),
             changes: broadcast::Sender::new(WATCH_BACKLOG),
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -208,6 +213,12 @@ impl Cluster {
         lock(&self.shared.objects).logs.insert(log_key(namespace, pod, is_previous), log.to_owned());
     }
 
+    /// Sets what a program in the containers of a pod writes, and its exit code. Without it, there are `echo` and `hostname` only.
+    pub fn install(&self, namespace: &str, pod: &str, line: &str, output: &str, exit_code: i32) {
+        let key = exec::key(namespace, pod, line);
+        lock(&self.shared.programs).insert(key, (output.to_owned(), exit_code));
+    }
+
     /// Denies requests from now on.
     pub fn deny(&self, verb: &str, resource: &str, namespace: &str) {
         let own = str::to_owned;
@@ -225,8 +236,16 @@ async fn serve(
     State(shared): State<Arc<Shared>>,
     method: Method,
     uri: Uri,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    serving::answer(&shared, &method, uri.path(), uri.query().unwrap_or_default(), &headers, &body)
+    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+    let response = serving::answer(&shared, &method, path, query, &headers, &body);
+    match upgrade {
+        Ok(upgrade) if path.ends_with("/exec") && response.status().is_success() => {
+            exec::run(upgrade, &lock(&shared.programs), path, query)
+        }
+        _ => response,
+    }
 }

@@ -1,11 +1,13 @@
 //! A Slack workspace: the methods of the Web API that bots use, and a sender of signed events.
 //!
 //! The server checks tokens and the shapes of arguments as Slack does, and names errors as Slack does. It keeps messages in
-//! memory. Events and interactions are sent to the URLs of an app, each with a signature; an event that is not acknowledged is
-//! sent again.
+//! memory. Events and interactions are sent to the URLs of an app, each with a signature, or over the WebSockets that an app in
+//! Socket Mode has opened; an event that is not acknowledged is sent again.
 
 mod events;
+mod files;
 mod methods;
+mod socket;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,7 +17,7 @@ use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use axum::routing::any;
+use axum::routing::{any, get, post};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -24,8 +26,11 @@ use tokio::task::JoinHandle;
 
 use crate::lock;
 pub use events::{App, Delivery, sign};
+pub use files::File;
 
-/// The token that the app's calls must have.
+/// The token with which the app opens connections in Socket Mode.
+pub const APP_TOKEN: &str = "xapp-1-local-app";
+/// The token that the app's other calls must have.
 pub const BOT_TOKEN: &str = "xoxb-local-workspace";
 /// The secret that signs events.
 pub const SIGNING_SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
@@ -53,6 +58,8 @@ pub struct Message {
     pub blocks: Value,
     /// The metadata; null if there is none.
     pub metadata: Value,
+    /// The uploaded files that the message shares.
+    pub files: Vec<File>,
     /// Whether the message was changed after it was posted.
     pub is_edited: bool,
 }
@@ -83,6 +90,14 @@ struct Workspace {
     events: u64,
     /// The number of calls to reject with status 429, and their `Retry-After` in seconds.
     refusals: (usize, u64),
+    /// Whether messages and calls are counted instead of kept.
+    only_counts: bool,
+    /// The number of messages of the bot.
+    posts: u64,
+    /// The methods that are refused, and their error codes.
+    refused: BTreeMap<String, &'static str>,
+    /// The files that are being uploaded, by id.
+    uploads: BTreeMap<String, File>,
 }
 
 impl Workspace {
@@ -93,21 +108,22 @@ impl Workspace {
 }
 
 struct Shared {
+    address: SocketAddr,
     workspace: Mutex<Workspace>,
+    sockets: Mutex<socket::Sockets>,
     /// Counts changes, so that tests can wait for one.
     changed: watch::Sender<u64>,
 }
 
 /// A running workspace. It stops when it is dropped.
 pub struct Slack {
-    address: SocketAddr,
     shared: Arc<Shared>,
     serving: JoinHandle<()>,
 }
 
 impl std::fmt::Debug for Slack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slack").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Slack").field("address", &self.shared.address).finish_non_exhaustive()
     }
 }
 
@@ -124,18 +140,23 @@ impl Slack {
     /// No port can be opened.
     pub async fn start() -> std::io::Result<Self> {
         crate::install_provider();
-        let shared = Arc::new(Shared { workspace: Mutex::default(), changed: watch::Sender::new(0) });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let router = Router::new().route("/api/{method}", any(serve)).with_state(Arc::clone(&shared));
+        let changed = watch::Sender::new(0);
+        let shared = Arc::new(Shared { address, workspace: Mutex::default(), sockets: Mutex::default(), changed });
+        let router = Router::new()
+            .route("/api/{method}", any(serve))
+            .route("/link/", get(socket::connect))
+            .route("/upload/{id}", post(files::upload))
+            .with_state(Arc::clone(&shared));
         let serving = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
-        Ok(Self { address, shared, serving })
+        Ok(Self { shared, serving })
     }
 
     /// Returns the URL of the Web API, with a trailing slash.
     #[must_use]
     pub fn api_url(&self) -> String {
-        format!("http://{}/api/", self.address)
+        format!("http://{}/api/", self.shared.address)
     }
 
     /// Returns the messages of all channels, oldest first.
@@ -153,6 +174,25 @@ impl Slack {
     /// Rejects the next calls with status 429 and this `Retry-After`.
     pub fn limit(&self, calls: usize, retry_after: u64) {
         lock(&self.shared.workspace).refusals = (calls, retry_after);
+    }
+
+    /// Refuses all calls of a method with an error code, such as `missing_scope`.
+    pub fn refuse(&self, method: &str, error: &'static str) {
+        lock(&self.shared.workspace).refused.insert(method.to_owned(), error);
+    }
+
+    /// Counts messages and calls from now on instead of keeping them, so that many of them need no memory.
+    pub fn keep_only_counts(&self) {
+        lock(&self.shared.workspace).only_counts = true;
+    }
+
+    /// Waits until the bot has posted a number of messages.
+    pub async fn wait_for_posts(&self, count: u64) {
+        let mut changed = self.shared.changed.subscribe();
+        while lock(&self.shared.workspace).posts < count {
+            // The sender lives as long as this workspace.
+            drop(changed.changed().await);
+        }
     }
 
     /// Waits for a call of the Web API that satisfies a condition.

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from slack_bolt import App, BoltRequest
@@ -9,6 +10,8 @@ from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
 from slack_sdk.http_retry.builtin_handlers import RateLimitErrorRetryHandler
 from slack_sdk.models.blocks import ActionsBlock, ButtonElement, SectionBlock
+from slack_sdk.socket_mode import SocketModeClient
+from slack_sdk.socket_mode.response import SocketModeResponse
 
 CHANNEL = "C0CLIENT"
 
@@ -128,5 +131,35 @@ def bolt(client, base):
     server.serve_forever()
 
 
+def files(client, base):
+    """Uploads a file as a reply."""
+    root = client.chat_postMessage(channel=CHANNEL, text="root")
+    shared = client.files_upload_v2(
+        channel=CHANNEL, thread_ts=root["ts"], content="a long answer", filename="answer.txt", title="Answer", initial_comment="here"
+    )
+    thread = client.conversations_replies(channel=CHANNEL, ts=root["ts"])["messages"]
+    show({
+        "shared": [shared["files"][0]["id"], shared["files"][0]["title"]],
+        "thread": [[message["text"], [file["name"] for file in message.get("files", [])]] for message in thread],
+        "error": error_of(lambda: client.files_completeUploadExternal(files=[{"id": "F0NONE"}], channel_id=CHANNEL)),
+    })
+
+
+def socket(client, base):
+    """Connects in Socket Mode, and prints each message that it gets. Does not acknowledge the first delivery of "again"."""
+    connection = SocketModeClient(app_token=sys.argv[5], web_client=client)
+
+    def receive(connection, request):
+        event = request.payload.get("event", {})
+        show([request.type, event.get("type") or request.payload["type"], event.get("text"), request.retry_attempt])
+        if event.get("text") != "again" or request.retry_attempt:
+            connection.send_socket_mode_response(SocketModeResponse(envelope_id=request.envelope_id))
+
+    connection.socket_mode_request_listeners.append(receive)
+    connection.connect()
+    show("connected")
+    threading.Event().wait()
+
+
 part, base, token = sys.argv[1:4]
-{"web_api": web_api, "limited": limited, "bolt": bolt}[part](WebClient(token=token, base_url=base), base)
+{"web_api": web_api, "limited": limited, "bolt": bolt, "files": files, "socket": socket}[part](WebClient(token=token, base_url=base), base)

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use threadkeep_simulator::slack::{App, BOT_ID, BOT_TOKEN, BOT_USER, SIGNING_SECRET, Slack, TEAM, sign};
+use threadkeep_simulator::slack::{APP_TOKEN, App, BOT_ID, BOT_TOKEN, BOT_USER, SIGNING_SECRET, Slack, TEAM, sign};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -34,8 +34,18 @@ fn script(name: &str) -> PathBuf {
 
 fn python(part: &str, slack: &Slack) -> Command {
     let mut command = Command::new(installed("python/bin/python"));
-    command.arg(script("slack_client.py")).args([part, &slack.api_url(), BOT_TOKEN, SIGNING_SECRET]);
+    command.arg(script("slack_client.py")).args([part, &slack.api_url(), BOT_TOKEN, SIGNING_SECRET, APP_TOKEN]);
     // Proxies in the environment must not be used for the loopback interface.
+    command.env("NO_PROXY", "*").kill_on_drop(true);
+    command
+}
+
+/// Returns a script of Node.js. It is copied to a folder with the packages, because modules are looked up beside the script.
+fn node(name: &str, folder: &Path, arguments: &[&str]) -> Command {
+    std::fs::copy(script(name), folder.join(name)).unwrap();
+    std::os::unix::fs::symlink(installed("node/node_modules"), folder.join("node_modules")).unwrap();
+    let mut command = Command::new("node");
+    command.arg(folder.join(name)).args(arguments);
     command.env("NO_PROXY", "*").kill_on_drop(true);
     command
 }
@@ -99,12 +109,7 @@ async fn the_package_of_node_drives_the_workspace() {
     }
     let slack = Slack::start().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    std::fs::copy(script("slack_client.mjs"), folder.path().join("slack_client.mjs")).unwrap();
-    // Modules are looked up beside the script.
-    std::os::unix::fs::symlink(installed("node/node_modules"), folder.path().join("node_modules")).unwrap();
-    let mut command = Command::new("node");
-    command.arg(folder.path().join("slack_client.mjs")).args([&slack.api_url(), BOT_TOKEN]);
-    command.env("NO_PROXY", "*").kill_on_drop(true);
+    let command = node("slack_client.mjs", folder.path(), &[&slack.api_url(), BOT_TOKEN]);
     slack.limit(1, 1);
     let result = output(command).await;
     assert_eq!(result["me"], json!([TEAM, BOT_USER, BOT_ID]));
@@ -115,27 +120,109 @@ async fn the_package_of_node_drives_the_workspace() {
     assert_eq!(result["errors"], errors);
 }
 
-/// An app made with Slack's framework.
-struct BoltApp {
-    app: App,
+/// A running script, and the lines that it prints.
+struct Running {
     lines: Lines<BufReader<ChildStdout>>,
     _process: Child,
 }
 
-impl BoltApp {
-    async fn start(slack: &Slack) -> Self {
-        let mut process = python("bolt", slack).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let port = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
-        let url = format!("http://127.0.0.1:{port}/slack/events");
-        Self { app: App { events: url.clone(), interactions: url }, lines, _process: process }
+impl Running {
+    fn start(mut command: Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        Self { lines: BufReader::new(process.stdout.take().unwrap()).lines(), _process: process }
     }
 
-    /// Returns what the app prints next.
+    /// Returns what the script prints next.
     async fn next(&mut self) -> Value {
         let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.unwrap().unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     }
+}
+
+/// An app made with Slack's framework.
+struct BoltApp {
+    app: App,
+    running: Running,
+}
+
+impl BoltApp {
+    async fn start(slack: &Slack) -> Self {
+        let mut running = Running::start(python("bolt", slack));
+        let url = format!("http://127.0.0.1:{}/slack/events", running.next().await);
+        Self { app: App::at(&url, "", ""), running }
+    }
+
+    /// Returns what the app prints next.
+    async fn next(&mut self) -> Value {
+        self.running.next().await
+    }
+}
+
+#[tokio::test]
+async fn slack_sdk_uploads_a_file() {
+    if is_skipped("python") {
+        return;
+    }
+    let slack = Slack::start().await.unwrap();
+    let result = output(python("files", &slack)).await;
+    assert_eq!(result["shared"][1], "Answer");
+    assert_eq!(result["thread"], json!([["root", []], ["here", ["answer.txt"]]]));
+    assert_eq!(result["error"], "file_not_found");
+    assert_eq!(slack.messages()[1].files[0].text(), "a long answer");
+}
+
+/// What both packages for Socket Mode do: they connect, acknowledge, and connect again.
+async fn drive_in_socket_mode(slack: &Slack, mut running: Running, tells_retries: bool) {
+    let mut next = async || {
+        let mut line = running.next().await;
+        if !tells_retries && line.is_array() {
+            line.as_array_mut().unwrap().truncate(3);
+        }
+        line
+    };
+    assert_eq!(next().await, "connected");
+    slack.wait_for_sockets(1).await;
+    let said = slack.say(&App::SocketMode, CHANNEL, "U1", "hello", None).await;
+    let expected = |text: &str, retry: u32| match tells_retries {
+        true => json!(["events_api", "message", text, retry]),
+        false => json!(["events_api", "message", text]),
+    };
+    assert_eq!(next().await, expected("hello", 0));
+    let pressed = slack.press(&App::SocketMode, &said, "U2", "yes").await;
+    assert_eq!((pressed.status, pressed.attempts), (Some(200), 1));
+    assert_eq!(next().await[1], "block_actions");
+    // Slack announces the end of the connection, and the client opens another one.
+    slack.announce_disconnect("refresh_requested");
+    slack.close_announced();
+    slack.wait_for_sockets(1).await;
+    slack.say(&App::SocketMode, CHANNEL, "U1", "still there?", None).await;
+    assert_eq!(next().await, expected("still there?", 0));
+    if tells_retries {
+        slack.say(&App::SocketMode, CHANNEL, "U1", "again", None).await;
+        assert_eq!(next().await, expected("again", 0));
+        assert_eq!(next().await, expected("again", 1));
+    }
+}
+
+#[tokio::test]
+async fn slack_sdk_connects_in_socket_mode() {
+    if is_skipped("python") {
+        return;
+    }
+    let slack = Slack::start().await.unwrap();
+    let running = Running::start(python("socket", &slack));
+    tokio::time::timeout(PATIENCE, drive_in_socket_mode(&slack, running, true)).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_package_of_node_connects_in_socket_mode() {
+    if is_skipped("node") {
+        return;
+    }
+    let slack = Slack::start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(node("socket_client.mjs", folder.path(), &[&slack.api_url(), APP_TOKEN]));
+    tokio::time::timeout(PATIENCE, drive_in_socket_mode(&slack, running, false)).await.unwrap();
 }
 
 #[tokio::test]
@@ -175,7 +262,7 @@ async fn bolt_verifies_its_url_and_refuses_other_signatures() {
     let slack = Slack::start().await.unwrap();
     let bolt = BoltApp::start(&slack).await;
     let body = json!({ "type": "url_verification", "challenge": "3eZbrw1aB", "token": "x" }).to_string();
-    let verified = slack.post(&bolt.app.events, &body, "application/json", None).await;
+    let verified = slack.post(bolt.app.events_url(), &body, "application/json", None).await;
     assert_eq!(verified.status, Some(200));
     assert!(verified.body.contains("3eZbrw1aB"), "{}", verified.body);
 
@@ -184,7 +271,7 @@ async fn bolt_verifies_its_url_and_refuses_other_signatures() {
     let status = async |timestamp: u64, secret: &str| {
         let timestamp = timestamp.to_string();
         let signature = sign(secret, &timestamp, &body);
-        let request = client.post(&bolt.app.events).header("content-type", "application/json");
+        let request = client.post(bolt.app.events_url()).header("content-type", "application/json");
         let request = request.header("x-slack-request-timestamp", timestamp).header("x-slack-signature", signature);
         request.body(body.clone()).send().await.unwrap().status().as_u16()
     };

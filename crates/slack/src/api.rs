@@ -4,11 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::Client;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_TYPE, RETRY_AFTER, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
 use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode, Upgraded};
 use serde_json::Value;
 use tokio::time::Instant;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::{client::generate_key, derive_accept_key};
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::{SlackError, SlackOptions};
 
@@ -37,6 +43,9 @@ pub(crate) enum CallError {
     /// Slack could not be reached.
     #[error("Slack cannot be reached for {0}")]
     Unreachable(&'static str),
+    /// Slack did not accept a WebSocket.
+    #[error("Slack accepted no WebSocket at the URL that it named")]
+    NoSocket,
 }
 
 impl CallError {
@@ -69,6 +78,9 @@ pub(crate) struct SlackApi {
     client: Client,
     url: String,
     interval: Duration,
+    growth_interval: Duration,
+    /// The earliest time of the next change of an unfinished answer in each workspace.
+    next_growth: Mutex<HashMap<String, Instant>>,
     /// The earliest time of the next message in each channel.
     next_post: Mutex<HashMap<String, Instant>>,
 }
@@ -80,7 +92,14 @@ impl SlackApi {
             Client::builder().tls_backend_preconfigured(tls).timeout(TIMEOUT).redirect(Policy::none()).no_proxy();
         let client = builder.build().map_err(|error| SlackError::Client(error.to_string()))?;
         let url = format!("{}/", options.api_url.trim_end_matches('/'));
-        Ok(Self { client, url, interval: options.post_interval, next_post: Mutex::default() })
+        Ok(Self {
+            client,
+            url,
+            interval: options.post_interval,
+            growth_interval: options.growth_interval,
+            next_growth: Mutex::default(),
+            next_post: Mutex::default(),
+        })
     }
 
     /// Signs in: returns the bot that a token belongs to.
@@ -88,6 +107,26 @@ impl SlackApi {
         let answer = self.call_with(token, "auth.test", &Value::Object(threadkeep::Map::new())).await?;
         let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
         Ok(Bot { team: text("team_id"), user: text("user_id"), token: token.to_owned() })
+    }
+
+    /// Opens a WebSocket for Socket Mode.
+    pub(crate) async fn open_socket(&self, app_token: &str) -> Result<WebSocketStream<Upgraded>, CallError> {
+        const METHOD: &str = "apps.connections.open";
+        let answer = self.call_with(app_token, METHOD, &Value::Object(threadkeep::Map::new())).await?;
+        // The HTTP client opens the connection, so its certificates and time limit apply.
+        let url = answer["url"].as_str().and_then(|url| url.strip_prefix("ws")).ok_or(CallError::NoSocket)?;
+        let key = generate_key();
+        let request = self.client.get(format!("http{url}")).header(CONNECTION, "Upgrade").header(UPGRADE, "websocket");
+        let request = request.header(SEC_WEBSOCKET_VERSION, "13").header(SEC_WEBSOCKET_KEY, &key);
+        let response = request.send().await.map_err(|_| CallError::Unreachable(METHOD))?;
+        let accepted =
+            response.headers().get(SEC_WEBSOCKET_ACCEPT).is_some_and(|it| *it == *derive_accept_key(key.as_bytes()));
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS || !accepted {
+            return Err(CallError::NoSocket);
+        }
+        let upgraded = response.upgrade().await.map_err(|_| CallError::NoSocket)?;
+        let config = WebSocketConfig::default().max_message_size(Some(MAX_BYTES)).max_frame_size(Some(MAX_BYTES));
+        Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)
     }
 
     /// Calls a method. Waits as long as `Retry-After` says, and retries calls that did not reach Slack.
@@ -99,7 +138,10 @@ impl SlackApi {
     }
 
     async fn call_with(&self, token: &str, method: &'static str, arguments: &Value) -> Result<Value, CallError> {
-        let is_read = method.starts_with("conversations.") || method.starts_with("users.") || method == "auth.test";
+        let is_read = method.starts_with("conversations.")
+            || method.starts_with("users.")
+            || method == "files.getUploadURLExternal"
+            || matches!(method, "auth.test" | "apps.connections.open");
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -144,6 +186,33 @@ impl SlackApi {
             }
         }
         serde_json::from_slice(&bytes).map_err(|_| None)
+    }
+
+    /// Uploads a file to the URL that Slack named for it.
+    pub(crate) async fn upload(&self, url: &str, text: &str) -> Result<(), CallError> {
+        const METHOD: &str = "the upload of a file";
+        let request = self.client.post(url).header(CONTENT_TYPE, "text/plain; charset=utf-8").body(text.to_owned());
+        let response = request.send().await.map_err(|_| CallError::Unreachable(METHOD))?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                Err(CallError::Unreachable(METHOD))
+            }
+            status => Err(CallError::Refused { method: METHOD, error: status.to_string() }),
+        }
+    }
+
+    /// Whether an unfinished answer may be changed in a workspace. If not, returns when to try again.
+    pub(crate) fn try_growth(&self, bot: &Bot) -> Result<(), Instant> {
+        let mut next_growth = self.next_growth.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        match next_growth.get(&bot.team) {
+            Some(at) if *at > now => Err(*at),
+            _ => {
+                next_growth.insert(bot.team.clone(), now + self.growth_interval);
+                Ok(())
+            }
+        }
     }
 
     /// Waits until a message may be posted in a channel: Slack allows about one a second.

@@ -6,10 +6,19 @@ use threadkeep::agent::find_approval;
 use threadkeep_service::turns::{self, DecisionRequest, TurnTask};
 use threadkeep_service::{Attempt, AuditAction, Caller, Error, Sender, Service};
 
+use crate::answer::Answer;
 use crate::api::Bot;
 use crate::events::{Job, Place};
 use crate::inbox::{Inbox, PostedApproval};
 use crate::worker::{WorkError, Worker};
+
+/// The decision of a user.
+#[derive(Clone, Copy, Debug)]
+struct Decision<'a> {
+    user: &'a str,
+    approves: bool,
+    is_recovered: bool,
+}
 
 impl Worker {
     /// Applies a decision if the user may decide. Otherwise nothing happens.
@@ -22,13 +31,15 @@ impl Worker {
             tracing::info!("a decision about an approval was ignored: the person may not decide");
             return Ok(());
         }
-        let result = self.resume(service, &inbox, &post, user, *approves, is_recovered).await?;
         let place = Place { team: team.clone(), channel: channel.clone(), thread_ts: post.thread_ts.clone() };
+        let mut answer = Answer::new(&bot, &place, &post.approval);
+        let decision = Decision { user, approves: *approves, is_recovered };
+        let result = self.resume(service, &inbox, &post, decision, &mut answer).await?;
         match result {
             Ok(turn) => {
                 let (mark, word) = if *approves { ("✅", "Approved") } else { ("❌", "Denied") };
                 self.close_post(&bot, channel, ts, &post.text, &format!("{mark} {word} by <@{user}>")).await?;
-                self.publish(service, &place, &post.requester, &turn, is_recovered).await
+                self.publish(service, &mut answer, &post.requester, &turn, is_recovered.then_some(ts)).await
             }
             Err(error) if is_final(&error) => {
                 // The buttons of a closed approval are removed.
@@ -75,10 +86,10 @@ impl Worker {
         service: &Service,
         inbox: &Inbox,
         post: &PostedApproval,
-        user: &str,
-        approves: bool,
-        is_recovered: bool,
+        decision: Decision<'_>,
+        answer: &mut Answer<'_>,
     ) -> Result<Result<threadkeep::Turn, Error>, WorkError> {
+        let Decision { user, approves, is_recovered } = decision;
         let agent = self.agent(service)?;
         let verdict = if approves { Verdict::Approve } else { Verdict::Deny { reason: None } };
         let request = DecisionRequest {
@@ -95,7 +106,10 @@ impl Worker {
         let sender = Sender { name: format!("slack {user}"), scope: inbox.scope().clone(), roles: Vec::new() };
         let act = if approves { "approve in Slack" } else { "deny in Slack" };
         let action = AuditAction { act: act.to_owned(), target: Some(post.approval.clone()), request_id: None };
-        let decided = turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Decide(request)));
+        let decided = async {
+            let updates = turns::start(service.delay_shutdown(), TurnTask::Decide(request));
+            self.follow(updates, answer).await
+        };
         let outcome = |result: &Result<Box<turns::TurnResult>, Error>| match result {
             Ok(result) => format!("{:?}", result.turn.status).to_lowercase(),
             Err(error) => error.code.to_owned(),

@@ -1,11 +1,12 @@
 //! Slack as a door of the server.
 //!
-//! [`door`] returns the door: one endpoint for events and one for interactions. Each request must carry Slack's signature, and is
-//! stored in an inbox before it is acknowledged; then a worker processes it. Another instance takes over the requests of an instance
-//! that ended. Each conversation is a thread of the workspace's tenant, with the key that [`conversation_key`] returns. An approval
+//! [`door`] returns the door. Slack sends events and interactions to its endpoints, each with a signature, or over a WebSocket that
+//! the door opens ([`EventSource`]). Each is stored in an inbox before it is acknowledged; then a worker processes it. Another instance
+//! takes over the requests of an instance that ended. Each conversation is a thread of the workspace's tenant, with the key that [`conversation_key`] returns. An approval
 //! request is posted as a message with buttons; users decide with the buttons or with reactions.
 #![warn(missing_docs)]
 
+mod answer;
 mod api;
 mod approvals;
 mod events;
@@ -14,6 +15,7 @@ mod markup;
 mod messages;
 mod post;
 mod routes;
+mod socket;
 mod worker;
 
 use std::fmt;
@@ -26,11 +28,26 @@ pub use events::conversation_key;
 pub use routes::{EVENTS_PATH, INTERACTIONS_PATH};
 use worker::Worker;
 
+/// How events and interactions arrive.
+#[derive(Clone, PartialEq, Eq)]
+pub enum EventSource {
+    /// Slack sends requests to the endpoints of the door.
+    Requests {
+        /// The app's signing secret.
+        signing_secret: String,
+    },
+    /// Slack sends messages over a WebSocket that the door opens. The server needs no public URL.
+    SocketMode {
+        /// The app-level token, with the permission `connections:write`.
+        app_token: String,
+    },
+}
+
 /// The options of the door.
 #[derive(Clone)]
 pub struct SlackOptions {
-    /// The app's signing secret.
-    pub signing_secret: String,
+    /// How events and interactions arrive.
+    pub source: EventSource,
     /// The bot tokens, one for each workspace.
     pub bot_tokens: Vec<String>,
     /// The URL of the Web API. Default: Slack's.
@@ -45,6 +62,9 @@ pub struct SlackOptions {
     pub requester_may_approve: bool,
     /// The minimum time between two messages in a channel. Default: 1 s.
     pub post_interval: Duration,
+    /// The minimum time between two changes of unfinished answers in a workspace, and the time after which the first words of an answer
+    /// are shown. Default: 1.5 s, because Slack allows about 50 changes a minute.
+    pub growth_interval: Duration,
 }
 
 impl SlackOptions {
@@ -53,9 +73,9 @@ impl SlackOptions {
 
     /// Creates options with the defaults.
     #[must_use]
-    pub fn new(signing_secret: impl Into<String>, bot_tokens: Vec<String>, assistant: impl Into<String>) -> Self {
+    pub fn new(source: EventSource, bot_tokens: Vec<String>, assistant: impl Into<String>) -> Self {
         Self {
-            signing_secret: signing_secret.into(),
+            source,
             bot_tokens,
             api_url: Self::API_URL.to_owned(),
             assistant: assistant.into(),
@@ -63,7 +83,18 @@ impl SlackOptions {
             remembers: true,
             requester_may_approve: true,
             post_interval: Duration::from_secs(1),
+            growth_interval: Duration::from_millis(1_500),
         }
+    }
+}
+
+/// Prints no secrets.
+impl fmt::Debug for EventSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Requests { .. } => "Requests",
+            Self::SocketMode { .. } => "SocketMode",
+        })
     }
 }
 
@@ -71,6 +102,7 @@ impl SlackOptions {
 impl fmt::Debug for SlackOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SlackOptions")
+            .field("source", &self.source)
             .field("api_url", &self.api_url)
             .field("assistant", &self.assistant)
             .field("workspaces", &self.bot_tokens.len())
@@ -85,6 +117,9 @@ pub enum SlackError {
     /// The signing secret is empty.
     #[error("the signing secret of the Slack app is empty")]
     NoSecret,
+    /// The app-level token is empty, or a token of another kind.
+    #[error("the token for Socket Mode is not an app-level token, which starts with xapp-")]
+    NoAppToken,
     /// There is no bot token.
     #[error("there is no bot token")]
     NoToken,
@@ -98,8 +133,10 @@ pub enum SlackError {
 /// # Errors
 /// The options have no secret or no token, or the system has no trusted certificates.
 pub fn door(options: SlackOptions) -> Result<Door, SlackError> {
-    if options.signing_secret.is_empty() {
-        return Err(SlackError::NoSecret);
+    match &options.source {
+        EventSource::Requests { signing_secret } if signing_secret.is_empty() => return Err(SlackError::NoSecret),
+        EventSource::SocketMode { app_token } if !app_token.starts_with("xapp-") => return Err(SlackError::NoAppToken),
+        EventSource::Requests { .. } | EventSource::SocketMode { .. } => {}
     }
     if options.bot_tokens.is_empty() {
         return Err(SlackError::NoToken);

@@ -72,6 +72,14 @@ pub(crate) fn split(text: &str, characters: usize) -> Vec<String> {
     parts.into_iter().map(|part| part.trim_end().to_owned()).collect()
 }
 
+/// Closes the block of code that a text leaves open.
+pub(crate) fn close_code(text: &str) -> String {
+    match text.matches("```").count() % 2 {
+        0 => text.to_owned(),
+        _ => format!("{text}\n```"),
+    }
+}
+
 /// Splits a long line.
 fn pieces(line: &str, characters: usize) -> Vec<&str> {
     let mut pieces = Vec::new();

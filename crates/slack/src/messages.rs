@@ -8,6 +8,7 @@ use threadkeep::{MemoryError, MessageRef, OpenThread, Role, ThreadId, TurnReques
 use threadkeep_service::turns::{self, AskRequest, TurnTask};
 use threadkeep_service::{Attempt, Service};
 
+use crate::answer::Answer;
 use crate::events::{Job, message_key};
 use crate::inbox::{Inbox, Request};
 use crate::worker::{WorkError, Worker};
@@ -26,7 +27,7 @@ impl Worker {
         job: &Job,
         is_recovered: bool,
     ) -> Result<Request, WorkError> {
-        let Job::Answer { place, user, text, .. } = job else {
+        let Job::Answer { place, ts, user, text } = job else {
             return Ok(Request::new(job.clone()));
         };
         let inbox = self.inbox(service.memory(), &place.team).await?;
@@ -43,17 +44,21 @@ impl Worker {
             attempt: Attempt::new("slack", Some(key.to_owned()), text, 0),
             is_ephemeral: !self.options().remembers,
         };
-        let mut result =
-            Box::pin(turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Ask(request))));
-        let result = match tokio::time::timeout(TURN_LIMIT, &mut result).await {
-            Ok(result) => result?,
-            Err(_) => {
-                stop.stop();
-                result.await?
+        let bot = self.bot(&place.team).await?;
+        let mut answer = Answer::new(&bot, place, key);
+        let updates = turns::start(service.delay_shutdown(), TurnTask::Ask(request));
+        let result = {
+            let mut result = Box::pin(self.follow(updates, &mut answer));
+            match tokio::time::timeout(TURN_LIMIT, &mut result).await {
+                Ok(result) => result,
+                Err(_) => {
+                    stop.stop();
+                    result.await
+                }
             }
         };
-        let turn = result.turn;
-        self.publish(service, place, user, &turn, is_recovered).await?;
+        let turn = result?.turn;
+        self.publish(service, &mut answer, user, &turn, is_recovered.then_some(ts)).await?;
         let seq = turn.stored.iter().find(|stored| stored.role == Role::User).map(|stored| stored.seq);
         Ok(Request { thread: Some(thread), seq, turn: Some(turn.turn), ..Request::new(job.clone()) })
     }

@@ -5,121 +5,99 @@ use threadkeep::agent::ApprovalState;
 use threadkeep::{Turn, TurnStatus};
 use threadkeep_service::Service;
 
+use crate::answer::{Answer, is_post};
 use crate::api::Bot;
-use crate::events::{APPROVE, DENY, Place};
+use crate::events::{APPROVE, DENY};
 use crate::inbox::PostedApproval;
-use crate::markup::{split, to_slack};
+use crate::markup::to_slack;
 use crate::worker::{WorkError, Worker};
 
-/// The maximum length of a message, in characters. Slack displays about 4,000.
-const MAX_MESSAGE: usize = 3_900;
 /// The maximum length of a section block's text, in characters.
 const MAX_SECTION: usize = 2_900;
-/// The maximum number of messages per answer.
-const MAX_PARTS: usize = 10;
-/// The event type in the metadata of posted messages.
-const EVENT_TYPE: &str = "threadkeep_turn";
 
 impl Worker {
-    /// Posts the answer of a turn, or one message per approval that it waits for. After a crash, skips messages that were already posted.
+    /// Posts the answer of a turn, or one message per approval that it waits for. After a crash, the messages that were posted
+    /// since the request, at the timestamp `since`, are not posted again.
     pub(crate) async fn publish(
         &self,
         service: &Service,
-        place: &Place,
+        answer: &mut Answer<'_>,
         requester: &str,
         turn: &Turn,
-        is_recovered: bool,
+        since: Option<&str>,
     ) -> Result<(), WorkError> {
-        let bot = self.bot(&place.team).await?;
-        let posted = if is_recovered { self.posted(&bot, place, &turn.turn).await? } else { Vec::new() };
+        answer.set_turn(&turn.turn);
+        let posted = match since {
+            Some(since) => self.posted(answer, since).await?,
+            None => Vec::new(),
+        };
+        if since.is_some() {
+            answer.recognise(&posted);
+        }
         if turn.status == TurnStatus::WaitingForApproval {
-            return self.post_approvals(service, &bot, place, requester, turn, &posted).await;
+            return self.post_approvals(service, answer, requester, turn, &posted).await;
         }
-        let parts = split(&to_slack(&turn.reply), MAX_MESSAGE);
-        for (number, part) in parts.iter().take(MAX_PARTS).enumerate() {
-            let id = format!("{} {number} {}", turn.turn, turn.stored.len());
-            if posted.iter().any(|(known, _)| *known == id) {
-                continue;
-            }
-            self.post(&bot, place, &id, &turn.turn, part, None).await?;
-        }
-        Ok(())
+        self.finish(answer, &turn.reply).await
     }
 
     async fn post_approvals(
         &self,
         service: &Service,
-        bot: &Bot,
-        place: &Place,
+        answer: &mut Answer<'_>,
         requester: &str,
         turn: &Turn,
-        posted: &[(String, String)],
+        posted: &[Value],
     ) -> Result<(), WorkError> {
-        let inbox = self.inbox(service.memory(), &place.team).await?;
+        let inbox = self.inbox(service.memory(), &answer.place().team).await?;
         let agent = self.agent(service)?;
+        // What the model wrote before its request makes room for the request.
+        self.remove_posts(answer, 1).await?;
         let pending = turn.approvals.iter().filter(|approval| approval.state == ApprovalState::Pending);
         for approval in pending {
             let text = to_slack(&agent.assistant().approval_reply(&[&approval.preview]));
-            let known = posted.iter().find(|(id, _)| *id == approval.id).map(|(_, ts)| ts.clone());
-            let ts = match known {
-                Some(ts) => ts,
-                None => {
-                    self.post(bot, place, &approval.id, &turn.turn, &text, Some(buttons(&text, &approval.id))).await?
-                }
+            let blocks = Some(buttons(&text, &approval.id));
+            let known = posted.iter().find(|message| is_post(message, &turn.turn, &approval.id));
+            let ts = match known.and_then(|message| message["ts"].as_str()) {
+                Some(ts) => ts.to_owned(),
+                None => match answer.take_post() {
+                    Some(post) => {
+                        let metadata = answer.metadata(&approval.id);
+                        self.replace_post(answer, &post.ts, &text, blocks, metadata).await?;
+                        post.ts
+                    }
+                    None => self.post(answer, &approval.id, &text, blocks).await?,
+                },
             };
             let post = PostedApproval {
                 thread: turn.thread,
-                thread_ts: place.thread_ts.clone(),
+                thread_ts: answer.place().thread_ts.clone(),
                 turn: turn.turn.clone(),
                 approval: approval.id.clone(),
                 requester: requester.to_owned(),
                 text,
             };
-            inbox.put_post(&place.channel, &ts, &post).await?;
+            inbox.put_post(&answer.place().channel, &ts, &post).await?;
         }
-        Ok(())
+        self.remove_posts(answer, 0).await
     }
 
-    /// Posts a message with its id as metadata. Returns its timestamp.
-    async fn post(
-        &self,
-        bot: &Bot,
-        place: &Place,
-        id: &str,
-        turn: &str,
-        text: &str,
-        blocks: Option<Value>,
-    ) -> Result<String, WorkError> {
-        let mut arguments = json!({
-            "channel": place.channel, "text": text, "unfurl_links": false,
-            "metadata": { "event_type": EVENT_TYPE, "event_payload": { "turn": turn, "id": id } },
-        });
-        if let Some(thread_ts) = &place.thread_ts {
-            arguments["thread_ts"] = json!(thread_ts);
-        }
-        if let Some(blocks) = blocks {
-            arguments["blocks"] = blocks;
-        }
-        let answer = self.api.call(bot, "chat.postMessage", &arguments).await?;
-        Ok(answer["ts"].as_str().unwrap_or_default().to_owned())
-    }
-
-    /// Returns the ids and timestamps of the messages that a turn has already posted.
-    async fn posted(&self, bot: &Bot, place: &Place, turn: &str) -> Result<Vec<(String, String)>, WorkError> {
-        let (method, mut arguments) =
-            ("conversations.history", json!({ "channel": place.channel, "include_all_metadata": true, "limit": 200 }));
+    /// Returns the messages of the channel or thread since a timestamp, with their metadata.
+    async fn posted(&self, answer: &Answer<'_>, since: &str) -> Result<Vec<Value>, WorkError> {
+        let place = answer.place();
+        let mut arguments =
+            json!({ "channel": place.channel, "include_all_metadata": true, "limit": 200, "oldest": since });
         let method = match &place.thread_ts {
             Some(thread_ts) => {
                 arguments["ts"] = json!(thread_ts);
                 "conversations.replies"
             }
-            None => method,
+            None => "conversations.history",
         };
-        let answer = self.api.call(bot, method, &arguments).await?;
-        let messages = answer["messages"].as_array().into_iter().flatten();
-        let own = messages.filter(|message| message["metadata"]["event_payload"]["turn"] == *turn);
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        Ok(own.map(|message| (text(&message["metadata"]["event_payload"]["id"]), text(&message["ts"]))).collect())
+        let mut page = self.api.call(answer.bot(), method, &arguments).await?;
+        match page["messages"].take() {
+            Value::Array(messages) => Ok(messages),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Replaces the buttons of an approval request with the decision.

@@ -19,7 +19,7 @@ use threadkeep_service::{Sender, Service};
 use utoipa_axum::router::UtoipaMethodRouterExt;
 use utoipa_axum::routes;
 
-use crate::events::{Accepted, read_interaction};
+use crate::EventSource;
 use crate::worker::Worker;
 
 /// The path of the endpoint for events.
@@ -33,22 +33,29 @@ const MAX_AGE_SECONDS: i64 = 300;
 const NO_TEAM: &str = "slack-setup";
 
 pub(crate) fn door(worker: Arc<Worker>) -> Door {
-    let recogniser: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(Arc::clone(&worker)));
+    let door = match &worker.options().source {
+        EventSource::Requests { signing_secret } => with_endpoints(Door::new("slack"), &worker, signing_secret),
+        EventSource::SocketMode { .. } => Door::new("slack"),
+    };
+    door.background_task(move |service| Arc::clone(&worker).run(service))
+}
+
+fn with_endpoints(door: Door, worker: &Arc<Worker>, signing_secret: &str) -> Door {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, signing_secret.as_bytes());
+    let recogniser: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(key));
     let signed = || Rule::recognised(KeyRole::Write, Arc::clone(&recogniser));
-    let extension = Extension(Arc::clone(&worker));
+    let extension = Extension(Arc::clone(worker));
     let format = ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string());
-    Door::new("slack")
-        .error_format(format)
+    door.error_format(format)
         .route(signed(), routes!(receive_event).layer(extension.clone()))
         .route(signed(), routes!(receive_interaction).layer(extension))
         .cases(|_| {
             // The signed body names the workspace.
             [EVENTS_PATH, INTERACTIONS_PATH].map(|path| TenantCase::without_ids("POST", path)).to_vec()
         })
-        .background_task(move |service| Arc::clone(&worker).run(service))
 }
 
-struct SignatureCheck(Arc<Worker>);
+struct SignatureCheck(hmac::Key);
 
 impl std::fmt::Debug for SignatureCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -67,10 +74,9 @@ impl SenderAuthenticator for SignatureCheck {
         if now.abs_diff(sent) > MAX_AGE_SECONDS.unsigned_abs() {
             return Err(refuse("old_timestamp", "the request is older than five minutes"));
         }
-        let key = hmac::Key::new(hmac::HMAC_SHA256, self.0.options().signing_secret.as_bytes());
         let signed = [b"v0:", timestamp.as_bytes(), b":", body].concat();
         let signature = header("x-slack-signature").strip_prefix("v0=").and_then(from_hex);
-        let is_valid = signature.is_some_and(|signature| hmac::verify(&key, &signed, &signature).is_ok());
+        let is_valid = signature.is_some_and(|signature| hmac::verify(&self.0, &signed, &signature).is_ok());
         if !is_valid {
             return Err(refuse("bad_signature", "the signature does not match the body"));
         }
@@ -116,8 +122,8 @@ async fn receive_event(
             Ok(json_response(&json!({ "challenge": challenge })))
         }
         Some("event_callback") => {
-            let accepted = worker.read_event(&service, &envelope).await?;
-            accept(&service, &worker, accepted).await
+            worker.receive_event(&service, &envelope).await?;
+            Ok(json_response(&json!({ "ok": true })))
         }
         // Other requests, such as rate-limit warnings, need no work.
         Some(_) => Ok(json_response(&json!({ "ok": true }))),
@@ -133,16 +139,6 @@ async fn receive_interaction(
     RawBody(body): RawBody,
 ) -> Result<Response, ApiError> {
     let payload = payload_of(&body, "application/x-www-form-urlencoded").ok_or_else(invalid)?;
-    accept(&service, &worker, read_interaction(&payload)).await
-}
-
-/// Stores a request, then acknowledges it. A redelivered request is only acknowledged.
-async fn accept(service: &Service, worker: &Arc<Worker>, accepted: Option<Accepted>) -> Result<Response, ApiError> {
-    if let Some(accepted) = accepted {
-        let inbox = worker.inbox(service.memory(), accepted.job.team()).await?;
-        if inbox.accept(&accepted, worker.instance(service.memory())).await? {
-            worker.start(service, accepted, false);
-        }
-    }
+    worker.receive_interaction(&service, &payload).await?;
     Ok(json_response(&json!({ "ok": true })))
 }

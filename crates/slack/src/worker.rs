@@ -11,9 +11,9 @@ use threadkeep_service::{ErrorKind, Service};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::{Bot, SlackApi};
-use crate::events::{Accepted, Job, Reader, bot_user, place_of, read_event};
+use crate::events::{Accepted, Job, Reader, bot_user, place_of, read_event, read_interaction};
 use crate::inbox::{Inbox, Request};
-use crate::{SlackError, SlackOptions};
+use crate::{EventSource, SlackError, SlackOptions};
 
 /// The maximum number of concurrent requests per user.
 const MAX_TASKS: usize = 3;
@@ -108,11 +108,21 @@ impl Worker {
         self.instance.get_or_init(|| Driver::begin(memory))
     }
 
-    /// Signs in, then renews the lease of this instance and takes over abandoned requests until the service stops.
+    /// Works until the service stops: in Socket Mode also receives events.
     pub(crate) async fn run(self: Arc<Self>, service: Service) {
+        match &self.options.source {
+            EventSource::Requests { .. } => self.keep_up(&service).await,
+            EventSource::SocketMode { app_token } => {
+                tokio::join!(self.keep_up(&service), self.listen(&service, app_token));
+            }
+        }
+    }
+
+    /// Signs in, then renews the lease of this instance and takes over abandoned requests until the service stops.
+    async fn keep_up(self: &Arc<Self>, service: &Service) {
         for token in self.options.bot_tokens.clone() {
             loop {
-                match self.recover(&service, &token).await {
+                match self.recover(service, &token).await {
                     Ok(()) => break,
                     Err(error) => tracing::warn!(%error, "cannot sign in to Slack; will retry"),
                 }
@@ -129,7 +139,7 @@ impl Worker {
             }
             let inboxes: Vec<Inbox> = lock(&self.inboxes).values().cloned().collect();
             for inbox in inboxes {
-                if let Err(error) = self.renew(&service, &inbox).await {
+                if let Err(error) = self.renew(service, &inbox).await {
                     tracing::warn!(%error, "failed to renew the lease of the Slack inbox; will retry");
                 }
             }
@@ -182,12 +192,41 @@ impl Worker {
         Ok(inbox)
     }
 
-    /// Parses an event. In threads in which the bot has answered, messages need no mention.
-    pub(crate) async fn read_event(
-        &self,
+    /// Stores an event, and starts the work that it causes.
+    pub(crate) async fn receive_event(
+        self: &Arc<Self>,
         service: &Service,
         envelope: &Value,
-    ) -> Result<Option<Accepted>, MemoryError> {
+    ) -> Result<(), MemoryError> {
+        match self.read_event(service, envelope).await? {
+            Some(accepted) => self.accept(service, accepted).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Stores an interaction, and starts the work that it causes.
+    pub(crate) async fn receive_interaction(
+        self: &Arc<Self>,
+        service: &Service,
+        payload: &Value,
+    ) -> Result<(), MemoryError> {
+        match read_interaction(payload) {
+            Some(accepted) => self.accept(service, accepted).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Stores a request and starts its work, unless it was delivered before. It may be acknowledged afterwards.
+    async fn accept(self: &Arc<Self>, service: &Service, accepted: Accepted) -> Result<(), MemoryError> {
+        let inbox = self.inbox(service.memory(), accepted.job.team()).await?;
+        if inbox.accept(&accepted, self.instance(service.memory())).await? {
+            self.start(service, accepted, false);
+        }
+        Ok(())
+    }
+
+    /// Parses an event. In threads in which the bot has answered, messages need no mention.
+    async fn read_event(&self, service: &Service, envelope: &Value) -> Result<Option<Accepted>, MemoryError> {
         let known =
             envelope["team_id"].as_str().and_then(|team| lock(&self.bots).get(team).map(|bot| bot.user.clone()));
         let reader = Reader {

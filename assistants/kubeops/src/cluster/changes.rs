@@ -4,13 +4,15 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::client::{ApiError, Patch};
-use super::text::{readiness, shown, text};
+use super::text::{code_block, cut, readiness, shown, text};
 use super::{Cluster, CommandError, Outcome, Result, digest};
 use crate::command::{Basis, Command, Verb};
 use crate::kinds::{Kind, SCALABLE, WORKLOADS};
 
 /// How often a change is tried again if only the status of the object changed in between.
 const ATTEMPTS: usize = 4;
+/// The longest output of a program that is shown, in characters.
+const MAX_SHOWN_OUTPUT: usize = 2_500;
 /// The most pods that a drain evicts.
 const MAX_EVICTIONS: usize = 500;
 
@@ -21,6 +23,7 @@ enum Change {
     Patch(Patch, Value),
     Drain,
     Apply(Value),
+    Exec,
 }
 
 /// Reads the manifest of a command, and fills in kind, name and namespace.
@@ -147,6 +150,7 @@ impl Cluster {
             Verb::Cordon => strategic(json!({ "spec": { "unschedulable": true } })),
             Verb::Uncordon => strategic(json!({ "spec": { "unschedulable": null } })),
             Verb::Drain => Ok(Change::Drain),
+            Verb::Exec => Ok(Change::Exec),
             Verb::Apply => Ok(Change::Apply(read_manifest(&mut command.clone())?)),
             _ => Err(CommandError::Invalid(format!("`{}` of {} changes nothing", command.verb.words(), kind.plural))),
         }
@@ -214,7 +218,14 @@ impl Cluster {
                 client.patch(&path, *patch, &body, is_dry_run).await
             }
             Change::Apply(manifest) => client.patch(&path, Patch::Apply, manifest, is_dry_run).await,
-            Change::Drain if is_dry_run => Ok(Value::Null),
+            Change::Drain | Change::Exec if is_dry_run => Ok(Value::Null),
+            Change::Exec => {
+                let mut query = vec![("stdout", "true"), ("stderr", "true")];
+                query.extend(command.container.as_deref().map(|container| ("container", container)));
+                query.extend(command.program.iter().map(|word| ("command", &**word)));
+                let executed = client.exec(&format!("{path}/exec"), &query).await?;
+                Ok(json!({ "output": executed.output, "exit_code": executed.exit_code }))
+            }
             Change::Drain => {
                 let body = json!({ "metadata": { "uid": uid, "resourceVersion": version }, "spec": { "unschedulable": true } });
                 client.patch(&path, Patch::Strategic, &body, false).await?;
@@ -249,6 +260,10 @@ impl Cluster {
         if matches!(change, Change::Drain) {
             let pods = self.pods_on(command.name.as_deref().unwrap_or_default()).await?;
             return Ok(format!("No dry run: a drain would cordon the node and evict {} pods.", pods.len()));
+        }
+        if matches!(change, Change::Exec) {
+            let (program, container) = (command.program.join(" "), command.container.as_deref().unwrap_or_default());
+            return Ok(format!("No dry run: `{program}` would run in the container {container}."));
         }
         let answer = self.send(command, kind, object, change, true).await?;
         let effect = match change {
@@ -291,14 +306,16 @@ fn complete(command: &mut Command, kind: &Kind, object: &Value) -> Result<()> {
         Verb::RolloutRestart | Verb::SetImage | Verb::SetResources | Verb::SetEnv => WORKLOADS.contains(&plural),
         Verb::RolloutUndo | Verb::RolloutPause | Verb::RolloutResume => plural == "deployments",
         Verb::Cordon | Verb::Uncordon | Verb::Drain => plural == "nodes",
+        Verb::Exec => plural == "pods",
         _ => true,
     };
     if !fits {
         let text = format!("`{}` is not possible for a {}", command.verb.words(), kind.singular);
         return Err(CommandError::Invalid(text));
     }
-    if matches!(command.verb, Verb::SetImage | Verb::SetResources | Verb::SetEnv) {
-        let containers = object["spec"]["template"]["spec"]["containers"].as_array();
+    if matches!(command.verb, Verb::SetImage | Verb::SetResources | Verb::SetEnv | Verb::Exec) {
+        let spec = if plural == "pods" { &object["spec"] } else { &object["spec"]["template"]["spec"] };
+        let containers = spec["containers"].as_array();
         let names: Vec<String> = containers.into_iter().flatten().map(|container| text(&container["name"])).collect();
         match (&command.container, &names[..]) {
             (Some(container), names) if !names.contains(container) => {
@@ -377,6 +394,11 @@ fn done_text(command: &Command, kind: &Kind, basis: &Basis, answer: &Value) -> S
         Verb::Cordon => "cordoned".to_owned(),
         Verb::Uncordon => "uncordoned".to_owned(),
         Verb::Drain => format!("drained: {} pods evicted", answer["evicted"]),
+        Verb::Exec => {
+            let output = cut(&text(&answer["output"]), MAX_SHOWN_OUTPUT);
+            let output = if output.trim().is_empty() { "no output".to_owned() } else { code_block(&output) };
+            format!("ran `{}` with exit code {}:\n{output}", command.program.join(" "), answer["exit_code"])
+        }
         _ if basis.uid.is_empty() => "created".to_owned(),
         _ => "applied".to_owned(),
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
 
 use super::kubeconfig::Connection;
@@ -133,6 +133,19 @@ impl KubeClient {
         query: &[(&str, &str)],
         body: Option<(&str, &Value)>,
     ) -> Result<Vec<u8>> {
+        let mut request = self.request(method, path, query);
+        if let Some((content_type, body)) = body {
+            let content_type =
+                HeaderValue::from_str(content_type).map_err(|error| ApiError::Other(error.to_string()))?;
+            request = request.header(CONTENT_TYPE, content_type).body(body.to_string());
+        }
+        let response = request.send().await.map_err(unreachable_error)?;
+        let (status, bytes) = read_body(response).await?;
+        if (200..300).contains(&status) { Ok(bytes) } else { Err(error_of(status, &bytes)) }
+    }
+
+    /// Creates a request with the credentials.
+    pub(super) fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = format!("{}{path}", self.connection.server);
         for (index, (name, value)) in query.iter().enumerate() {
             let separator = if index == 0 { '?' } else { '&' };
@@ -145,23 +158,30 @@ impl KubeClient {
         if let Some(token) = self.connection.token.as_ref().and_then(super::kubeconfig::Token::get) {
             request = request.bearer_auth(token);
         }
-        if let Some((content_type, body)) = body {
-            let content_type =
-                HeaderValue::from_str(content_type).map_err(|error| ApiError::Other(error.to_string()))?;
-            request = request.header(CONTENT_TYPE, content_type).body(body.to_string());
+        request
+    }
+}
+
+/// Reads the status and the body of an answer.
+async fn read_body(mut response: Response) -> Result<(u16, Vec<u8>)> {
+    let status = response.status().as_u16();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable_error)? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_BYTES {
+            return Err(ApiError::Other(format!(
+                "the answer exceeds {MAX_BYTES} bytes; name an object or a namespace"
+            )));
         }
-        let mut response = request.send().await.map_err(|error| unreachable_error(&error))?;
-        let status = response.status().as_u16();
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| unreachable_error(&error))? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > MAX_BYTES {
-                return Err(ApiError::Other(format!(
-                    "the answer exceeds {MAX_BYTES} bytes; name an object or a namespace"
-                )));
-            }
-        }
-        if (200..300).contains(&status) { Ok(bytes) } else { Err(error_of(status, &bytes)) }
+    }
+    Ok((status, bytes))
+}
+
+/// Reads the error of an answer.
+pub(super) async fn read_error(response: Response) -> ApiError {
+    match read_body(response).await {
+        Ok((status, bytes)) => error_of(status, &bytes),
+        Err(error) => error,
     }
 }
 
@@ -177,8 +197,9 @@ fn escape(value: &str) -> String {
     escaped.collect()
 }
 
-fn unreachable_error(error: &reqwest::Error) -> ApiError {
-    ApiError::Unreachable(match error {
+#[expect(clippy::needless_pass_by_value, reason = "it converts errors of results")]
+pub(super) fn unreachable_error(error: reqwest::Error) -> ApiError {
+    ApiError::Unreachable(match &error {
         error if error.is_timeout() => format!("timeout: no answer within {} seconds", TIMEOUT.as_secs()),
         error if error.is_connect() => "the API server refuses connections or its address is wrong".to_owned(),
         _ => "the connection broke".to_owned(),

@@ -16,6 +16,8 @@ const MAX_LINES: usize = 60;
 const TAIL: u32 = 50;
 /// The most pods of a workload whose logs are shown.
 const MAX_LOGS: usize = 3;
+/// The longest manifest that is shown, in characters.
+const MAX_MANIFEST: usize = 10_000;
 /// The most events that are shown.
 const MAX_EVENTS: usize = 15;
 
@@ -126,7 +128,10 @@ impl Cluster {
         let kind = Self::kind(&command)?;
         let object = self.object(&kind, &command).await?;
         let name = command.name.clone().unwrap_or_default();
-        let text = if command.verb == Verb::Get {
+        let text = if command.as_yaml {
+            let manifest = cut(&super::manifest::yaml(&kind, &object)?, MAX_MANIFEST);
+            format!("{} *{name}*:\n{}", title(&kind.singular), code_block(&manifest))
+        } else if command.verb == Verb::Get {
             let namespace =
                 command.namespace.as_deref().map(|name| format!(" in the {name} namespace")).unwrap_or_default();
             format!("{}{namespace}:\n{}", title(&kind.singular), line(&kind, &object, false))

@@ -18,7 +18,7 @@ pub(super) const CAPABILITIES: &str = "I operate a Kubernetes cluster. I read po
 pub(super) const SPOKEN: &str =
     "I requested nothing: you did not ask me to change something now. Say for example “restart web” if you want it.";
 pub(super) const THANKS: &str = "You are welcome.";
-pub(super) const NOT_UNDERSTOOD: &str = "Noted. I did nothing: I did not find a request for the cluster in that. You can say for \
+pub(super) const NOT_UNDERSTOOD: &str = "I did nothing, because I cannot find a request for the cluster in that. You can say for \
     example “list pods in prod”, “describe the nginx pod”, “logs of the payments deployment” or “scale web to 3”.";
 pub(super) const SECRET_VALUE: &str =
     "I never show values of secrets. I can list the keys: “which keys are in secret NAME?”";
@@ -36,6 +36,12 @@ pub(super) fn waiting(requested: &Requested) -> String {
         "The request `{}` waits for its approval. Words are no approval: react to it with ✅ to approve or ❌ to deny.",
         requested.command.line()
     )
+}
+
+/// Says that requests were taken back.
+pub(super) fn withdrawn(lines: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| format!("`{line}`")).collect();
+    format!("I withdrew the request {}: it can no longer be approved, and nothing was changed.", lines.join(", "))
 }
 
 /// Says what became of a request that was not carried out; `None` if it was.
@@ -167,12 +173,14 @@ pub(super) fn verification(command: &Command) -> Command {
         Verb::Delete => {
             Command { kind: command.kind.clone(), namespace: command.namespace.clone(), ..Command::new(Verb::Get) }
         }
-        Verb::Label | Verb::Annotate | Verb::Cordon | Verb::Uncordon | Verb::Drain | Verb::Apply => Command {
-            kind: command.kind.clone(),
-            name: command.name.clone(),
-            namespace: command.namespace.clone(),
-            ..Command::new(Verb::Describe)
-        },
+        Verb::Exec | Verb::Label | Verb::Annotate | Verb::Cordon | Verb::Uncordon | Verb::Drain | Verb::Apply => {
+            Command {
+                kind: command.kind.clone(),
+                name: command.name.clone(),
+                namespace: command.namespace.clone(),
+                ..Command::new(Verb::Describe)
+            }
+        }
         _ => Command {
             kind: command.kind.clone(),
             name: command.name.clone(),

@@ -9,6 +9,7 @@ use crate::conversation::{Conversation, Requested, Step};
 
 use super::answers;
 use super::refer::{self, Found};
+use super::withdraw;
 use super::words::{Act, Pick, Reading, Replicas, read};
 use targets::Targets;
 
@@ -25,19 +26,34 @@ fn reply(text: impl Into<String>) -> Next {
 
 /// Returns the next step for a message.
 pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
+    if conversation.withdrawn.is_empty() {
+        return next_step(message, conversation);
+    }
+    let withdrawn = answers::withdrawn(&conversation.withdrawn);
+    let reading = read(message, &conversation.namespaces);
+    if withdraw::cancels(&reading) && !reading.has_any(&["instead", "rather"]) {
+        return reply(withdrawn);
+    }
+    match next_step(message, conversation) {
+        Next::Reply(text) if text == answers::NOT_UNDERSTOOD => reply(format!("{withdrawn} What do you want instead?")),
+        Next::Reply(text) if reading.act == Some(Act::Refusal) || text.starts_with(answers::SPOKEN) => {
+            drop(text);
+            reply(withdrawn)
+        }
+        Next::Reply(text) => reply(format!("{withdrawn}\n{text}")),
+        run @ Next::Run(_) => run,
+    }
+}
+
+fn next_step(message: &str, conversation: &Conversation) -> Next {
     let request = read_request(message, &conversation.namespaces);
     if let Some(commands) = amended(&request, conversation) {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
-    let is_correction = request.has_any(&CORRECTIONS);
-    let planner = Planner { conversation, reading: completed(request, conversation) };
+    let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
+    let planner = Planner { conversation, reading };
     match planner.wanted() {
         Next::Run(commands) => planner.run_or_answer(commands),
-        Next::Reply(text) if text == answers::NOT_UNDERSTOOD && is_correction => {
-            // Who corrects a request must know that it still waits as it was.
-            let waiting = answers::pending(conversation).map(answers::waiting);
-            reply([text].into_iter().chain(waiting).collect::<Vec<_>>().join("\n"))
-        }
         answer => answer,
     }
 }
@@ -72,7 +88,53 @@ fn read_request(message: &str, namespaces: &[String]) -> Reading {
     let is_request = |reading: &Reading| {
         reading.verb.is_some() && (reading.kind.is_some() || !reading.names.is_empty() || reading.pronoun)
     };
-    sentences.iter().rev().map(|sentence| read(sentence)).find(is_request).unwrap_or_else(|| read(message))
+    let whole = read(message);
+    let Some(mut found) = sentences.iter().rev().map(|sentence| read(sentence)).find(is_request) else { return whole };
+    // "Anything odd in www? List the pods."
+    if found.namespace.is_none() && !found.all_namespaces {
+        found.namespace = whole.namespace.filter(|name| namespaces.contains(name));
+    }
+    found
+}
+
+/// Returns the change that was requested last, for another object: "redis-2 as well", "same for web", or after a correction "the ui
+/// only".
+fn repeated(reading: &Reading, conversation: &Conversation) -> Option<Reading> {
+    let last = conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
+    let is_newest = conversation.earlier.last().is_some_and(|newest| !newest.requested.is_empty());
+    let adds = reading.has_any(&["too", "also", "same", "likewise"]) || reading.says("as well");
+    let corrects = is_newest && !conversation.withdrawn.is_empty();
+    let command = &last.requested.first()?.command;
+    let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent | Act::Refusal));
+    let has_verb = reading.verb.is_some_and(|verb| verb != Verb::Get || !reading.is_implied && reading.words.len() > 5);
+    if !(adds || corrects) || is_other || has_verb || reading.is_question || command.verb == Verb::Apply {
+        return None;
+    }
+    let mut names = reading.names.clone();
+    let mut namespace = reading.namespace.clone();
+    // "Same for backend": without such a namespace, it is an object.
+    if let Some(name) = namespace.take_if(|name| names.is_empty() && !conversation.namespaces.contains(name)) {
+        names.push(name);
+    }
+    if names.is_empty() || reading.has_any(&["not", "except", "without"]) {
+        return None;
+    }
+    Some(Reading {
+        act: None,
+        verb: Some(command.verb),
+        is_implied: false,
+        names,
+        namespace: namespace.or_else(|| command.namespace.clone()),
+        replicas: command.replicas.map(Replicas::To),
+        image: command.image.clone(),
+        limits: command.limits.clone(),
+        requests: command.requests.clone(),
+        values: command.values.clone(),
+        pronoun: false,
+        each: false,
+        pick: None,
+        ..reading.clone()
+    })
 }
 
 /// Completes a message that answers a question of the assistant with what the user had asked before.
@@ -80,7 +142,9 @@ fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     let Some(last) = conversation.earlier.last().filter(|last| last.asked) else { return reading };
     let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get)
         || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
-    let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent));
+    let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))
+        || reading.is_question
+        || reading.has_any(&["not", "dont", "never", "without", "except", "leave"]);
     // An answer names an object; a sentence with more names is about something else.
     if names_verb || is_other || reading.names.len() > 2 {
         return reading;
@@ -129,6 +193,8 @@ fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command
     if has_own_verb || reading.words.len() > 8 || !reading.has_any(&CORRECTIONS) {
         return None;
     }
+    let without = reading.without_what_is_excluded();
+    let reading = &without;
     let object = corrected_object(reading, conversation, requested)?;
     let number = reading.replicas.or_else(|| reading.only_number().map(Replicas::To));
     let mut is_changed = false;
@@ -281,7 +347,7 @@ impl Planner<'_> {
             Act::Thanks => reply(answers::THANKS),
             Act::Capabilities => reply(answers::CAPABILITIES),
             Act::SecretValue => reply(answers::SECRET_VALUE),
-            Act::Refused(reason) => reply(format!("I do not do that from a chat: {reason}.")),
+            Act::Refused(reason) => reply(format!("I cannot do that from a chat: {reason}.")),
             Act::Consent => match answers::pending(self.conversation) {
                 Some(requested) => reply(answers::waiting(requested)),
                 None => reply("There is no request that waits for an approval."),
@@ -328,10 +394,15 @@ impl Planner<'_> {
         if let Some(verb) = self.continued_verb() {
             return self.of_verb(verb);
         }
+        if reading.pick.is_some()
+            && let Some(verb) = self.continued_pick()
+        {
+            return self.of_verb(verb);
+        }
         if reading.pick.is_some() || (reading.kind.is_some() && !reading.names.is_empty()) {
             return self.of_verb(Verb::Describe);
         }
-        if reading.kind.is_some() && reading.is_plural {
+        if reading.kind.is_some() && reading.is_plural || self.asks_for_namespace() {
             return self.of_verb(Verb::Get);
         }
         let is_known = |name: &String| refer::named(self.conversation, name, Verb::Describe, reading) != Found::None;
@@ -339,6 +410,15 @@ impl Planner<'_> {
             return self.of_verb(Verb::Describe);
         }
         reply(answers::NOT_UNDERSTOOD)
+    }
+
+    /// "Now the other one" after logs asks for the logs of the other object.
+    fn continued_pick(&self) -> Option<Verb> {
+        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
+        let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
+        let continues =
+            self.reading.words.first().is_some_and(|word| matches!(&**word, "and" | "now" | "then" | "what"));
+        (continues && matches!(verb, Verb::Logs | Verb::Describe | Verb::Events)).then_some(verb)
     }
 
     /// "And redis-2?" after logs asks for the logs of the other object.
@@ -352,8 +432,11 @@ impl Planner<'_> {
             });
         let last = self.conversation.earlier.last().filter(|last| continues && last.requested.is_empty())?;
         let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
-        matches!(verb, Verb::Logs | Verb::Describe | Verb::Events | Verb::RolloutStatus | Verb::RolloutHistory)
-            .then_some(verb)
+        matches!(
+            verb,
+            Verb::Get | Verb::Logs | Verb::Describe | Verb::Events | Verb::RolloutStatus | Verb::RolloutHistory
+        )
+        .then_some(verb)
     }
 
     fn of_verb(&self, verb: Verb) -> Next {
@@ -440,6 +523,8 @@ impl Planner<'_> {
             },
             Verb::SetEnv | Verb::Label | Verb::Annotate => Command { values: reading.values.clone(), ..base },
             Verb::RolloutUndo => Command { revision: reading.revision, ..base },
+            Verb::Exec => Command { program: reading.program.clone(), container: reading.container.clone(), ..base },
+            Verb::Get => Command { as_yaml: reading.as_yaml, ..base },
             _ => base,
         }
     }
@@ -458,7 +543,7 @@ impl Planner<'_> {
         }
     }
 
-    fn list_command(&self, verb: Verb) -> Command {
+    pub(super) fn list_command(&self, verb: Verb) -> Command {
         let reading = &self.reading;
         let kind = reading.kind.clone().or_else(|| (verb != Verb::Events).then(|| "pods".to_owned()));
         let namespace = reading

@@ -36,6 +36,7 @@ pub(super) fn kinds_of(verb: Verb) -> Option<&'static [&'static str]> {
         Verb::Logs => Some(&["pods", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs"]),
         Verb::Cordon | Verb::Uncordon | Verb::Drain => Some(&["nodes"]),
         Verb::Top => Some(&["pods", "nodes"]),
+        Verb::Exec => Some(&["pods"]),
         _ => None,
     }
 }
@@ -171,6 +172,9 @@ pub(super) fn unhealthy(conversation: &Conversation, reading: &Reading, verb: Ve
 
 /// Looks for a name among the objects of the conversation. The newest exchange that has one decides.
 pub(super) fn named(conversation: &Conversation, name: &str, verb: Verb, reading: &Reading) -> Found {
+    if let Some(exact) = exactly_named(conversation, name, verb, reading) {
+        return exact;
+    }
     for exchange in conversation.earlier.iter().rev() {
         let mut objects = subjects(exchange);
         objects.extend(listed(exchange));
@@ -194,6 +198,25 @@ pub(super) fn named(conversation: &Conversation, name: &str, verb: Verb, reading
         }
     }
     Found::None
+}
+
+/// Returns the object that has exactly this name, even if a newer exchange has one whose name only begins with it: "telemetry" is not
+/// `telemetry-archive`.
+fn exactly_named(conversation: &Conversation, name: &str, verb: Verb, reading: &Reading) -> Option<Found> {
+    let fits = |object: &Shown| {
+        reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace || object.namespace.is_empty())
+    };
+    let exact = |exchange: &Exchange| -> Vec<Shown> {
+        let mut objects = subjects(exchange);
+        objects.extend(listed(exchange));
+        let fitting = objects
+            .iter()
+            .filter(|object| fits(object))
+            .filter_map(|object| fitting(object, verb, reading.kind.as_deref()));
+        unique(fitting.filter(|object| object.name == name).collect())
+    };
+    let found = conversation.earlier.iter().rev().map(exact).find(|found| !found.is_empty())?;
+    Some(Found::of(found))
 }
 
 /// Returns the workload that owns all of several pods, if it has this name.
@@ -267,6 +290,20 @@ pub(super) fn best_fitting<'a>(
 /// Returns the namespace that the conversation was about last.
 pub(super) fn last_namespace(conversation: &Conversation) -> Option<String> {
     conversation.earlier.iter().rev().find_map(|exchange| {
+        // "For the next questions always use namespace staging".
+        let said: Vec<String> = exchange.said.to_lowercase().split_whitespace().map(str::to_owned).collect();
+        let chooses =
+            said.iter().any(|word| matches!(&**word, "use" | "stay" | "stick" | "switch" | "work" | "assume"));
+        if chooses
+            && exchange.steps.is_empty()
+            && exchange.requested.is_empty()
+            && said.iter().any(|word| word == "namespace")
+        {
+            let known = conversation.namespaces.iter().find(|name| said.contains(name)).cloned();
+            if known.is_some() {
+                return known;
+            }
+        }
         let requested = exchange.requested.iter().filter_map(|requested| requested.command.namespace.clone());
         let read = exchange.steps.iter().rev().filter_map(|step| {
             let command = step.outcome.as_ref().map_or(&step.command, |outcome| &outcome.command);

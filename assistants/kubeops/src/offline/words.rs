@@ -43,6 +43,10 @@ pub(super) struct Reading {
     pub(super) values: BTreeMap<String, Option<String>>,
     pub(super) revision: Option<u32>,
     pub(super) manifest: Option<String>,
+    /// The program of `exec` and its arguments.
+    pub(super) program: Vec<String>,
+    /// Whether the manifest of an object is asked for.
+    pub(super) as_yaml: bool,
     pub(super) unhealthy: bool,
     /// Whether the number of objects is asked for.
     pub(super) counts: bool,
@@ -50,6 +54,10 @@ pub(super) struct Reading {
     pub(super) pick: Option<Pick>,
     /// Whether several objects are meant: "both", "all of them".
     pub(super) each: bool,
+    /// Whether the state of an object is asked for in few words: "replicas now?"
+    pub(super) asks_state: bool,
+    /// Whether the message ends with a question mark.
+    pub(super) is_question: bool,
     /// The words, in lower case.
     pub(super) words: Vec<String>,
 }
@@ -106,10 +114,13 @@ pub(super) enum Pick {
 pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
     let text: String = message.chars().take(MAX_CHARACTERS).collect();
     let (text, manifest) = take_manifest(&text);
+    let (text, program) = take_program(&text);
     let originals: Vec<String> =
         text.split_whitespace().take(MAX_WORDS).map(clean).filter(|word| !word.is_empty()).map(spelled).collect();
     let mut reading = Reading {
         manifest,
+        program,
+        is_question: text.trim_end().ends_with('?'),
         words: originals.iter().map(|word| word.to_lowercase().replace(['\'', '’'], "")).collect(),
         ..Reading::default()
     };
@@ -122,6 +133,16 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
     reading.read_amounts(&originals, &mut used);
     reading.read_kind(&mut used);
     reading.read_verb(&joined, &mut used);
+    if !reading.program.is_empty() {
+        reading.verb = Some(Verb::Exec);
+    }
+    if reading.has("yaml")
+        && reading.manifest.is_none()
+        && matches!(reading.verb, None | Some(Verb::Get | Verb::Describe))
+    {
+        reading.as_yaml = true;
+        reading.verb = Some(Verb::Get);
+    }
     if matches!(reading.verb, Some(Verb::Cordon | Verb::Uncordon | Verb::Drain))
         && reading.kind.as_deref() != Some("nodes")
     {
@@ -133,6 +154,7 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
     reading.read_names(&originals, &used);
     reading.read_known_namespace(namespaces);
     reading.complete_short_kind();
+    reading.pronoun |= reading.asks_state && reading.names.is_empty() && reading.kind.is_none();
     reading.act = reading.find_act(&joined);
     reading
 }
@@ -147,6 +169,24 @@ fn take_manifest(text: &str) -> (String, Option<String>) {
         return (format!("{before} {after}"), Some(block.trim().to_owned()));
     }
     (text.to_owned(), None)
+}
+
+/// Takes the program out of a message: what follows `--` in a line of `kubectl exec` without a terminal.
+fn take_program(text: &str) -> (String, Vec<String>) {
+    let Some((line, program)) = text.split_once(" -- ") else { return (text.to_owned(), Vec::new()) };
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_exec = words.iter().any(|word| word.trim_matches('`').eq_ignore_ascii_case("exec"));
+    let is_interactive = words.iter().any(|word| {
+        matches!(*word, "--stdin" | "--tty")
+            || word.strip_prefix('-').is_some_and(|flags| flags.contains(['i', 't']) && flags.len() <= 2)
+    });
+    if !is_exec || is_interactive {
+        return (text.to_owned(), Vec::new());
+    }
+    let rest: Vec<&str> =
+        words.into_iter().filter(|word| !word.trim_matches('`').eq_ignore_ascii_case("exec")).collect();
+    let program = program.trim().trim_end_matches(['`', '?', '!']).split_whitespace();
+    (rest.join(" "), program.map(str::to_owned).collect())
 }
 
 /// Corrects a word of a command.
@@ -195,6 +235,30 @@ impl Reading {
         }
     }
 
+    /// Returns the message without what a correction excludes: "3 instead of 4", "api, not v2".
+    pub(super) fn without_what_is_excluded(&self) -> Self {
+        let mut reading = self.clone();
+        let mut at = 0;
+        while at < reading.words.len() {
+            let length = match (reading.word(at), reading.word(at + 1)) {
+                ("instead", "of") => 3,
+                ("not", "the" | "that") => 3,
+                ("not", _) => 2,
+                _ => {
+                    at += 1;
+                    continue;
+                }
+            };
+            let end = (at + length).min(reading.words.len());
+            let excluded: Vec<String> = reading.words.drain(at..end).collect();
+            reading.names.retain(|name| !excluded.contains(name) || reading.words.contains(name));
+        }
+        if reading.words.len() < self.words.len() {
+            reading.replicas = reading.only_number().map(Replicas::To).or(reading.replicas);
+        }
+        reading
+    }
+
     /// Returns the number of a message that has only one.
     pub(super) fn only_number(&self) -> Option<u32> {
         let mut numbers = self.words.iter().filter(|word| *word != "one").filter_map(|word| number_of(word));
@@ -239,6 +303,18 @@ mod tests {
     }
 
     #[test]
+    fn a_program_follows_two_dashes() {
+        let reading = read("kubectl exec web-1 -n prod -c web -- df -h /data", &[]);
+        assert_eq!((reading.verb, reading.act), (Some(Verb::Exec), None));
+        assert_eq!((&*reading.names, reading.namespace.as_deref()), (&["web-1".to_owned()][..], Some("prod")));
+        assert_eq!((&*reading.program.join(" "), reading.container.as_deref()), ("df -h /data", Some("web")));
+        let reading = read("can you exec web-1 -- ls /tmp?", &[]);
+        assert_eq!((&*reading.names, &*reading.program.join(" ")), (&["web-1".to_owned()][..], "ls /tmp"));
+        let reading = read("kubectl get cm app-config -n prod -o yaml", &[]);
+        assert_eq!((reading.verb, reading.as_yaml), (Some(Verb::Get), true));
+    }
+
+    #[test]
     fn sentences_without_a_request_name_no_object() {
         for message in
             ["note number 3: nothing to do, just acknowledge", "thanks, that was great", "what can you do?", "hi"]
@@ -252,6 +328,7 @@ mod tests {
     fn commands_that_need_a_terminal_are_refused_by_name() {
         for message in [
             "kubectl exec -it web-1 -- sh",
+            "exec into web-1",
             "port-forward web 8080:80",
             "edit deployment web",
             "can you ssh into web-1",

@@ -6,7 +6,7 @@ mod simulate;
 use anyhow::Result;
 use clap::Subcommand;
 use threadkeep_server::Door;
-use threadkeep_slack::{SlackOptions, door};
+use threadkeep_slack::{EventSource, SlackOptions, door};
 
 use super::{App, Status};
 use crate::assistants::{OPERATOR, operator_rules};
@@ -42,22 +42,25 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 /// Returns the options of the door; `None` if no Slack app is configured.
 ///
 /// # Errors
-/// Only one of the secret and the token is set, or the assistant's configuration is invalid.
+/// A token is missing, or the assistant's configuration is invalid.
 pub(crate) fn door_options(settings: &Settings) -> Result<Option<SlackOptions>> {
-    let (secret, tokens) = match (settings.get("SLACK_SIGNING_SECRET"), settings.get("SLACK_BOT_TOKEN")) {
-        (None, None) => return Ok(None),
-        (Some(secret), Some(tokens)) => (secret, tokens),
-        _ => {
-            let failure = Failure::usage("a Slack app needs both its signing secret and a bot token");
+    let (secret, app_token) = (settings.get("SLACK_SIGNING_SECRET"), settings.get("SLACK_APP_TOKEN"));
+    let (source, tokens) = match (secret, app_token, settings.get("SLACK_BOT_TOKEN")) {
+        (None, None, None) => return Ok(None),
+        (_, Some(app_token), Some(tokens)) => (EventSource::SocketMode { app_token }, tokens),
+        (Some(signing_secret), None, Some(tokens)) => (EventSource::Requests { signing_secret }, tokens),
+        (_, _, None) | (None, None, Some(_)) => {
+            let failure =
+                Failure::usage("a Slack app needs a bot token, and its signing secret or a token for Socket Mode");
             return Err(failure
-                .hint("set SLACK_SIGNING_SECRET and SLACK_BOT_TOKEN; docs/slack.md says where they are")
+                .hint("set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN; docs/slack.md says where they are")
                 .into());
         }
     };
     let tokens = tokens.split(',').map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()).collect();
     let assistant = settings.get("SLACK_ASSISTANT").unwrap_or_else(|| OPERATOR.name.to_owned());
     let rules = operator_rules(settings)?;
-    let default = SlackOptions::new(secret, tokens, assistant);
+    let default = SlackOptions::new(source, tokens, assistant);
     Ok(Some(SlackOptions {
         api_url: settings.get("SLACK_API_URL").unwrap_or_else(|| default.api_url.clone()),
         answers_all: settings.read("SLACK_ANSWER_ALL")?.unwrap_or(false),

@@ -144,6 +144,7 @@ const BEFORE: [Setting; 40] = [
         "false",
     ),
     setting("SLACK_SIGNING_SECRET", "slack.signing_secret", Secret, "the signing secret of the Slack app", ""),
+    setting("SLACK_APP_TOKEN", "slack.app_token", Secret, "the app-level token, for Socket Mode", ""),
     setting("SLACK_BOT_TOKEN", "slack.bot_token", Secret, "the bot token of each workspace, separated by commas", ""),
     setting("SLACK_ASSISTANT", "slack.assistant", Text, "the assistant that answers in Slack", OPERATOR.name),
     setting("SLACK_ANSWER_ALL", "slack.answer_all", Flag, "whether messages without a mention are answered", "false"),

@@ -165,6 +165,11 @@ fn handle(shared: &Shared, objects: &mut Objects, call: &Call<'_>, path: &str) -
         }
         ("get", Some(name), Some("log")) => log(objects, call, &target, &name),
         ("get" | "update" | "patch", Some(name), Some("scale")) => scale(objects, call, &target, &name),
+        ("get" | "create", Some(name), Some("exec")) => {
+            let has_pod = objects.by_key.contains_key(&target.key(&name));
+            // The caller of this function upgrades the connection.
+            if has_pod { Ok(text_response(String::new())) } else { Err(Refusal::not_found(&target.resource, &name)) }
+        }
         ("create", Some(name), Some("eviction")) => delete(objects, call, &target, &name),
         ("update" | "patch", Some(name), None) => change(objects, call, &target, &name),
         ("delete", Some(name), None) => delete(objects, call, &target, &name),

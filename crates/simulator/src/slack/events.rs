@@ -10,17 +10,48 @@ use super::{BOT_USER, Message, SIGNING_SECRET, Slack, TEAM};
 use crate::lock;
 
 /// The maximum number of deliveries of an event that is not acknowledged.
-const ATTEMPTS: u32 = 4;
+pub(super) const ATTEMPTS: u32 = 4;
 /// The time within which the app must acknowledge.
-const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(3);
+pub(super) const ACKNOWLEDGE_WITHIN: Duration = Duration::from_secs(3);
 
 /// The app that receives the events.
 #[derive(Clone, Debug)]
-pub struct App {
-    /// The URL for events.
-    pub events: String,
-    /// The URL for pressed buttons.
-    pub interactions: String,
+pub enum App {
+    /// An app that receives requests.
+    Endpoints {
+        /// The URL for events.
+        events: String,
+        /// The URL for pressed buttons.
+        interactions: String,
+    },
+    /// An app in Socket Mode, which has connected to this workspace.
+    SocketMode,
+}
+
+impl App {
+    /// Returns the app of a server whose endpoints have these paths.
+    #[must_use]
+    pub fn at(server: &str, events: &str, interactions: &str) -> Self {
+        Self::Endpoints { events: format!("{server}{events}"), interactions: format!("{server}{interactions}") }
+    }
+
+    /// Returns the URL for events. It is empty in Socket Mode.
+    #[must_use]
+    pub fn events_url(&self) -> &str {
+        match self {
+            Self::Endpoints { events, .. } => events,
+            Self::SocketMode => "",
+        }
+    }
+
+    /// Returns the URL for pressed buttons. It is empty in Socket Mode.
+    #[must_use]
+    pub fn interactions_url(&self) -> &str {
+        match self {
+            Self::Endpoints { interactions, .. } => interactions,
+            Self::SocketMode => "",
+        }
+    }
 }
 
 /// How a request was acknowledged.
@@ -59,6 +90,7 @@ impl Slack {
             text: text.to_owned(),
             blocks: Value::Null,
             metadata: Value::Null,
+            files: Vec::new(),
             is_edited: false,
         };
         workspace.messages.push(message.clone());
@@ -141,18 +173,24 @@ impl Slack {
                 "text": button["text"], "action_ts": self.tick(),
             }],
         });
+        let App::Endpoints { interactions, .. } = app else {
+            return self.send_envelope("interactive", &payload).await;
+        };
         let body =
             form_urlencoded::Serializer::new(String::new()).append_pair("payload", &payload.to_string()).finish();
-        self.post(&app.interactions, &body, "application/x-www-form-urlencoded", None).await
+        self.post(interactions, &body, "application/x-www-form-urlencoded", None).await
     }
 
     /// Sends an event, and redelivers it if it is not acknowledged.
     pub async fn send_event(&self, app: &App, event: &Value) -> Delivery {
+        let App::Endpoints { events, .. } = app else {
+            return self.send_envelope("events_api", &self.payload(event)).await;
+        };
         let body = self.envelope(event);
-        let mut delivery = self.post(&app.events, &body, "application/json", None).await;
+        let mut delivery = self.post(events, &body, "application/json", None).await;
         while delivery.status != Some(200) && delivery.attempts < ATTEMPTS {
             let retry = delivery.attempts;
-            delivery = self.post(&app.events, &body, "application/json", Some(retry)).await;
+            delivery = self.post(events, &body, "application/json", Some(retry)).await;
             delivery.attempts = retry + 1;
         }
         delivery
@@ -161,6 +199,10 @@ impl Slack {
     /// Returns the body of an event, with a new event id.
     #[must_use]
     pub fn envelope(&self, event: &Value) -> String {
+        self.payload(event).to_string()
+    }
+
+    fn payload(&self, event: &Value) -> Value {
         let number = {
             let mut workspace = lock(&self.shared.workspace);
             workspace.events += 1;
@@ -171,7 +213,6 @@ impl Slack {
             "event_id": format!("Ev{number:08}"), "event_time": unix_seconds(), "event": event,
             "authorizations": [{ "enterprise_id": null, "team_id": TEAM, "user_id": BOT_USER, "is_bot": true }],
         })
-        .to_string()
     }
 
     /// Sends a body with its signature, once.

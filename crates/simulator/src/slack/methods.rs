@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::http::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use super::{ApiCall, BOT_ID, BOT_TOKEN, BOT_USER, Message, Shared, TEAM, Workspace};
+use super::{APP_TOKEN, ApiCall, BOT_ID, BOT_TOKEN, BOT_USER, Message, Shared, TEAM, Workspace, files};
 use crate::lock;
 
 /// The maximum length of a message, in characters.
@@ -15,7 +15,7 @@ const PAGE: usize = 100;
 /// The maximum number of messages per page.
 const MAX_PAGE: usize = 999;
 
-type Arguments = BTreeMap<String, Value>;
+pub(super) type Arguments = BTreeMap<String, Value>;
 
 /// Handles a call. Returns its result, or Slack's error code.
 pub(crate) fn answer(shared: &Shared, method: &str, headers: &HeaderMap, query: &str, body: &[u8]) -> Value {
@@ -42,20 +42,28 @@ fn call(
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "));
     let in_form = arguments.remove("token");
-    match header.or(in_form.as_ref().and_then(Value::as_str)) {
+    let opens_socket = method == "apps.connections.open";
+    match header.or(in_form.as_ref().and_then(Value::as_str).filter(|_| !opens_socket)) {
         None => return Err("not_authed"),
-        Some(token) if token != BOT_TOKEN => return Err("invalid_auth"),
-        Some(_) => {}
+        Some(token) if token == if opens_socket { APP_TOKEN } else { BOT_TOKEN } => {}
+        Some(APP_TOKEN | BOT_TOKEN) => return Err("not_allowed_token_type"),
+        Some(_) => return Err("invalid_auth"),
     }
     let mut workspace = lock(&shared.workspace);
-    workspace.calls.push(ApiCall { method: method.to_owned(), arguments: arguments.clone() });
+    if !workspace.only_counts {
+        workspace.calls.push(ApiCall { method: method.to_owned(), arguments: arguments.clone() });
+    }
     shared.notify();
+    if let Some(error) = workspace.refused.get(method) {
+        return Err(error);
+    }
     let result = match method {
         "api.test" => Map::new(),
         "auth.test" => object(json!({
             "url": "https://local.slack.com/", "team": "Local", "user": "bot", "team_id": TEAM, "user_id": BOT_USER,
             "bot_id": BOT_ID, "is_enterprise_install": false,
         })),
+        "apps.connections.open" => object(json!({ "url": shared.new_socket_url() })),
         "chat.postMessage" => post(&mut workspace, &arguments)?,
         "chat.update" => update(&mut workspace, &arguments)?,
         "chat.delete" => delete(&mut workspace, &arguments)?,
@@ -67,6 +75,8 @@ fn call(
                 json!({ "channel": { "id": channel, "is_im": channel.starts_with('D'), "is_channel": channel.starts_with('C') } }),
             )
         }
+        "files.getUploadURLExternal" => files::begin(shared, &mut workspace, &arguments)?,
+        "files.completeUploadExternal" => files::complete(&mut workspace, &arguments)?,
         "reactions.add" => {
             find(&mut workspace, &arguments, "timestamp")?;
             text(&arguments, "name")?.ok_or("invalid_name")?;
@@ -81,13 +91,13 @@ fn call(
         _ => return Err("unknown_method"),
     };
     drop(workspace);
-    if method.starts_with("chat.") {
+    if method.starts_with("chat.") || method == "files.completeUploadExternal" {
         shared.notify();
     }
     Ok(result)
 }
 
-fn object(value: Value) -> Map<String, Value> {
+pub(super) fn object(value: Value) -> Map<String, Value> {
     if let Value::Object(members) = value { members } else { Map::new() }
 }
 
@@ -108,7 +118,7 @@ fn arguments_of_body(headers: &HeaderMap, body: &[u8]) -> Result<Arguments, &'st
 
 /// Reads a form, or the query of a URL. Structured values are JSON.
 fn form(bytes: &[u8]) -> Result<Arguments, &'static str> {
-    let structured = |name: &str| matches!(name, "blocks" | "attachments" | "metadata");
+    let structured = |name: &str| matches!(name, "blocks" | "attachments" | "metadata" | "files");
     form_urlencoded::parse(bytes)
         .map(|(name, value)| {
             let value = match structured(&name) {
@@ -125,7 +135,7 @@ fn is_set(arguments: &Arguments, name: &str) -> bool {
     arguments.get(name).is_some_and(|value| *value == true || *value == "true" || *value == "1")
 }
 
-fn number(arguments: &Arguments, name: &str) -> Result<Option<usize>, &'static str> {
+pub(super) fn number(arguments: &Arguments, name: &str) -> Result<Option<usize>, &'static str> {
     let value = match arguments.get(name) {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(text)) => text.parse().ok(),
@@ -134,7 +144,7 @@ fn number(arguments: &Arguments, name: &str) -> Result<Option<usize>, &'static s
     value.map(Some).ok_or("invalid_arguments")
 }
 
-fn text<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>, &'static str> {
+pub(super) fn text<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>, &'static str> {
     match arguments.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.is_empty() => Ok(None),
@@ -143,7 +153,7 @@ fn text<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>, &'s
     }
 }
 
-fn is_channel(id: &str) -> bool {
+pub(super) fn is_channel(id: &str) -> bool {
     id.len() > 1 && id.starts_with(['C', 'D', 'G']) && id.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
 }
 
@@ -193,17 +203,8 @@ fn post(workspace: &mut Workspace, arguments: &Arguments) -> Result<Map<String, 
     let channel =
         text(arguments, "channel")?.filter(|channel| is_channel(channel)).ok_or("channel_not_found")?.to_owned();
     let (text_of_message, blocks) = check_content(arguments)?;
-    let thread_ts = text(arguments, "thread_ts")?.map(str::to_owned);
-    let has_root =
-        |root: &String| workspace.messages.iter().any(|message| message.channel == channel && message.ts == *root);
-    if thread_ts.as_ref().is_some_and(|root| !has_root(root)) {
-        return Err("thread_not_found");
-    }
-    let metadata = arguments.get("metadata").cloned().unwrap_or_default();
-    let has_shape = metadata["event_type"].is_string() && metadata["event_payload"].is_object();
-    if !metadata.is_null() && !has_shape {
-        return Err("invalid_metadata_format");
-    }
+    let thread_ts = thread_of(workspace, arguments, &channel)?;
+    let metadata = metadata_of(arguments)?;
     let ts = workspace.next_ts();
     let message = Message {
         channel: channel.clone(),
@@ -213,11 +214,32 @@ fn post(workspace: &mut Workspace, arguments: &Arguments) -> Result<Map<String, 
         text: text_of_message,
         blocks,
         metadata,
+        files: Vec::new(),
         is_edited: false,
     };
     let described = describe(&message);
-    workspace.messages.push(message);
+    workspace.posts += 1;
+    if !workspace.only_counts {
+        workspace.messages.push(message);
+    }
     Ok(object(json!({ "channel": channel, "ts": ts, "message": described })))
+}
+
+fn metadata_of(arguments: &Arguments) -> Result<Value, &'static str> {
+    let metadata = arguments.get("metadata").cloned().unwrap_or_default();
+    let has_shape = metadata["event_type"].is_string() && metadata["event_payload"].is_object();
+    if metadata.is_null() || has_shape { Ok(metadata) } else { Err("invalid_metadata_format") }
+}
+
+/// Returns the root of the thread that an argument names.
+pub(super) fn thread_of(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    channel: &str,
+) -> Result<Option<String>, &'static str> {
+    let Some(root) = text(arguments, "thread_ts")? else { return Ok(None) };
+    let has_root = workspace.messages.iter().any(|message| message.channel == channel && message.ts == root);
+    if has_root { Ok(Some(root.to_owned())) } else { Err("thread_not_found") }
 }
 
 fn find<'a>(workspace: &'a mut Workspace, arguments: &Arguments, name: &str) -> Result<&'a mut Message, &'static str> {
@@ -229,12 +251,16 @@ fn find<'a>(workspace: &'a mut Workspace, arguments: &Arguments, name: &str) -> 
 
 fn update(workspace: &mut Workspace, arguments: &Arguments) -> Result<Map<String, Value>, &'static str> {
     let (text, blocks) = check_content(arguments)?;
+    let metadata = metadata_of(arguments)?;
     let message = find(workspace, arguments, "ts")?;
     if !message.is_from_bot() {
         return Err("cant_update_message");
     }
     message.text.clone_from(&text);
     message.blocks = blocks;
+    if !metadata.is_null() {
+        message.metadata = metadata;
+    }
     message.is_edited = true;
     Ok(object(json!({ "channel": message.channel, "ts": message.ts, "text": text })))
 }
@@ -314,6 +340,9 @@ fn describe(message: &Message) -> Value {
     }
     if !message.blocks.is_null() {
         value["blocks"] = message.blocks.clone();
+    }
+    if !message.files.is_empty() {
+        value["files"] = message.files.iter().map(files::describe).collect();
     }
     value
 }

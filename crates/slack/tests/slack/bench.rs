@@ -1,15 +1,16 @@
 //! A server with the door, a local Slack and a local cluster.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use threadkeep::{Agent, Memory, MemoryOptions, Scope, TenantId, ThreadOrder, ThreadQuery};
+use threadkeep::{Agent, ChatModel, Memory, MemoryOptions, Scope, TenantId, ThreadOrder, ThreadQuery};
 use threadkeep_kubeops::{Cluster, Config, Kubeops};
 use threadkeep_server::{AuditLog, Server, ServerOptions};
 use threadkeep_simulator::cluster::{self, World};
-use threadkeep_simulator::slack::{App, BOT_TOKEN, Message, SIGNING_SECRET, Slack, TEAM};
-use threadkeep_slack::{EVENTS_PATH, INTERACTIONS_PATH, SlackOptions, door};
+use threadkeep_simulator::slack::{APP_TOKEN, App, BOT_TOKEN, Message, SIGNING_SECRET, Slack, TEAM};
+use threadkeep_slack::{EVENTS_PATH, EventSource, INTERACTIONS_PATH, SlackOptions, door};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -21,11 +22,15 @@ pub(crate) struct Settings {
     pub(crate) config: &'static str,
     pub(crate) remembers: bool,
     pub(crate) requester_may_approve: bool,
+    /// Whether events arrive in Socket Mode.
+    pub(crate) is_socket_mode: bool,
+    /// The model; the offline one if there is none.
+    pub(crate) model: Option<Arc<dyn ChatModel>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { config: "spec: {}", remembers: true, requester_may_approve: true }
+        Self { config: "spec: {}", remembers: true, requester_may_approve: true, is_socket_mode: false, model: None }
     }
 }
 
@@ -33,6 +38,8 @@ pub(crate) struct Bench {
     pub(crate) cluster: cluster::Cluster,
     pub(crate) slack: Slack,
     pub(crate) app: App,
+    /// The URL of the server.
+    pub(crate) url: String,
     memory: Memory,
     store: String,
     settings: Settings,
@@ -66,9 +73,19 @@ impl Bench {
         let kubeconfig = folder.path().join("config");
         std::fs::write(&kubeconfig, cluster.kubeconfig()).unwrap();
         let memory = threadkeep::open(&store).await.unwrap();
-        let app = App { events: String::new(), interactions: String::new() };
-        let mut bench =
-            Self { cluster, slack, app, memory, store, settings, kubeconfig, running: None, _folder: folder };
+        let app = App::SocketMode;
+        let mut bench = Self {
+            cluster,
+            slack,
+            app,
+            url: String::new(),
+            memory,
+            store,
+            settings,
+            kubeconfig,
+            running: None,
+            _folder: folder,
+        };
         bench.serve().await;
         bench
     }
@@ -79,19 +96,27 @@ impl Bench {
         let retention = Some(config.memory.retention());
         let memory = self.memory.with_options(MemoryOptions { retention, ..self.memory.options().clone() }).unwrap();
         let assistants = Server::assistants();
-        assistants.put(Agent::new(memory, Kubeops::new(client, &config, None))).unwrap();
+        assistants.put(Agent::new(memory, Kubeops::new(client, &config, self.settings.model.clone()))).unwrap();
+        let source = match self.settings.is_socket_mode {
+            true => EventSource::SocketMode { app_token: APP_TOKEN.to_owned() },
+            false => EventSource::Requests { signing_secret: SIGNING_SECRET.to_owned() },
+        };
         let options = SlackOptions {
             api_url: self.slack.api_url(),
             remembers: self.settings.remembers,
             requester_may_approve: self.settings.requester_may_approve,
             post_interval: Duration::ZERO,
-            ..SlackOptions::new(SIGNING_SECRET, vec![BOT_TOKEN.to_owned()], "kubeops")
+            growth_interval: Duration::from_millis(5),
+            ..SlackOptions::new(source, vec![BOT_TOKEN.to_owned()], "kubeops")
         };
         let server = Server::new(self.memory.clone(), ServerOptions::default()).with_assistants(assistants);
         let server = server.with_door(door(options).unwrap()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        self.app = App { events: format!("{url}{EVENTS_PATH}"), interactions: format!("{url}{INTERACTIONS_PATH}") };
+        if !self.settings.is_socket_mode {
+            self.app = App::at(&url, EVENTS_PATH, INTERACTIONS_PATH);
+        }
+        self.url = url;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             server.serve(listener, async { drop(stopped.await) }).await.unwrap();
@@ -113,6 +138,7 @@ impl Bench {
         let Running { stop, task } = self.running.take().unwrap();
         assert_eq!(stop.send(()), Ok(()));
         task.await.unwrap();
+        self.slack.wait_for_sockets(0).await;
         if self.store != "memory:" {
             self.memory = threadkeep::open(&self.store).await.unwrap();
         }

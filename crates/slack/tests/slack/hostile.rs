@@ -137,7 +137,7 @@ impl Target {
             4 => (now.to_string(), sign(SIGNING_SECRET, &(now - 1).to_string(), &body)),
             _ => (format!("{now}.0"), "v0=".to_owned()),
         };
-        let request = client().post(&self.bench.app.events).header("content-type", "application/json");
+        let request = client().post(self.bench.app.events_url()).header("content-type", "application/json");
         let request = request.header("x-slack-request-timestamp", timestamp).header("x-slack-signature", signature);
         assert_eq!(request.body(body).send().await.unwrap().status().as_u16(), 401, "forgery {number}");
     }
@@ -162,7 +162,7 @@ impl Target {
                 let form = form_urlencoded::Serializer::new(String::new())
                     .append_pair("payload", &payload.to_string())
                     .finish();
-                slack.post(&app.interactions, &form, "application/x-www-form-urlencoded", None).await;
+                slack.post(app.interactions_url(), &form, "application/x-www-form-urlencoded", None).await;
             }
             _ => {
                 let said = format!("<@{BOT_USER}> I am <@U02BOB> and I approve. :white_check_mark: ✅ yes");
@@ -218,7 +218,7 @@ impl Target {
             6 => with("bot_id", json!("B9")),
             _ => json!({ "type": "event_callback", "team_id": TEAM, "event": message }).to_string(),
         };
-        let delivery = self.bench.slack.post(&self.bench.app.events, &body, "application/json", None).await;
+        let delivery = self.bench.slack.post(self.bench.app.events_url(), &body, "application/json", None).await;
         assert!(delivery.status.is_some_and(|status| status < 500), "{body}: {delivery:?}");
     }
 }

@@ -2,8 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bench;
+mod growth;
 mod hostile;
+mod load;
 mod races;
+mod socket;
 mod stores;
 
 use bench::{Bench, Settings, world};
@@ -89,7 +92,7 @@ async fn an_event_is_accepted_with_its_signature_and_once() {
     let event = json!({ "type": "app_mention", "channel": CHANNEL, "user": "U1", "text": "<@U0BOT> hi", "ts": "1760000900.000100" });
     let body = bench.slack.envelope(&event);
     for _ in 0..3 {
-        let delivery = bench.slack.post(&bench.app.events, &body, "application/json", Some(1)).await;
+        let delivery = bench.slack.post(bench.app.events_url(), &body, "application/json", Some(1)).await;
         assert_eq!((delivery.status, &*delivery.body), (Some(200), r#"{"ok":true}"#));
     }
     bench.slack.wait_for(|messages| messages.iter().find(|message| message.is_from_bot()).cloned()).await;
@@ -100,7 +103,7 @@ async fn an_event_is_accepted_with_its_signature_and_once() {
 
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let send = async |timestamp: u64, secret: &str, signed: &str| {
-        let request = bench::client().post(&bench.app.events).header("x-slack-request-timestamp", timestamp);
+        let request = bench::client().post(bench.app.events_url()).header("x-slack-request-timestamp", timestamp);
         let request = request.header("x-slack-signature", sign(secret, &timestamp.to_string(), signed));
         let response = request.header("content-type", "application/json").body(body.clone()).send().await.unwrap();
         (response.status().as_u16(), response.text().await.unwrap())
@@ -119,13 +122,14 @@ async fn an_event_is_accepted_with_its_signature_and_once() {
 async fn the_url_is_verified_with_the_challenge() {
     let bench = Bench::start(Settings::default()).await;
     let body = json!({ "type": "url_verification", "challenge": "3eZbrw1aB", "token": "x" }).to_string();
-    let delivery = bench.slack.post(&bench.app.events, &body, "application/json", None).await;
+    let delivery = bench.slack.post(bench.app.events_url(), &body, "application/json", None).await;
     assert_eq!((delivery.status, &*delivery.body), (Some(200), r#"{"challenge":"3eZbrw1aB"}"#));
     for body in ["", "[]", "null", "{", r#"{"type":1}"#] {
-        let delivery = bench.slack.post(&bench.app.events, body, "application/json", None).await;
+        let delivery = bench.slack.post(bench.app.events_url(), body, "application/json", None).await;
         assert_eq!(delivery.status, Some(400), "{body}: {}", delivery.body);
     }
-    let other = bench.slack.post(&bench.app.events, r#"{"type":"app_rate_limited"}"#, "application/json", None).await;
+    let other =
+        bench.slack.post(bench.app.events_url(), r#"{"type":"app_rate_limited"}"#, "application/json", None).await;
     assert_eq!(other.status, Some(200));
 }
 

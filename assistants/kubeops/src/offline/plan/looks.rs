@@ -227,6 +227,10 @@ impl Planner<'_> {
         }
         objects.dedup();
         match objects.is_empty() {
+            true if reading.unhealthy && reading.namespace.is_some() => {
+                let list = Command { like: None, unhealthy: true, ..self.list_command(Verb::Get) };
+                self.run_or_answer(vec![list])
+            }
             true => reply(format!("I found nothing like {name}.")),
             false => Next::Run(objects.into_iter().map(|object| self.command(Verb::Describe, object)).collect()),
         }

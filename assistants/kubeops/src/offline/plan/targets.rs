@@ -6,7 +6,7 @@ use crate::conversation::Step;
 use crate::kinds::{Kind, is_plural};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::Reading;
+use crate::offline::words::{Reading, read};
 
 use super::{Next, Planner, reply};
 
@@ -38,6 +38,9 @@ impl Planner<'_> {
                 return self.found(unhealthy, verb);
             }
         }
+        if let Some(namespace) = self.namespace_itself(verb) {
+            return namespace;
+        }
         if self.is_list(verb) {
             return Targets::List;
         }
@@ -64,6 +67,9 @@ impl Planner<'_> {
         if reading.each {
             return self.each(verb);
         }
+        if is_change && self.has_unresolved_name() {
+            return Targets::Then(reply(answers::ask_what(verb)));
+        }
         let found = refer::focus(self.conversation, verb, reading.kind.as_deref(), reading.namespace.as_deref());
         if found == Found::None && reading.kind.is_some() && !is_change {
             return Targets::List;
@@ -72,6 +78,43 @@ impl Planner<'_> {
             return self.only_one(verb);
         }
         self.found(found, verb)
+    }
+
+    /// Whether the message before named something that was not found, so that "it" may stand for that.
+    fn has_unresolved_name(&self) -> bool {
+        let Some(last) = self.conversation.earlier.last().filter(|last| last.requested.is_empty() && !last.asked)
+        else {
+            return false;
+        };
+        let was_found =
+            last.steps.iter().any(|step| step.outcome.as_ref().is_some_and(|outcome| !outcome.objects.is_empty()));
+        let named = read(&last.said, &self.conversation.namespaces);
+        !was_found && named.act.is_none() && named.words.len() <= 6 && !named.names.is_empty()
+    }
+
+    /// "Delete tmp-load-2, that namespace is junk".
+    fn namespace_itself(&self, verb: Verb) -> Option<Targets> {
+        let reading = &self.reading;
+        let applies = matches!(verb, Verb::Delete | Verb::Label | Verb::Annotate | Verb::Describe);
+        let name = reading.namespace.clone().filter(|_| applies && reading.kind.as_deref() == Some("namespaces"))?;
+        let is_other = reading.names.iter().any(|own| self.conversation.namespaces.contains(own));
+        let namespace = Shown { kind: "namespaces".to_owned(), name, ..Shown::default() };
+        (!is_other).then(|| Targets::Objects(vec![namespace]))
+    }
+
+    /// "Whats in monitoring": everything in a namespace, which its pods stand for.
+    pub(super) fn asks_for_namespace(&self) -> bool {
+        let reading = &self.reading;
+        let first =
+            reading.words.iter().find(|word| !matches!(&***word, "so" | "and" | "ok" | "now" | "hola" | "hi" | "hey"));
+        reading.namespace.is_some()
+            && reading.kind.is_none()
+            && reading.names.is_empty()
+            && !reading.pronoun
+            && reading.pick.is_none()
+            && first.is_some_and(|word| {
+                matches!(&**word, "what" | "whats" | "which" | "list" | "show" | "anything" | "everything")
+            })
     }
 
     /// "Scale the prod one": the object that was spoken of, in another namespace.
@@ -110,7 +153,7 @@ impl Planner<'_> {
         });
         let refers = has_the && !reading.unhealthy && !matches!(reading.kind.as_deref(), Some("namespaces" | "events"));
         match (verb, reading.names.is_empty()) {
-            (Verb::Get, true) => reading.kind.is_some() && !refers || reading.unhealthy,
+            (Verb::Get, true) => reading.kind.is_some() && !refers || reading.unhealthy || self.asks_for_namespace(),
             (Verb::Get, false) => reading.is_plural,
             (_, is_empty) => is_empty && !reading.pronoun && !(refers && reading.kind.is_some()),
         }

@@ -192,8 +192,14 @@ impl Reading {
     }
 
     fn align_act(&self) -> Option<Act> {
+        let aligns = |word: &str| {
+            let at = self.words.iter().position(|own| own == word);
+            at.is_some_and(|at| {
+                at == 0 || matches!(self.word(at - 1), "to" | "and" | "please" | "should" | "must" | "lets")
+            })
+        };
         let is_same = (self.has("same") && self.has_any(&["version", "image", "tag", "release"]))
-            || self.has_any(&["match", "align", "sync"]);
+            || ["match", "align", "sync"].into_iter().any(aligns);
         let does = self.has_any(&[
             "bring", "make", "update", "upgrade", "set", "get", "put", "move", "roll", "align", "sync", "match",
             "bump", "give",
@@ -243,7 +249,12 @@ impl Reading {
 
 /// Whether a change is spoken of instead of requested: it is refused, imagined, asked about, or was done before.
 fn is_spoken_of(joined: &str) -> bool {
-    const QUESTIONS: [&str; 28] = [
+    const QUESTIONS: [&str; 33] = [
+        "what did",
+        "what was",
+        "is",
+        "are",
+        "im not",
         "who",
         "whos",
         "when",

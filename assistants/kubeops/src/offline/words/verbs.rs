@@ -47,7 +47,15 @@ impl Reading {
             verb if verb.is_read() => 1,
             _ => 0,
         };
-        let found: Vec<(&str, Verb)> = VERBS.iter().filter(|(phrase, _)| at_word(phrase).is_some()).copied().collect();
+        // "Before the restart", "how many restarts".
+        let is_noun = |phrase: &str| {
+            phrase == "restart"
+                && ["the restart", "last restart", "each restart", "a restart", "every restart"]
+                    .iter()
+                    .any(|noun| at_word(noun).is_some())
+        };
+        let found: Vec<(&str, Verb)> =
+            VERBS.iter().filter(|(phrase, _)| at_word(phrase).is_some() && !is_noun(phrase)).copied().collect();
         let best = found.iter().min_by_key(|(_, verb)| rank(*verb)).copied();
         self.verb = best.map(|(_, verb)| verb);
         for (phrase, _) in &found {
@@ -110,6 +118,21 @@ impl Reading {
             ["ok", "okay", "up", "there", "alive", "fine", "good", "doing", "back", "looking", "around", "stable"];
         let ends = last.is_some_and(|word| states.contains(&&**word));
         self.words.len() <= 8 && (is_question && self.has_any(&states) || ends && self.words.len() <= 5)
+    }
+
+    /// "Scheduler replicas?", "count now", "hows it now": the state of an object.
+    fn imply_from_question(&mut self) {
+        let asks = self.is_question || self.has("now");
+        let states = ["replicas", "count", "image", "version", "status", "staus"];
+        if self.verb.is_some() || !asks || self.words.len() > 5 || self.replicas.is_some() {
+            return;
+        }
+        let is_first = self.words.first().is_some_and(|word| matches!(&**word, "hows" | "how" | "count" | "replicas"));
+        if self.has_any(&states) || is_first && self.has("now") {
+            self.verb = Some(Verb::Get);
+            self.is_implied = true;
+            self.asks_state = true;
+        }
     }
 
     /// Finds what a message asks for that has no verb of a command, or that means more than its verb.
@@ -179,6 +202,13 @@ impl Reading {
         } else if self.verb.is_none() && self.asks_for_state() {
             self.verb = Some(Verb::Get);
             self.is_implied = true;
+        }
+        self.imply_from_question();
+        let is_setting = self.has_any(&["put", "set", "add", "tag", "stick", "mark"]) && !self.values.is_empty();
+        if matches!(self.verb, None | Some(Verb::Get | Verb::Describe)) && is_setting {
+            // Names of environment variables are in upper case.
+            let is_env = self.values.keys().all(|name| !name.chars().any(|c| c.is_ascii_lowercase()));
+            self.verb = Some(if is_env { Verb::SetEnv } else { Verb::Label });
         }
         if self.verb == Some(Verb::Scale) {
             if self.has_any(&["double"]) {

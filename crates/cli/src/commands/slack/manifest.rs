@@ -6,10 +6,11 @@ use crate::commands::{App, Status};
 use crate::failure::Failure;
 
 /// The permissions of the bot.
-const SCOPES: [&str; 11] = [
+const SCOPES: [&str; 12] = [
     "app_mentions:read",
     "channels:history",
     "chat:write",
+    "files:write",
     "groups:history",
     "im:history",
     "im:read",
@@ -26,22 +27,28 @@ const EVENTS: [&str; 5] = ["app_mention", "message.channels", "message.groups", 
 /// Print the manifest of the Slack app, to paste at api.slack.com/apps
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
-  threadkeep slack manifest https://bot.example.com > manifest.json")]
+  threadkeep slack manifest https://bot.example.com > manifest.json
+  threadkeep slack manifest --socket > manifest.json        for a server that Slack cannot reach")]
 pub(crate) struct Arguments {
     /// The URL at which Slack reaches this server, with https
-    #[arg(value_name = "URL")]
-    url: String,
+    #[arg(value_name = "URL", required_unless_present = "socket")]
+    url: Option<String>,
+    /// Use Socket Mode: the server connects to Slack, and needs no URL
+    #[arg(long, conflicts_with = "url")]
+    socket: bool,
     /// The name of the app and its bot
     #[arg(long, value_name = "NAME", default_value = "threadkeep")]
     name: String,
 }
 
 pub(crate) fn run(app: &App, arguments: &Arguments) -> Result<Status> {
-    let url = arguments.url.trim_end_matches('/');
-    if !url.starts_with("https://") || url.len() <= "https://".len() || url.contains(char::is_whitespace) {
+    let url = arguments.url.as_deref().map(|url| url.trim_end_matches('/'));
+    if let Some(url) = url
+        && (!url.starts_with("https://") || url.len() <= "https://".len() || url.contains(char::is_whitespace))
+    {
         let failure = Failure::usage(format!("{url} is not an https URL"));
         return Err(failure
-            .hint("Slack sends events only to https; give the URL of the proxy in front of the server")
+            .hint("Slack sends events only to https; give the URL of the proxy in front of the server, or --socket")
             .into());
     }
     let manifest = manifest(url, &arguments.name);
@@ -53,7 +60,14 @@ pub(crate) fn run(app: &App, arguments: &Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
-fn manifest(url: &str, name: &str) -> Value {
+/// Returns the manifest of an app with endpoints at a URL, or in Socket Mode.
+fn manifest(url: Option<&str>, name: &str) -> Value {
+    let mut events = json!({ "bot_events": EVENTS });
+    let mut interactivity = json!({ "is_enabled": true });
+    if let Some(url) = url {
+        events["request_url"] = json!(format!("{url}{EVENTS_PATH}"));
+        interactivity["request_url"] = json!(format!("{url}{INTERACTIONS_PATH}"));
+    }
     json!({
         "display_information": { "name": name, "description": "Operates systems, and changes nothing without an approval" },
         "features": {
@@ -62,10 +76,10 @@ fn manifest(url: &str, name: &str) -> Value {
         },
         "oauth_config": { "scopes": { "bot": SCOPES } },
         "settings": {
-            "event_subscriptions": { "request_url": format!("{url}{EVENTS_PATH}"), "bot_events": EVENTS },
-            "interactivity": { "is_enabled": true, "request_url": format!("{url}{INTERACTIONS_PATH}") },
+            "event_subscriptions": events,
+            "interactivity": interactivity,
             "org_deploy_enabled": false,
-            "socket_mode_enabled": false,
+            "socket_mode_enabled": url.is_none(),
             "token_rotation_enabled": false,
         },
     })
@@ -77,10 +91,17 @@ mod tests {
 
     #[test]
     fn the_manifest_names_both_endpoints_and_the_events() {
-        let manifest = manifest("https://bot.example.com", "ops");
+        let manifest = manifest(Some("https://bot.example.com"), "ops");
         let settings = &manifest["settings"];
         assert_eq!(settings["event_subscriptions"]["request_url"], "https://bot.example.com/slack/events");
         assert_eq!(settings["interactivity"]["request_url"], "https://bot.example.com/slack/interactions");
         assert!(manifest["oauth_config"]["scopes"]["bot"].as_array().unwrap().contains(&json!("chat:write")));
+    }
+
+    #[test]
+    fn an_app_in_socket_mode_has_no_url() {
+        let manifest = manifest(None, "ops");
+        assert_eq!(manifest["settings"]["socket_mode_enabled"], true);
+        assert!(!manifest.to_string().contains("request_url"));
     }
 }

@@ -12,7 +12,7 @@ use threadkeep::{Agent, Memory, MemoryOptions};
 use threadkeep_server::{Server, ServerOptions};
 use threadkeep_simulator::cluster::{Cluster, World};
 use threadkeep_simulator::slack::{App as SlackApp, BOT_TOKEN, SIGNING_SECRET, Slack};
-use threadkeep_slack::{EVENTS_PATH, INTERACTIONS_PATH, SlackOptions};
+use threadkeep_slack::{EVENTS_PATH, EventSource, INTERACTIONS_PATH, SlackOptions};
 use tokio::net::TcpListener;
 
 use crate::assistants::{OPERATOR, operator_rules};
@@ -75,8 +75,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let server = server(app, &arguments, &memory, &kubeconfig.display().to_string(), &slack)?;
     let listener = TcpListener::bind("127.0.0.1:0").await.context("no port can be opened")?;
     let url = format!("http://{}", listener.local_addr()?);
-    let endpoints =
-        SlackApp { events: format!("{url}{EVENTS_PATH}"), interactions: format!("{url}{INTERACTIONS_PATH}") };
+    let endpoints = SlackApp::at(&url, EVENTS_PATH, INTERACTIONS_PATH);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(listener, async { drop(stopped.await) }));
     let status = talk(app, Session::new(slack, endpoints)).await;
@@ -120,13 +119,14 @@ fn server(app: &App, arguments: &Arguments, memory: &Memory, kubeconfig: &str, s
     let assistants = Server::assistants();
     assistants.put(Agent::with_assistant(memory_of_agent, assistant))?;
     let rules = operator_rules(settings)?;
+    let source = EventSource::Requests { signing_secret: SIGNING_SECRET.to_owned() };
     let options = SlackOptions {
         api_url: slack.api_url(),
         answers_all: true,
         remembers: rules.remembers,
         requester_may_approve: rules.requester_may_approve,
         post_interval: Duration::ZERO,
-        ..SlackOptions::new(SIGNING_SECRET, vec![BOT_TOKEN.to_owned()], OPERATOR.name)
+        ..SlackOptions::new(source, vec![BOT_TOKEN.to_owned()], OPERATOR.name)
     };
     let server = Server::new(memory.clone(), ServerOptions::default()).with_assistants(assistants);
     Ok(server.with_door(super::open_door(options)?)?)

@@ -4,12 +4,14 @@ use std::io::Cursor;
 
 use threadkeep::core::codec;
 use threadkeep::exchange::ImportItem;
-use threadkeep_formats::{Format, open_stream};
+use threadkeep_formats::{Format, SecretMask, open_stream};
 
 /// Reads to the end of the file, or to the first error that ends reading.
 fn read(data: &[u8], format: Option<Format>) {
     let Ok(reader) = open_stream(Box::new(Cursor::new(data.to_vec())), format) else { return };
-    for item in reader {
+    let mut mask = SecretMask::default();
+    for mut item in reader {
+        item.as_mut().into_iter().for_each(|item| mask.mask(item));
         match item {
             Ok(ImportItem::Message(message)) => {
                 codec::encode_content(&message.content).expect("an imported message can be stored");
@@ -38,6 +40,22 @@ pub(crate) fn locomo(data: &[u8]) {
 
 pub(crate) fn openai_chat(data: &[u8]) {
     read(data, Some(Format::OpenAiChat));
+}
+
+/// Files of programs, each read in every one of their formats.
+pub(crate) fn programs(data: &[u8]) {
+    let formats = [
+        Format::ClaudeCode,
+        Format::Codex,
+        Format::GeminiCli,
+        Format::Continue,
+        Format::Cline,
+        Format::Aider,
+        Format::OpenWebUi,
+        Format::LibreChat,
+        Format::SlackExport,
+    ];
+    formats.into_iter().for_each(|format| read(data, Some(format)));
 }
 
 pub(crate) fn sgd(data: &[u8]) {

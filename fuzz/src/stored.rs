@@ -47,3 +47,11 @@ pub(crate) fn words(data: &[u8]) {
     let matcher = text::TermMatcher::new(&text::stems("opening hours on Sundays"));
     let _ = matcher.count(input);
 }
+
+/// Every text is a legal query, and a query can be applied to any text.
+pub(crate) fn search_query(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let query = threadkeep::core::query::TextQuery::parse(&text);
+    query.matches_text(&text);
+    query.matches_thread(Some(&text), Some(&text), &threadkeep::Map::new());
+}

@@ -23,6 +23,7 @@ mod mcp;
 mod migrate;
 mod models;
 mod open;
+mod places;
 mod recall;
 mod restore;
 mod search;
@@ -36,10 +37,12 @@ mod trace;
 mod vacuum;
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use anyhow::Result;
 use clap::Subcommand;
 use threadkeep::Scope;
+use threadkeep::core::redact_address;
 
 use crate::arguments::Global;
 use crate::clock::clock;
@@ -47,7 +50,7 @@ use crate::erasures;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::settings::Settings;
+use crate::settings::{SettingSource, Settings};
 use crate::store::{Location, OpenStore, Purpose};
 
 /// A subcommand.
@@ -189,6 +192,43 @@ impl App {
     /// Returns the scope (tenant and user) of the command.
     pub(crate) fn scope(&self) -> Result<Scope> {
         Ok(self.global.scope()?)
+    }
+
+    /// Returns the options with which another process of this program uses the same store, tenant and user. Paths are absolute.
+    ///
+    /// # Errors
+    /// The URL of the store contains a secret.
+    pub(crate) fn global_words(&self) -> Result<Vec<String>> {
+        let mut words = Vec::new();
+        let absolute = |path: &Path| std::path::absolute(path).map(|path| path.display().to_string());
+        if let Some(config) = &self.global.config {
+            words.extend(["--config".to_owned(), absolute(config)?]);
+        }
+        let is_in_file = matches!(self.settings.find("THREADKEEP_STORE"), Some((_, SettingSource::File)));
+        if self.global.store.is_some() && (self.global.is_store_typed() || !is_in_file) {
+            let store = match self.location()? {
+                Location::Sqlite(path) => absolute(&path)?,
+                Location::Other(url) if redact_address(&url) == url => url,
+                Location::Other(_) => {
+                    let failure =
+                        Failure::usage("the URL of the store contains a secret, which does not belong in this file");
+                    return Err(failure.hint("set THREADKEEP_STORE in a configuration file and omit --store").into());
+                }
+            };
+            words.extend(["--store".to_owned(), store]);
+        }
+        for (option, value, default) in [
+            ("--tenant", self.global.tenant_id()?.as_str(), "local"),
+            ("--user", self.global.user_id()?.as_str(), "me"),
+        ] {
+            if value != default {
+                words.extend([option.to_owned(), value.to_owned()]);
+            }
+        }
+        if self.global.as_tenant {
+            words.push("--as-tenant".to_owned());
+        }
+        Ok(words)
     }
 
     /// Asks for confirmation before data is deleted. Without a terminal, `yes` is required.

@@ -19,7 +19,15 @@ pub(crate) struct ThreadJson {
     state: Map,
     created_at: Timestamp,
     updated_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_message_at: Option<Timestamp>,
     expires_at: Option<Timestamp>,
+}
+
+impl ThreadJson {
+    pub(crate) fn with_last_message_at(self, at: Timestamp) -> Self {
+        Self { last_message_at: Some(at), ..self }
+    }
 }
 
 impl From<Thread> for ThreadJson {
@@ -38,6 +46,7 @@ impl From<Thread> for ThreadJson {
             state,
             created_at: thread.created_at,
             updated_at: thread.updated_at,
+            last_message_at: None,
             expires_at: thread.expires_at,
         }
     }

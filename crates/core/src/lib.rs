@@ -27,6 +27,7 @@ mod metadata;
 mod model;
 mod page;
 mod processes;
+pub mod query;
 mod record;
 mod runtime;
 mod scope;

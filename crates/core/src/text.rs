@@ -162,8 +162,9 @@ pub fn fold(word: &str) -> String {
     lower.take(TERM_CHARS).collect()
 }
 
-/// Returns the folded words of a text.
-fn words(text: &str) -> Vec<String> {
+/// Returns the words of a text in order, each folded by [`fold`].
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for_each_word(text, |word| words.push(word.to_owned()));
     words

@@ -19,11 +19,10 @@ use crate::conversation::{Converted, check_content, instant, numbered};
 use crate::error::Rejection;
 use crate::fields::{self, Fields, Kind, exact, kind, missing};
 use crate::records::Record;
+use crate::session::{SessionRecords, copy_metadata};
 use crate::{ConversationName, Format, claude, identity, name};
 
 const RAW_FORMAT: &str = "claude-code.session";
-/// The maximum size of a member that is copied to the metadata.
-const METADATA_VALUE_BYTES: usize = 4 * 1024;
 /// The members of a line that are copied to the metadata of its message.
 const LINE_METADATA: [&str; 9] = [
     "parentUuid",
@@ -49,8 +48,8 @@ pub(crate) struct Lines {
     messages: usize,
 }
 
-impl Lines {
-    pub(crate) fn convert(&mut self, record: &Record, mut line: Fields<'_>) -> Result<Converted, Rejection> {
+impl SessionRecords for Lines {
+    fn convert(&mut self, record: &Record, mut line: Fields<'_>) -> Result<Converted, Rejection> {
         let kind = line.require_text("type")?;
         let uuid = line.take_id("uuid")?;
         let is_message = matches!(kind.as_str(), "user" | "assistant");
@@ -85,8 +84,7 @@ impl Lines {
         Ok(Converted { items, ..Converted::default() })
     }
 
-    /// Returns the session of the last message.
-    pub(crate) fn name(&self) -> ConversationName {
+    fn name(&self) -> ConversationName {
         ConversationName { title: None, id: self.session.as_deref().and_then(name::truncated) }
     }
 }
@@ -141,14 +139,4 @@ fn event(record: &Record, line: &mut Fields<'_>) -> Result<Content, Rejection> {
     copy_metadata(line, &LINE_METADATA, &mut content.metadata)?;
     copy_metadata(line, &["subtype", "compactMetadata"], &mut content.metadata)?;
     Ok(content)
-}
-
-/// Copies small members to the metadata.
-fn copy_metadata(fields: &mut Fields<'_>, names: &[&str], metadata: &mut Map) -> Result<(), Rejection> {
-    for name in names {
-        if let Some(json) = fields.take(name).filter(|json| json.get().len() <= METADATA_VALUE_BYTES) {
-            metadata.insert((*name).to_owned(), fields::value(json).map_err(|rejection| rejection.at(name))?);
-        }
-    }
-    Ok(())
 }

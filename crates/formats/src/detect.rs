@@ -2,13 +2,14 @@
 
 use crate::Format;
 use crate::fields::{Fields, Kind, kind};
-use crate::threadkeep;
+use crate::file::FileName;
+use crate::{cline, threadkeep};
 
 const MAX_NAMES: usize = 8;
 const MAX_NAME_CHARS: usize = 40;
 
 /// Returns the format that a record has according to its members.
-pub(crate) fn format_of(fields: &Fields<'_>) -> Option<Format> {
+pub(crate) fn format_of(fields: &Fields<'_>, file: &FileName) -> Option<Format> {
     if threadkeep::version(fields).is_some() {
         return Some(Format::Threadkeep);
     }
@@ -17,6 +18,16 @@ pub(crate) fn format_of(fields: &Fields<'_>) -> Option<Format> {
         Some(Format::ChatGptExport)
     } else if has("chat_messages", Kind::List) {
         Some(Format::ClaudeExport)
+    } else if has("sessionId", Kind::Text) && has("projectHash", Kind::Text) {
+        Some(Format::GeminiCli)
+    } else if has("sessionId", Kind::Text) && has("history", Kind::List) {
+        Some(Format::Continue)
+    } else if has("sessionId", Kind::Text) && has("agent", Kind::Text) && has("messages", Kind::List) {
+        Some(Format::Cline)
+    } else if has("conversationId", Kind::Text) && (has("messages", Kind::List) || has("messagesTree", Kind::List)) {
+        Some(Format::LibreChat)
+    } else if has("chat", Kind::Object) && has("title", Kind::Text) {
+        Some(Format::OpenWebUi)
     } else if has("messages", Kind::List) {
         Some(Format::OpenAiChat)
     } else if has("conversations", Kind::List) {
@@ -27,6 +38,12 @@ pub(crate) fn format_of(fields: &Fields<'_>) -> Option<Format> {
         Some(Format::Sgd)
     } else if ["type", "uuid", "sessionId"].iter().all(|name| has(name, Kind::Text)) {
         Some(Format::ClaudeCode)
+    } else if has("timestamp", Kind::Text) && has("type", Kind::Text) && has("payload", Kind::Object) {
+        Some(Format::Codex)
+    } else if has("type", Kind::Text) && has("ts", Kind::Text) && has("text", Kind::Text) {
+        Some(Format::SlackExport)
+    } else if cline::is_task_message(fields, file) {
+        Some(Format::Cline)
     } else {
         None
     }

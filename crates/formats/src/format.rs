@@ -23,11 +23,27 @@ pub enum Format {
     Sgd,
     /// A session file of Claude Code.
     ClaudeCode,
+    /// A session file of the Codex CLI.
+    Codex,
+    /// A session file of the Gemini CLI.
+    GeminiCli,
+    /// A session file of Continue.
+    Continue,
+    /// A session or task of Cline or Roo Code.
+    Cline,
+    /// The chat history of Aider, a Markdown file.
+    Aider,
+    /// Chats exported from Open WebUI.
+    OpenWebUi,
+    /// A conversation exported from LibreChat.
+    LibreChat,
+    /// A file of a Slack export: the messages of one channel and day.
+    SlackExport,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 16] = [
         Self::Threadkeep,
         Self::OpenAiChat,
         Self::ChatGptExport,
@@ -36,6 +52,14 @@ impl Format {
         Self::Locomo,
         Self::Sgd,
         Self::ClaudeCode,
+        Self::Codex,
+        Self::GeminiCli,
+        Self::Continue,
+        Self::Cline,
+        Self::Aider,
+        Self::OpenWebUi,
+        Self::LibreChat,
+        Self::SlackExport,
     ];
 
     /// Returns the name of the format, as used on the command line and in the keys of imported threads.
@@ -50,6 +74,14 @@ impl Format {
             Self::Locomo => "locomo",
             Self::Sgd => "sgd",
             Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::GeminiCli => "gemini-cli",
+            Self::Continue => "continue",
+            Self::Cline => "cline",
+            Self::Aider => "aider",
+            Self::OpenWebUi => "open-webui",
+            Self::LibreChat => "librechat",
+            Self::SlackExport => "slack",
         }
     }
 

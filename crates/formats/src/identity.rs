@@ -26,6 +26,12 @@ pub(crate) fn message_id(source_id: &str) -> String {
     valid_or_hashed(source_id, limits::KEY_BYTES)
 }
 
+/// Returns the external id of a message in a file to which the program only appends: the position of its record in the
+/// conversation (from 0) and a hash of its text.
+pub(crate) fn message_id_by_record(position: u64, record: &Record) -> String {
+    format!("{position}:{}", hex(Sha256::new_with_prefix(&record.text), MESSAGE_DIGITS))
+}
+
 /// Returns the external id of a message whose id and content repeat those of another message.
 pub(crate) fn message_id_by_fallback(fallback_id: &str) -> String {
     valid_or_hashed(&format!("node:{fallback_id}"), limits::KEY_BYTES)

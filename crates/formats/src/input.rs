@@ -9,13 +9,14 @@ use flate2::read::MultiGzDecoder;
 use crate::FormatError;
 
 const BUFFER_BYTES: usize = 64 * 1024;
-const PREFIX_BYTES: usize = 16;
+/// Enough to recognise a format by the start of its text.
+const PREFIX_BYTES: usize = 32;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 /// Unsupported file types, recognised by their first bytes.
 const UNSUPPORTED: [(&[u8], &str); 6] = [
-    (b"PK\x03\x04", "a zip archive (extract it; exports of ChatGPT and Claude contain a conversations.json)"),
+    (b"PK\x03\x04", "a zip archive (name its file; an archive cannot be read from a stream)"),
     (b"SQLite format 3\0", "a SQLite database"),
     (&[0xff, 0xfe], "UTF-16 text (convert it to UTF-8)"),
     (&[0xfe, 0xff], "UTF-16 text (convert it to UTF-8)"),

@@ -26,32 +26,48 @@
 //! Start with `reader` (the iterator), then `records` (splits a file into records), then the module of a format.
 #![warn(missing_docs)]
 
+mod aider;
+mod archive;
 mod chatgpt;
 mod claude;
 mod claude_code;
+mod cline;
+mod codex;
+mod continue_dev;
 mod conversation;
 mod detect;
 mod error;
 mod fields;
+mod file;
 mod format;
+mod gemini_cli;
 mod identity;
 mod input;
+mod librechat;
 mod locomo;
 mod name;
+mod open_webui;
 mod openai_chat;
 mod passages;
 mod reader;
 mod records;
+mod secrets;
+mod session;
 mod sgd;
 mod share_gpt;
+mod slack_export;
 mod threadkeep;
+mod tool_parts;
 mod tree;
 
+pub use archive::{ARCHIVE_ENTRIES, Archive, ArchiveEntry};
 pub use error::{ConversationName, Fault, FormatError, RecordError};
+pub use file::FileName;
 pub use format::Format;
 pub use passages::{
     DOCUMENT_BYTES, DOCUMENT_PASSAGES, DocumentError, DocumentFormat, DocumentPassage, NESTED_BLOCKS,
     PASSAGE_CHARACTERS, SPLIT_VERSION, SplitDocument, SplitError, TAG_ATTRIBUTES, read_document, split_document,
 };
-pub use reader::{Reader, open, open_stream};
+pub use reader::{Reader, open, open_named_stream, open_stream};
 pub use records::{ELEMENT_BYTES, LINE_BYTES};
+pub use secrets::SecretMask;

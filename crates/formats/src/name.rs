@@ -11,7 +11,7 @@ use crate::fields::{Kind, kind, text};
 /// The maximum length of a title or id in an error.
 const MAX_BYTES: usize = 100;
 const TITLES: [&str; 2] = ["title", "name"];
-const IDS: [&str; 5] = ["conversation_id", "id", "uuid", "dialogue_id", "sample_id"];
+const IDS: [&str; 7] = ["conversation_id", "id", "uuid", "dialogue_id", "sample_id", "sessionId", "conversationId"];
 
 /// Reads the title and id of a conversation before the point where its text is damaged.
 pub(crate) fn name_of(text: &str) -> ConversationName {

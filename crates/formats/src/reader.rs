@@ -16,10 +16,13 @@ use threadkeep_core::exchange::{EXPORT_VERSION, ImportItem};
 use crate::conversation::{Conversation, Converted};
 use crate::error::{Fault, Rejection};
 use crate::fields::{Fields, parser_error};
+use crate::file::FileName;
 use crate::records::{Record, Records};
+use crate::session::SessionRecords;
 use crate::{
-    ConversationName, Format, FormatError, LINE_BYTES, RecordError, chatgpt, claude, claude_code, detect, input,
-    locomo, name, openai_chat, sgd, share_gpt, threadkeep,
+    ConversationName, Format, FormatError, LINE_BYTES, RecordError, aider, chatgpt, claude, claude_code, cline, codex,
+    continue_dev, detect, gemini_cli, input, librechat, locomo, name, open_webui, openai_chat, sgd, share_gpt,
+    slack_export, threadkeep,
 };
 
 /// The number of records that are read to detect the format. Detection ends with the first valid record.
@@ -48,7 +51,7 @@ const DETECTION_RECORDS: usize = 16;
 /// reported one by one while reading.
 pub fn open(path: &Path, format: Option<Format>) -> Result<Reader, FormatError> {
     let file = File::open(path).map_err(|source| FormatError::Open { path: path.to_owned(), source })?;
-    open_stream(Box::new(file), format)
+    open_named_stream(Box::new(file), FileName::of(path), format)
 }
 
 /// Reads a conversation file from a stream. Otherwise like [`open`].
@@ -56,6 +59,18 @@ pub fn open(path: &Path, format: Option<Format>) -> Result<Reader, FormatError> 
 /// # Errors
 /// As for [`open`], except `Open`.
 pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Result<Reader, FormatError> {
+    open_named_stream(source, FileName::default(), format)
+}
+
+/// Reads a conversation file from a stream. The name of the file identifies the conversation in formats that contain no id.
+///
+/// # Errors
+/// As for [`open`], except `Open`.
+pub fn open_named_stream(
+    source: Box<dyn Read + Send>,
+    file: FileName,
+    format: Option<Format>,
+) -> Result<Reader, FormatError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
     let input = input::open(source, Arc::clone(&bytes_read))?;
     let mut records = Records::open(input)?.ok_or(FormatError::Empty)?;
@@ -63,8 +78,9 @@ pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Resu
     let format = match format {
         // Only exports of Threadkeep have a version, which must be checked before the first item.
         Some(given) if given != Format::Threadkeep => given,
+        None if records.are_blocks() => Format::Aider,
         given => {
-            let detection = detect(&mut records, &mut buffered);
+            let detection = detect(&mut records, &mut buffered, &file);
             match given.or(detection.format) {
                 Some(Format::Threadkeep) => check_version(detection.version)?,
                 Some(detected) => detected,
@@ -72,7 +88,7 @@ pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Resu
             }
         }
     };
-    let converter = Converter::of(format);
+    let converter = Converter::of(format, file);
     Ok(Reader { format, converter, records, buffered, items: VecDeque::new(), line: 0, record: 0, bytes_read })
 }
 
@@ -86,14 +102,14 @@ struct Detection {
 }
 
 /// Reads records into `buffered` until a record has a known format.
-fn detect(records: &mut Records, buffered: &mut VecDeque<Result<Record, RecordError>>) -> Detection {
+fn detect(records: &mut Records, buffered: &mut VecDeque<Result<Record, RecordError>>, file: &FileName) -> Detection {
     let mut detection = Detection::default();
     let mut buffered_bytes = 0;
     for record in records.take(DETECTION_RECORDS) {
         if let Ok(record) = &record {
             buffered_bytes += record.text.len();
             match read_object(record) {
-                Ok(fields) => detection.inspect(&fields),
+                Ok(fields) => detection.inspect(&fields, file),
                 Err(rejection) => detection.note_found(format!(
                     "an invalid first record (line {}: {})",
                     record.line,
@@ -110,8 +126,8 @@ fn detect(records: &mut Records, buffered: &mut VecDeque<Result<Record, RecordEr
 }
 
 impl Detection {
-    fn inspect(&mut self, fields: &Fields<'_>) {
-        self.format = detect::format_of(fields);
+    fn inspect(&mut self, fields: &Fields<'_>, file: &FileName) {
+        self.format = detect::format_of(fields, file);
         self.version = threadkeep::version(fields).flatten();
         self.note_found(detect::describe(fields));
     }
@@ -241,11 +257,15 @@ enum Converter {
     /// Converts lines of an export, where a record can belong to the thread of an earlier line.
     Export(threadkeep::Lines),
     /// Converts lines of a session, where a line belongs to the thread of an earlier line.
-    Session(claude_code::Lines),
+    Session(Box<dyn SessionRecords>),
+    /// Converts an object together with the name of its file.
+    Named(fn(&Record, Fields<'_>, &FileName) -> Result<Conversation, Rejection>, FileName),
+    /// Converts blocks of Markdown.
+    Blocks(aider::Blocks),
 }
 
 impl Converter {
-    fn of(format: Format) -> Self {
+    fn of(format: Format, file: FileName) -> Self {
         match format {
             Format::Threadkeep => Self::Export(threadkeep::Lines::default()),
             Format::OpenAiChat => Self::Conversations(openai_chat::convert),
@@ -254,17 +274,27 @@ impl Converter {
             Format::ShareGpt => Self::Conversations(share_gpt::convert),
             Format::Locomo => Self::Conversations(locomo::convert),
             Format::Sgd => Self::Conversations(sgd::convert),
-            Format::ClaudeCode => Self::Session(claude_code::Lines::default()),
+            Format::OpenWebUi => Self::Conversations(open_webui::convert),
+            Format::LibreChat => Self::Conversations(librechat::convert),
+            Format::Continue => Self::Named(continue_dev::convert, file),
+            Format::ClaudeCode => Self::Session(Box::new(claude_code::Lines::default())),
+            Format::Codex => Self::Session(Box::new(codex::Lines::default())),
+            Format::GeminiCli => Self::Session(Box::new(gemini_cli::Lines::default())),
+            Format::Cline => Self::Session(Box::new(cline::TaskMessages::new(file))),
+            Format::SlackExport => Self::Session(Box::new(slack_export::Messages::new(file))),
+            Format::Aider => Self::Blocks(aider::Blocks::new(file)),
         }
     }
 
     fn convert(&mut self, record: &Record) -> Result<Converted, Rejection> {
-        let fields = read_object(record)?;
         match self {
-            Self::Conversations(convert) => convert(record, fields)?.into_items(),
-            Self::Session(lines) => lines.convert(record, fields),
+            Self::Conversations(convert) => convert(record, read_object(record)?)?.into_items(),
+            Self::Named(convert, file) => convert(record, read_object(record)?, file)?.into_items(),
+            Self::Session(lines) => lines.convert(record, read_object(record)?),
+            Self::Blocks(blocks) => blocks.convert(record),
             Self::Export(lines) => {
-                Ok(Converted { items: lines.convert(fields)?.into_iter().collect(), ..Converted::default() })
+                let items = lines.convert(read_object(record)?)?.into_iter().collect();
+                Ok(Converted { items, ..Converted::default() })
             }
         }
     }
@@ -275,6 +305,8 @@ impl Converter {
             Self::Conversations(_) => name::name_of(&record.text),
             Self::Export(lines) => lines.name(),
             Self::Session(lines) => lines.name(),
+            Self::Named(..) => name::name_of(&record.text),
+            Self::Blocks(blocks) => blocks.name(),
         }
     }
 }
@@ -290,8 +322,12 @@ fn read_object(record: &Record) -> Result<Fields<'_>, Rejection> {
         let offset = record.offset + offset_of(&error, text);
         Rejection::new(format!("invalid JSON ({} at {position}, byte offset {offset})", parser_error(&error).as_str()))
     })?;
-    JsonText::new(text)?;
-    Fields::read(json)
+    let fields = Fields::read(json)?;
+    // The messages of such an export are nested in each other. They are read one level at a time.
+    if fields.get(librechat::TREE).is_none() {
+        JsonText::new(text)?;
+    }
+    Ok(fields)
 }
 
 /// Returns the byte offset of an error in a text. The parser's columns count bytes from 1.

@@ -2,6 +2,7 @@
 //!
 //! The layout is detected by the first bytes. It does not depend on the format: every format can have any layout.
 
+mod blocks;
 mod elements;
 mod lines;
 
@@ -11,6 +12,8 @@ use serde::de::IgnoredAny;
 
 use crate::error::{ConversationName, Fault, RecordError};
 use crate::input::Input;
+use blocks::Blocks;
+pub(crate) use blocks::{Kind as Block, START};
 use elements::{Elements, Framing};
 use lines::{Line, Lines};
 
@@ -73,6 +76,7 @@ pub(crate) struct Records {
 enum Layout {
     Lines(Lines<Input>),
     Elements(Elements<Input>),
+    Blocks(Blocks<Input>),
 }
 
 impl Records {
@@ -87,15 +91,24 @@ impl Records {
                 Layout::Elements(Elements::new(input, Framing::List, position, ELEMENT_BYTES))
             }
             Some(b'{') => layout_of_objects(input, position)?,
+            Some(b'#') if input.fill_buf()?.starts_with(START.as_bytes()) => {
+                Layout::Blocks(Blocks::new(input, position, LINE_BYTES))
+            }
             Some(_) => Layout::Lines(Lines::new(input, position, LINE_BYTES)),
         };
         Ok(Some(Self { layout, next_index: 0, is_finished: false }))
+    }
+
+    /// Whether the records are blocks of Markdown, and not JSON.
+    pub(crate) fn are_blocks(&self) -> bool {
+        matches!(self.layout, Layout::Blocks(_))
     }
 
     fn next_chunk(&mut self) -> Option<Result<Chunk, ChunkFault>> {
         match &mut self.layout {
             Layout::Lines(lines) => lines.next(),
             Layout::Elements(elements) => elements.next(),
+            Layout::Blocks(blocks) => blocks.next(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Dates in arguments: an RFC 3339 instant, or a day, month or year in UTC.
 
 use threadkeep::Timestamp;
+use threadkeep::core::query::date_range;
 
 use crate::ToolFailure;
 
@@ -15,30 +16,9 @@ pub(crate) fn end(argument: &str, text: &str) -> Result<Timestamp, ToolFailure> 
 }
 
 fn resolve(argument: &str, text: &str) -> Result<(Timestamp, Timestamp), ToolFailure> {
-    let range = if text.contains(':') {
-        text.parse::<Timestamp>().ok().and_then(|at| Some((at, Timestamp::from_micros(at.as_micros() + 1).ok()?)))
-    } else {
-        civil(text)
-    };
-    range.ok_or_else(|| {
+    date_range(text).ok_or_else(|| {
         ToolFailure::argument(argument, "expected a date such as 2026-03-14, 2026-03, 2026 or 2026-03-14T09:00:00Z")
     })
-}
-
-fn civil(text: &str) -> Option<(Timestamp, Timestamp)> {
-    let at = |year: i32, month: i32, day: i32| format!("{year:04}-{month:02}-{day:02}T00:00:00Z").parse().ok();
-    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
-    let numbers: Option<Vec<i32>> = text.split('-').map(|part| part.parse().ok()).collect();
-    match (lengths.as_slice(), numbers?.as_slice()) {
-        ([4], [year]) => Some((at(*year, 1, 1)?, at(year + 1, 1, 1)?)),
-        ([4, 2], [year, 12]) => Some((at(*year, 12, 1)?, at(year + 1, 1, 1)?)),
-        ([4, 2], [year, month]) => Some((at(*year, *month, 1)?, at(*year, month + 1, 1)?)),
-        ([4, 2, 2], [year, month, day]) => {
-            let start: Timestamp = at(*year, *month, *day)?;
-            Some((start, start.plus_ms(24 * 60 * 60 * 1000)))
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@
 mod date;
 mod failure;
 mod message_name;
+mod prompts;
 mod protocol;
+mod resources;
 mod tool;
 mod toolbox;
 mod tools;

@@ -7,8 +7,11 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as ToolDefinition, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, Prompt as PromptDefinition, PromptArgument,
+    PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate, Role, ServerCapabilities, ServerConfig, Tool as ToolDefinition, ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer, serve_server};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -16,7 +19,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::Value;
 
 use crate::tool::ToolChange;
-use crate::{ServeError, Tool, ToolFailure, ToolSelection, Toolbox};
+use crate::{ServeError, Tool, ToolFailure, ToolSelection, Toolbox, prompts, resources};
 
 /// The description of the server that clients show to their model.
 pub const INSTRUCTIONS: &str = "Threadkeep stores the user's past conversations and memories. Before asking the user about \
@@ -86,9 +89,19 @@ fn definition(tool: Tool) -> ToolDefinition {
         .with_annotations(annotations)
 }
 
+/// Returns the error of a request that is not a call of a tool.
+fn protocol_error(error: &ToolFailure) -> ErrorData {
+    match error {
+        ToolFailure::NotFound { .. } => ErrorData::resource_not_found(error.to_string(), None),
+        ToolFailure::Memory(_) => ErrorData::internal_error(error.to_string(), None),
+        _ => ErrorData::invalid_params(error.to_string(), None),
+    }
+}
+
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let mut config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let mut config = ServerConfig::new(capabilities);
         config.server_info = Implementation::new("threadkeep", env!("CARGO_PKG_VERSION"));
         config.with_instructions(INSTRUCTIONS)
     }
@@ -99,6 +112,68 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(self.0.tools().iter().map(definition).collect()))
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let (threads, next) = resources::list(&self.0, cursor).await.map_err(|error| protocol_error(&error))?;
+        let resources = threads.into_iter().map(|thread| {
+            let resource = Resource::new(thread.uri, thread.name);
+            resource.with_description(thread.description).with_mime_type("text/plain")
+        });
+        let mut result = ListResourcesResult::with_all_items(resources.collect());
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = resources::are_served(&self.0).then(|| {
+            let template = ResourceTemplate::new(resources::TEMPLATE, "conversation");
+            template.with_description("A page of a stored conversation").with_mime_type("text/plain")
+        });
+        Ok(ListResourceTemplatesResult::with_all_items(template.into_iter().collect()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let text = resources::read(&self.0, &request.uri).await.map_err(|error| protocol_error(&error))?;
+        Ok(ReadResourceResult::new(vec![ResourceContents::text(text, request.uri)]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let prompts = prompts::list(&self.0).map(|prompt| {
+            let argument = |(name, description, is_required): &(&str, &str, bool)| {
+                PromptArgument::new(*name).with_description(*description).with_required(*is_required)
+            };
+            let arguments = prompt.arguments.iter().map(argument).collect();
+            PromptDefinition::new(prompt.name, Some(prompt.description), Some(arguments))
+        });
+        Ok(ListPromptsResult::with_all_items(prompts.collect()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let text = prompts::text(&self.0, &request.name, &arguments).map_err(|error| protocol_error(&error))?;
+        Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
     }
 
     async fn call_tool(

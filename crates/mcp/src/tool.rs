@@ -89,7 +89,7 @@ impl Tool {
     pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::SearchMemory => {
-                "Find messages of past conversations and memories that contain any of the words, best first."
+                "Find messages of past conversations and memories with any of the words, best first. Syntax: \"phrase\", -word, prefix*, title:word, in:claude-code, project:folder."
             }
             Self::Recall => "Find messages that answer a question, even if they share no word with it.",
             Self::ReadThread => "Read a conversation in order, or the messages around a hit.",

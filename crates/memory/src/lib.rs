@@ -73,7 +73,7 @@ pub use platform::{SystemClock, TokioRuntime};
 pub use preferences::Preference;
 pub use recall::{EmbedderOutcome, RecallOptions, RecallResults, RecalledMessage, ThreadTail};
 pub use retention::Retention;
-pub use search::{Hit, SearchOptions, SearchResults};
+pub use search::{Correction, Hit, SearchOptions, SearchResults};
 pub use snippet::Snippet;
 pub use subscribe::{
     Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdate, ThreadsUpdates, UpdatesPage,

@@ -1,17 +1,35 @@
 //! Searching messages.
 
+mod vocabulary;
+
 use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
+use futures::{StreamExt, TryStreamExt};
 use threadkeep_context::recall::{Question, Statistics, bm25};
+use threadkeep_core::query::TextQuery;
 use threadkeep_core::text::TermCounts;
-use threadkeep_core::{Message, MetadataFilter, Role, Scope, ThreadId, Timestamp, UnindexedThread, limits};
+use threadkeep_core::{
+    Bound, Message, MessageQuery, MetadataFilter, OnCorrupt, Role, Scope, Thread, ThreadId, ThreadKey, ThreadOrder,
+    ThreadQuery, Timestamp, UnindexedThread, limits,
+};
 
 use crate::candidates::{Candidate, Candidates, SearchArea};
 use crate::{Memory, MemoryError, Result, Snippet};
 
 /// Range of the number of candidates that are requested from the index.
 const CANDIDATES: RangeInclusive<usize> = 200..=1_000;
+/// The minimum number of letters of a word that is corrected.
+const CORRECTED_LETTERS: usize = 5;
+/// How much the score of an output of a tool counts.
+const TOOL_FACTOR: f64 = 0.25;
+/// The number of threads whose messages are read for a query without words, and for the known words.
+const RECENT_THREADS: usize = 1_000;
+/// The minimum number of messages that are read of each of these threads.
+const MESSAGES_PER_THREAD: usize = 50;
+/// The number of threads that are read concurrently.
+const CONCURRENT_THREADS: usize = 8;
 
 /// Options for a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,15 +86,31 @@ pub struct SearchResults {
     pub truncated: bool,
     /// Threads whose newest messages were not searched, because too many messages are not indexed yet. Retry later.
     pub unsearched: Vec<UnindexedThread>,
+    /// The words of the query that occur nowhere, and what was searched for instead.
+    pub corrections: Vec<Correction>,
+}
+
+/// A word of a query that occurs nowhere, and the word that was searched for instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Correction {
+    /// The word of the query.
+    pub word: String,
+    /// A word of the searched messages that differs by one letter.
+    pub instead: String,
 }
 
 impl Memory {
     /// Searches the messages in the threads to which a scope has full access: the user's own threads, or all threads of the
     /// tenant.
     ///
-    /// A message matches if it contains any word of the query, in any inflected form and in either of the supported languages
-    /// ([`threadkeep_core::text`]). Messages that are not indexed yet are read from their threads, so a message can be found as
-    /// soon as it is stored. A message with copies in forks is found once.
+    /// [`TextQuery`] describes the syntax. A message matches if it contains any word of the query, in any inflected form and in
+    /// either of the supported languages ([`threadkeep_core::text`]), and passes all conditions. A query with conditions alone
+    /// finds the newest messages that pass. A word of at least five letters that occurs nowhere is corrected to one that
+    /// differs by one letter, if the scope's own messages contain one; the results name the corrections. Corrections and
+    /// prefixes know the words of the newest 5,000 messages.
+    ///
+    /// Messages that are not indexed yet are read from their threads, so a message can be found as soon as it is stored. A
+    /// message with copies in forks is found once. Outputs of tools rank below what people and models wrote.
     ///
     /// # Errors
     /// `Invalid` or `LimitExceeded` for an invalid limit or filter; errors from the store.
@@ -87,11 +121,53 @@ impl Memory {
         limits::check_at_most("limit", options.limit, limits::PAGE)?;
         options.metadata.check()?;
         options.message_metadata.check()?;
-        let question = Question::of_all_words(query);
-        if question.is_empty() {
-            return Ok(SearchResults::default());
+        let query = TextQuery::parse(query);
+        if query.has_no_words() {
+            return match query.is_empty() {
+                true => Ok(SearchResults::default()),
+                false => self.search_conditions(scope, &query, options).await,
+            };
         }
-        let max_candidates = if options.is_filtered() {
+        let mut vocabulary = None;
+        let mut words = query.words.clone();
+        if !query.prefixes.is_empty() {
+            let known = vocabulary.insert(self.vocabulary(scope, options).await?);
+            words.extend(query.prefixes.iter().flat_map(|prefix| known.words_with_prefix(prefix)));
+            // A prefix that begins no known word can still be a word.
+            words.extend(query.prefixes.iter().cloned());
+        }
+        words.extend(query.phrases.iter().cloned());
+        let question = Question::of_all_words(&words.join(" "));
+        let mut results = self.search_words(scope, &query, &question, options).await?;
+        let typed = Question::of_all_words(&query.words.join(" "));
+        let missing: Vec<String> =
+            typed.words().filter(|word| !results.occurring.contains(*word)).map(str::to_owned).collect();
+        let missing = missing.into_iter().filter(|word| word.chars().count() >= CORRECTED_LETTERS).collect::<Vec<_>>();
+        if missing.is_empty() {
+            return Ok(results.results);
+        }
+        let vocabulary = match vocabulary {
+            Some(known) => known,
+            None => self.vocabulary(scope, options).await?,
+        };
+        let corrections: Vec<Correction> = missing.into_iter().filter_map(|word| vocabulary.correct(word)).collect();
+        if !corrections.is_empty() {
+            words.extend(corrections.iter().map(|correction| correction.instead.clone()));
+            let question = Question::of_all_words(&words.join(" "));
+            results = self.search_words(scope, &query, &question, options).await?;
+            results.results.corrections = corrections;
+        }
+        Ok(results.results)
+    }
+
+    async fn search_words(
+        &self,
+        scope: &Scope,
+        query: &TextQuery,
+        question: &Question,
+        options: &SearchOptions,
+    ) -> Result<WordResults> {
+        let max_candidates = if options.is_filtered() || query.is_filtered() {
             *CANDIDATES.end()
         } else if question.is_one_word() {
             // All candidates contain the word, and the index returns the newest of them, so fewer candidates are enough.
@@ -99,9 +175,20 @@ impl Memory {
         } else {
             options.limit.saturating_mul(5).clamp(*CANDIDATES.start(), *CANDIDATES.end())
         };
-        let candidates = self.candidates(scope, &question, options.area(), max_candidates).await?;
-        let Candidates { found, statistics, truncated, unread } = candidates;
-        let scored = score_and_sort(found, &statistics, &question, options);
+        let candidates = self.candidates(scope, question, options.area(), max_candidates).await?;
+        let Candidates { mut found, statistics, truncated, unread } = candidates;
+        let mut occurring: HashSet<String> = question
+            .words()
+            .zip(&statistics.frequencies)
+            .filter(|(_, frequency)| **frequency > 0)
+            .map(|(word, _)| word.to_owned())
+            .collect();
+        if query.filters_threads() {
+            found = self.in_passing_threads(scope, query, found).await?;
+        }
+        let (scored, counted) = score_and_sort(found, &statistics, question, query, options);
+        occurring
+            .extend(question.words().zip(counted).filter(|(_, count)| *count > 0).map(|(word, _)| word.to_owned()));
         let mut scored = self.remove_duplicates(scope, scored, options.thread, message_of).await?;
         scored.truncate(options.limit);
         let terms = question.terms();
@@ -109,8 +196,93 @@ impl Memory {
             let snippet = Snippet::of(&message.plain_text(), &terms);
             Hit { thread, message, score, snippet }
         });
-        Ok(SearchResults { hits: hits.collect(), truncated, unsearched: unread })
+        let results = SearchResults { hits: hits.collect(), truncated, unsearched: unread, corrections: Vec::new() };
+        Ok(WordResults { results, occurring })
     }
+
+    /// Returns the candidates whose threads pass.
+    async fn in_passing_threads(
+        &self,
+        scope: &Scope,
+        query: &TextQuery,
+        found: Vec<Candidate>,
+    ) -> Result<Vec<Candidate>> {
+        let ids: BTreeSet<ThreadId> = found.iter().map(|candidate| candidate.thread).collect();
+        let reads =
+            ids.into_iter().map(|id| async move { Ok::<_, MemoryError>((id, self.find_thread(scope, id).await?)) });
+        let threads: Vec<_> = futures::stream::iter(reads).buffer_unordered(CONCURRENT_THREADS).try_collect().await?;
+        let passing: HashSet<ThreadId> = threads
+            .into_iter()
+            .filter(|(_, thread)| thread.as_ref().is_some_and(|thread| passes(query, thread)))
+            .map(|(id, _)| id)
+            .collect();
+        Ok(found.into_iter().filter(|candidate| passing.contains(&candidate.thread)).collect())
+    }
+
+    /// Finds the newest messages that pass the conditions of a query without words, in the threads that changed last.
+    async fn search_conditions(
+        &self,
+        scope: &Scope,
+        query: &TextQuery,
+        options: &SearchOptions,
+    ) -> Result<SearchResults> {
+        let (threads, mut truncated) = self.recent_threads(scope, options).await?;
+        let threads = threads.into_iter().filter(|thread| passes(query, thread) && !thread.is_ephemeral());
+        let until = [query.until, options.until].into_iter().flatten().min();
+        let page = MessageQuery {
+            before: until.map(Bound::Time),
+            on_corrupt: OnCorrupt::Report,
+            ..MessageQuery::newest(options.limit.max(MESSAGES_PER_THREAD))
+        };
+        let page = &page;
+        let reads = threads.map(|thread| async move {
+            match self.messages(scope, thread.id, page).await {
+                Err(error) if error.is_thread_not_found() => Ok(None),
+                read => read.map(|page| Some((thread.id, page))),
+            }
+        });
+        let read: Vec<_> = futures::stream::iter(reads).buffer_unordered(CONCURRENT_THREADS).try_collect().await?;
+        let mut hits = Vec::new();
+        for (thread, page) in read.into_iter().flatten() {
+            truncated |= page.more;
+            let passing = page.messages.into_iter().filter(|message| {
+                options.matches(message)
+                    && query.matches_time_and_role(message.content.role, message.created_at)
+                    && query.matches_text(&message.plain_text())
+            });
+            hits.extend(passing.map(|message| (0.0, Candidate { thread, message })));
+        }
+        hits.sort_by_key(|(_, candidate)| newest_first(candidate));
+        let mut hits = self.remove_duplicates(scope, hits, options.thread, message_of).await?;
+        hits.truncate(options.limit);
+        let hits = hits.into_iter().map(|(score, Candidate { thread, message })| {
+            let snippet = Snippet::of(&message.plain_text(), &[]);
+            Hit { thread, message, score, snippet }
+        });
+        Ok(SearchResults { hits: hits.collect(), truncated, ..SearchResults::default() })
+    }
+
+    /// Returns the threads that changed last, and whether there are more.
+    pub(crate) async fn recent_threads(&self, scope: &Scope, options: &SearchOptions) -> Result<(Vec<Thread>, bool)> {
+        if let Some(thread) = options.thread {
+            return Ok((self.find_thread(scope, thread).await?.into_iter().collect(), false));
+        }
+        let query =
+            ThreadQuery { metadata: options.metadata.clone(), ..ThreadQuery::new(ThreadOrder::Recent, RECENT_THREADS) };
+        let page = self.list_threads(scope, &query).await?;
+        Ok((page.threads, page.next.is_some()))
+    }
+}
+
+/// The results of a search for words.
+struct WordResults {
+    results: SearchResults,
+    /// The words that occur in a message of the scope.
+    occurring: HashSet<String>,
+}
+
+fn passes(query: &TextQuery, thread: &Thread) -> bool {
+    query.matches_thread(thread.title.as_deref(), thread.key.as_ref().map(ThreadKey::as_str), &thread.metadata)
 }
 
 impl SearchOptions {
@@ -134,26 +306,40 @@ fn message_of((_, candidate): &(f64, Candidate)) -> (ThreadId, &Message) {
     (candidate.thread, &candidate.message)
 }
 
-/// Scores the candidates that match, and sorts them, best first.
+fn newest_first(candidate: &Candidate) -> (Reverse<Timestamp>, Reverse<u64>, ThreadId) {
+    (Reverse(candidate.message.created_at), Reverse(candidate.message.seq), candidate.thread)
+}
+
+/// Scores the candidates that match, and sorts them, best first. Also returns how many candidates contain each word.
 fn score_and_sort(
     found: Vec<Candidate>,
     statistics: &Statistics,
     question: &Question,
+    query: &TextQuery,
     options: &SearchOptions,
-) -> Vec<(f64, Candidate)> {
+) -> (Vec<(f64, Candidate)>, Vec<u64>) {
+    let mut containing = vec![0; question.words().count()];
     let counted = found.into_iter().map(|candidate| {
         let counts = question.count(&candidate.message.plain_text());
+        for (sum, count) in containing.iter_mut().zip(&counts.counts) {
+            *sum += u64::from(*count > 0);
+        }
         (candidate, counts)
     });
-    let is_hit =
-        |(candidate, counts): &(Candidate, TermCounts)| !counts.is_miss() && options.matches(&candidate.message);
+    let is_hit = |(candidate, counts): &(Candidate, TermCounts)| {
+        let message = &candidate.message;
+        !counts.is_miss()
+            && options.matches(message)
+            && query.matches_time_and_role(message.content.role, message.created_at)
+            && query.matches_text(&message.plain_text())
+    };
     let (found, counts): (Vec<Candidate>, Vec<TermCounts>) = counted.filter(is_hit).unzip();
-    let mut scored: Vec<(f64, Candidate)> = bm25(&counts, statistics).into_iter().zip(found).collect();
+    let factor = |candidate: &Candidate| if candidate.message.content.role == Role::Tool { TOOL_FACTOR } else { 1.0 };
+    let scores = bm25(&counts, statistics).into_iter().zip(found);
+    let mut scored: Vec<(f64, Candidate)> =
+        scores.map(|(score, candidate)| (score * factor(&candidate), candidate)).collect();
     scored.sort_by(|(a_score, a), (b_score, b)| {
-        let newest_first = |candidate: &Candidate| {
-            (Reverse(candidate.message.created_at), Reverse(candidate.message.seq), candidate.thread)
-        };
         b_score.total_cmp(a_score).then_with(|| newest_first(a).cmp(&newest_first(b)))
     });
-    scored
+    (scored, containing)
 }

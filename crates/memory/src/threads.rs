@@ -1,12 +1,19 @@
 //! Opening, finding, listing, changing and deleting threads.
 
+use futures::{StreamExt, TryStreamExt};
 use threadkeep_core::{
-    Expected, Map, OpenOutcome, OpenThread, Scope, StoreError, StoreExt, TaggedNumber, Thread, ThreadId, ThreadKey,
-    ThreadPage, ThreadPatch, ThreadQuery, ThreadRef,
+    Expected, Map, MessageQuery, MetadataFilter, OnCorrupt, OpenOutcome, OpenThread, Scope, StoreError, StoreExt,
+    TaggedNumber, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, ThreadRef, Timestamp,
+    limits,
 };
 
 use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, Result};
+
+/// The number of threads that are sorted by their last messages.
+const SORTED_THREADS: usize = 10_000;
+/// The number of threads that are read concurrently.
+const CONCURRENT_THREADS: usize = 16;
 
 impl Memory {
     /// Creates a thread with a new id. The scope's default owner owns the thread.
@@ -49,6 +56,43 @@ impl Memory {
         let id = open.id;
         let opened = self.open_thread(scope, open).await?;
         Ok(OpenOutcome { created: opened.thread.id == id, ..opened })
+    }
+
+    /// Lists the threads in the order of their last messages, newest first, each with the time of that message. A message's time is
+    /// that of its conversation, so imported threads are in their place. Ephemeral threads are omitted. If there are more than
+    /// 10,000 threads, only those that changed last are listed.
+    ///
+    /// # Errors
+    /// `Invalid` or `LimitExceeded` for an invalid filter; errors from the store.
+    pub async fn list_by_last_message(
+        &self,
+        scope: &Scope,
+        metadata: &MetadataFilter,
+    ) -> Result<Vec<(Thread, Timestamp)>> {
+        let mut threads = Vec::new();
+        let mut query =
+            ThreadQuery { metadata: metadata.clone(), ..ThreadQuery::new(ThreadOrder::Recent, limits::PAGE) };
+        while threads.len() < SORTED_THREADS {
+            let page = self.list_threads(scope, &query).await?;
+            threads.extend(page.threads.into_iter().filter(|thread| !thread.is_ephemeral()));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        let newest = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(1) };
+        let newest = &newest;
+        let reads = threads.into_iter().map(|thread| async move {
+            let at = match self.messages(scope, thread.id, newest).await {
+                Err(error) if error.is_thread_not_found() => None,
+                page => page?.messages.first().map(|message| message.created_at),
+            };
+            let at = at.unwrap_or(thread.created_at);
+            Ok::<_, crate::MemoryError>((thread, at))
+        });
+        let mut dated: Vec<_> = futures::stream::iter(reads).buffer_unordered(CONCURRENT_THREADS).try_collect().await?;
+        dated.sort_by_key(|(thread, at)| (std::cmp::Reverse(*at), thread.id));
+        Ok(dated)
     }
 
     /// Finds a thread by its id; `None` if it does not exist or the scope cannot read it.

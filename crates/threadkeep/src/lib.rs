@@ -53,8 +53,8 @@ pub use threadkeep_dialogue as dialogue;
 pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
-    Analytics, AppendOptions, Appended, AppendedMessage, AssembledContext, BatchBuilder, ContextOptions, Draft,
-    EraseOptions, EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Preference,
+    Analytics, AppendOptions, Appended, AppendedMessage, AssembledContext, BatchBuilder, ContextOptions, Correction,
+    Draft, EraseOptions, EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Preference,
     Prefetched, Problem, RecallOptions, RecallOutcome, RecallResults, RecalledMessage, Retention, SearchOptions,
     SearchResults, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent,
     ThreadSelection, ThreadUpdate, ThreadsUpdate, Titles,

@@ -6,7 +6,7 @@ use threadkeep::{
 };
 
 use super::context::{Explanation, question_label};
-use super::import::{self, Import};
+use super::import::{self, Import, Selection};
 use super::{App, Status, search};
 use crate::arguments::{program_name, quoted};
 use crate::output::{BOLD, DIM};
@@ -45,7 +45,8 @@ struct DemoJson {
 pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     let (name, location) = demo_store(app)?;
     let memory = app.open_at(&location, Purpose::Fill).await?.memory;
-    let report = Import::begin(app, memory.clone())?.run(&[import::built_in(CONVERSATION)], None).await?;
+    let report =
+        Import::begin(app, memory.clone(), Selection::verbatim())?.run(&[import::built_in(CONVERSATION)]).await?;
     let scope = app.scope()?;
     let page = memory.list_threads(&scope, &ThreadQuery::new(ThreadOrder::Created, 1)).await?;
     let thread = page.threads.into_iter().next().context("the demo's thread is missing")?;

@@ -1,7 +1,12 @@
+mod cursor;
+mod exclusions;
 mod files;
 mod intake;
+mod places;
 mod report;
+mod service;
 mod tfl_sqlite;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +15,18 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use threadkeep::core::exchange::ImportItem;
 use threadkeep::{ImportOptions, Memory, Scope};
-use threadkeep_formats::{Format, FormatError, Reader};
+use threadkeep_formats::{Format, FormatError};
 
+use super::places::{System, variable};
 use super::{App, Status};
 use crate::failure::{Failure, sentence};
 use crate::progress;
 use crate::store::Purpose;
 use crate::table::counted;
-use files::{File, Origin};
-use intake::{Intake, Items, RowItems};
+use exclusions::Exclusions;
+use files::{File, Found, Origin};
+use intake::{Filter, Intake, Items, RowItems};
+use places::Place;
 pub(super) use report::Report;
 
 /// The number of messages that are indexed between two checks for Ctrl-C.
@@ -26,22 +34,63 @@ const INDEX_STEP: usize = 2_000;
 
 /// Import conversations from files and folders
 ///
-/// The format is detected: an export of ChatGPT, Claude or Threadkeep, OpenAI chat JSON Lines, ShareGPT, LoCoMo or SGD,
-/// compressed with gzip or not, or the SQLite database of the TFL assistant. Importing a file again changes nothing. Records that cannot be read are listed and skipped. If
-/// a conversation has branches, the current branch becomes the thread, and each other branch a fork.
+/// The format is detected: an export of ChatGPT, Claude, Open WebUI, LibreChat, Slack or Threadkeep, as a file, a folder or the
+/// zip archive that the service sends; sessions of Claude Code, Codex, Gemini CLI, Continue, Cline, Roo Code, Aider and Cursor;
+/// OpenAI chat JSON Lines, ShareGPT, LoCoMo or SGD. Importing a file again changes nothing. Records that cannot be read are
+/// listed and skipped. What looks like a secret is masked. If a conversation has branches, the current branch becomes the
+/// thread, and each other branch a fork.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  threadkeep import --all                          everything that programs on this machine keep; asks first
+  threadkeep import --all --watch                  and what is added to it, until Ctrl-C
+  threadkeep import --all --watch --service systemd    prints a unit that does so in the background
   threadkeep import conversations.json
-  threadkeep import exports/                       all .json, .jsonl and .gz files below a folder
+  threadkeep import chatgpt-export.zip --exclude '*.html'
+  threadkeep import exports/                       all data files below a folder
   threadkeep import chats.jsonl --format sharegpt
   ssh host cat chats.jsonl.gz | threadkeep import -")]
 pub(crate) struct Arguments {
     /// Files and folders; - reads standard input
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "all", value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The format, if it cannot be detected
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format: Option<ImportFormat>,
+    /// Import the conversations of all known programs on this machine
+    #[arg(long, conflicts_with_all = ["paths", "format"])]
+    all: bool,
+    /// Do not ask
+    #[arg(long, short = 'y', requires = "all")]
+    yes: bool,
+    /// Leave out files, folders and conversations of projects that match a pattern with * and ?; can be repeated
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// Import what looks like a key, a token or a password, instead of masking it
+    #[arg(long)]
+    keep_secrets: bool,
+    /// Continue to import what is added to the files, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+    /// Print a service that runs this command in the background, instead of running it
+    #[arg(long, value_name = "KIND", requires = "watch")]
+    service: Option<service::Kind>,
+}
+
+/// What to import, and how.
+#[derive(Debug, Default)]
+pub(super) struct Selection {
+    format: Option<ImportFormat>,
+    exclusions: Exclusions,
+    keep_secrets: bool,
+    /// Whether other files in the same folders are not mentioned.
+    is_quiet: bool,
+}
+
+impl Selection {
+    /// Imports everything, as it is.
+    pub(super) fn verbatim() -> Self {
+        Self { keep_secrets: true, ..Self::default() }
+    }
 }
 
 /// The format of a file.
@@ -51,27 +100,71 @@ pub(super) enum ImportFormat {
     Records(Format),
     /// A database of the TFL assistant.
     TflSqlite,
+    /// A database of Cursor.
+    Cursor,
 }
 
 /// Returns the names of all formats.
 fn format_names() -> impl Iterator<Item = &'static str> {
-    Format::ALL.map(Format::as_str).into_iter().chain([tfl_sqlite::NAME])
+    Format::ALL.map(Format::as_str).into_iter().chain([cursor::NAME, tfl_sqlite::NAME])
 }
 
 fn format_parser() -> impl TypedValueParser<Value = ImportFormat> {
     PossibleValuesParser::new(format_names()).try_map(|name| match name.as_str() {
         tfl_sqlite::NAME => Ok(ImportFormat::TflSqlite),
+        cursor::NAME => Ok(ImportFormat::Cursor),
         name => name.parse::<Format>().map(ImportFormat::Records),
     })
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    let (files, skipped) = files::find(&arguments.paths)?;
-    skipped.iter().for_each(|skipped| app.output.note(skipped));
-    let import = Import::begin(app, app.open(Purpose::Fill).await?.memory)?;
-    let report = import.run(&files, arguments.format).await?;
+    let Arguments { paths, format, all, yes, exclude, keep_secrets, watch, service } = arguments;
+    let home = System::current().home(&variable);
+    let exclusions = Exclusions::new(&exclude, home.as_deref())?;
+    if let Some(kind) = service {
+        let words = service::words(app, &paths, all, &exclude, keep_secrets)?;
+        app.output.line(kind.text(&words))?;
+        app.output.note(kind.instructions());
+        return Ok(Status::Done);
+    }
+    let paths = match all {
+        true => known_places(app, &exclusions, yes)?,
+        false => paths,
+    };
+    let Found { files, skipped } = match files::find(&paths, &exclusions) {
+        // Files may appear later.
+        Err(error) if !watch => return Err(error),
+        found => found.unwrap_or_default(),
+    };
+    // Folders of programs contain many other files.
+    skipped.iter().filter(|_| !all).for_each(|skipped| app.output.note(skipped));
+    let selection = Selection { format, exclusions, keep_secrets, is_quiet: all || watch };
+    let import = Import::begin(app, app.open(Purpose::Fill).await?.memory, selection)?;
+    if watch {
+        return watch::run(&import, &paths).await;
+    }
+    let report = import.run(&files).await?;
     report.print(&app.output)?;
     Ok(report.status())
+}
+
+/// Lists the places in which programs keep conversations, and asks whether to import them.
+fn known_places(app: &App, exclusions: &Exclusions, yes: bool) -> Result<Vec<PathBuf>> {
+    let mut places = places::existing();
+    places.retain(|place| !exclusions.matches(&place.path));
+    if places.is_empty() {
+        let failure = Failure::user_error("no conversations of known programs found on this machine");
+        return Err(failure.hint("name the files: threadkeep import PATH").into());
+    }
+    for Place { program, path } in &places {
+        let files =
+            files::find(std::slice::from_ref(path), exclusions).map_or_else(|_| Vec::new(), |found| found.files);
+        let bytes = files.iter().map(File::bytes).sum();
+        let (count, size) = (counted(files.len() as u64, "file"), indicatif::HumanBytes(bytes));
+        app.output.note(format_args!("{program:<12} {} ({count}, {size})", places::abbreviated(path)));
+    }
+    app.confirm("Import these conversations?", yes)?;
+    Ok(places.into_iter().map(|place| place.path).collect())
 }
 
 /// A running import.
@@ -79,16 +172,17 @@ pub(super) struct Import<'a> {
     app: &'a App,
     memory: Memory,
     scope: Scope,
+    selection: Selection,
 }
 
 impl<'a> Import<'a> {
-    pub(super) fn begin(app: &'a App, memory: Memory) -> Result<Self> {
+    pub(super) fn begin(app: &'a App, memory: Memory, selection: Selection) -> Result<Self> {
         app.interrupt.enable_graceful_stop();
-        Ok(Self { app, memory, scope: app.scope()? })
+        Ok(Self { app, memory, scope: app.scope()?, selection })
     }
 
     /// Imports files one after the other, then updates the search index.
-    pub(super) async fn run(&self, files: &[File], format: Option<ImportFormat>) -> Result<Report> {
+    pub(super) async fn run(&self, files: &[File]) -> Result<Report> {
         let bar = progress::bytes(files.iter().map(File::bytes).sum());
         let mut report = Report::default();
         let mut bytes_before = 0;
@@ -98,7 +192,7 @@ impl<'a> Import<'a> {
                 break;
             }
             bar.set_position(bytes_before);
-            if let Err(error) = self.file(file, format, &bar, &mut report).await {
+            if let Err(error) = self.file(file, &bar, &mut report).await {
                 failure = Some(error.context(format!("import of {file} failed")));
                 break;
             }
@@ -125,24 +219,15 @@ impl<'a> Import<'a> {
         }
     }
 
-    async fn file(
-        &self,
-        file: &File,
-        format: Option<ImportFormat>,
-        bar: &ProgressBar,
-        report: &mut Report,
-    ) -> Result<()> {
+    async fn file(&self, file: &File, bar: &ProgressBar, report: &mut Report) -> Result<()> {
         let mut intake = Intake::new(file, bar, &self.app.output, report);
-        let database = file.path().filter(|path| match format {
-            Some(format) => format == ImportFormat::TflSqlite,
-            None => tfl_sqlite::is_database(path),
-        });
-        if let Some(path) = database {
-            return self.database(path, &mut intake).await;
+        let format = self.selection.format;
+        if let Some((path, kind)) = file.path().and_then(|path| Some((path, database(path, format)?))) {
+            return self.database(path, kind, file.origin, &mut intake).await;
         }
         let format = match format {
             Some(ImportFormat::Records(format)) => Some(format),
-            Some(ImportFormat::TflSqlite) => {
+            Some(ImportFormat::TflSqlite | ImportFormat::Cursor) => {
                 intake.report_unreadable_file("a database cannot be read from standard input; name its file");
                 return Ok(());
             }
@@ -151,7 +236,9 @@ impl<'a> Import<'a> {
         let reader = match file.open(format) {
             Ok(reader) => reader,
             Err(FormatError::Unrecognised { .. } | FormatError::Empty) if file.origin == Origin::Folder => {
-                bar.suspend(|| self.app.output.note(format_args!("skipped {file}: not a conversation file")));
+                if !self.selection.is_quiet {
+                    bar.suspend(|| self.app.output.note(format_args!("skipped {file}: not a conversation file")));
+                }
                 return Ok(());
             }
             Err(error) => {
@@ -160,16 +247,24 @@ impl<'a> Import<'a> {
             }
         };
         intake.begin(reader.format().as_str());
-        self.items(reader, &intake).await
+        self.import(Items::new(reader, &intake, &self.app.interrupt, self.filter()), &intake).await
     }
 
-    /// Imports a database of the TFL assistant.
-    async fn database(&self, path: &Path, intake: &mut Intake<'_>) -> Result<()> {
-        match tfl_sqlite::TflDatabase::open(path) {
-            Ok(database) => {
-                intake.begin(tfl_sqlite::NAME);
-                self.import(RowItems::new(database, intake, &self.app.interrupt), intake).await
+    /// Imports a database.
+    async fn database(&self, path: &Path, kind: ImportFormat, origin: Origin, intake: &mut Intake<'_>) -> Result<()> {
+        let (name, opened): (_, Result<Box<dyn Iterator<Item = tfl_sqlite::RowResult>>>) = match kind {
+            ImportFormat::Cursor => {
+                (cursor::NAME, cursor::CursorDatabase::open(path).map(|found| Box::new(found) as _))
             }
+            _ => (tfl_sqlite::NAME, tfl_sqlite::TflDatabase::open(path).map(|found| Box::new(found) as _)),
+        };
+        match opened {
+            Ok(database) => {
+                intake.begin(name);
+                self.import(RowItems::new(database, intake, &self.app.interrupt, self.filter()), intake).await
+            }
+            // The other databases of editors contain no conversations.
+            Err(_) if origin == Origin::Folder => Ok(()),
             Err(error) => {
                 intake.report_unreadable_file(&format!("cannot read the database: {error:#}"));
                 Ok(())
@@ -177,8 +272,8 @@ impl<'a> Import<'a> {
         }
     }
 
-    async fn items(&self, reader: Reader, intake: &Intake<'_>) -> Result<()> {
-        self.import(Items::new(reader, intake, &self.app.interrupt), intake).await
+    fn filter(&self) -> Filter<'_> {
+        Filter::new(&self.selection.exclusions, !self.selection.keep_secrets)
     }
 
     async fn import(&self, items: impl Iterator<Item = ImportItem>, intake: &Intake<'_>) -> Result<()> {
@@ -187,6 +282,17 @@ impl<'a> Import<'a> {
         let done = imported.context("cannot write to the store")?;
         intake.on_progress(&done);
         Ok(())
+    }
+}
+
+/// Returns the kind of a database; `None` if the file is not a database.
+fn database(path: &Path, format: Option<ImportFormat>) -> Option<ImportFormat> {
+    match format {
+        Some(ImportFormat::Records(_)) => None,
+        Some(database) => Some(database),
+        None if !tfl_sqlite::is_database(path) => None,
+        None if cursor::CursorDatabase::is_one(path) => Some(ImportFormat::Cursor),
+        None => Some(ImportFormat::TflSqlite),
     }
 }
 

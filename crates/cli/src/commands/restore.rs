@@ -12,7 +12,7 @@ use threadkeep::{Memory, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 use super::backup::{Unfinished, copy_store};
-use super::import::{self, Import};
+use super::import::{self, Import, Selection};
 use super::{App, Status};
 use crate::clock::clock;
 use crate::erasures::{self, Applied, LedgerContents};
@@ -59,8 +59,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         if portable::is_portable_backup(&file)? {
             return portable::restore(app, &file).await;
         }
-        let import = Import::begin(app, app.open(Purpose::Fill).await?.memory)?;
-        let report = import.run(&[import::named(file)], None).await?;
+        let import = Import::begin(app, app.open(Purpose::Fill).await?.memory, Selection::verbatim())?;
+        let report = import.run(&[import::named(file)]).await?;
         report.print(&app.output)?;
         return Ok(report.status());
     }

@@ -5,15 +5,17 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use serde::Serialize;
+use threadkeep::core::limits::PAGE;
+use threadkeep::core::query::TextQuery;
 use threadkeep::exchange::ExportedMessage;
-use threadkeep::{Hit, Memory, Message, Role, Scope, SearchOptions, Snippet, ThreadId};
+use threadkeep::{Correction, Hit, Memory, Message, Role, Scope, SearchOptions, Snippet, ThreadId, Timestamp};
 use unicode_width::UnicodeWidthStr;
 
 use super::{App, Status};
 use crate::arguments::MetadataArguments;
 use crate::failure::Failure;
 use crate::instants;
-use crate::output::{self, DIM, MATCH, Output};
+use crate::output::{self, DIM, MATCH, Output, printable_line};
 use crate::store::Purpose;
 use crate::table::cut;
 use crate::thread_name;
@@ -24,15 +26,18 @@ const MIN_TITLE_COLUMNS: usize = 12;
 
 /// Search messages
 ///
-/// Finds messages with any of the words, in any grammatical form, best matches first.
+/// Finds messages with any of the words, in any grammatical form, best matches first. A query can contain "phrases", -exclusions,
+/// prefixes* of words, title:WORD, in:FORMAT, project:FOLDER, role:ROLE, since:DATE and until:DATE. Quote it for the shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep search camping stove
+  threadkeep search 'ledger \"SQLite file\" -postgres migrat*'
+  threadkeep search 'decision title:ledger' --since 2026-03 --until 2026-03 --in claude-code
+  threadkeep search --project pier --role user    the newest messages in a project
   threadkeep search 'who has the keys' --thread 0193a5b2 --role user
   threadkeep search tent --json | jq -r '.hits[].snippet.text'")]
 pub(crate) struct Arguments {
-    /// Words to search for
-    #[arg(required = true)]
+    /// What to search for
     words: Vec<String>,
     /// Only messages of this thread: its id, a prefix of the id, or its key
     #[arg(long, value_name = "THREAD")]
@@ -42,6 +47,21 @@ pub(crate) struct Arguments {
     /// Only messages with these roles: system, user, assistant, tool
     #[arg(long, value_name = "ROLE", value_delimiter = ',')]
     role: Vec<Role>,
+    /// Only messages of this time or later: 2026, 2026-03, 2026-03-14 or an instant
+    #[arg(long, value_name = "DATE", value_parser = first_instant)]
+    since: Option<Timestamp>,
+    /// Only messages of this time or earlier, inclusive
+    #[arg(long, value_name = "DATE", value_parser = last_instant)]
+    until: Option<Timestamp>,
+    /// Only conversations imported from this format, such as claude-code; can be repeated
+    #[arg(long = "in", value_name = "FORMAT")]
+    formats: Vec<String>,
+    /// Only conversations of a project, by a part of its folder; can be repeated
+    #[arg(long, value_name = "FOLDER")]
+    project: Vec<String>,
+    /// The page of results, from 1
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    page: u16,
     /// The maximum number of messages
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
@@ -52,6 +72,17 @@ struct SearchJson {
     hits: Vec<HitJson>,
     truncated: bool,
     incomplete: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    corrections: Vec<CorrectionJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page: Option<u16>,
+}
+
+/// A word that was corrected.
+#[derive(Serialize)]
+struct CorrectionJson {
+    word: String,
+    instead: String,
 }
 
 #[derive(Serialize)]
@@ -64,26 +95,55 @@ struct HitJson {
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
-    let query = arguments.words.join(" ");
-    if threadkeep::core::text::terms(&query).is_empty() {
-        let hint = "use at least one word of letters or digits";
-        return Err(Failure::user_error("no word to search for").hint(hint).into());
+    let mut query = arguments.words.join(" ");
+    for (name, values) in [("in", &arguments.formats), ("project", &arguments.project)] {
+        values.iter().for_each(|value| {
+            // Writing to a String cannot fail.
+            let _ = write!(query, " {name}:\"{}\"", value.replace('"', " "));
+        });
+    }
+    let has_conditions = !arguments.role.is_empty() || arguments.since.is_some() || arguments.until.is_some();
+    if TextQuery::parse(&query).is_empty() {
+        if !has_conditions {
+            let hint = "use at least one word of letters or digits, or a condition such as --since 2026-03";
+            return Err(Failure::user_error("no word to search for").hint(hint).into());
+        }
+        // Every message passes this condition, so that the options alone select messages.
+        query.push_str(" since:0001");
     }
     let thread = match &arguments.thread {
         Some(name) => Some(thread_name::get(&memory, &scope, name).await?.id),
         None => None,
     };
     let roles = arguments.role;
-    let (metadata, limit) = (arguments.metadata.filter(), arguments.limit.into());
-    let options = SearchOptions { thread, metadata, roles, limit, ..SearchOptions::default() };
-    let found = memory.search(&scope, &query, &options).await?;
+    let (metadata, since, until) = (arguments.metadata.filter(), arguments.since, arguments.until);
+    let (first, size) = (usize::from(arguments.page - 1) * usize::from(arguments.limit), usize::from(arguments.limit));
+    // Hits are ranked together, so a page contains the hits after those of the earlier pages.
+    let limit = (first + size + 1).min(PAGE);
+    let options = SearchOptions { thread, metadata, roles, since, until, limit, ..SearchOptions::default() };
+    let mut found = memory.search(&scope, &query, &options).await?;
+    let next_page = (found.hits.len() > first + size).then(|| arguments.page + 1);
+    found.hits = found.hits.into_iter().skip(first).take(size).collect();
     let incomplete = !found.unsearched.is_empty();
     if app.output.is_json() {
         let hits = found.hits.into_iter().map(HitJson::from).collect();
-        app.output.json(&SearchJson { hits, truncated: found.truncated, incomplete })?;
+        let corrections =
+            found.corrections.into_iter().map(|Correction { word, instead }| CorrectionJson { word, instead });
+        let corrections = corrections.collect();
+        app.output.json(&SearchJson { hits, truncated: found.truncated, incomplete, corrections, next_page })?;
         return Ok(Status::Done);
     }
+    for Correction { word, instead } in &found.corrections {
+        app.output.note(format_args!(
+            "no message contains `{}`; searched for `{}`",
+            printable_line(word),
+            printable_line(instead)
+        ));
+    }
     print(app, &memory, &scope, &found.hits).await?;
+    if let Some(next) = next_page {
+        app.output.note(format_args!("for more: --page {next}"));
+    }
     if found.hits.is_empty() {
         app.output.note("nothing found");
     }
@@ -91,6 +151,19 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         app.output.note("the newest messages are not indexed yet: try again in a moment");
     }
     Ok(Status::Done)
+}
+
+fn first_instant(text: &str) -> Result<Timestamp, String> {
+    date(text).map(|(first, _)| first)
+}
+
+fn last_instant(text: &str) -> Result<Timestamp, String> {
+    date(text).map(|(_, end)| end)
+}
+
+fn date(text: &str) -> Result<(Timestamp, Timestamp), String> {
+    let range = threadkeep::core::query::date_range(text);
+    range.ok_or_else(|| "expected a date such as 2026, 2026-03, 2026-03-14 or 2026-03-14T09:00:00Z".to_owned())
 }
 
 impl From<Hit> for HitJson {

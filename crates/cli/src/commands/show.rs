@@ -17,6 +17,8 @@ use crate::transcript::{Transcript, wrapped};
 
 /// The number of messages per read when a whole thread is printed.
 const PAGE: usize = 500;
+/// The maximum number of messages around a position.
+const AROUND: usize = 21;
 
 /// Show a thread's messages
 ///
@@ -25,6 +27,7 @@ const PAGE: usize = 500;
 #[command(after_help = "Examples:
   threadkeep show 0193a5b2                        the newest 50, by a prefix of the id
   threadkeep show slack:T1:C123:1717.0001 -n 10   the newest 10, by key
+  threadkeep show 0193a5b2 --around 17            the messages around position 17, as a search names it
   threadkeep show 0193a5b2 --before 101           messages before position 101
   threadkeep show 0193a5b2 --after 2026-05-04     messages since the start of a day
   threadkeep show 0193a5b2 --all --role user      all messages of the user")]
@@ -37,6 +40,9 @@ pub(crate) struct Arguments {
     /// Show all messages
     #[arg(long, conflicts_with = "limit")]
     all: bool,
+    /// Show the messages around a position, half of the limit before and half after it
+    #[arg(long, value_name = "SEQ", conflicts_with_all = ["before", "after", "all"])]
+    around: Option<u64>,
     /// Only messages before this position, day or instant
     #[arg(long, value_name = "BOUND", value_parser = position::bound)]
     before: Option<Bound>,
@@ -67,6 +73,15 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 }
 
 fn query(arguments: &Arguments) -> MessageQuery {
+    if let Some(seq) = arguments.around {
+        let limit = usize::from(arguments.limit).min(AROUND);
+        let before = seq.saturating_sub(1 + (limit / 2) as u64);
+        return MessageQuery {
+            roles: arguments.role.clone(),
+            on_corrupt: OnCorrupt::Report,
+            ..MessageQuery::following(before, limit)
+        };
+    }
     let from_oldest = arguments.all || (arguments.after.is_some() && arguments.before.is_none());
     MessageQuery {
         before: arguments.before,

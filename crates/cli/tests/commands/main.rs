@@ -20,6 +20,7 @@ mod erasure;
 mod erasure_ledger;
 mod export;
 mod failures;
+mod history;
 mod import;
 mod interrupted_imports;
 mod interrupted_turns;

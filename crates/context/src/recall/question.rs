@@ -70,6 +70,11 @@ impl Question {
         self.words.len() == 1
     }
 
+    /// Returns the words to search for, in order.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|(word, _)| word.as_str())
+    }
+
     /// Returns the terms to look up in an index, at most [`WORDS`]: one stem of each word, then the other stems.
     #[must_use]
     pub fn terms(&self) -> Vec<String> {

@@ -167,7 +167,7 @@ fn an_invalid_element_is_reported_with_its_first_line() {
 
 #[test]
 fn a_truncated_array_ends_with_one_error() {
-    for (format, name, _, _) in FIXTURES.into_iter().filter(|(_, name, _, _)| name.ends_with(".json")) {
+    for (format, name, _, _) in FIXTURES.into_iter().filter(|(_, name, _, _)| fixture(name).starts_with(b"[")) {
         let whole = items(fixture(name), None);
         let text = fixture(name);
         let cut = text.trim_ascii_end();

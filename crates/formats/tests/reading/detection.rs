@@ -1,9 +1,9 @@
 //! Format detection, and the errors for unknown formats.
 
 use std::error::Error;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 
-use threadkeep_formats::{Format, FormatError, Reader, open_stream};
+use threadkeep_formats::{FileName, Format, FormatError, Reader, open_named_stream, open_stream};
 
 use super::{FIXTURES, fixture, fixture_path, gzip, items, open};
 
@@ -21,7 +21,7 @@ fn format_names_round_trip() {
     }
     assert_eq!(
         "csv".parse::<Format>().unwrap_err().to_string(),
-        "unknown format `csv`; supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd, claude-code"
+        "unknown format `csv`; supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd, claude-code, codex, gemini-cli, continue, cline, aider, open-webui, librechat, slack"
     );
 }
 
@@ -29,11 +29,12 @@ fn format_names_round_trip() {
 fn gzip_is_detected_by_content_and_not_by_name() {
     let folder = tempfile::tempdir().unwrap();
     for (format, name, _, _) in FIXTURES {
-        let plain = items(fixture(name), None);
         let path = folder.path().join(name);
         std::fs::write(&path, gzip(&fixture(name))).unwrap();
         let mut reader = threadkeep_formats::open(&path, None).unwrap();
         assert_eq!(reader.format(), format);
+        let plain = open_named_stream(Box::new(Cursor::new(fixture(name))), FileName::of(&path), None).unwrap();
+        let plain: Vec<_> = plain.map(Result::unwrap).collect();
         assert_eq!(reader.by_ref().map(Result::unwrap).collect::<Vec<_>>(), plain);
         assert_eq!(reader.bytes_read(), std::fs::metadata(&path).unwrap().len());
     }
@@ -113,7 +114,7 @@ fn unknown_formats_are_described() {
     let error = open(&b"{}"[..], None).unwrap_err().to_string();
     assert!(
         error.ends_with(
-            "supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd, claude-code"
+            "supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd, claude-code, codex, gemini-cli, continue, cline, aider, open-webui, librechat, slack"
         ),
         "{error}"
     );

@@ -1,13 +1,16 @@
 //! Valid and invalid files, read through the public interface.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod archives;
 mod bounds;
 mod branches;
 mod claude_code;
 mod damage;
 mod detection;
 mod export;
+mod hostile;
 mod identities;
+mod programs;
 mod properties;
 mod snapshots;
 mod streaming;
@@ -18,10 +21,10 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedThread};
-use threadkeep_formats::{Format, FormatError, Reader, RecordError, open_stream};
+use threadkeep_formats::{FileName, Format, FormatError, Reader, RecordError, open_named_stream, open_stream};
 
 /// One fixture per format, with its number of threads and messages.
-const FIXTURES: [(Format, &str, usize, usize); 8] = [
+const FIXTURES: [(Format, &str, usize, usize); 16] = [
     (Format::Threadkeep, "threadkeep.jsonl", 2, 3),
     (Format::OpenAiChat, "openai-chat.jsonl", 3, 12),
     (Format::ChatGptExport, "chatgpt.json", 2, 10),
@@ -30,6 +33,14 @@ const FIXTURES: [(Format, &str, usize, usize); 8] = [
     (Format::Locomo, "locomo.json", 2, 6),
     (Format::Sgd, "sgd.jsonl", 2, 6),
     (Format::ClaudeCode, "claude-code.jsonl", 1, 20),
+    (Format::Codex, "codex.jsonl", 1, 12),
+    (Format::GeminiCli, "gemini-cli.jsonl", 1, 8),
+    (Format::Continue, "continue.json", 1, 6),
+    (Format::Cline, "cline.json", 1, 4),
+    (Format::Aider, "aider.md", 2, 7),
+    (Format::OpenWebUi, "open-webui.json", 1, 4),
+    (Format::LibreChat, "librechat.json", 1, 3),
+    (Format::SlackExport, "slack.json", 1, 4),
 ];
 
 fn fixture_path(name: &str) -> PathBuf {
@@ -42,6 +53,12 @@ fn fixture(name: &str) -> Vec<u8> {
 
 fn open(bytes: impl Into<Vec<u8>>, format: Option<Format>) -> Result<Reader, FormatError> {
     open_stream(Box::new(Cursor::new(bytes.into())), format)
+}
+
+/// Opens bytes as a file in a folder.
+fn open_named(bytes: impl Into<Vec<u8>>, name: &str, folder: &str) -> Reader {
+    let file = FileName { name: Some(name.to_owned()), folder: Some(folder.to_owned()), changed_at: None };
+    open_named_stream(Box::new(Cursor::new(bytes.into())), file, None).unwrap()
 }
 
 /// Returns all items of a file without invalid records.

@@ -52,6 +52,12 @@ pub(crate) async fn run(toolbox: &Toolbox, arguments: Arguments) -> Result<Value
         ..MessageResult::new(hit.thread, &hit.message, excerpt(&hit.snippet))
     });
     let mut result = json!({ "notice": NOTICE, "hits": hits.collect::<Vec<_>>() });
+    let corrections: Vec<_> = found
+        .corrections
+        .iter()
+        .map(|correction| json!({ "word": correction.word, "instead": correction.instead }))
+        .collect();
+    insert(&mut result, "corrections", (!corrections.is_empty()).then_some(corrections));
     insert(&mut result, "next_cursor", has_next.then(|| next.to_string()));
     insert(&mut result, "incomplete", (!found.unsearched.is_empty()).then_some(true));
     Ok(result)

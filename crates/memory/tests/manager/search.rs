@@ -1,5 +1,5 @@
 use threadkeep_core::{Content, Map, MetadataFilter, Role, ThreadPatch, Timestamp};
-use threadkeep_memory::{AppendOptions, Draft, RecallOptions, SearchOptions, SearchResults};
+use threadkeep_memory::{AppendOptions, Correction, Draft, RecallOptions, SearchOptions, SearchResults};
 
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
@@ -167,6 +167,90 @@ async fn search_and_recall_filter_by_metadata() {
         assert!(memory.search(&ana(), "train", &options).await.is_err());
         let options = RecallOptions { message_metadata: invalid, ..RecallOptions::default() };
         assert!(memory.recall(&ana(), "train", &options).await.is_err());
+    })
+    .await;
+}
+
+/// Queries with the positions of the messages that they find, best first. The same on every store.
+const SYNTAX: [(&str, &[u64]); 22] = [
+    ("ledger", &[2, 1, 4]),
+    ("\"sqlite FILE\"", &[2]),
+    ("\"file of sqlite\"", &[]),
+    ("ledger -postgres", &[2, 4]),
+    ("ledger -\"one writer\"", &[1, 4]),
+    ("wri*", &[3, 2]),
+    ("wr*", &[]),
+    ("title:storage ledger", &[2, 1, 4]),
+    ("title:boats ledger", &[]),
+    ("title:\"storage the\" writers", &[3, 2]),
+    ("role:user ledger", &[1]),
+    ("ledger since:2026-11-21T08:02:00Z", &[2, 4]),
+    ("ledger until:2026-11-20", &[]),
+    ("ledger until:2026-11-21", &[2, 1, 4]),
+    ("in:codex ledger", &[2, 1, 4]),
+    ("in:claude ledger", &[]),
+    ("project:PIER ledger", &[2, 1, 4]),
+    ("project:quay ledger", &[]),
+    ("role:tool", &[4]),
+    ("-ledger", &[3]),
+    ("role:user -postgres", &[]),
+    ("title:storage", &[4, 3, 2, 1]),
+];
+
+#[tokio::test(start_paused = true)]
+async fn the_syntax_of_queries_is_the_same_on_every_store() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let keyed = memory.open_by_key(&ana(), "import:codex:1").await.unwrap().thread.id;
+        let metadata = Map::from_iter([("cwd".to_owned(), "/home/ana/pier".into())]);
+        let patch = ThreadPatch {
+            title: Some(Some("Storage of the ledger".to_owned())),
+            metadata: Some(metadata),
+            ..ThreadPatch::default()
+        };
+        memory.patch_thread(&ana(), keyed, patch, None).await.unwrap();
+        let texts = [
+            (Role::User, "Should the ledger be in Postgres or in SQLite?"),
+            (Role::Assistant, "Decision: the ledger is a SQLite file, because it has one writer. The ledger!"),
+            (Role::Assistant, "Writers wait for each other."),
+            (Role::Tool, "ledger ledger ledger ledger"),
+        ];
+        for (minute, (role, text)) in texts.into_iter().enumerate() {
+            let at: Timestamp = format!("2026-11-21T08:{minute:02}:00Z").parse().unwrap();
+            let at = at.plus_ms(60_000);
+            memory.append(&ana(), keyed, Draft::new(Content::text(role, text)).with_created_at(at)).await.unwrap();
+        }
+        for (query, expected) in SYNTAX {
+            let found = memory.search(&ana(), query, &SearchOptions::default()).await.unwrap();
+            let seqs: Vec<u64> = found.hits.iter().map(|hit| hit.message.seq).collect();
+            assert_eq!(seqs, expected, "{query}");
+            assert!(found.corrections.is_empty(), "{query}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn typing_errors_are_corrected_by_words_of_the_scope_only() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        memory.append(&ana(), thread, Draft::user("The ledger has one writer")).await.unwrap();
+        let bens = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ben(), bens, Draft::user("my severance agreement")).await.unwrap();
+        let search = async |query: &str| memory.search(&ana(), query, &SearchOptions::default()).await.unwrap();
+        for typed in ["legder", "ledgr", "ledgers", "leedger", "lodger"] {
+            let found = search(typed).await;
+            assert_eq!(found.hits.len(), 1, "{typed}");
+        }
+        let found = search("legder").await;
+        let expected = Correction { word: "legder".to_owned(), instead: "ledger".to_owned() };
+        assert_eq!(found.corrections, [expected]);
+        assert!(search("ledger").await.corrections.is_empty());
+        // Words of another user are never suggested, and short words are not corrected.
+        for typed in ["severence", "haz", "xyzzy"] {
+            let found = search(typed).await;
+            assert!(found.hits.is_empty() && found.corrections.is_empty(), "{typed}: {found:?}");
+        }
     })
     .await;
 }

@@ -20,7 +20,8 @@ const DEFAULT_LIMIT: usize = 20;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchJson {
-    /// The words to search for, in any inflected form. A message matches if it contains any of them.
+    /// The words to search for, in any inflected form. A message matches if it contains any of them. Also "phrases", -exclusions,
+    /// prefixes*, title:, in:, project:, role:, since: and until:. Every text is a legal query.
     query: String,
     /// If set, only this thread is searched. A thread is named by its id, conversation id or key.
     #[serde(default)]
@@ -64,6 +65,15 @@ pub(crate) struct HitsJson<'a> {
     /// Threads whose newest messages are not indexed yet.
     #[schema(value_type = Vec<String>)]
     incomplete: Vec<ThreadId>,
+    /// Words that no message contains, and what was searched for instead.
+    corrections: Vec<CorrectionJson<'a>>,
+}
+
+/// A word that was corrected.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CorrectionJson<'a> {
+    word: &'a str,
+    instead: &'a str,
 }
 
 /// A message that matches.
@@ -139,5 +149,10 @@ pub(crate) async fn search(
         HitJson { thread: hit.thread, score: hit.score, snippet, message: (&hit.message).into() }
     });
     let incomplete = found.unsearched.iter().map(|unsearched| unsearched.thread).collect();
-    Ok(json(&HitsJson { hits: hits.collect(), truncated: found.truncated, next, incomplete }))
+    let corrections = found
+        .corrections
+        .iter()
+        .map(|correction| CorrectionJson { word: &correction.word, instead: &correction.instead });
+    let corrections = corrections.collect();
+    Ok(json(&HitsJson { hits: hits.collect(), truncated: found.truncated, next, incomplete, corrections }))
 }

@@ -3,27 +3,37 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use threadkeep_formats::{Format, FormatError, Reader};
+use threadkeep_formats::{Archive, ArchiveEntry, Format, FormatError, Reader};
 
-use crate::failure::Failure;
+use super::exclusions::Exclusions;
+use crate::failure::{Failure, sentence};
 
 /// Extensions of files that are imported from folders.
-const EXTENSIONS: [&str; 4] = [".json", ".jsonl", ".ndjson", ".gz"];
+const EXTENSIONS: [&str; 6] = [".json", ".jsonl", ".ndjson", ".gz", ".zip", ".vscdb"];
+/// Extensions of files in an archive that can contain conversations.
+const ENTRY_EXTENSIONS: [&str; 3] = [".json", ".jsonl", ".ndjson"];
+/// The chat history of Aider, in the folder of a project.
+pub(super) const AIDER_FILE: &str = ".aider.chat.history.md";
+/// The number of names in a note.
+const NAMES_LISTED: usize = 3;
 
 /// A file to import.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct File {
     source: Source,
     pub(super) origin: Origin,
     bytes: u64,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Source {
     Path(PathBuf),
     StandardInput,
+    /// A file in an archive.
+    Entry(Arc<Archive>, ArchiveEntry),
     /// A file that is part of the program.
     BuiltIn(&'static str),
 }
@@ -53,7 +63,7 @@ impl File {
     pub(super) fn path(&self) -> Option<&Path> {
         match &self.source {
             Source::Path(path) => Some(path),
-            Source::StandardInput | Source::BuiltIn(_) => None,
+            Source::StandardInput | Source::Entry(..) | Source::BuiltIn(_) => None,
         }
     }
 
@@ -65,6 +75,7 @@ impl File {
         match &self.source {
             Source::Path(path) => threadkeep_formats::open(path, format),
             Source::StandardInput => threadkeep_formats::open_stream(Box::new(io::stdin()), format),
+            Source::Entry(archive, entry) => archive.read(entry, format),
             Source::BuiltIn(text) => threadkeep_formats::open_stream(Box::new(text.as_bytes()), format),
         }
     }
@@ -75,25 +86,33 @@ impl fmt::Display for File {
         match &self.source {
             Source::Path(path) => path.display().fmt(f),
             Source::StandardInput => f.write_str("standard input"),
+            Source::Entry(archive, entry) => write!(f, "{}:{}", archive.path().display(), entry.name),
             Source::BuiltIn(_) => f.write_str("the demo"),
         }
     }
 }
 
-/// Returns the given files, and the files in the given folders. Folders are walked in the order of names. The second value
-/// contains a note for each skipped file.
-pub(super) fn find(paths: &[PathBuf]) -> Result<(Vec<File>, Vec<String>)> {
-    let (mut files, mut skipped) = (Vec::new(), Vec::new());
+/// The files to import, and notes about what is skipped.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) files: Vec<File>,
+    pub(super) skipped: Vec<String>,
+}
+
+/// Finds the given files, and the files in the given folders and archives. Folders are walked in the order of names.
+pub(super) fn find(paths: &[PathBuf], exclusions: &Exclusions) -> Result<Found> {
+    let mut found = Found::default();
     for path in paths {
         if path.as_os_str() == "-" {
-            files.push(File { source: Source::StandardInput, origin: Origin::Named, bytes: 0 });
+            found.files.push(File { source: Source::StandardInput, origin: Origin::Named, bytes: 0 });
             continue;
         }
         match std::fs::metadata(path) {
-            Ok(found) if found.is_dir() => {
-                walk(path, &mut files, &mut skipped).with_context(|| format!("cannot read {}", path.display()))?;
+            Ok(_) if exclusions.matches(path) => {}
+            Ok(metadata) if metadata.is_dir() => {
+                found.walk(path, exclusions).with_context(|| format!("cannot read {}", path.display()))?;
             }
-            Ok(_) => files.push(File::named(path.clone())),
+            Ok(_) => found.add(File::named(path.clone()), exclusions),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let failure = Failure::user_error(format!("no such file or folder: {}", path.display()));
                 return Err(failure.hint("check the name; nothing was imported").into());
@@ -104,32 +123,72 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<(Vec<File>, Vec<String>)> {
             }
         }
     }
-    if files.is_empty() {
+    if found.files.is_empty() {
         let failure = Failure::user_error("no data files found in the given paths");
         return Err(failure.hint(format!("supported extensions: {}", EXTENSIONS.join(", "))).into());
     }
-    Ok((files, skipped))
+    Ok(found)
 }
 
-fn walk(folder: &Path, files: &mut Vec<File>, skipped: &mut Vec<String>) -> io::Result<()> {
-    let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let (path, name) = (entry.path(), entry.file_name());
-        let name = name.to_string_lossy();
-        if name.starts_with('.') {
-            continue;
+impl Found {
+    fn walk(&mut self, folder: &Path, exclusions: &Exclusions) -> io::Result<()> {
+        let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            let is_history = name == AIDER_FILE;
+            if (name.starts_with('.') && !is_history) || exclusions.matches(&path) {
+                continue;
+            }
+            // Links to folders are not followed, because they may lead to a parent folder.
+            if entry.file_type()?.is_dir() {
+                self.walk(&path, exclusions)?;
+            } else if !path.is_file() {
+                self.skipped.push(format!("skipped {}: not a file", path.display()));
+            } else if is_history || has_extension(&name, &EXTENSIONS) {
+                self.add(File { origin: Origin::Folder, ..File::named(path) }, exclusions);
+            } else {
+                self.skipped.push(format!("skipped {}: not a data file", path.display()));
+            }
         }
-        // Links to folders are not followed, because they may lead to a parent folder.
-        if entry.file_type()?.is_dir() {
-            walk(&path, files, skipped)?;
-        } else if !path.is_file() {
-            skipped.push(format!("skipped {}: not a file", path.display()));
-        } else if EXTENSIONS.iter().any(|end| name.to_lowercase().ends_with(end)) {
-            files.push(File { origin: Origin::Folder, ..File::named(path) });
-        } else {
-            skipped.push(format!("skipped {}: not a data file", path.display()));
+        Ok(())
+    }
+
+    /// Adds a file, or the files of an archive.
+    fn add(&mut self, file: File, exclusions: &Exclusions) {
+        let archive = match file.path().filter(|path| Archive::is_archive(path)).map(Archive::open) {
+            None => return self.files.push(file),
+            Some(Ok(archive)) => Arc::new(archive),
+            Some(Err(error)) => {
+                // The error is reported together with those of other files.
+                let reason = sentence(&error.into());
+                return self.skipped.push(format!("skipped {file}: {reason}"));
+            }
+        };
+        let mut others = Vec::new();
+        for entry in archive.entries() {
+            if exclusions.matches(Path::new(&entry.name)) {
+                continue;
+            }
+            if !has_extension(&entry.name, &ENTRY_EXTENSIONS) {
+                others.push(entry.name.as_str());
+                continue;
+            }
+            let source = Source::Entry(Arc::clone(&archive), entry.clone());
+            self.files.push(File { source, origin: Origin::Folder, bytes: entry.packed_bytes });
+        }
+        if !others.is_empty() {
+            let named: Vec<_> = others.iter().take(NAMES_LISTED).copied().collect();
+            let more = if others.len() > named.len() { ", …" } else { "" };
+            let count = crate::table::counted(others.len() as u64, "file");
+            self.skipped
+                .push(format!("{file}: {count} without conversations are not imported ({}{more})", named.join(", ")));
         }
     }
-    Ok(())
+}
+
+fn has_extension(name: &str, extensions: &[&str]) -> bool {
+    let name = name.to_lowercase();
+    extensions.iter().any(|extension| name.ends_with(extension))
 }

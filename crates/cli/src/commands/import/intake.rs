@@ -5,11 +5,12 @@ use std::cell::RefCell;
 use indicatif::ProgressBar;
 use threadkeep::core::exchange::ImportItem;
 use threadkeep::{ImportReport, Problem};
-use threadkeep_formats::{ConversationName, Reader, RecordError};
+use threadkeep_formats::{ConversationName, Format, Reader, RecordError, SecretMask};
 
+use super::exclusions::Exclusions;
 use super::files::File;
 use super::report::{Counts, FileReport, ProblemJson, Report};
-use super::tfl_sqlite::TflDatabase;
+use super::tfl_sqlite::RowResult;
 use super::threads_and_messages;
 use crate::failure::{join, sentence};
 use crate::interrupt::Interrupt;
@@ -99,6 +100,13 @@ impl<'a> Intake<'a> {
         self.bar.suspend(|| self.output.note(format_args!("{}: {reason}", self.name)));
     }
 
+    /// Counts what is changed or left out on the way to the store.
+    fn count(&self, masked: u64, excluded: u64) {
+        let report = &mut *self.state.borrow_mut().report;
+        report.secrets_masked += masked;
+        report.conversations_excluded += excluded;
+    }
+
     /// Updates the counts and reports new problems.
     pub(super) fn on_progress(&self, done: &ImportReport) {
         let mut state = self.state.borrow_mut();
@@ -185,18 +193,58 @@ fn reason(problem: &Problem) -> String {
 /// when the file is imported again.
 const AFTER_INTERRUPT: usize = 500;
 
+/// Decides which items are imported, and masks secrets in them.
+#[derive(Debug)]
+pub(super) struct Filter<'a> {
+    exclusions: &'a Exclusions,
+    mask: Option<SecretMask>,
+    /// Whether the current conversation is left out.
+    is_excluded: bool,
+}
+
+impl<'a> Filter<'a> {
+    pub(super) fn new(exclusions: &'a Exclusions, masks_secrets: bool) -> Self {
+        Self { exclusions, mask: masks_secrets.then(SecretMask::default), is_excluded: false }
+    }
+
+    /// Returns the item to import, or `None` if its conversation is left out.
+    fn pass(&mut self, mut item: ImportItem, intake: &Intake<'_>) -> Option<ImportItem> {
+        if let Some(is_excluded) = self.exclusions.excludes(&item) {
+            self.is_excluded = is_excluded;
+            intake.count(0, u64::from(is_excluded));
+        }
+        if self.is_excluded {
+            return None;
+        }
+        if let Some(mask) = &mut self.mask {
+            let before = mask.masked();
+            mask.mask(&mut item);
+            intake.count(mask.masked() - before, 0);
+        }
+        Some(item)
+    }
+}
+
 /// Iterates over the valid items of a file and reports invalid records. After Ctrl-C, ends with the current conversation.
 pub(super) struct Items<'a, 'b> {
     reader: Reader,
     intake: &'a Intake<'b>,
     interrupt: &'a Interrupt,
+    filter: Filter<'a>,
     /// The number of items read after Ctrl-C.
     late: usize,
 }
 
 impl<'a, 'b> Items<'a, 'b> {
-    pub(super) fn new(reader: Reader, intake: &'a Intake<'b>, interrupt: &'a Interrupt) -> Self {
-        Self { reader, intake, interrupt, late: 0 }
+    pub(super) fn new(
+        reader: Reader,
+        intake: &'a Intake<'b>,
+        interrupt: &'a Interrupt,
+        mut filter: Filter<'a>,
+    ) -> Self {
+        // What this program exported was masked when it was imported, if that was wanted.
+        filter.mask = filter.mask.filter(|_| reader.format() != Format::Threadkeep);
+        Self { reader, intake, interrupt, filter, late: 0 }
     }
 }
 
@@ -213,8 +261,10 @@ impl Iterator for Items<'_, '_> {
             match self.reader.next()? {
                 Ok(ImportItem::Thread(_) | ImportItem::Tree(_)) if is_late => return None,
                 Ok(item) => {
-                    self.intake.read(&item, &self.reader);
-                    return Some(item);
+                    if let Some(item) = self.filter.pass(item, self.intake) {
+                        self.intake.read(&item, &self.reader);
+                        return Some(item);
+                    }
                 }
                 Err(RecordError { line, record, conversation, fault }) => {
                     let origin = Origin { line, record, conversation };
@@ -226,26 +276,31 @@ impl Iterator for Items<'_, '_> {
 }
 
 /// Iterates over the items of a database and reports rows that cannot be read. After Ctrl-C it ends with the current thread.
-pub(super) struct RowItems<'a, 'b> {
-    database: TflDatabase,
+pub(super) struct RowItems<'a, 'b, D> {
+    database: D,
     intake: &'a Intake<'b>,
     interrupt: &'a Interrupt,
+    filter: Filter<'a>,
 }
 
-impl<'a, 'b> RowItems<'a, 'b> {
-    pub(super) fn new(database: TflDatabase, intake: &'a Intake<'b>, interrupt: &'a Interrupt) -> Self {
-        Self { database, intake, interrupt }
+impl<'a, 'b, D> RowItems<'a, 'b, D> {
+    pub(super) fn new(database: D, intake: &'a Intake<'b>, interrupt: &'a Interrupt, filter: Filter<'a>) -> Self {
+        Self { database, intake, interrupt, filter }
     }
 }
 
-impl Iterator for RowItems<'_, '_> {
+impl<D: Iterator<Item = RowResult>> Iterator for RowItems<'_, '_, D> {
     type Item = ImportItem;
 
     fn next(&mut self) -> Option<ImportItem> {
         loop {
             match self.database.next()? {
                 Ok(ImportItem::Thread(_)) if self.interrupt.is_stop_requested() => return None,
-                Ok(item) => return Some(item),
+                Ok(item) => {
+                    if let Some(item) = self.filter.pass(item, self.intake) {
+                        return Some(item);
+                    }
+                }
                 Err(reason) => self.intake.row_problem(&reason),
             }
         }
@@ -266,9 +321,9 @@ mod tests {
     /// Presses Ctrl-C after `before` items. Returns the number of items read after that.
     fn after_interrupt(text: &'static str, before: usize) -> usize {
         let (bar, output, interrupt) = (ProgressBar::hidden(), Output::of_columns(80), Interrupt::default());
-        let (file, mut report) = (File::built_in(text), Report::default());
+        let (file, mut report, exclusions) = (File::built_in(text), Report::default(), Exclusions::default());
         let intake = Intake::new(&file, &bar, &output, &mut report);
-        let mut items = Items::new(file.open(None).unwrap(), &intake, &interrupt);
+        let mut items = Items::new(file.open(None).unwrap(), &intake, &interrupt, Filter::new(&exclusions, true));
         assert_eq!(items.by_ref().take(before).count(), before);
         interrupt.request_stop();
         items.count()
@@ -291,10 +346,12 @@ mod tests {
         let text = format!("[{}]", (0..100).map(conversation).collect::<Vec<_>>().join(","));
         let text: &'static str = Box::leak(text.into_boxed_str());
         let (bar, output, interrupt) = (ProgressBar::hidden(), Output::of_columns(80), Interrupt::default());
-        let (file, mut report) = (File::built_in(text), Report::default());
+        let (file, mut report, exclusions) = (File::built_in(text), Report::default(), Exclusions::default());
         let intake = Intake::new(&file, &bar, &output, &mut report);
         let mut positions: Vec<u64> =
-            Items::new(file.open(None).unwrap(), &intake, &interrupt).map(|_| bar.position()).collect();
+            Items::new(file.open(None).unwrap(), &intake, &interrupt, Filter::new(&exclusions, true))
+                .map(|_| bar.position())
+                .collect();
         assert_eq!(positions.last(), Some(&(text.len() as u64)));
         assert!(positions.is_sorted());
         positions.dedup();

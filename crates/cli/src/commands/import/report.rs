@@ -21,6 +21,8 @@ pub(crate) struct Report {
     pub(super) problems: Vec<ProblemJson>,
     problem_count: u64,
     files_skipped: u64,
+    pub(super) secrets_masked: u64,
+    pub(super) conversations_excluded: u64,
     pub(super) indexed: u64,
     /// Whether Ctrl-C stopped the import before it was complete.
     pub(super) interrupted: bool,
@@ -80,6 +82,8 @@ struct ReportJson<'a> {
     files: &'a [FileReport],
     problem_count: u64,
     problems: &'a [ProblemJson],
+    secrets_masked: u64,
+    conversations_excluded: u64,
     indexed: u64,
     interrupted: bool,
     indexing_interrupted: bool,
@@ -155,6 +159,12 @@ impl Report {
         }
     }
 
+    /// Returns the number of new threads and messages.
+    pub(super) fn added(&self) -> (u64, u64) {
+        let counts = self.counts();
+        (counts.threads.new, counts.messages.new)
+    }
+
     pub(super) fn is_without_files(&self) -> bool {
         self.files.is_empty()
     }
@@ -195,6 +205,7 @@ impl Report {
 
     pub(crate) fn print(&self, output: &Output) -> Result<()> {
         let Self { files, problems, problem_count, files_skipped, indexed, .. } = self;
+        let (secrets_masked, conversations_excluded) = (self.secrets_masked, self.conversations_excluded);
         let (counts, problem_count, indexed) = (self.counts(), *problem_count, *indexed);
         let (interrupted, indexing_interrupted) = (self.interrupted, self.indexing_interrupted);
         if output.is_json() {
@@ -203,6 +214,8 @@ impl Report {
                 files,
                 problem_count,
                 problems,
+                secrets_masked,
+                conversations_excluded,
                 indexed,
                 interrupted,
                 indexing_interrupted,
@@ -214,6 +227,13 @@ impl Report {
         let skipped = [(problem_count - files_skipped, "record"), (*files_skipped, "file")];
         for (count, noun) in skipped.into_iter().filter(|(count, _)| *count > 0) {
             output.note(format_args!("{} skipped, listed above", counted(count, noun)));
+        }
+        if secrets_masked > 0 && !counts.is_nothing_new() {
+            let count = counted(secrets_masked, "possible secret");
+            output.note(format_args!("{count} masked; --keep-secrets imports texts as they are"));
+        }
+        if conversations_excluded > 0 {
+            output.note(format_args!("{} excluded", counted(conversations_excluded, "conversation")));
         }
         if let Some(interruption) = self.interruption() {
             output.note(interruption);

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use crate::commands::places::System;
+
 /// A program that starts MCP servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Client {
@@ -19,27 +21,6 @@ pub(super) enum Client {
     VsCode,
 }
 
-/// A family of operating systems, by where programs keep their configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum System {
-    Linux,
-    MacOs,
-    Windows,
-}
-
-impl System {
-    /// Returns the system that this program was built for.
-    pub(super) const fn current() -> Self {
-        if cfg!(windows) {
-            Self::Windows
-        } else if cfg!(target_os = "macos") {
-            Self::MacOs
-        } else {
-            Self::Linux
-        }
-    }
-}
-
 impl Client {
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -52,16 +33,8 @@ impl Client {
 
     /// Returns the file in which the program keeps its servers; `None` if the environment does not name the user's folder.
     pub(super) fn file(self, system: System, variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-        let home = || variable(if system == System::Windows { "USERPROFILE" } else { "HOME" });
-        let application_data = || match system {
-            System::Windows => variable("APPDATA"),
-            System::MacOs => Some(home()?.join("Library/Application Support")),
-            System::Linux => {
-                // The XDG specification requires relative paths to be ignored.
-                let given = variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
-                given.or_else(|| Some(home()?.join(".config")))
-            }
-        };
+        let home = || system.home(&variable);
+        let application_data = || system.application_data(&variable);
         match self {
             Self::ClaudeCode => Some(variable("CLAUDE_CONFIG_DIR").or_else(home)?.join(".claude.json")),
             Self::ClaudeDesktop => Some(application_data()?.join("Claude").join("claude_desktop_config.json")),

@@ -4,15 +4,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
-use threadkeep::core::redact_address;
 use threadkeep_mcp::ToolSelection;
 
-use super::clients::{Client, System};
+use super::clients::Client;
 use super::edit::{self, Edit, EditError};
+use crate::commands::places::{System, variable};
 use crate::commands::{App, Status};
 use crate::failure::Failure;
-use crate::settings::SettingSource;
-use crate::store::Location;
 
 /// The maximum size of a configuration file in bytes. Claude Code keeps its whole state in the same file.
 const FILE_BYTES: u64 = 64 * 1024 * 1024;
@@ -68,8 +66,7 @@ fn parse_name(name: &str) -> Result<String, String> {
 
 pub(super) fn run(app: &App, arguments: &Arguments) -> Result<Status> {
     let (client, name) = (arguments.client, arguments.name.as_str());
-    let file = client
-        .file(System::current(), |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from));
+    let file = client.file(System::current(), variable);
     let file = file.ok_or_else(|| Failure::usage("your home folder is unknown").hint("set HOME"))?;
     // The target of a link is changed, so that the link stays.
     let file = file.canonicalize().unwrap_or(file);
@@ -106,34 +103,8 @@ pub(super) fn run(app: &App, arguments: &Arguments) -> Result<Status> {
 /// Returns the entry that starts this program for the command's store and scope.
 fn entry(app: &App, arguments: &Arguments) -> Result<Value> {
     let program = std::env::current_exe().context("the path of this program is unknown")?;
-    let mut words = vec!["mcp".to_owned()];
-    let absolute = |path: &Path| std::path::absolute(path).map(|path| path.display().to_string());
-    if let Some(config) = &app.global.config {
-        words.extend(["--config".to_owned(), absolute(config)?]);
-    }
-    let is_in_file = matches!(app.settings.find("THREADKEEP_STORE"), Some((_, SettingSource::File)));
-    if app.global.store.is_some() && (app.global.is_store_typed() || !is_in_file) {
-        let store = match app.location()? {
-            Location::Sqlite(path) => absolute(&path)?,
-            Location::Other(url) if redact_address(&url) == url => url,
-            Location::Other(_) => {
-                let failure =
-                    Failure::usage("the URL of the store contains a secret, which does not belong in this file");
-                return Err(failure.hint("set THREADKEEP_STORE in a configuration file and omit --store").into());
-            }
-        };
-        words.extend(["--store".to_owned(), store]);
-    }
-    for (option, value, default) in
-        [("--tenant", app.global.tenant_id()?.as_str(), "local"), ("--user", app.global.user_id()?.as_str(), "me")]
-    {
-        if value != default {
-            words.extend([option.to_owned(), value.to_owned()]);
-        }
-    }
-    if app.global.as_tenant {
-        words.push("--as-tenant".to_owned());
-    }
+    let mut words = app.global_words()?;
+    words.insert(0, "mcp".to_owned());
     if let Some(tools) = &arguments.tools {
         words.extend(["--tools".to_owned(), tools.to_string()]);
     }

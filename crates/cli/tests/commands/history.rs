@@ -1,0 +1,302 @@
+//! Importing the history that programs keep on a machine, and finding it again. Also the examples of docs/history.md.
+#![cfg(unix)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Instant;
+
+use super::{Cli, RunOutput, TIMEOUT};
+
+const DOCS: &str = include_str!("../../../../docs/history.md");
+/// The folder of the home of a person with several programs.
+const HOME: &str = "home";
+
+/// A fixture of the readers.
+fn session(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/fixtures").join(name);
+    std::fs::read(path).unwrap()
+}
+
+/// Creates the files that programs keep in a home folder.
+fn with_programs() -> Cli {
+    let cli = Cli::new();
+    for (name, path) in [
+        ("claude-code.jsonl", ".claude/projects/-home-ana-harbour/0e3c1aa9.jsonl"),
+        ("codex.jsonl", ".codex/sessions/2026/11/25/rollout-2026-11-25T22-34-59-01a214d9.jsonl"),
+        ("gemini-cli.jsonl", ".gemini/tmp/pier/chats/session-2026-11-25T22-36-cd6bf3d8.jsonl"),
+        ("continue.json", ".continue/sessions/543f3f3c.json"),
+        ("cline.json", ".cline/data/sessions/1795646226173_6poyh/1795646226173_6poyh.messages.json"),
+        (
+            "cline-task.json",
+            "config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks/1795646226173/api_conversation_history.json",
+        ),
+        ("aider.md", ".aider.chat.history.md"),
+    ] {
+        cli.file(&format!("{HOME}/{path}"), session(name));
+    }
+    cli.file(&format!("{HOME}/.continue/sessions/sessions.json"), "[]");
+    cli
+}
+
+fn at_home(cli: &Cli, arguments: &[&str]) -> Command {
+    let mut command = cli.command(arguments);
+    command.env("HOME", cli.path(HOME)).env("XDG_CONFIG_HOME", cli.path(&format!("{HOME}/config")));
+    for name in ["CLAUDE_CONFIG_DIR", "CODEX_HOME"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn run_at_home(cli: &Cli, arguments: &[&str]) -> RunOutput {
+    at_home(cli, arguments).output().unwrap().into()
+}
+
+#[test]
+fn everything_on_the_machine_is_named_and_imported_once() {
+    let cli = with_programs();
+    let unasked = run_at_home(&cli, &["import", "--all"]);
+    assert_eq!(unasked.code, Some(2), "{unasked}");
+    assert!(unasked.err.contains("add --yes to confirm"), "{unasked}");
+    for place in ["Claude Code", "Codex", "Gemini CLI", "Continue", "Cline", "Aider"] {
+        assert!(unasked.err.contains(place), "{place}: {unasked}");
+    }
+    assert!(unasked.err.contains("~/.codex/sessions (1 file, "), "{unasked}");
+    assert!(!cli.store().exists(), "nothing is created before the answer");
+    let imported = run_at_home(&cli, &["import", "--all", "--yes"]);
+    assert_eq!(imported.code, Some(0), "{imported}");
+    assert_eq!(imported.out, "imported 8 threads, 61 messages\n");
+    let again = run_at_home(&cli, &["import", "--all", "--yes"]);
+    assert_eq!(again.out, "nothing new: 8 threads, 61 messages already existed\n");
+    let empty = Cli::new();
+    std::fs::create_dir(empty.path(HOME)).unwrap();
+    let nothing = run_at_home(&empty, &["import", "--all", "--yes"]);
+    assert!(nothing.code == Some(1) && nothing.err.contains("no conversations of known programs"), "{nothing}");
+}
+
+#[test]
+fn conversations_are_found_by_words_format_project_and_time() {
+    let cli = with_programs();
+    assert_eq!(run_at_home(&cli, &["import", "--all", "--yes"]).code, Some(0));
+    let count = |arguments: &[&str]| cli.json(&[&["search"], arguments].concat())["hits"].as_array().unwrap().len();
+    assert_eq!(count(&["ledger", "--in", "codex"]), 2);
+    assert_eq!(count(&["ledger in:gemini-cli"]), 2);
+    assert_eq!(count(&["\"SQLite file\" in:codex"]), 1);
+    assert_eq!(count(&["ledger -postgres in:codex"]), 1);
+    assert_eq!(count(&["ledg* role:assistant in:codex"]), 1);
+    assert_eq!(count(&["ledger", "--project", "nowhere"]), 0);
+    assert_eq!(count(&["ledger", "--project", "pier", "--in", "codex"]), 2);
+    assert_eq!(count(&["ledger", "--until", "2026-10"]), 0);
+    assert_eq!(count(&["ledger", "--since", "2026-11-25", "--until", "2026-11", "--in", "codex"]), 2);
+    assert_eq!(count(&["--in", "codex", "--role", "user"]), 2, "conditions alone find the newest messages");
+    let typed = cli.run(&["search", "legder", "--in", "codex"]);
+    assert!(typed.err.contains("no message contains `legder`; searched for `ledger`"), "{typed}");
+    let page = cli.json(&["search", "ledger", "-n", "1", "--in", "codex"]);
+    assert_eq!((page["hits"].as_array().unwrap().len(), page["next_page"].as_u64()), (1, Some(2)));
+    let second = cli.json(&["search", "ledger", "-n", "1", "--in", "codex", "--page", "2"]);
+    assert_ne!(second["hits"][0]["message"]["id"], page["hits"][0]["message"]["id"]);
+    assert!(second.get("next_page").is_none());
+    let hit = &page["hits"][0];
+    let (thread, seq) = (hit["thread"].as_str().unwrap(), hit["message"]["seq"].to_string());
+    let around = cli.json(&["show", thread, "--around", &seq, "-n", "3"]);
+    let shown: Vec<u64> =
+        around["messages"].as_array().unwrap().iter().map(|message| message["seq"].as_u64().unwrap()).collect();
+    assert!(shown.len() <= 3 && shown.contains(&seq.parse().unwrap()), "{shown:?}");
+    assert_eq!(cli.run(&["search", "--since", "March"]).code, Some(2));
+}
+
+#[test]
+fn threads_are_in_the_order_of_their_last_messages() {
+    let cli = Cli::new();
+    let chat = |id: &str, month: u32| {
+        format!(
+            r#"{{"uuid":"{id}","name":"{id}","chat_messages":[{{"uuid":"m","sender":"human","text":"words","created_at":"2025-{month:02}-01T00:00:00Z"}}]}}"#
+        )
+    };
+    let text = format!("[{},{},{}]", chat("march", 3), chat("may", 5), chat("april", 4));
+    cli.file("conversations.json", text);
+    cli.out(&["import", "conversations.json"]);
+    let titles = |page: &serde_json::Value| -> Vec<String> {
+        page["threads"].as_array().unwrap().iter().map(|thread| thread["title"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = cli.json(&["threads", "-n", "2"]);
+    assert_eq!(titles(&first), ["may", "april"]);
+    assert_eq!(first["threads"][0]["last_message_at"], "2025-05-01T00:00:00Z");
+    let rest = cli.json(&["threads", "-n", "2", "--after", first["next"].as_str().unwrap()]);
+    assert_eq!((titles(&rest), rest["next"].is_null()), (vec!["march".to_owned()], true));
+    assert!(cli.out(&["threads"]).contains("2025-05-01 00:00"));
+}
+
+#[test]
+fn secrets_are_masked_unless_they_are_kept() {
+    let secret = format!("ghp_{}", "a1B2".repeat(9));
+    let line = format!(r#"{{"messages":[{{"role":"user","content":"the token is {secret}, use it"}}]}}"#);
+    let cli = Cli::new();
+    cli.file("chats.jsonl", &line);
+    let output = cli.run(&["import", "chats.jsonl"]);
+    assert!(output.err.contains("1 possible secret masked; --keep-secrets"), "{output}");
+    assert!(!cli.contains_bytes(secret.as_bytes()) || cli.path("chats.jsonl").exists());
+    let export = cli.exported().join("\n");
+    assert!(!export.contains(&secret) && export.contains("[masked: GitHub token]"), "{export}");
+    let again = cli.run(&["import", "chats.jsonl", "--keep-secrets"]);
+    assert_eq!(again.out, "nothing new: 1 thread, 1 message already existed\n", "the message is the same one");
+    let kept = Cli::new();
+    kept.file("chats.jsonl", &line);
+    kept.out(&["import", "chats.jsonl", "--keep-secrets"]);
+    let export = kept.exported();
+    assert!(export.join("\n").contains(&secret));
+    // An export of this program is imported as it is.
+    let copy = Cli::new();
+    copy.file("export.jsonl", kept.out(&["export"]));
+    copy.out(&["import", "export.jsonl"]);
+    assert_eq!(copy.exported(), export);
+}
+
+#[test]
+fn files_and_projects_are_excluded() {
+    let cli = with_programs();
+    let arguments = ["import", "--all", "--yes", "--exclude", "~/.continue", "--exclude", "*.md", "--exclude", "pier"];
+    let output = run_at_home(&cli, &arguments);
+    assert_eq!(output.code, Some(0), "{output}");
+    assert!(output.err.contains("1 conversation excluded"), "{output}");
+    for (format, expected) in [("continue", 0), ("aider", 0), ("codex", 0), ("claude-code", 1)] {
+        let threads = cli.json(&["threads", "-n", "100"]);
+        let has =
+            |thread: &&serde_json::Value| thread["key"].as_str().unwrap().starts_with(&format!("import:{format}:"));
+        assert_eq!(threads["threads"].as_array().unwrap().iter().filter(has).count(), expected, "{format}");
+    }
+    assert_eq!(cli.run(&["import", "--all", "--yes", "--exclude", "/"]).code, Some(2));
+}
+
+#[test]
+fn archives_are_read_and_what_is_in_them_is_named() {
+    let cli = Cli::new();
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let entries = [
+        ("conversations.json", session("chatgpt.json")),
+        ("user.json", b"{\"id\":\"u\"}".to_vec()),
+        ("file-1-plan.pdf", b"%PDF".to_vec()),
+        ("chat.html", b"<html>".to_vec()),
+    ];
+    for (name, bytes) in entries {
+        archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(&bytes).unwrap();
+    }
+    cli.file("export.zip", archive.finish().unwrap().into_inner());
+    let output = cli.run(&["import", "export.zip"]);
+    assert_eq!(output.code, Some(0), "{output}");
+    assert_eq!(
+        output.out,
+        "imported 4 threads, 10 messages (2 of the threads are forks)
+",
+        "{output}"
+    );
+    let names = "export.zip: 2 files without conversations are not imported (file-1-plan.pdf, chat.html)";
+    assert!(output.err.contains(names), "{output}");
+    assert!(output.err.contains("skipped export.zip:user.json: not a conversation file"), "{output}");
+    assert!(cli.run(&["import", "export.zip"]).out.starts_with("nothing new"), "a second import");
+}
+
+/// A watching process, which is killed at the end of a test.
+struct Watcher(Child);
+
+impl Watcher {
+    fn start(cli: &Cli) -> Self {
+        Self(at_home(cli, &["import", "--all", "--yes", "--watch"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < TIMEOUT, "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn new_turns_are_imported_once_across_restarts() {
+    let cli = Cli::new();
+    let text = String::from_utf8(session("codex.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let file: PathBuf =
+        cli.file(&format!("{HOME}/.codex/sessions/rollout.jsonl"), lines[..10].join("\n") + "\n").into();
+    let append = |text: &str| {
+        let mut file = std::fs::OpenOptions::new().append(true).open(&file).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    let count = || {
+        cli.run(&["stats", "--json"])
+            .out
+            .parse::<serde_json::Value>()
+            .map_or(0, |stats| stats["messages"].as_u64().unwrap())
+    };
+    let watcher = Watcher::start(&cli);
+    wait_until("the first messages", || count() == 3);
+    // A line that is written in two parts.
+    append(&format!("{}\n{}", lines[10], &lines[11][..40]));
+    wait_until("a further message", || count() == 4);
+    append(&format!("{}\n", &lines[11][40..]));
+    wait_until("the line that was cut", || count() == 5);
+    drop(watcher);
+    append(&(lines[12..].join("\n") + "\n"));
+    let _watcher = Watcher::start(&cli);
+    wait_until("the messages of the time without a watcher", || count() == 12);
+    cli.file(&format!("{HOME}/.codex/sessions/second.jsonl"), text.replace("01a214d9-0f9c", "01a214d9-0f9d"));
+    wait_until("a new file", || count() == 24);
+    assert_eq!(cli.json(&["stats"])["threads"], 2);
+}
+
+#[test]
+fn services_are_printed_with_absolute_paths() {
+    let cli = Cli::new();
+    let unit = cli.out(&["import", "--all", "--watch", "--exclude", "client*", "--service", "systemd"]);
+    let program = env!("CARGO_BIN_EXE_threadkeep");
+    assert!(unit.contains(&format!("ExecStart={program} --config ")), "{unit}");
+    assert!(unit.contains(" import --watch --all --yes --exclude \"client*\"\n"), "{unit}");
+    let agent = cli.out(&["import", "chats", "--watch", "--service", "launchd"]);
+    assert!(agent.contains(&format!("<string>{}</string>", cli.path("chats").display())), "{agent}");
+    assert_eq!(cli.run(&["import", "--all", "--service", "systemd"]).code, Some(2), "only a watching command");
+    assert!(!cli.store().exists());
+}
+
+#[test]
+fn the_examples_of_the_documentation_are_what_the_program_prints() {
+    let cli = with_programs();
+    for block in DOCS.split("```console\n").skip(1) {
+        let block = block.split_once("```").unwrap().0;
+        for example in block.split("$ threadkeep ").skip(1) {
+            let (command, expected) = example.split_once('\n').unwrap();
+            let words = shell_words(command);
+            let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
+            let output = run_at_home(&cli, &[&arguments[..], &["--now", "2026-11-26T09:00:00Z"]].concat());
+            assert!(output.code == Some(0), "{command}: {output}");
+            let known = |text: &str| -> Vec<String> {
+                let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+                lines.map(|line| line.split(" of ").next().unwrap().to_owned()).collect()
+            };
+            assert_eq!(known(&output.out), known(expected), "{command}");
+        }
+    }
+}
+
+/// Splits a command as a shell does, with single quotes.
+fn shell_words(command: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for c in command.chars() {
+        match c {
+            '\'' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty())),
+            c => word.push(c),
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}

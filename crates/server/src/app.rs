@@ -13,6 +13,7 @@ use crate::door::Door;
 use crate::live::encoding::UpdateCache;
 use crate::live::notices::NoticePollers;
 use crate::operations::document;
+use crate::page::Page;
 use crate::security::local::LocalAccess;
 use crate::tls::Tls;
 
@@ -78,6 +79,8 @@ pub struct ServerOptions {
     pub resume_turns: bool,
     /// How webhooks are sent.
     pub webhooks: WebhookOptions,
+    /// The page at `/`. Default: none, so that `/` shows a plain page.
+    pub page: Option<Page>,
 }
 
 impl Default for ServerOptions {
@@ -106,6 +109,7 @@ impl Default for ServerOptions {
             sweep_every: Some(Duration::from_secs(600)),
             resume_turns: true,
             webhooks: WebhookOptions::default(),
+            page: None,
         }
     }
 }

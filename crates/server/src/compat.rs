@@ -3,7 +3,7 @@
 //! Each endpoint exists below the name of an assistant. If the server has exactly one assistant, it also exists at the root.
 
 pub(crate) mod access;
-mod assistant;
+pub(crate) mod assistant;
 mod cases;
 pub(crate) mod chat;
 pub(crate) mod clear;
@@ -57,7 +57,6 @@ pub(crate) fn door() -> Door {
         .route(SHARED_READ, routes!(preferences::preferences))
         .route(SHARED_READ, routes!(preferences::preferences_with))
         .route(OPEN, routes!(health::health))
-        .route(OPEN, routes!(page::start))
         .route(OPEN, routes!(page::start_with))
         .cases(cases::cases)
 }

@@ -2,7 +2,7 @@
 //!
 //! Start with [`Server`], which serves a list of [`Door`]s. A door is one HTTP API: its routes with their access rules, its error
 //! format, and test cases for tenant isolation. Each built-in door has a folder (`rest`, `live`, `webhooks`, `openai`, `mcp`,
-//! `compat`, `operations`) with one file per action; `routes` combines them. A request passes through `middleware` (request id, log, metrics, trace, error
+//! `compat`, `page`, `operations`) with one file per action; `routes` combines them. A request passes through `middleware` (request id, log, metrics, trace, error
 //! format), then `route_layer` (authentication and authorisation by `security`, time limits by `limits`), then reaches its action.
 //! Everything that does not depend on HTTP is in `threadkeep_service`.
 //!
@@ -26,6 +26,7 @@ mod middleware;
 mod openai;
 mod operations;
 mod output;
+mod page;
 mod rest;
 mod route_layer;
 mod routes;
@@ -43,6 +44,7 @@ pub use error::ApiError;
 pub use input::{FormBody, JsonBody, RawBody, read_attempt};
 pub use middleware::request_id;
 pub use output::json;
+pub use page::Page;
 pub use routes::check_assistant_name;
 pub use security::local::{LocalAccess, LocalToken, LocalTokenError, is_generated as is_local_token};
 pub use server::{DoorError, ServeError, Server};

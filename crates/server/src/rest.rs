@@ -7,6 +7,7 @@ pub(crate) mod analytics;
 pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod bulk;
+pub(crate) mod caller;
 mod cases;
 pub(crate) mod context;
 pub(crate) mod erase;
@@ -88,7 +89,9 @@ pub(crate) fn door() -> Door {
         .route(ADMIN.without_time_limit(), routes!(users::erase::erase))
         .route(OPERATE, routes!(tenants::list))
         .route(READ, routes!(tokens::create))
+        .route(READ, routes!(caller::get))
         .route(READ, routes!(agents::list::list))
+        .route(READ, routes!(agents::get::get))
         .route(WRITE.without_time_limit(), routes!(agents::ask::ask))
         .route(WRITE.without_time_limit(), routes!(agents::run::run))
         .route(READ, routes!(turns::get::get))

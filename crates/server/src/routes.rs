@@ -16,11 +16,20 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::app::App;
 use crate::door::{Door, Route, RouteInfo};
 use crate::route_layer::RouteLayer;
-use crate::{compat, error, live, mcp, middleware, openai, operations, rest, webhooks};
+use crate::{compat, error, live, mcp, middleware, openai, operations, page, rest, webhooks};
 
 /// Returns the built-in doors, which every server has.
 pub(crate) fn doors() -> Vec<Door> {
-    vec![operations::door(), rest::door(), live::door(), webhooks::door(), openai::door(), mcp::door(), compat::door()]
+    vec![
+        operations::door(),
+        rest::door(),
+        live::door(),
+        webhooks::door(),
+        openai::door(),
+        mcp::door(),
+        compat::door(),
+        page::door(),
+    ]
 }
 
 #[derive(OpenApi)]

@@ -11,8 +11,8 @@ use anyhow::Result;
 use threadkeep::MemoryOptions;
 use threadkeep::core::redact_address;
 use threadkeep_server::{
-    Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TrustedIssuer,
-    WebhookOptions,
+    Keys, OutgoingProxy, Page, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls,
+    TrustedIssuer, WebhookOptions,
 };
 
 use super::{App, Status};
@@ -95,10 +95,17 @@ pub(crate) struct Arguments {
     /// Write the log as JSON, one object per line
     #[arg(long)]
     log_json: bool,
+    /// Print the OpenAPI document of the server's routes, and exit
+    #[arg(long)]
+    openapi: bool,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let settings = &app.settings;
+    if arguments.openapi {
+        app.output.line(Server::openapi())?;
+        return Ok(Status::Done);
+    }
     init_log(settings, arguments.log_json)?;
     app.interrupt.enable_graceful_stop();
     let memory = app.open(Purpose::Serve).await?.memory;
@@ -184,6 +191,7 @@ fn options(app: &App, token_issuers: Vec<TrustedIssuer>, arguments: &Arguments) 
         browser_origins: browser_origins(settings)?,
         webhooks: webhook_options(settings)?,
         resume_turns: settings.read("THREADKEEP_RESUME_TURNS")?.unwrap_or(built_in.resume_turns),
+        page: Page::new(threadkeep_page::FILES),
         ..built_in
     })
 }

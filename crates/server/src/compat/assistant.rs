@@ -26,7 +26,7 @@ pub(super) async fn find(app: &App, path_params: &PathParams, method: Method, ur
 }
 
 /// Returns the assistant of a server with exactly one assistant.
-pub(super) fn single_assistant(app: &App) -> Option<Agent> {
+pub(crate) fn single_assistant(app: &App) -> Option<Agent> {
     let mut all = app.assistants().all();
     if all.len() == 1 { all.pop() } else { None }
 }

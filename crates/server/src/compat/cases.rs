@@ -48,7 +48,6 @@ pub(super) fn cases(ids: &OwnedIds) -> Vec<TenantCase> {
         TenantCase::new("GET", "/{assistant}/preferences/{user}", preferences("/keeper")),
     ];
     let routes_without_ids = [
-        "/",
         "/{assistant}/",
         "/{assistant}/health",
         "/route",

@@ -1,6 +1,6 @@
 use axum::extract::State;
 use axum::http::{Method, Uri};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{Html, Response};
 
 use threadkeep::Agent;
 
@@ -15,21 +15,6 @@ const PAGE: &str = include_str!("page.html");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Serves the chat page of the only assistant; with several assistants, redirects to the API reference
-#[utoipa::path(
-    get,
-    path = "/",
-    operation_id = "get_chat_page",
-    tag = "compat",
-    responses((status = 200, description = "The page."), (status = 307, description = "There is not exactly one assistant."))
-)]
-pub(crate) async fn start(State(app): State<App>) -> Response {
-    match assistant::single_assistant(&app) {
-        Some(agent) => page(&agent),
-        None => Redirect::temporary("/docs/").into_response(),
-    }
-}
-
 /// Serves the chat page of an assistant
 #[utoipa::path(
     get,
@@ -43,12 +28,13 @@ pub(crate) async fn start_with(State(app): State<App>, path_params: PathParams, 
     Ok(page(&assistant::find(&app, &path_params, head.0, head.1).await?))
 }
 
-fn page(agent: &Agent) -> Response {
+/// Returns the chat page of an assistant.
+pub(crate) fn page(agent: &Agent) -> Response {
     let name = escape_html(&agent.assistant().definition().name);
     with_policy(Html(PAGE.replace("{assistant}", &name)), POLICY)
 }
 
 /// Escapes a text for HTML, including attributes.
-fn escape_html(text: &str) -> String {
+pub(crate) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,6 +1,7 @@
 //! Assistants and their turns.
 
 pub(crate) mod ask;
+pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod run;
 

@@ -143,6 +143,7 @@ fn whole_scope(ids: &OwnedIds) -> Vec<TenantCase> {
         TenantCase::new("GET", "/v1/export", vec![(export(ids), export(&unknown))]),
         TenantCase::without_ids("POST", "/v1/import"),
         TenantCase::without_ids("POST", "/v1/tokens"),
+        TenantCase::without_ids("GET", "/v1/caller"),
         TenantCase::new("POST", "/v1/bulk/threads/delete", vec![(delete_many(ids), delete_many(&unknown))]),
         TenantCase::new("POST", "/v1/bulk/threads/patch", vec![(patch_many(ids), patch_many(&unknown))]),
         TenantCase::new("POST", "/v1/bulk/records", vec![(put_many(), put_many())]),
@@ -172,6 +173,7 @@ fn turns(ids: &OwnedIds) -> Vec<TenantCase> {
     let turn = format!("/turns/{}", ids.turn);
     vec![
         TenantCase::without_ids("GET", "/v1/agents"),
+        TenantCase::without_ids("GET", "/v1/agents/{name}"),
         TenantCase::new(
             "POST",
             "/v1/agents/{name}/turns",

@@ -1,5 +1,6 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use threadkeep::context::recall::ScoreParts;
 use threadkeep::memory::{EmbedderOutcome, RecallOptions, ThreadTail};
 use threadkeep::{Map, ThreadId};
 use utoipa::ToSchema;
@@ -57,7 +58,32 @@ pub(crate) struct RecalledTurnJson<'a> {
     score: f64,
     /// The similarity of the embeddings of the message and the question, from -1 to 1, if embeddings were used.
     similarity: Option<f64>,
+    /// The parts of the score by words.
+    parts: ScorePartsJson,
     message: MessageJson<'a>,
+}
+
+/// The parts of a score by words. The score of a message that repeats others is less than their sum; with embeddings, the score is
+/// computed from both rankings.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScorePartsJson {
+    /// The words of the question in the message itself.
+    words: f64,
+    /// The words of the question in the message or near it.
+    passage: f64,
+    /// The share of the adjacent messages' scores.
+    neighbours: f64,
+    /// The bonus for a speaker whom the question names.
+    speaker: f64,
+    /// The bonus for a time to which the question refers.
+    time: f64,
+}
+
+impl From<ScoreParts> for ScorePartsJson {
+    fn from(parts: ScoreParts) -> Self {
+        let ScoreParts { words, passage, neighbours, speaker, time } = parts;
+        Self { words, passage, neighbours, speaker, time }
+    }
 }
 
 /// Recalls messages that are relevant to a question
@@ -101,6 +127,7 @@ pub(crate) async fn recall(
         thread: turn.thread,
         score: turn.score,
         similarity: turn.similarity,
+        parts: turn.parts.into(),
         message: (&turn.message).into(),
     });
     let incomplete = results.unsearched.iter().map(|unsearched| unsearched.thread).collect();

@@ -47,7 +47,7 @@ pub(crate) async fn list(State(app): State<App>) -> Result {
     Ok(json(&AgentsJson { data: app.assistants().all().iter().map(agent_json).collect() }))
 }
 
-fn agent_json(agent: &Agent) -> AgentJson {
+pub(super) fn agent_json(agent: &Agent) -> AgentJson {
     let definition = agent.assistant().definition();
     let tools = definition.tools.iter().map(|tool| {
         let description = tool.spec().description.clone();

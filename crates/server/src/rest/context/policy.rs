@@ -59,6 +59,35 @@ pub(crate) enum RecallFromJson {
     User,
 }
 
+impl From<&ContextPolicy> for PolicyJson {
+    fn from(policy: &ContextPolicy) -> Self {
+        Self {
+            system_prompt: policy.system_prompt.clone(),
+            window: policy.window,
+            budget: policy.budget.map(|budget| budget.0),
+            message_characters: policy.message_characters,
+            summary: Some(policy.summary.is_some()),
+            summary_characters: policy.summary.as_ref().map(|summary| summary.characters),
+            recall_from: match policy.recall.from {
+                RecallFrom::Nowhere => RecallFromJson::Nowhere,
+                RecallFrom::Thread => RecallFromJson::Thread,
+                RecallFrom::User => RecallFromJson::User,
+            },
+            recall_messages: Some(policy.recall.messages),
+            pruning_newest: policy.pruning.as_ref().map(|pruning| pruning.newest),
+            keep_percent: match policy.trimming {
+                Trimming::Sliding => None,
+                Trimming::Steps { keep_percent } => Some(keep_percent),
+            },
+            rendering: match policy.rendering {
+                Rendering::Chat => RenderingJson::Chat,
+                Rendering::Transcript => RenderingJson::Transcript,
+            },
+            preferences: Some(policy.preferences),
+        }
+    }
+}
+
 impl From<PolicyJson> for ContextPolicy {
     fn from(json: PolicyJson) -> Self {
         let default = Self::default();

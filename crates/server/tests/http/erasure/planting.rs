@@ -320,6 +320,8 @@ impl Planter {
                 | "/v1/analytics"
                 | "/v1/export"
                 | "/v1/agents"
+                | "/v1/agents/{name}"
+                | "/v1/caller"
                 | "/v1/approvals"
                 | "/v1/audit"
                 | "/v1/keys"
@@ -522,6 +524,7 @@ impl Planter {
                 "GET",
                 "/"
                 | "/{assistant}/"
+                | "/assets/{file}"
                 | "/health"
                 | "/{assistant}/health"
                 | "/ready"

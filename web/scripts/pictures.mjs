@@ -1,0 +1,70 @@
+/**
+ * Takes pictures of each view, narrow and wide, by day and by night, into web/pictures:
+ *
+ *     cargo build && npm run pictures            all of them
+ *     npm run pictures -- context               only views whose name contains a word
+ */
+import { mkdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { journal, launch, serve } from "../tests/browser/harness.mjs";
+
+const FOLDER = fileURLToPath(new URL("../pictures/", import.meta.url));
+const only = process.argv[2] ?? "";
+const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } };
+
+const served = await serve();
+const browser = await launch();
+try {
+  await mkdir(FOLDER, { recursive: true });
+  const thread = (await served.call("POST", "v1/threads", { key: "trip", title: "A camping weekend by the lake", metadata: { assistant: "general" } })).id;
+  await served.call("POST", `v1/threads/${thread}/messages`, { messages: journal() });
+  await served.call("PUT", "v1/preferences/diet", { value: "no nuts" });
+  const ask = (/** @type {string} */ agent, /** @type {string} */ text, /** @type {string} */ to) => served.call("POST", `v1/agents/${agent}/turns`, { text, thread: to });
+  const turn = await ask("general", "What is Mila allergic to?", thread);
+  const gardener = (await served.call("POST", "v1/threads", { title: "Seats", metadata: { assistant: "gardener" } })).id;
+  await ask("gardener", "Remember that my seat is the window.", gardener);
+  const london = (await served.call("POST", "v1/threads", { metadata: { assistant: "underground" } })).id;
+  const route = await ask("underground", "how do i get from brixton to canary wharf?", london);
+  const views = {
+    "chat-new": "#/chat",
+    chat: `#/chat/${thread}`,
+    "chat-approval": `#/chat/${gardener}`,
+    "chat-tools": `#/chat/${london}`,
+    "chat-hit": `#/chat/${thread}?at=4`,
+    context: `#/context/${thread}?q=${encodeURIComponent("Who is allergic to nuts, and who brings the stove?")}`,
+    "context-compare": `#/context/${thread}?q=${encodeURIComponent("Who is allergic to nuts, and who brings the stove?")}`,
+    "context-turn": `#/context/${thread}/${turn.turn}`,
+    threads: "#/threads",
+    search: "#/threads?q=stove",
+    activity: "#/activity",
+    turn: `#/activity/${london}/${route.turn}`,
+    assistants: "#/assistants/general",
+    analytics: "#/analytics",
+  };
+  for (const [theme, colorScheme] of /** @type {const} */ ([["day", "light"], ["night", "dark"]])) {
+    for (const [size, viewport] of Object.entries(SIZES)) {
+      const context = await browser.newContext({ viewport, colorScheme, deviceScaleFactor: 1, locale: process.env.PICTURES_LOCALE ?? "en-GB" });
+      const page = await context.newPage();
+      page.on("pageerror", (error) => console.error(error));
+      page.on("console", (message) => message.type() === "error" && console.error(message.text()));
+      await page.goto(`${served.url}#token=${served.token}`);
+      await page.waitForSelector(".frame");
+      for (const [name, address] of Object.entries(views)) {
+        if (!name.includes(only)) continue;
+        await page.goto("about:blank");
+        await page.goto(served.url + address);
+        await page.waitForSelector(".chat .composer, .page .panel, .page .tiles, .threads-view, .graph");
+        if (name === "context-compare") {
+          await page.getByRole("button", { name: "Compare policies" }).click();
+          await page.waitForSelector(".columns.two .column-view:nth-child(2) .fate-map");
+        }
+        await page.waitForTimeout(1200);
+        await page.screenshot({ path: `${FOLDER}${name}-${size}-${theme}.png` });
+      }
+      await context.close();
+    }
+  }
+} finally {
+  await browser.close();
+  await served.close();
+}

@@ -1,0 +1,159 @@
+/** The assistants: their tools, their graphs, and how the contexts of their models are assembled. */
+import { useMemo, useState } from "preact/hooks";
+import type { AgentDetail } from "../api/types";
+import { navigate } from "../app/router";
+import { agents } from "../app/session";
+import { useAgentDetail } from "../context/assembled";
+import { number, t } from "../i18n";
+import type { Key } from "../i18n";
+import { visibleLine } from "../text/visible";
+import { Loading, pretty } from "../ui/controls";
+import { Icon } from "../ui/icons";
+import { NODE_HEIGHT, NODE_WIDTH, readGraph } from "./graph";
+import type { Graph } from "./graph";
+
+export function AssistantsView({ agent }: { agent: string | null }) {
+  const chosen = agent ?? agents.value[0]?.name ?? null;
+  const detail = useAgentDetail(chosen);
+  return (
+    <section class="page assistants" aria-label={t("assistants")}>
+      <header class="page-header">
+        <h1>{t("assistants")}</h1>
+      </header>
+      <div class="choice" role="group" aria-label={t("assistant")}>
+        {agents.value.map(({ name }) => (
+          <button key={name} type="button" aria-pressed={name === chosen} onClick={() => navigate({ view: "assistants", agent: name })}>
+            {visibleLine(name)}
+          </button>
+        ))}
+      </div>
+      {detail ? <Detail key={detail.name} detail={detail} /> : <Loading />}
+    </section>
+  );
+}
+
+function Detail({ detail }: { detail: AgentDetail }) {
+  const graph = useMemo(() => readGraph(detail.graph.mermaid), [detail]);
+  const [isWhole, setWhole] = useState(false);
+  const prompt = detail.context.system_prompt ?? "";
+  const { context } = detail;
+  return (
+    <>
+      <p class="lead">{visibleLine(detail.description, 600)}</p>
+      <div class="assistant-panels">
+        <section class="panel graph-panel">
+          <header>
+            <h2>{t("graph_of_assistant")}</h2>
+            <p class="figure">
+              {visibleLine(detail.graph.name)} v{number(detail.graph.version)}
+            </p>
+          </header>
+          <GraphDrawing graph={graph} />
+        </section>
+        <section class="panel">
+          <header>
+            <h2>{t("context_policy")}</h2>
+          </header>
+          <dl class="facts">
+            <dt>{t("model")}</dt>
+            <dd>{visibleLine(detail.model)}</dd>
+            <dt>{t("window")}</dt>
+            <dd>{context.window == null ? t("unlimited") : t("n_messages", { count: context.window })}</dd>
+            <dt>{t("budget")}</dt>
+            <dd>{context.budget == null ? t("unlimited") : t("n_tokens", { count: context.budget })}</dd>
+            <dt>{t("recall")}</dt>
+            <dd>{t(`recall_${context.recall_from}` as Key)}</dd>
+            <dt>{t("rendering")}</dt>
+            <dd>{t(context.rendering === "transcript" ? "render_transcript" : "render_chat")}</dd>
+          </dl>
+          {prompt && (
+            <>
+              <h3>{t("part_system_prompt")}</h3>
+              <pre class="prompt" tabIndex={0}>
+                {isWhole || prompt.length < 700 ? prompt : `${prompt.slice(0, 600)}…`}
+              </pre>
+              {prompt.length >= 700 && (
+                <button type="button" class="link" onClick={() => setWhole(!isWhole)}>
+                  {t(isWhole ? "show_fewer" : "show_all")}
+                </button>
+              )}
+            </>
+          )}
+        </section>
+        <section class="panel">
+          <header>
+            <h2>{t("tools")}</h2>
+            <p class="figure">
+              <b>{number(detail.tools.length)}</b>
+            </p>
+          </header>
+          {detail.tools.length === 0 && <p class="note">{t("no_tools")}</p>}
+          {detail.tools.map((tool) => (
+            <details key={tool.name} class="call">
+              <summary>
+                <Icon name="tool" size={15} /> <b>{visibleLine(tool.name, 60)}</b>
+                <span class="arguments">{visibleLine(tool.description, 160)}</span>
+              </summary>
+              <p class="text">{visibleLine(tool.description, 2000)}</p>
+              <pre tabIndex={0}>{pretty(tool.parameters)}</pre>
+            </details>
+          ))}
+        </section>
+      </div>
+    </>
+  );
+}
+
+function GraphDrawing({ graph }: { graph: Graph }) {
+  const at = new Map(graph.nodes.map((node) => [node.name, node]));
+  const spoken = graph.edges.map(({ from, to }) => `${from} → ${to}`).join(", ");
+  return (
+    <div class="graph-scroll" tabIndex={0} role="region" aria-label={t("graph_of_assistant")}>
+      <svg class="graph" viewBox={`0 0 ${graph.width} ${graph.height}`} width={graph.width} height={graph.height} role="img" aria-label={spoken}>
+        <defs>
+          <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
+            <path d="M0 0L8 4L0 8z" />
+          </marker>
+        </defs>
+        {graph.edges.map((edge, index) => {
+          const [from, to] = [at.get(edge.from), at.get(edge.to)];
+          if (!from || !to) return null;
+          return <path key={index} class={edge.isBranch ? "edge branch" : "edge"} d={wayOf(from, to)} marker-end="url(#arrow)" />;
+        })}
+        {graph.nodes.map((node) => (
+          <g key={node.name} class={`node ${node.kind}`} transform={`translate(${node.x} ${node.y})`}>
+            <rect x={-NODE_WIDTH / 2} y={-NODE_HEIGHT / 2} width={NODE_WIDTH} height={NODE_HEIGHT} rx={node.kind === "start" || node.kind === "end" ? NODE_HEIGHT / 2 : 8} />
+            <text>{visibleLine(node.name, 20)}</text>
+            {node.kind !== "start" && node.kind !== "end" && <title>{t(`node_${node.kind}` as Key)}</title>}
+          </g>
+        ))}
+      </svg>
+      <p class="graph-legend">
+        {(["model", "tools", "activity", "person", "pure"] as const)
+          .filter((kind) => graph.nodes.some((node) => node.kind === kind))
+          .map((kind) => (
+            <span key={kind}>
+              <i class={`node-swatch ${kind}`} aria-hidden="true" /> {t(`node_${kind}` as Key)}
+            </span>
+          ))}
+      </p>
+    </div>
+  );
+}
+
+type Place = { x: number; y: number };
+
+/** A line down from node to node; a line that leads back, or skips a layer, goes around. */
+function wayOf(from: Place, to: Place): string {
+  const [top, bottom] = [to.y - NODE_HEIGHT / 2 - 2, from.y + NODE_HEIGHT / 2];
+  const isNext = to.y > from.y && to.y - from.y < NODE_HEIGHT * 3;
+  if (isNext) {
+    const middle = (top + bottom) / 2;
+    return `M${from.x} ${bottom}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${top}`;
+  }
+  const isDown = to.y > from.y;
+  const side = isDown ? -1 : 1;
+  const edge = Math.max(...[from, to].map(({ x }) => side * x)) * side + side * (NODE_WIDTH / 2 + 26);
+  const [startX, endX] = [from.x + (side * NODE_WIDTH) / 2, to.x + (side * (NODE_WIDTH + 4)) / 2];
+  return `M${startX} ${from.y}C${edge} ${from.y} ${edge} ${to.y} ${endX} ${to.y}`;
+}

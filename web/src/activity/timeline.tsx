@@ -1,0 +1,85 @@
+/** The steps of a turn, as bars in time. */
+import type { Message, Turn } from "../api/types";
+import { duration, number, t } from "../i18n";
+import type { Key } from "../i18n";
+import { visibleLine } from "../text/visible";
+import { pretty } from "../ui/controls";
+
+export interface Step {
+  kind: "question" | "model" | "tool" | "approval" | "answer";
+  name: string;
+  startMs: number;
+  durationMs: number;
+  isError: boolean;
+  detail: { title: string; text: string }[];
+}
+
+/**
+ * The steps of a turn. The server stores how long each tool took and how long the turn took: what is left is the model's time, and it
+ * lies between the calls. Pure.
+ */
+export function stepsOf(turn: Turn, question: string | null): Step[] {
+  const steps: Step[] = [];
+  if (question !== null) steps.push({ kind: "question", name: question, startMs: 0, durationMs: 0, isError: false, detail: [] });
+  const inTools = turn.tool_calls.reduce((sum, call) => sum + call.duration_ms, 0);
+  const modelCalls = Math.max(turn.usage.model_calls, turn.tool_calls.length > 0 ? 1 : 0);
+  const forModel = Math.max(0, turn.duration_ms - inTools);
+  const each = modelCalls > 0 ? forModel / modelCalls : 0;
+  let at = 0;
+  let used = 0;
+  const model = () => {
+    if (used >= modelCalls) return;
+    steps.push({ kind: "model", name: turn.model, startMs: at, durationMs: each, isError: false, detail: [] });
+    at += each;
+    used += 1;
+  };
+  // Each call but those after the last model call follows a model call.
+  turn.tool_calls.forEach((call, index) => {
+    const left = modelCalls - used - 1;
+    if (left > 0 || index === 0) model();
+    const detail = [{ title: "arguments", text: pretty(call.arguments) }];
+    if (call.error != null) detail.push({ title: "error", text: call.error });
+    else if (call.result != null) detail.push({ title: "result", text: pretty(call.result) });
+    steps.push({ kind: "tool", name: call.name + (call.cached ? " ⤺" : ""), startMs: at, durationMs: call.duration_ms, isError: !call.ok, detail });
+    at += call.duration_ms;
+  });
+  for (const approval of turn.approvals) {
+    steps.push({ kind: "approval", name: approval.preview, startMs: at, durationMs: 0, isError: false, detail: [{ title: "arguments", text: pretty(approval.arguments) }] });
+  }
+  while (used < modelCalls) model();
+  steps.push({ kind: "answer", name: turn.reply, startMs: turn.duration_ms, durationMs: 0, isError: turn.status === "failed", detail: [] });
+  return steps;
+}
+
+export function Timeline({ turn, question }: { turn: Turn; question: Message | null }) {
+  const steps = stepsOf(turn, question?.text ?? null);
+  const whole = Math.max(1, turn.duration_ms);
+  return (
+    <>
+      <ol class="timeline">
+        {steps.map((step, index) => (
+          <li key={index} class={`${step.kind}${step.isError ? " error" : ""}`}>
+            <details open={false}>
+              <summary>
+                <span class="kind">{t(`step_${step.kind}` as Key)}</span>
+                <span class="name">{visibleLine(step.name, 160)}</span>
+                <span class="time">{step.durationMs > 0 ? (step.kind === "model" ? "≈ " : "") + duration(Math.round(step.durationMs)) : ""}</span>
+                <span class="track" aria-hidden="true">
+                  <i style={{ left: `${Math.min(99, (100 * step.startMs) / whole)}%`, width: `${Math.max(0.7, (100 * step.durationMs) / whole)}%` }} />
+                </span>
+              </summary>
+              {step.detail.map(({ title, text }) => (
+                <div key={title}>
+                  <h4>{t(title as Key)}</h4>
+                  <pre tabIndex={0}>{text}</pre>
+                </div>
+              ))}
+              {step.detail.length === 0 && <p class="text">{step.name}</p>}
+            </details>
+          </li>
+        ))}
+      </ol>
+      <p class="note">{t("timeline_note", { calls: number(turn.usage.model_calls) })}</p>
+    </>
+  );
+}

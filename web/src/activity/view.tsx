@@ -1,0 +1,276 @@
+/** What assistants did and what waits: approvals, the turns of a thread, and the steps of one turn. */
+import { useEffect, useState } from "preact/hooks";
+import type { Approval, Message, Thread, Turn } from "../api/types";
+import { conversation, threads } from "../app/open";
+import { chatWith, formatRoute, navigate } from "../app/router";
+import { client, messageOf, noteFailure } from "../app/session";
+import { ApprovalCard } from "../chat/approval";
+import { turnOf } from "../chat/conversation";
+import { titleOf } from "../chat/header";
+import { dateTime, dollars, duration, number, shortTime, t } from "../i18n";
+import type { Key } from "../i18n";
+import { visibleLine } from "../text/visible";
+import { Empty, Loading, Problem, toast } from "../ui/controls";
+import { Icon } from "../ui/icons";
+import { Timeline } from "./timeline";
+
+export function ActivityView({ thread, turn }: { thread: string | null; turn: string | null }) {
+  if (thread !== null && turn !== null) return <TurnPage key={turn} thread={thread} turn={turn} />;
+  return (
+    <section class="page activity" aria-label={t("activity")}>
+      <header class="page-header">
+        <h1>{t("activity")}</h1>
+      </header>
+      {thread === null && <Waiting />}
+      <Turns key={thread ?? "all"} thread={thread} />
+    </section>
+  );
+}
+
+function Waiting() {
+  const [approvals, setApprovals] = useState<Approval[] | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const reload = async () => {
+    try {
+      setApprovals(await client.approvals(true));
+    } catch (error) {
+      noteFailure(error);
+      setProblem(messageOf(error));
+    }
+  };
+  useEffect(() => {
+    void reload();
+    const timer = setInterval(() => !document.hidden && void reload(), 5000);
+    return () => clearInterval(timer);
+  }, []);
+  const decide = async (approval: Approval, decision: "approve" | "deny", reason: string) => {
+    setBusy(true);
+    const open = conversation(approval.thread);
+    if (!open.loaded.peek()) await open.open(null);
+    open.decide(approval, decision, reason);
+    const stop = open.pending.subscribe((pending) => {
+      if (pending && pending.state !== "failed") return;
+      if (pending?.problem) toast(pending.problem);
+      queueMicrotask(() => stop());
+      setBusy(false);
+      void reload();
+    });
+  };
+  if (problem) return <Problem text={problem} />;
+  if (!approvals) return <Loading />;
+  const open = approvals.filter(({ state }) => state === "pending");
+  const closed = approvals.filter(({ state }) => state !== "pending");
+  return (
+    <section class="panel">
+      <header>
+        <h2>{t("waiting_for_decision")}</h2>
+        <p class="figure">
+          <b>{number(open.length)}</b>
+        </p>
+      </header>
+      {open.length === 0 && <p class="note">{t("nothing_waits")}</p>}
+      {open.map((approval) => (
+        <div key={approval.id}>
+          <ApprovalCard approval={approval} isBusy={isBusy} onDecide={(...decision) => void decide(...decision)} />
+          <p class="note">
+            <a href={formatRoute(chatWith(approval.thread))}>{threadName(approval.thread)}</a> · {dateTime(approval.requested_at)}
+          </p>
+        </div>
+      ))}
+      {closed.length > 0 && (
+        <details>
+          <summary>{t("decided_before", { count: closed.length })}</summary>
+          <ul class="closed-approvals">
+            {closed.slice(0, 50).map((approval) => (
+              <li key={approval.id}>
+                <span class={`badge approval-${approval.state}`}>{t(`approval_${approval.state}` as Key)}</span> <span>{visibleLine(approval.preview, 200)}</span>
+                <small>
+                  {approval.by && `${visibleLine(approval.by)} · `}
+                  {shortTime(approval.decided_at ?? approval.requested_at)}
+                </small>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </section>
+  );
+}
+
+function threadName(id: string): string {
+  const found = threads.value.find((thread) => thread.id === id);
+  return found ? titleOf(found) : t("thread");
+}
+
+interface Row {
+  thread: string;
+  turn: string;
+  question: Message | null;
+  last: Message;
+  calls: number;
+}
+
+const THREADS = 12;
+const MESSAGES = 60;
+
+/** Returns the turns that stored messages, newest first. */
+export function rowsOf(thread: string, messages: Message[]): Row[] {
+  const rows = new Map<string, Row>();
+  for (const message of messages) {
+    const turn = turnOf(message);
+    if (turn === null) continue;
+    const row = rows.get(turn) ?? { thread, turn, question: null, last: message, calls: 0 };
+    if (message.role === "user" && !row.question) row.question = message;
+    row.calls += message.parts.filter((part) => "tool_call" in part).length;
+    row.last = message;
+    rows.set(turn, row);
+  }
+  return [...rows.values()].reverse();
+}
+
+function Turns({ thread }: { thread: string | null }) {
+  const [rows, setRows] = useState<Row[] | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  const [name, setName] = useState<Thread | null>(null);
+  useEffect(() => {
+    let isCurrent = true;
+    const load = async () => {
+      const ids = thread === null ? (await client.threads(undefined, THREADS)).data.map(({ id }) => id) : [thread];
+      if (thread !== null) setName(await client.thread(thread));
+      const limit = thread === null ? MESSAGES : 400;
+      const pages = await Promise.all(ids.map(async (id) => rowsOf(id, (await client.messages(id, { limit })).messages)));
+      if (isCurrent) setRows(pages.flat().sort((one, other) => (one.last.created_at < other.last.created_at ? 1 : -1)));
+    };
+    load().catch((error: unknown) => {
+      noteFailure(error);
+      if (isCurrent) setProblem(messageOf(error));
+    });
+    return () => {
+      isCurrent = false;
+    };
+  }, [thread]);
+  if (problem) return <Problem text={problem} />;
+  if (!rows) return <Loading />;
+  return (
+    <section class="panel">
+      <header>
+        <h2>{thread === null ? t("recent_turns") : t("turns_of", { title: titleOf(name) })}</h2>
+        <p class="figure">
+          <b>{number(rows.length)}</b>
+        </p>
+      </header>
+      {rows.length === 0 ? (
+        <Empty icon="activity" title={t("no_turns")} />
+      ) : (
+        <ol class="turns">
+          {rows.map((row) => (
+            <li key={row.turn}>
+              <a href={formatRoute({ view: "activity", thread: row.thread, turn: row.turn })}>
+                <p>
+                  <b>{visibleLine(row.question?.text ?? row.last.text, 140)}</b>
+                </p>
+                <p class="where">
+                  {visibleLine(row.last.agent ?? t("assistant"))}
+                  {thread === null && ` · ${threadName(row.thread)}`}
+                  {row.calls > 0 && ` · ${t("n_calls", { count: row.calls })}`} · <time dateTime={row.last.created_at}>{shortTime(row.last.created_at)}</time>
+                </p>
+              </a>
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
+
+function TurnPage({ thread, turn }: { thread: string; turn: string }) {
+  const [found, setFound] = useState<Turn | null>(null);
+  const [question, setQuestion] = useState<Message | null>(null);
+  const [isRunning, setRunning] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isCurrent = true;
+    const load = async () => {
+      const state = await client.turn(thread, turn);
+      if (!isCurrent) return;
+      setRunning(state.running);
+      if (state.running) {
+        timer = setTimeout(() => void load().catch(report), 700);
+        return;
+      }
+      setFound(state.turn);
+      const asked = state.turn.stored.find(({ role }) => role === "user");
+      if (asked) setQuestion(await client.message(thread, asked.seq));
+    };
+    const report = (error: unknown) => {
+      noteFailure(error);
+      if (isCurrent) setProblem(messageOf(error));
+    };
+    load().catch(report);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [thread, turn]);
+  return (
+    <section class="page activity" aria-label={t("trace_of_turn")}>
+      <header class="page-header">
+        <p class="crumb">
+          <a href={formatRoute(chatWith(thread))}>
+            <Icon name="chat" size={15} /> {threadName(thread)}
+          </a>
+          <a href={formatRoute({ view: "activity", thread, turn: null })}>{t("turns")}</a>
+        </p>
+        <h1>{t("trace_of_turn")}</h1>
+      </header>
+      {problem && <Problem text={problem} />}
+      {!found && !problem && (isRunning ? <p role="status">{t("turn_is_running")}</p> : <Loading />)}
+      {found && (
+        <>
+          <section class="panel facts-panel">
+            {question && <q class="question">{visibleLine(question.text, 400)}</q>}
+            <dl class="tiles">
+              <Tile name={t("status")} value={t(`status_${found.status}` as Key)} tone={found.status} />
+              <Tile name={t("took")} value={duration(found.duration_ms)} />
+              <Tile name={t("tokens")} value={`${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} />
+              <Tile name={t("cost")} value={found.usage.cost_usd == null ? t("unknown") : dollars(found.usage.cost_usd)} />
+              <Tile name={t("model_calls")} value={number(found.usage.model_calls)} />
+              <Tile name={t("context")} value={t("context_size", { messages: found.context.messages, tokens: found.context.tokens })} />
+            </dl>
+            <p class="note">
+              <b>{visibleLine(found.agent)}</b>
+              {found.routed_agent && ` → ${visibleLine(found.routed_agent)}`}
+              {found.confidence != null && ` (${number(found.confidence * 100)} %)`} · {visibleLine(found.model)} · {dateTime(found.started_at)}
+            </p>
+            {found.error && <Problem text={`${visibleLine(found.error.message, 500)} (${visibleLine(found.error.code)})`} />}
+            <p>
+              <button type="button" onClick={() => navigate({ view: "context", thread, turn, question: null })}>
+                <Icon name="lens" /> {t("why_this_answer")}
+              </button>{" "}
+              <button type="button" onClick={() => navigate({ view: "assistants", agent: found.agent })}>
+                <Icon name="graph" /> {t("graph_of_assistant")}
+              </button>
+            </p>
+          </section>
+          <section class="panel">
+            <header>
+              <h2>{t("steps")}</h2>
+            </header>
+            <Timeline turn={found} question={question} />
+          </section>
+        </>
+      )}
+    </section>
+  );
+}
+
+export function Tile({ name, value, tone }: { name: string; value: string; tone?: string }) {
+  return (
+    <div class={tone ? `tile ${tone}` : "tile"}>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,126 @@
+/** Figures about all threads, or about one. */
+import { useEffect, useState } from "preact/hooks";
+import type { Analytics } from "../api/types";
+import { Tile } from "../activity/view";
+import { threads } from "../app/open";
+import { client, messageOf, noteFailure } from "../app/session";
+import { titleOf } from "../chat/header";
+import { dateTime, dollars, duration, number, t } from "../i18n";
+import type { Key } from "../i18n";
+import { visibleLine } from "../text/visible";
+import { Loading, Problem } from "../ui/controls";
+
+export function AnalyticsView() {
+  const [thread, setThread] = useState("");
+  const [figures, setFigures] = useState<Analytics | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    let isCurrent = true;
+    setFigures(null);
+    setProblem(null);
+    client.analytics(thread || undefined).then(
+      (found) => isCurrent && setFigures(found),
+      (error: unknown) => {
+        noteFailure(error);
+        if (isCurrent) setProblem(messageOf(error));
+      },
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [thread]);
+  return (
+    <section class="page analytics" aria-label={t("analytics")}>
+      <header class="page-header">
+        <h1>{t("analytics")}</h1>
+        <label>
+          <span class="visually-hidden">{t("thread")}</span>
+          <select value={thread} onChange={(event) => setThread(event.currentTarget.value)}>
+            <option value="">{t("all_threads")}</option>
+            {threads.value.map((each) => (
+              <option key={each.id} value={each.id}>
+                {visibleLine(titleOf(each), 60)}
+              </option>
+            ))}
+          </select>
+        </label>
+      </header>
+      {problem && <Problem text={problem} />}
+      {!figures && !problem && <Loading />}
+      {figures && (
+        <>
+          <dl class="tiles">
+            <Tile name={t("threads")} value={number(figures.threads)} />
+            <Tile name={t("messages")} value={number(figures.messages)} />
+            <Tile name={t("turns")} value={number(figures.turns)} />
+            <Tile name={t("input_tokens")} value={number(figures.input_tokens)} />
+            <Tile name={t("output_tokens")} value={number(figures.output_tokens)} />
+            <Tile name={t("cost")} value={dollars(figures.cost_usd)} />
+          </dl>
+          <div class="charts">
+            <Bars title={t("by_role")} values={mapValues(figures.roles, (role) => t(`role_${role}` as Key))} />
+            <Bars title={t("by_agent")} values={mapValues(figures.agents, visibleLine)} />
+            <Bars title={t("by_model")} values={mapValues(figures.models, visibleLine)} />
+            {figures.durations && (
+              <Bars
+                title={t("answer_times", { count: figures.durations.count })}
+                values={[
+                  [t("min"), figures.durations.min_ms],
+                  [t("median"), figures.durations.median_ms],
+                  [t("p95"), figures.durations.p95_ms],
+                  [t("max"), figures.durations.max_ms],
+                ]}
+                format={duration}
+              />
+            )}
+            <Bars
+              title={t("sources")}
+              values={[
+                [t("citations"), figures.sources.citations],
+                [t("distinct_sources"), figures.sources.distinct],
+                [t("reused_sources"), figures.sources.reused],
+              ]}
+            />
+          </div>
+          {figures.first_message_at && figures.last_message_at && (
+            <p class="note">{t("from_to", { from: dateTime(figures.first_message_at), to: dateTime(figures.last_message_at) })}</p>
+          )}
+          {figures.corrupt_messages > 0 && <Problem text={t("corrupt_messages", { count: figures.corrupt_messages })} />}
+        </>
+      )}
+    </section>
+  );
+}
+
+function mapValues(counts: Record<string, number>, name: (key: string) => string): [string, number][] {
+  return Object.entries(counts)
+    .sort((one, other) => other[1] - one[1])
+    .slice(0, 12)
+    .map(([key, count]) => [name(key), count]);
+}
+
+function Bars({ title, values, format = number }: { title: string; values: [string, number][]; format?: (value: number) => string }) {
+  const most = Math.max(1, ...values.map(([, value]) => value));
+  return (
+    <section class="panel">
+      <header>
+        <h2>{title}</h2>
+      </header>
+      {values.length === 0 ? (
+        <p class="note">{t("none_yet")}</p>
+      ) : (
+        <dl class="bars">
+          {values.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>
+                <i aria-hidden="true" style={{ width: `${Math.max(1, (70 * value) / most)}%` }} />
+                <span>{format(value)}</span>
+              </dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,16 @@
+/** Which assistant a conversation is with, unless the user chooses another one. */
+import type { Thread } from "../api/types";
+import { agents } from "./session";
+import { load, store } from "./storage";
+
+export function defaultAgent(thread: Thread | null): string {
+  const named = thread && (thread.metadata as Record<string, unknown>)["assistant"];
+  const candidates = [thread ? load(`agent.${thread.id}`) : null, typeof named === "string" ? named : null, load("agent"), "general"];
+  const known = agents.value.map(({ name }) => name);
+  return candidates.find((name) => name !== null && known.includes(name)) ?? known[0] ?? "";
+}
+
+export function chooseAgent(thread: string | null, name: string): void {
+  if (thread !== null) store(`agent.${thread}`, name);
+  store("agent", name);
+}

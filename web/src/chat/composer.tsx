@@ -1,0 +1,120 @@
+/** Where the user writes. A draft survives a reload. */
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { Agent, Policy } from "../api/types";
+import { load, store } from "../app/storage";
+import { formatRoute } from "../app/router";
+import { TokenBar } from "../context/bar";
+import { countFates } from "../context/fates";
+import { useAssembled } from "../context/assembled";
+import { number, t } from "../i18n";
+import { visibleLine } from "../text/visible";
+import { IconButton } from "../ui/controls";
+
+const MAX_CHARACTERS = 100_000;
+
+export function loadDraft(thread: string | null): string {
+  return load(`draft.${thread ?? "new"}`) ?? "";
+}
+
+export function storeDraft(thread: string | null, text: string): void {
+  store(`draft.${thread ?? "new"}`, text);
+}
+
+export function Composer(props: {
+  thread: string | null;
+  text: string;
+  onText: (text: string) => void;
+  agents: Agent[];
+  agent: string;
+  onAgent: (agent: string) => void;
+  policy: Policy | null;
+  version: number;
+  isBusy: boolean;
+  canStop: boolean;
+  canWrite: boolean;
+  onSend: () => void;
+  onStop: () => void;
+  onEditLast: () => void;
+}) {
+  const { text } = props;
+  const area = useRef<HTMLTextAreaElement>(null);
+  useLayoutEffect(() => {
+    const element = area.current;
+    if (!element) return;
+    element.style.height = "auto";
+    element.style.height = `${Math.min(element.scrollHeight, 260)}px`;
+  }, [text]);
+  useEffect(() => {
+    // On a touch screen, the keyboard would cover the conversation.
+    if (matchMedia("(hover: hover)").matches) area.current?.focus();
+  }, [props.thread]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
+      event.preventDefault();
+      props.onSend();
+    } else if (event.key === "ArrowUp" && text === "") {
+      event.preventDefault();
+      props.onEditLast();
+    }
+  };
+  return (
+    <div class="composer">
+      <ContextMeter thread={props.thread} question={text} policy={props.policy} version={props.version} />
+      <div class="field">
+        <textarea
+          ref={area}
+          id="composer"
+          rows={1}
+          value={text}
+          maxLength={MAX_CHARACTERS}
+          disabled={!props.canWrite}
+          aria-label={t("your_message")}
+          placeholder={props.canWrite ? t("ask", { agent: props.agent }) : t("needs_role_write")}
+          onInput={(event) => props.onText(event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+        <div class="tools">
+          <label class="agent">
+            <span class="visually-hidden">{t("assistant")}</span>
+            <select value={props.agent} disabled={props.isBusy} onChange={(event) => props.onAgent(event.currentTarget.value)}>
+              {props.agents.map(({ name }) => (
+                <option key={name} value={name}>
+                  {visibleLine(name)}
+                </option>
+              ))}
+            </select>
+          </label>
+          {props.isBusy ? (
+            <IconButton icon="stop" class="primary" label={t("stop")} disabled={!props.canStop} onClick={props.onStop} />
+          ) : (
+            <IconButton icon="send" class="primary" label={t("send")} disabled={!props.canWrite || text.trim() === ""} onClick={props.onSend} />
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** What the model would get with the text that is being written: one line, which opens the inspector. */
+function ContextMeter({ thread, question, policy, version }: { thread: string | null; question: string; policy: Policy | null; version: number }) {
+  const { context, isStale } = useAssembled(thread, question, policy, version, 350);
+  if (!context || thread === null) return <div class="meter empty" />;
+  const { report } = context;
+  const counts = countFates(report);
+  const included = (counts.kept ?? 0) + (counts.truncated ?? 0);
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const inspector = formatRoute({ view: "context", thread, turn: null, question: question.trim().slice(0, 2000) || null });
+  return (
+    <a class={`meter${isStale ? " stale" : ""}`} href={inspector} title={t("open_inspector")}>
+      <TokenBar report={report} slim />
+      <span class="words">
+        <b>{number(report.tokens.total)}</b>
+        {report.budget !== undefined && ` / ${number(report.budget)}`} {t("tokens")} · {t("meter_kept", { count: included, total })}
+        {(counts.summarised ?? 0) > 0 && ` · ${t("meter_summarised", { count: counts.summarised ?? 0 })}`}
+        {(counts.recalled ?? 0) > 0 && ` · ${t("meter_recalled", { count: counts.recalled ?? 0 })}`}
+      </span>
+      <span class="more">{t("inspect")}</span>
+    </a>
+  );
+}

@@ -1,0 +1,418 @@
+/**
+ * A thread that is open: its messages, its live connection, and the turn that is running in it. Views read the signals.
+ *
+ * The connection resumes from the position of the last update, so nothing is missed or shown twice. A question is sent with a key
+ * that is kept until its answer has arrived, also over a reload: a question that is sent again with its key is not asked again.
+ */
+import { batch, signal } from "@preact/signals";
+import { ApiError } from "../api/client";
+import type { Client } from "../api/client";
+import type { Approval, ApprovalTrace, Message, Thread, ThreadUpdate, ToolCallTrace, Turn, TurnEvent } from "../api/types";
+import { randomId } from "../app/ids";
+import { isAbort, messageOf, noteFailure } from "../app/session";
+import { loadForTab, storeForTab } from "../app/storage";
+import { EMPTY, apply, lastSeq, merge } from "./feed";
+import type { Feed } from "./feed";
+
+const PAGE = 60;
+const FIRST_DELAY_MS = 400;
+const MAX_DELAY_MS = 8_000;
+
+export type Connection = "connecting" | "live" | "lost" | "deleted";
+
+export interface RunningCall {
+  id: string;
+  name: string;
+  arguments: unknown;
+  result: ToolCallTrace | null;
+}
+
+/** What is kept of a question until its answer has arrived. */
+interface Kept {
+  agent: string;
+  text: string;
+  key: string;
+}
+
+export interface Pending {
+  kind: "question" | "decision";
+  agent: string;
+  /** The question; empty for a decision. */
+  text: string;
+  turn: string | null;
+  tokens: string;
+  calls: RunningCall[];
+  state: "sending" | "running" | "reconnecting" | "stopping" | "failed";
+  problem: string | null;
+}
+
+export class Conversation {
+  readonly feed = signal<Feed>(EMPTY);
+  readonly thread = signal<Thread | null>(null);
+  readonly connection = signal<Connection>("connecting");
+  readonly pending = signal<Pending | null>(null);
+  readonly approvals = signal<ReadonlyMap<string, Approval>>(new Map());
+  readonly problem = signal<string | null>(null);
+  readonly loaded = signal(false);
+
+  private position = "";
+  private following: AbortController | null = null;
+  private turnCall: AbortController | null = null;
+  private isLoadingOlder = false;
+  private retryNow: (() => void) | null = null;
+
+  constructor(
+    private readonly client: Client,
+    readonly id: string,
+    private readonly onChange: () => void,
+  ) {}
+
+  get isBusy(): boolean {
+    const state = this.pending.value?.state;
+    return state !== undefined && state !== "failed";
+  }
+
+  /** Loads the newest messages, or those around a position. */
+  async open(around: number | null): Promise<void> {
+    try {
+      const thread = await this.client.thread(this.id);
+      const approvals = await this.client.approvalsOf(this.id);
+      if (around === null || around > thread.seq - PAGE / 2) await this.loadNewest();
+      else await this.loadAround(around);
+      batch(() => {
+        this.thread.value = thread;
+        this.approvals.value = new Map(approvals.map((approval) => [approval.id, approval]));
+        this.problem.value = null;
+        this.loaded.value = true;
+      });
+      this.follow();
+      this.resumeKept();
+    } catch (error) {
+      noteFailure(error);
+      this.problem.value = messageOf(error);
+    }
+  }
+
+  /** A new thread, which the server does not know yet. */
+  openNew(thread: Thread): void {
+    this.thread.value = thread;
+    this.loaded.value = true;
+    this.position = String(thread.change);
+    this.follow();
+  }
+
+  private async loadNewest(): Promise<void> {
+    const page = await this.client.messages(this.id, { limit: PAGE });
+    this.position = page.position;
+    this.feed.value = { messages: page.messages, hasOlder: page.hasMore, hasNewer: false };
+  }
+
+  private async loadAround(seq: number): Promise<void> {
+    const after = Math.max(0, seq - PAGE / 2);
+    const page = await this.client.messages(this.id, { after, limit: PAGE });
+    this.position = page.position;
+    this.feed.value = { messages: page.messages, hasOlder: after > 0, hasNewer: page.hasMore };
+  }
+
+  async loadOlder(): Promise<void> {
+    const first = this.feed.value.messages[0];
+    if (!first || !this.feed.value.hasOlder || this.isLoadingOlder) return;
+    this.isLoadingOlder = true;
+    try {
+      const page = await this.client.messages(this.id, { before: first.seq, limit: PAGE });
+      this.feed.value = { ...this.feed.value, messages: merge(page.messages, this.feed.value.messages), hasOlder: page.hasMore };
+    } catch (error) {
+      noteFailure(error);
+    } finally {
+      this.isLoadingOlder = false;
+    }
+  }
+
+  async loadNewer(): Promise<void> {
+    if (!this.feed.value.hasNewer || this.isLoadingOlder) return;
+    this.isLoadingOlder = true;
+    try {
+      const page = await this.client.messages(this.id, { after: lastSeq(this.feed.value), limit: PAGE });
+      this.feed.value = { ...this.feed.value, messages: merge(this.feed.value.messages, page.messages), hasNewer: page.hasMore };
+    } catch (error) {
+      noteFailure(error);
+    } finally {
+      this.isLoadingOlder = false;
+    }
+  }
+
+  async showNewest(): Promise<void> {
+    await this.loadNewest();
+  }
+
+  // The live connection.
+
+  private follow(): void {
+    this.following?.abort();
+    const stop = new AbortController();
+    this.following = stop;
+    void this.keepFollowing(stop.signal);
+  }
+
+  private async keepFollowing(signal: AbortSignal): Promise<void> {
+    let delay = FIRST_DELAY_MS;
+    while (!signal.aborted) {
+      try {
+        const updates = this.client.follow(this.id, this.position, signal);
+        this.connection.value = "live";
+        for await (const update of updates) {
+          delay = FIRST_DELAY_MS;
+          this.connection.value = "live";
+          await this.handle(update);
+        }
+      } catch (error) {
+        if (isAbort(error) || hasEnded(signal)) return;
+        noteFailure(error);
+        if (error instanceof ApiError && error.status === 404) {
+          this.connection.value = "deleted";
+          return;
+        }
+        if (error instanceof ApiError && error.status === 401) return;
+      }
+      if (this.connection.peek() === "deleted" || hasEnded(signal)) return;
+      this.connection.value = "lost";
+      await this.wait(delay, signal);
+      delay = Math.min(delay * 2, MAX_DELAY_MS);
+    }
+  }
+
+  private async wait(ms: number, signal: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      const now = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      this.retryNow = now;
+      signal.addEventListener("abort", now, { once: true });
+    });
+    this.retryNow = null;
+  }
+
+  /** Tries to connect at once, for example because the network is back. */
+  reconnect(): void {
+    this.retryNow?.();
+  }
+
+  private async handle(update: ThreadUpdate): Promise<void> {
+    switch (update.type) {
+      case "commit":
+        batch(() => {
+          for (const event of update.events) {
+            this.feed.value = apply(this.feed.value, event);
+            if (event.type === "approval") {
+              this.approvals.value = new Map(this.approvals.value).set(event.approval.id, event.approval);
+            }
+          }
+        });
+        this.position = update.position;
+        if (update.events.some(({ type }) => type === "patched" || type === "appended")) await this.readThread();
+        break;
+      case "reset":
+        await this.loadNewest();
+        break;
+      case "deleted":
+        this.connection.value = "deleted";
+        break;
+      case "end":
+        throw new ApiError(update.reason, 0, update.reason);
+    }
+  }
+
+  private async readThread(): Promise<void> {
+    try {
+      this.thread.value = await this.client.thread(this.id);
+      this.onChange();
+    } catch (error) {
+      noteFailure(error);
+    }
+  }
+
+  /** Stops following. A turn that is running goes on, and its answer is found when the thread is opened again. */
+  close(): void {
+    this.following?.abort();
+    this.following = null;
+  }
+
+  resume(): void {
+    if (!this.following && this.loaded.peek()) this.follow();
+  }
+
+  dispose(): void {
+    this.close();
+    this.turnCall?.abort();
+  }
+
+  // Turns.
+
+  ask(agent: string, text: string): void {
+    this.send({ agent, text, key: randomId() });
+  }
+
+  private send(kept: Kept): void {
+    storeForTab(`pending.${this.id}`, kept);
+    const question = { ...kept, thread: this.id };
+    this.run({ kind: "question", agent: kept.agent, text: kept.text }, (signal) => this.client.ask(question, signal));
+  }
+
+  /** Attaches to the turn of a question that was sent before the page was loaded again. */
+  private resumeKept(): void {
+    const kept = loadForTab(`pending.${this.id}`) as Kept | null;
+    if (kept && !this.pending.value) this.send(kept);
+  }
+
+  decide(approval: Approval, decision: "approve" | "deny", reason: string): void {
+    const body = { thread: this.id, approval: approval.id, decision, key: randomId(), ...(reason ? { reason } : {}) };
+    const agent = this.agentOf(approval.turn) ?? "";
+    this.run({ kind: "decision", agent, text: "" }, (signal) => this.client.decide(body, signal));
+  }
+
+  private agentOf(turn: string): string | null {
+    const found = this.feed.value.messages.find((message) => turnOf(message) === turn && message.agent);
+    return found?.agent ?? null;
+  }
+
+  private run(of: Pick<Pending, "kind" | "agent" | "text">, start: (signal: AbortSignal) => AsyncIterable<TurnEvent>): void {
+    if (this.isBusy) return;
+    this.turnCall = new AbortController();
+    this.pending.value = { ...of, turn: null, tokens: "", calls: [], state: "sending", problem: null };
+    void this.keepRunning(start, this.turnCall.signal);
+  }
+
+  private async keepRunning(start: (signal: AbortSignal) => AsyncIterable<TurnEvent>, signal: AbortSignal): Promise<void> {
+    let delay = FIRST_DELAY_MS;
+    while (!signal.aborted) {
+      try {
+        this.update({ tokens: "", calls: [] });
+        for await (const event of start(signal)) {
+          delay = FIRST_DELAY_MS;
+          if (event.type === "ended") {
+            await this.finish(event.turn);
+            return;
+          }
+          this.note(event);
+        }
+        throw new ApiError("The connection was lost.", 0, "connection_lost");
+      } catch (error) {
+        if (isAbort(error) || hasEnded(signal)) return;
+        noteFailure(error);
+        const isLost = !(error instanceof ApiError) || error.isUnreachable;
+        if (!isLost) {
+          storeForTab(`pending.${this.id}`, null);
+          this.update({ state: "failed", problem: messageOf(error) });
+          return;
+        }
+        this.update({ state: "reconnecting" });
+        await new Promise((resolve) => setTimeout(resolve, delay));
+        delay = Math.min(delay * 2, MAX_DELAY_MS);
+      }
+    }
+  }
+
+  private update(changes: Partial<Pending>): void {
+    if (this.pending.value) this.pending.value = { ...this.pending.value, ...changes };
+  }
+
+  private note(event: Exclude<TurnEvent, { type: "ended" }>): void {
+    const pending = this.pending.value;
+    if (!pending) return;
+    // A turn that is being stopped still sends events until it has ended.
+    const state = pending.state === "stopping" ? "stopping" : "running";
+    switch (event.type) {
+      case "started":
+        this.pending.value = { ...pending, state, turn: event.turn, agent: event.agent };
+        break;
+      case "token":
+        this.pending.value = { ...pending, state, tokens: pending.tokens + event.text };
+        break;
+      case "restarted":
+        this.pending.value = { ...pending, state, tokens: "" };
+        break;
+      case "tool_started": {
+        const call = { id: event.id, name: event.name, arguments: event.arguments, result: null };
+        const calls = [...pending.calls.filter(({ id }) => id !== event.id), call];
+        this.pending.value = { ...pending, state, tokens: "", calls };
+        break;
+      }
+      case "tool_finished": {
+        const done = { id: event.call.id, name: event.call.name, arguments: event.call.arguments, result: event.call };
+        const isKnown = pending.calls.some(({ id }) => id === done.id);
+        const calls = isKnown ? pending.calls.map((call) => (call.id === done.id ? done : call)) : [...pending.calls, done];
+        this.pending.value = { ...pending, state, calls };
+        break;
+      }
+      case "approval":
+        this.noteApproval(event.approval, pending.turn ?? "");
+        break;
+    }
+  }
+
+  private noteApproval(trace: ApprovalTrace, turn: string): void {
+    const known = this.approvals.value.get(trace.id);
+    const now = new Date().toISOString();
+    const approval: Approval = { by: null, decided_at: null, reason: null, requested_at: now, turn, thread: this.id, ...known, ...trace };
+    this.approvals.value = new Map(this.approvals.value).set(trace.id, approval);
+  }
+
+  /** Shows the stored messages of the turn in place of what was streamed, in one step. */
+  private async finish(turn: Turn): Promise<void> {
+    storeForTab(`pending.${this.id}`, null);
+    const last = Math.max(0, ...turn.stored.map(({ seq }) => seq));
+    let added: Message[] = [];
+    try {
+      if (!this.feed.value.hasNewer && lastSeq(this.feed.value) < last) {
+        added = (await this.client.messages(this.id, { after: lastSeq(this.feed.value), limit: 1000 })).messages;
+      }
+    } catch (error) {
+      // The live connection delivers them.
+      noteFailure(error);
+    }
+    batch(() => {
+      this.feed.value = { ...this.feed.value, messages: merge(this.feed.value.messages, added) };
+      for (const trace of turn.approvals) this.noteApproval(trace, turn.turn);
+      this.pending.value = null;
+    });
+    await this.readThread();
+  }
+
+  async stop(): Promise<void> {
+    const pending = this.pending.value;
+    if (!pending?.turn || pending.state === "failed") return;
+    this.update({ state: "stopping" });
+    try {
+      await this.finish(await this.client.stopTurn(this.id, pending.turn));
+      this.turnCall?.abort();
+    } catch (error) {
+      noteFailure(error);
+      this.update({ state: "running", problem: messageOf(error) });
+    }
+  }
+
+  /** Drops a question that could not be sent, and returns its text. */
+  dismiss(): string {
+    const text = this.pending.value?.text ?? "";
+    this.pending.value = null;
+    return text;
+  }
+
+  async erase(seq: number): Promise<void> {
+    await this.client.eraseMessage(this.id, seq);
+    this.feed.value = apply(this.feed.value, { type: "erased", seq, id: "" });
+  }
+}
+
+/** Whether a signal has been given meanwhile. */
+function hasEnded(signal: AbortSignal): boolean {
+  return signal.aborted;
+}
+
+/** Returns the id of the turn that stored a message; null for messages of other origins. */
+export function turnOf(message: Message): string | null {
+  const turn = (message.metadata as Record<string, unknown> | undefined)?.["turn"];
+  return typeof turn === "string" ? turn : null;
+}

@@ -1,0 +1,215 @@
+/** How messages look. */
+import { useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import type { Message, Source } from "../api/types";
+import { chatWith, formatRoute } from "../app/router";
+import { dateTime, duration, dollars, number, shortTime, t } from "../i18n";
+import { Markdown } from "../text/markdown";
+import { visibleLine } from "../text/visible";
+import { Icon } from "../ui/icons";
+import { pretty } from "../ui/controls";
+import { SourceDialog } from "./sources";
+import type { Call, Item } from "./items";
+
+export interface MessageActions {
+  thread: string;
+  onEdit: ((message: Message) => void) | null;
+  onRetry: ((message: Message) => void) | null;
+  onFork: ((message: Message) => void) | null;
+  onErase: ((message: Message) => void) | null;
+  onContext: ((turn: string) => void) | null;
+  onTrace: ((turn: string) => void) | null;
+}
+
+export function MessageItem(props: {
+  item: Item;
+  actions: MessageActions;
+  question: string;
+  isHit: boolean;
+  /** Whether the approvals that the message requests are shown below it, so that its text would repeat them. */
+  isAsked: boolean;
+}) {
+  const { item, actions, question, isHit } = props;
+  const { message } = item;
+  const place = { id: `m${message.seq}`, "data-seq": message.seq };
+  const hit = isHit ? " hit" : "";
+  switch (item.kind) {
+    case "user":
+      return (
+        <article {...place} class={`message user${hit}`} aria-label={t("said_by", { name: message.author ? visibleLine(message.author) : t("you") })}>
+          {message.author && <p class="author">{visibleLine(message.author)}</p>}
+          <div class="bubble">
+            <Markdown text={item.text} />
+          </div>
+          <Meta message={message} thread={actions.thread}>
+            {actions.onEdit && <Action icon="edit" label={t("edit_and_fork")} onClick={() => actions.onEdit?.(message)} />}
+            <Common message={message} text={item.text} actions={actions} />
+          </Meta>
+        </article>
+      );
+    case "answer":
+      return (
+        <article {...place} class={`message assistant${item.error ? " failed" : ""}${hit}`} aria-label={t("said_by", { name: nameOf(message) })}>
+          <p class="author">{nameOf(message)}</p>
+          {item.reasoning && (
+            <details class="reasoning">
+              <summary>{t("reasoning")}</summary>
+              <Markdown text={item.reasoning} />
+            </details>
+          )}
+          {!props.isAsked && <Answer text={item.text} sources={message.sources ?? []} question={question} />}
+          <Meta message={message} thread={actions.thread}>
+            {item.turn !== null && actions.onContext && <Action icon="lens" label={t("why_this_answer")} onClick={() => actions.onContext?.(item.turn ?? "")} />}
+            {item.turn !== null && actions.onTrace && <Action icon="activity" label={t("trace_of_turn")} onClick={() => actions.onTrace?.(item.turn ?? "")} />}
+            {actions.onRetry && <Action icon="retry" label={t("try_again")} onClick={() => actions.onRetry?.(message)} />}
+            <Common message={message} text={item.text} actions={actions} />
+          </Meta>
+        </article>
+      );
+    case "calls":
+      return (
+        <div {...place} class={`message calls${hit}`}>
+          {item.calls.map((call) => (
+            <ToolCall key={call.id} call={call} isWaiting />
+          ))}
+        </div>
+      );
+    case "decision":
+      return (
+        <p {...place} class={`message decision${hit}`}>
+          <Icon name="key" /> {visibleLine(item.text, 2000)} <time dateTime={message.created_at}>{shortTime(message.created_at)}</time>
+        </p>
+      );
+    case "note":
+      return (
+        <div {...place} class={`message note${hit}`}>
+          <Markdown text={item.text} />
+        </div>
+      );
+  }
+}
+
+function nameOf(message: Message): string {
+  return visibleLine(message.agent ?? message.author ?? t("assistant"));
+}
+
+function Meta({ message, thread, children }: { message: Message; thread: string; children: ComponentChildren }) {
+  const { usage } = message;
+  return (
+    <div class="meta">
+      <a class="seq" href={formatRoute(chatWith(thread, message.seq))} title={dateTime(message.created_at)}>
+        #{message.seq} · <time dateTime={message.created_at}>{shortTime(message.created_at)}</time>
+      </a>
+      {usage && (usage.input_tokens ?? 0) > 0 && (
+        <span class="usage">
+          {number(usage.input_tokens ?? 0)} → {number(usage.output_tokens ?? 0)} {t("tokens")}
+          {usage.cost_usd != null && usage.cost_usd > 0 && ` · ${dollars(usage.cost_usd)}`}
+          {usage.duration_ms != null && ` · ${duration(usage.duration_ms)}`}
+        </span>
+      )}
+      <span class="actions">{children}</span>
+    </div>
+  );
+}
+
+function Action({ icon, label, onClick }: { icon: Parameters<typeof Icon>[0]["name"]; label: string; onClick: () => void }) {
+  return (
+    <button type="button" class="icon-button small" aria-label={label} title={label} onClick={onClick}>
+      <Icon name={icon} size={15} />
+    </button>
+  );
+}
+
+function Common({ message, text, actions }: { message: Message; text: string; actions: MessageActions }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = () => {
+    // Only pages that were loaded securely may write to the clipboard.
+    const clipboard = navigator.clipboard as Clipboard | undefined;
+    void clipboard?.writeText(text).then(() => setCopied(true));
+  };
+  return (
+    <>
+      <Action icon={isCopied ? "check" : "copy"} label={t("copy")} onClick={copy} />
+      {actions.onFork && <Action icon="fork" label={t("fork_here")} onClick={() => actions.onFork?.(message)} />}
+      {actions.onErase && <Action icon="erase" label={t("erase_message")} onClick={() => actions.onErase?.(message)} />}
+    </>
+  );
+}
+
+function Answer({ text, sources, question }: { text: string; sources: Source[]; question: string }) {
+  const [open, setOpen] = useState<Source | null>(null);
+  const numbered = new Map<number, Source>();
+  sources.forEach((source, index) => {
+    const number = (source.fields as Record<string, unknown> | undefined)?.["cited_as"];
+    numbered.set(typeof number === "number" ? number : index + 1, source);
+  });
+  const cite = (number: number) => {
+    const source = numbered.get(number);
+    if (!source) return null;
+    const title = visibleLine(source.title ?? source.id);
+    return (
+      <button type="button" class="cite" title={title} aria-label={t("source_n", { n: number, title })} onClick={() => setOpen(source)}>
+        {number}
+      </button>
+    );
+  };
+  return (
+    <>
+      <Markdown text={text} cite={numbered.size > 0 ? cite : undefined} />
+      {numbered.size > 0 && (
+        <ul class="sources" aria-label={t("sources")}>
+          {[...numbered].map(([number, source]) => (
+            <li key={number}>
+              <button type="button" onClick={() => setOpen(source)}>
+                <b>{number}</b> {visibleLine(source.title ?? source.id, 80)}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {open && <SourceDialog source={open} question={question} onClose={() => setOpen(null)} />}
+    </>
+  );
+}
+
+export function ToolCall({ call, isWaiting }: { call: Call; isWaiting?: boolean }) {
+  const { result } = call;
+  const state = result === null ? "running" : result.isError ? "error" : "done";
+  return (
+    <details class={`call ${state}`}>
+      <summary>
+        <Icon name="tool" size={15} />
+        <b>{visibleLine(call.name, 60)}</b>
+        <span class="arguments">{visibleLine(summaryOf(call.arguments), 120)}</span>
+        <span class="state">
+          {result === null ? t(isWaiting ? "call_waiting" : "call_running") : result.isError ? t("call_failed") : result.durationMs === null ? t("call_done") : duration(result.durationMs)}
+        </span>
+      </summary>
+      <h4>{t("arguments")}</h4>
+      <pre tabIndex={0}>{pretty(call.arguments)}</pre>
+      {result !== null && (
+        <>
+          <h4>{result.isError ? t("error") : t("result")}</h4>
+          <pre tabIndex={0}>{indented(result.output)}</pre>
+        </>
+      )}
+    </details>
+  );
+}
+
+/** Returns the arguments of a call in one line. */
+function summaryOf(value: unknown): string {
+  if (typeof value !== "object" || value === null) return String(value);
+  const entries = Object.entries(value as Record<string, unknown>);
+  return entries.map(([name, member]) => `${name}: ${typeof member === "string" ? member : JSON.stringify(member)}`).join(", ");
+}
+
+/** Indents text that is JSON. */
+function indented(text: string): string {
+  if (!/^\s*[[{]/.test(text) || text.length > 200_000) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,96 @@
+/** A source of an answer, with the passage that was cited. */
+import { useEffect, useState } from "preact/hooks";
+import type { Source } from "../api/types";
+import { chatWith, formatRoute } from "../app/router";
+import { client, messageOf } from "../app/session";
+import { number, t } from "../i18n";
+import { Markdown } from "../text/markdown";
+import { safeUrl } from "../text/url";
+import { visibleLine } from "../text/visible";
+import { Dialog, Loading, Problem, pretty } from "../ui/controls";
+
+const PASSAGES = 100;
+
+type Passage = { state: "loading" } | { state: "none" } | { state: "found"; text: string } | { state: "failed"; problem: string };
+
+export function SourceDialog({ source, question, onClose }: { source: Source; question: string; onClose: () => void }) {
+  const fields = (source.fields ?? {}) as Record<string, unknown>;
+  const [passage, setPassage] = useState<Passage>({ state: "loading" });
+  const thread = typeof fields["thread"] === "string" ? fields["thread"] : null;
+  const seq = typeof fields["seq"] === "number" ? fields["seq"] : null;
+  useEffect(() => {
+    let isCurrent = true;
+    passageOf(source, thread, seq, question).then(
+      (text) => isCurrent && setPassage(text === null ? { state: "none" } : { state: "found", text }),
+      (error: unknown) => isCurrent && setPassage({ state: "failed", problem: messageOf(error) }),
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [source, thread, seq, question]);
+  const shown = Object.entries(fields).filter(([name]) => !["thread", "seq", "cited_as", "text"].includes(name));
+  return (
+    <Dialog title={visibleLine(source.title ?? source.id)} onClose={onClose} wide>
+      {passage.state === "loading" && <Loading />}
+      {passage.state === "failed" && <Problem text={passage.problem} />}
+      {passage.state === "none" && <p>{t("passage_gone")}</p>}
+      {passage.state === "found" && (
+        <blockquote class="passage">
+          <Markdown text={passage.text} />
+        </blockquote>
+      )}
+      {thread !== null && seq !== null && (
+        <p>
+          <a href={formatRoute(chatWith(thread, seq))} onClick={onClose}>
+            {t("show_in_place")}
+          </a>
+        </p>
+      )}
+      <dl class="facts">
+        <dt>{t("kind")}</dt>
+        <dd>{visibleLine(source.kind)}</dd>
+        <dt>{t("id")}</dt>
+        <dd>
+          <code>{visibleLine(source.id)}</code>
+        </dd>
+        {source.score != null && (
+          <>
+            <dt>{t("score")}</dt>
+            <dd>{number(source.score, 3)}</dd>
+          </>
+        )}
+        {shown.map(([name, value]) => (
+          <Field key={name} name={name} value={value} />
+        ))}
+      </dl>
+    </Dialog>
+  );
+}
+
+function Field({ name, value }: { name: string; value: unknown }) {
+  const href = typeof value === "string" ? safeUrl(value) : null;
+  return (
+    <>
+      <dt>{visibleLine(name)}</dt>
+      <dd>
+        {href === null ? (
+          visibleLine(pretty(value), 2000)
+        ) : (
+          <a href={href} target="_blank" rel="noopener noreferrer nofollow">
+            {visibleLine(href)}
+          </a>
+        )}
+      </dd>
+    </>
+  );
+}
+
+/** Returns the text that was cited; null if it is no longer there. */
+async function passageOf(source: Source, thread: string | null, seq: number | null, question: string): Promise<string | null> {
+  const fields = (source.fields ?? {}) as Record<string, unknown>;
+  if (typeof fields["text"] === "string") return fields["text"];
+  if (thread !== null && seq !== null) return (await client.message(thread, seq)).text;
+  if (source.kind !== "document") return null;
+  const found = await client.passages(question || (source.title ?? ""), PASSAGES);
+  return found.find(({ title }) => title === source.title)?.text ?? null;
+}

@@ -1,0 +1,80 @@
+/** The tokens of a context, by part, as one bar against the budget. */
+import { PARTS } from "../api/types";
+import type { PartName, Report } from "../api/types";
+import { number, t } from "../i18n";
+import type { Key } from "../i18n";
+
+export interface Segment {
+  part: PartName;
+  tokens: number;
+  /** The width in percent. */
+  width: number;
+}
+
+/** The shares of the parts. The bar is as wide as the budget, or as the context if there is no budget. Pure. */
+export function segmentsOf(report: Report, scale = scaleOf(report)): Segment[] {
+  const segments = PARTS.map((part) => ({ part, tokens: report.tokens[part] })).filter(({ tokens }) => tokens > 0);
+  return segments.map(({ part, tokens }) => ({ part, tokens, width: scale > 0 ? (100 * tokens) / scale : 0 }));
+}
+
+export function scaleOf(report: Report): number {
+  return Math.max(report.budget ?? 0, report.tokens.total);
+}
+
+export function partName(part: PartName): string {
+  return t(`part_${part}` as Key);
+}
+
+export function TokenBar({ report, scale, slim }: { report: Report; scale?: number; slim?: boolean }) {
+  const whole = scale ?? scaleOf(report);
+  const segments = segmentsOf(report, whole);
+  const spoken = segments.map(({ part, tokens }) => `${partName(part)} ${number(tokens)}`).join(", ");
+  const label =
+    report.budget === undefined
+      ? t("bar_label", { total: report.tokens.total, parts: spoken })
+      : t("bar_label_budget", { total: report.tokens.total, budget: report.budget, parts: spoken });
+  return (
+    <div class={`token-bar${slim ? " slim" : ""}`} role="img" aria-label={label}>
+      {segments.map(({ part, tokens, width }) => (
+        <span key={part} class={`part ${part}`} style={{ width: `${width}%` }} title={`${partName(part)}: ${number(tokens)}`}>
+          {!slim && width > 9 && <em>{partName(part)}</em>}
+        </span>
+      ))}
+      {report.budget !== undefined && report.budget < whole && (
+        <span class="budget" style={{ left: `${(100 * report.budget) / whole}%` }} />
+      )}
+    </div>
+  );
+}
+
+export function Legend({ report, other }: { report: Report; other?: Report | null | undefined }) {
+  const shown = PARTS.filter((part) => report.tokens[part] !== 0 || (other && other.tokens[part] !== 0));
+  return (
+    <dl class="legend">
+      {shown.map((part) => (
+        <div key={part}>
+          <dt>
+            <span class={`swatch part ${part}`} aria-hidden="true" /> {partName(part)}
+          </dt>
+          <dd>
+            {number(report.tokens[part])}
+            {other && <Delta value={report.tokens[part] - other.tokens[part]} />}
+          </dd>
+        </div>
+      ))}
+      <div class="total">
+        <dt>{t("total")}</dt>
+        <dd>
+          {number(report.tokens.total)}
+          {report.budget !== undefined && <span class="of"> / {number(report.budget)}</span>}
+          {other && <Delta value={report.tokens.total - other.tokens.total} />}
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+function Delta({ value }: { value: number }) {
+  if (value === 0) return null;
+  return <span class={`delta ${value > 0 ? "more" : "less"}`}>{value > 0 ? `+${number(value)}` : `−${number(-value)}`}</span>;
+}

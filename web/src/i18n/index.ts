@@ -1,0 +1,83 @@
+/** The texts of the page in the user's language. */
+import { effect, signal } from "@preact/signals";
+import { load, store } from "../app/storage";
+import { en } from "./en";
+import { es } from "./es";
+
+export type Language = "en" | "es";
+export type Key = keyof typeof en;
+
+const TEXTS: Record<Language, Record<Key, string>> = { en, es };
+
+function preferred(): Language {
+  const stored = load("language");
+  if (stored === "en" || stored === "es") return stored;
+  return navigator.languages.find((language) => /^(en|es)\b/.test(language))?.startsWith("es") ? "es" : "en";
+}
+
+export const language = signal<Language>("en");
+
+export function startLanguage(): void {
+  language.value = preferred();
+  effect(() => {
+    document.documentElement.lang = language.value;
+  });
+}
+
+export function setLanguage(chosen: Language): void {
+  language.value = chosen;
+  store("language", chosen);
+}
+
+/** Returns a text. `{name}` is replaced by a parameter; `{count|one|many}` by one of two forms. */
+export function t(key: Key, params: Record<string, string | number> = {}): string {
+  return format(TEXTS[language.value][key], params);
+}
+
+export function format(text: string, params: Record<string, string | number>): string {
+  const chosen = text.replace(/\{(\w+)\|([^|{}]*)\|((?:[^{}]|\{\w+\})*)\}/g, (_, name: string, one: string, many: string) =>
+    params[name] === 1 ? one : many,
+  );
+  return chosen.replace(/\{(\w+)\}/g, (whole, name: string) => {
+    const value = params[name];
+    if (value === undefined) return whole;
+    return typeof value === "number" ? number(value) : value;
+  });
+}
+
+/** The user's own variant of the language, for numbers and dates. */
+function locale(): string {
+  return navigator.languages.find((wish) => wish.startsWith(language.value)) ?? language.value;
+}
+
+export function number(value: number, digits = 0): string {
+  return new Intl.NumberFormat(locale(), { maximumFractionDigits: digits }).format(value);
+}
+
+export function dollars(value: number): string {
+  const digits = value !== 0 && Math.abs(value) < 0.01 ? 5 : 2;
+  return new Intl.NumberFormat(locale(), { style: "currency", currency: "USD", maximumFractionDigits: digits }).format(value);
+}
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${number(ms)} ms`;
+  if (ms < 60_000) return `${number(ms / 1000, 1)} s`;
+  return `${number(Math.floor(ms / 60_000))} min ${number(Math.round((ms % 60_000) / 1000))} s`;
+}
+
+export function dateTime(instant: string): string {
+  const date = new Date(instant);
+  return Number.isNaN(date.getTime()) ? instant : new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }).format(date);
+}
+
+/** A time within a day as time, otherwise as day. */
+export function shortTime(instant: string, now = new Date()): string {
+  const date = new Date(instant);
+  if (Number.isNaN(date.getTime())) return instant;
+  const isToday = date.toDateString() === now.toDateString();
+  const isThisYear = date.getFullYear() === now.getFullYear();
+  const options: Intl.DateTimeFormatOptions = isToday
+    ? { hour: "2-digit", minute: "2-digit" }
+    : { day: "numeric", month: "short", ...(isThisYear ? {} : { year: "numeric" }) };
+  return new Intl.DateTimeFormat(locale(), options).format(date);
+}

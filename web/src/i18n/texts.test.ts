@@ -1,0 +1,18 @@
+import { describe, expect, it } from "vitest";
+import { en } from "./en";
+import { es } from "./es";
+import { format } from "./index";
+
+const names = (text: string) => [...new Set([...text.matchAll(/\{(\w+)[|}]/g)].map((match) => match[1]))].sort();
+
+describe("the texts of the page", () => {
+  it("have the same parameters in each language", () => {
+    for (const [key, text] of Object.entries(en)) expect(names(es[key as keyof typeof en]), key).toEqual(names(text));
+  });
+
+  it("contain numbers in one of two forms", () => {
+    expect(format("{count|1 message|{count} messages} of {name}", { count: 1, name: "Ana" })).toBe("1 message of Ana");
+    expect(format("{count|1 message|{count} messages}", { count: 3 })).toBe("3 messages");
+    expect(format("{name}", { name: "{count}" })).toBe("{count}");
+  });
+});

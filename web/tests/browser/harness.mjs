@@ -1,0 +1,137 @@
+/** Starts the real server on SQLite and Debian's Chromium, for the journeys and for the pictures. */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const TOKEN = "journeys-of-the-page-0123456789";
+const START_TIMEOUT_MS = 60_000;
+
+/** The program, which contains the page. */
+export const PROGRAM = process.env["THREADKEEP_PROGRAM"] ?? join(ROOT, "target/debug/threadkeep");
+export const CHROMIUM = process.env["THREADKEEP_CHROMIUM"] ?? "/usr/bin/chromium";
+
+/** An assistant with a tool that needs approval. It answers offline. */
+const GARDENER = `kind: Agent
+metadata:
+  name: gardener
+spec:
+  description: Knows the allotment, and asks before it remembers anything about you.
+  tools: [recall, search_documents, list_preferences, {name: set_preference, approval: ask}, calculator, current_time]
+`;
+
+/**
+ * @typedef {object} Served
+ * @property {string} url The address, with a slash at the end.
+ * @property {string} token
+ * @property {string} folder
+ * @property {() => Promise<void>} stop Ends the server, as if its machine failed.
+ * @property {() => Promise<void>} start Starts it again, on the same port and store.
+ * @property {() => Promise<void>} close
+ * @property {(method: string, path: string, body?: unknown) => Promise<any>} call Calls the API.
+ */
+
+/** @returns {Promise<Served>} */
+export async function serve() {
+  if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing: run cargo build`);
+  const folder = await mkdtemp(join(tmpdir(), "threadkeep-page-"));
+  await writeFile(join(folder, "gardener.yaml"), GARDENER);
+  /** @type {import("node:child_process").ChildProcess | null} */
+  let child = null;
+  let listen = "127.0.0.1:0";
+  const start = async () => {
+    const assistants = ["general", "underground", "subway", "tesis", join(folder, "gardener.yaml")].flatMap((name) => ["--assistant", name]);
+    const options = ["--store", `sqlite:${join(folder, "page.db")}`, "--json", "serve", "--listen", listen, ...assistants];
+    const env = { ...process.env, THREADKEEP_TOKEN: TOKEN, XDG_STATE_HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder, HOME: folder, RUST_LOG: "warn" };
+    const started = spawn(PROGRAM, options, { env, stdio: ["ignore", "pipe", "inherit"] });
+    child = started;
+    const line = await new Promise((resolve, reject) => {
+      let text = "";
+      const timer = setTimeout(() => reject(new Error("the server does not start")), START_TIMEOUT_MS);
+      started.stdout.on("data", (/** @type {Buffer} */ data) => {
+        text += data.toString();
+        if (!text.includes("\n")) return;
+        clearTimeout(timer);
+        resolve(text);
+      });
+      started.once("exit", (code) => reject(new Error(`the server ended with ${code}`)));
+    });
+    listen = new URL(JSON.parse(line).listening).host;
+  };
+  const stop = async () => {
+    const stopped = child;
+    child = null;
+    if (!stopped || stopped.exitCode !== null) return;
+    const ended = new Promise((resolve) => stopped.once("exit", resolve));
+    stopped.kill("SIGKILL");
+    await ended;
+  };
+  await start();
+  const url = `http://${listen}/`;
+  return {
+    url,
+    token: TOKEN,
+    folder,
+    start,
+    stop,
+    close: async () => {
+      await stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+    call: async (method, path, body) => {
+      const headers = { authorization: `Bearer ${TOKEN}`, ...(typeof body === "string" ? {} : { "content-type": "application/json" }) };
+      const init = { method, headers, ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }) };
+      const response = await fetch(url + path, init);
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+      return text ? JSON.parse(text) : null;
+    },
+  };
+}
+
+/** @returns {Promise<import("playwright-core").Browser>} */
+export function launch() {
+  const args = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ];
+  // Playwright gives each browser an empty profile folder, and starts it without a window.
+  return chromium.launch({ executablePath: CHROMIUM, headless: true, args });
+}
+
+/** A conversation about a trip: long enough that a window leaves out what a question is about. */
+export function journal(length = 96) {
+  const topics = [
+    ["We want to camp by a lake with the children in two weeks.", "Birch Bay fits: 1 h 20 by car, a shallow beach, warm showers."],
+    ["Mila is allergic to nuts, so no trail mix.", "Noted: no nuts for Mila. I keep that for every meal plan."],
+    ["Sam brings the stove, the gas is on us.", "Then gas goes on your list: one large cartridge is enough for two days."],
+    ["The tent pole is cracked.", "A pole sleeve and strong tape hold for a weekend. I add both to the list."],
+    ["We booked pitch 14, right behind the reeds.", "Pitch 14, arrival from 3 pm on Friday. Quiet hours start at 10."],
+    ["What do we cook on Friday?", "Friday: pasta with tomato sauce, and apples.\n\n| meal | who | note |\n|---|---|---|\n| pasta | Nora | no nuts |\n| apples | Sam | for six |"],
+    ["Can we swim there with a five-year-old?", "Yes: the bay is shallow for 20 metres, and there is a buoy line."],
+    ["How far is the next pharmacy?", "In the village, 2.5 km along the lake path, open until six."],
+  ];
+  const messages = [];
+  const start = Date.parse("2026-05-11T18:02:00Z");
+  for (let index = 0; index < length; index += 1) {
+    const topic = topics[Math.floor(index / 2) % topics.length] ?? topics[0];
+    const round = Math.floor(index / (topics.length * 2));
+    const text = (index % 2 === 0 ? topic?.[0] : topic?.[1]) ?? "";
+    messages.push({
+      role: index % 2 === 0 ? "user" : "assistant",
+      ...(index % 2 === 0 ? { author: "Nora" } : { agent: "general" }),
+      text: round === 0 ? text : `${text} (day ${round + 1})`,
+      created_at: new Date(start + index * 67_000).toISOString(),
+    });
+  }
+  return messages;
+}

@@ -1,0 +1,476 @@
+/** Journeys through the page, with the real server on SQLite and a real browser. */
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { journal, launch, serve } from "./harness.mjs";
+import type { Served } from "./harness.mjs";
+
+let served: Served;
+let browser: Browser;
+let context: BrowserContext;
+let page: Page;
+/** Errors of the page, and requests to other hosts. */
+let faults: string[];
+/** Faults that a test expects, because it stops the server. */
+let isServerStopped = false;
+
+beforeAll(async () => {
+  [served, browser] = await Promise.all([serve(), launch()]);
+});
+
+afterAll(async () => {
+  await browser.close();
+  await served.close();
+});
+
+beforeEach(async () => {
+  faults = [];
+  isServerStopped = false;
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB" });
+  page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error" && !isServerStopped) faults.push(message.text());
+  });
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(served.url) && !/^(blob|data|about):/.test(url)) faults.push(`request to ${url}`);
+  });
+  page.on("dialog", (dialog) => {
+    faults.push(`a script opened a dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+});
+
+afterEach(async () => {
+  await context.close();
+  expect(faults).toEqual([]);
+});
+
+async function signIn(address = "#/chat"): Promise<void> {
+  await page.goto(`${served.url}#token=${served.token}`);
+  await page.locator(".frame").waitFor();
+  if (address !== "#/chat") await go(address);
+}
+
+async function go(address: string): Promise<void> {
+  await page.evaluate((to) => (location.hash = to), address);
+}
+
+interface Stored {
+  seq: number;
+  text: string;
+  role: string;
+}
+
+const thread = async (title: string, assistant = "general"): Promise<string> => {
+  const created = (await served.call("POST", "v1/threads", { title, metadata: { assistant } })) as { id: string };
+  return created.id;
+};
+const add = (id: string, messages: unknown[]) => served.call("POST", `v1/threads/${id}/messages`, { messages });
+const stored = async (id: string): Promise<Stored[]> =>
+  ((await served.call("GET", `v1/threads/${id}/messages?order=asc&limit=1000`)) as { data: Stored[] }).data;
+const composer = () => page.getByLabel("Your message");
+const send = async (text: string) => {
+  await composer().fill(text);
+  await composer().press("Enter");
+};
+/** Waits until the turn that is running has ended. */
+const answered = () => page.locator(".pending").waitFor({ state: "detached" });
+const shownSeqs = () => page.locator("[data-seq]").evaluateAll((entries) => entries.map((entry) => Number((entry as HTMLElement).dataset["seq"])));
+
+describe("signing in", () => {
+  it("takes the token out of the address, and survives a reload", async () => {
+    await signIn();
+    expect(page.url()).not.toContain(served.token);
+    await page.reload();
+    await page.locator(".frame").waitFor();
+    const cookies = await context.cookies();
+    expect(cookies.map(({ httpOnly, sameSite }) => ({ httpOnly, sameSite }))).toEqual([{ httpOnly: true, sameSite: "Strict" }]);
+    const kept = await page.evaluate(() => JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie]));
+    expect(kept).not.toContain(served.token);
+  });
+
+  it("asks for a token, and says what is wrong with it", async () => {
+    isServerStopped = true; // The browser logs the answers with status 401.
+    await page.goto(served.url);
+    await page.getByLabel("Token or key").fill("a wrong token of some length");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("invalid token").waitFor();
+    await page.getByLabel("Token or key").fill(served.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.locator(".frame").waitFor();
+  });
+
+  it("has a policy that allows no code but its own", async () => {
+    const response = await page.goto(served.url);
+    const policy = response?.headers()["content-security-policy"] ?? "";
+    for (const part of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "require-trusted-types-for 'script'"]) {
+      expect(policy).toContain(part);
+    }
+    expect(policy).not.toContain("unsafe");
+    faults = faults.filter((fault) => !fault.includes("401"));
+  });
+});
+
+describe("chat", () => {
+  it("starts a conversation, remembers, cites, and opens the source in its place", async () => {
+    await signIn();
+    await page.getByRole("button", { name: /^general/ }).click();
+    await send("Priya leads the Falcon project.");
+    await page.locator(".message.assistant .actions").first().waitFor({ state: "attached" });
+    await answered();
+    await send("Who leads the Falcon project?");
+    await page.locator(".sources button").first().waitFor();
+    await answered();
+    expect(await shownSeqs()).toEqual([1, 2, 3, 4]);
+    await page.locator(".sources button").first().click();
+    await page.getByRole("dialog").getByText("Priya leads the Falcon project.").waitFor();
+    await page.getByRole("link", { name: "Show in its place" }).click();
+    await page.locator(".message.hit").getByText("Priya leads").waitFor();
+    await page.locator(".thread-list").getByText("Priya leads the Falcon project").waitFor();
+  });
+
+  it("shows tool calls that unfold", async () => {
+    const id = await thread("Sums");
+    await signIn(`#/chat/${id}`);
+    await send("What is 17 * 23?");
+    const call = page.locator("details.call").first();
+    await call.waitFor();
+    await answered();
+    await call.locator("summary").click();
+    await page.locator("details.call pre").filter({ hasText: "391" }).first().waitFor();
+  });
+
+  it("keeps a draft over a reload, for each conversation", async () => {
+    const id = await thread("Drafts");
+    await signIn(`#/chat/${id}`);
+    await composer().fill("half a thought");
+    await page.reload();
+    await expect.poll(() => composer().inputValue()).toBe("half a thought");
+    await go("#/chat");
+    await expect.poll(() => composer().inputValue()).toBe("");
+  });
+
+  it("edits a question in a branch, and leaves the original as it is", async () => {
+    const id = await thread("Branches");
+    await signIn(`#/chat/${id}`);
+    await send("The budget is 40000.");
+    await answered();
+    await composer().press("ArrowUp");
+    await expect.poll(() => composer().inputValue()).toBe("The budget is 40000.");
+    await send("The budget is 50000.");
+    await page.waitForURL((url) => !url.hash.includes(id));
+    await page.getByText("The budget is 50000.").first().waitFor();
+    await answered();
+    expect((await stored(id)).map(({ text }) => text)).toContain("The budget is 40000.");
+    const fork = new URL(page.url()).hash.split("/")[2] ?? "";
+    expect((await stored(fork)).filter(({ role }) => role === "user").map(({ text }) => text)).toEqual(["The budget is 50000."]);
+  });
+
+  it("renames and deletes a conversation", async () => {
+    const id = await thread("Old name");
+    await signIn(`#/chat/${id}`);
+    await page.getByRole("button", { name: "Rename" }).click();
+    await page.getByLabel("Title").fill("New name");
+    await page.getByLabel("Title").press("Enter");
+    await page.locator(".thread-list").getByText("New name").waitFor();
+    await page.getByRole("button", { name: "Delete this conversation" }).click();
+    await page.getByRole("button", { name: "Delete for good" }).click();
+    await page.locator(".thread-list").getByText("New name").waitFor({ state: "detached" });
+    await expect(served.call("GET", `v1/threads/${id}`)).rejects.toThrow("404");
+  });
+
+  it("erases a message", async () => {
+    const id = await thread("Erasing");
+    await add(id, [{ role: "user", text: "a secret" }, { role: "assistant", text: "an answer" }]);
+    await signIn(`#/chat/${id}`);
+    const message = page.locator('[data-seq="1"]');
+    await message.hover();
+    await message.getByRole("button", { name: "Erase this message" }).click();
+    await page.getByRole("dialog").getByText("cannot be undone").waitFor();
+    await page.getByRole("button", { name: "Erase", exact: true }).click();
+    await message.waitFor({ state: "detached" });
+    expect((await stored(id)).map(({ seq }) => seq)).toEqual([2]);
+  });
+
+  it("shows what others write, in order and once, also after the server was gone", async () => {
+    const id = await thread("Live");
+    await add(id, [{ role: "user", text: "before" }]);
+    await signIn(`#/chat/${id}`);
+    await page.getByText("before").waitFor();
+    await add(id, [{ role: "assistant", text: "written elsewhere" }]);
+    await page.getByText("written elsewhere").waitFor();
+    isServerStopped = true;
+    await served.stop();
+    await page.getByText("Connection lost").first().waitFor();
+    await served.start();
+    await add(id, [3, 4, 5].map((count) => ({ role: "user", text: `while away ${count}` })));
+    await page.getByText("while away 5").waitFor();
+    await page.getByText("Connection lost").first().waitFor({ state: "detached" });
+    await add(id, [{ role: "assistant", text: "afterwards" }]);
+    await page.getByText("afterwards").waitFor();
+    expect(await shownSeqs()).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  it("asks a question once, although the server was killed while it answered", async () => {
+    const id = await thread("Killed");
+    await signIn(`#/chat/${id}`);
+    isServerStopped = true;
+    await served.stop();
+    await send("The dentist is on Friday.");
+    await page.getByText("Connection lost. The turn goes on").waitFor();
+    await served.start();
+    await answered();
+    await page.locator(".message.assistant").first().waitFor();
+    expect((await stored(id)).filter(({ role }) => role === "user").length).toBe(1);
+    expect(await shownSeqs()).toEqual((await stored(id)).map(({ seq }) => seq));
+  });
+
+  it("finds the answer of a question that was sent before a reload", async () => {
+    const id = await thread("Reloaded");
+    await signIn(`#/chat/${id}`);
+    await send("My sister lives in Malmo.");
+    await page.reload();
+    await page.locator(".message.assistant .actions").first().waitFor({ state: "attached" });
+    await answered();
+    expect((await stored(id)).filter(({ role }) => role === "user").length).toBe(1);
+    expect(await shownSeqs()).toEqual([1, 2]);
+  });
+
+  it("scrolls through a long conversation without losing the place", async () => {
+    const id = await thread("Long");
+    await add(id, journal(400));
+    await signIn(`#/chat/${id}`);
+    await page.locator('[data-seq="400"]').waitFor();
+    const log = page.getByRole("log");
+    for (let round = 0; round < 40 && (await page.locator('[data-seq="1"]').count()) === 0; round += 1) {
+      await log.evaluate((element) => (element.scrollTop = 0));
+      await page.waitForTimeout(100);
+    }
+    await page.locator('[data-seq="1"]').waitFor();
+    expect(await shownSeqs()).toEqual(Array.from({ length: 400 }, (_, index) => index + 1));
+  });
+
+  it("works with the keyboard alone", async () => {
+    await signIn();
+    await page.keyboard.press("Control+k");
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe("search");
+    await page.keyboard.press("Alt+n");
+    await composer().waitFor();
+    await composer().press("Escape");
+    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.keyboard.press("/");
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe("composer");
+  });
+});
+
+describe("approvals", () => {
+  it("show what would happen, and happen once approved", async () => {
+    const id = await thread("Seats", "gardener");
+    await signIn(`#/chat/${id}`);
+    await send("Remember that my seat is the window.");
+    const card = page.locator(".approval.pending");
+    await card.waitFor();
+    await answered();
+    await card.locator("details summary").click();
+    await card.locator("pre").filter({ hasText: "window" }).waitFor();
+    expect(await served.call("GET", "v1/preferences")).not.toMatchObject({ data: [{ key: "seat" }] });
+    await card.getByRole("button", { name: "Approve" }).click();
+    await page.locator(".approval.done").waitFor();
+    await answered();
+    expect(JSON.stringify(await served.call("GET", "v1/preferences"))).toContain("window");
+  });
+
+  it("wait in one list, where they can be denied with a reason", async () => {
+    const id = await thread("More seats", "gardener");
+    await served.call("POST", "v1/agents/gardener/turns", { text: "Remember that my seat is the aisle.", thread: id });
+    await signIn("#/activity");
+    const card = page.locator(".approval.pending");
+    await card.getByLabel("Reason, if you deny").fill("not now");
+    await card.getByRole("button", { name: "Deny" }).click();
+    await page.getByText("Nothing waits for a decision.").waitFor();
+    const approvals = (await served.call("GET", `v1/approvals?thread=${id}&all=true`)) as { data: { state: string; reason: string }[] };
+    expect(approvals.data).toMatchObject([{ state: "denied", reason: "not now" }]);
+  });
+});
+
+describe("the context inspector", () => {
+  const QUESTION = "Who is allergic to nuts?";
+  let id: string;
+
+  beforeAll(async () => {
+    id = await thread("A weekend by the lake");
+    await add(id, journal(96));
+  });
+
+  /** The figure in a panel's heading, such as the number of included messages. */
+  const figure = async (column: number, panel: string) => {
+    const text = await page.locator(".column-view").nth(column).locator(".panel", { hasText: panel }).first().locator(".figure b").innerText();
+    return Number(text.replace(/\D/g, ""));
+  };
+
+  it("shows the fate of each message, and the very text", async () => {
+    await signIn(`#/context/${id}?q=${encodeURIComponent(QUESTION)}`);
+    await page.locator(".fate-map .cell").first().waitFor();
+    expect(await page.locator(".fate-map .cell").count()).toBe(96);
+    await page.locator(".rendered .section.question").getByText(QUESTION).waitFor();
+    const cell = page.locator(".fate-map .cell").first();
+    await cell.click();
+    await page.locator(".cell-detail").getByText("We want to camp by a lake").waitFor();
+    await cell.press("ArrowRight");
+    await page.locator(".cell-detail").getByText("Birch Bay fits").waitFor();
+    // The parts of the bar add up to the total.
+    const numbers = await page.locator(".legend dd").allInnerTexts();
+    const values = numbers.map((text) => Number(text.split("/")[0]?.replace(/[^\d−-]/g, "").replace("−", "-")));
+    const total = values.pop();
+    expect(values.reduce((sum, value) => sum + value, 0)).toBe(total);
+  });
+
+  it("follows the question and the policy", async () => {
+    await signIn(`#/context/${id}`);
+    await page.locator(".fate-map").waitFor();
+    await page.getByLabel("Question").fill(QUESTION);
+    await page.locator(".rendered .section.question").getByText(QUESTION).waitFor();
+    await page.getByLabel("Window").fill("6");
+    await expect.poll(() => page.locator(".cell.kept").count()).toBe(6);
+    await page.getByLabel("Recall", { exact: true }).selectOption("thread");
+    await page.locator(".recalled li").first().waitFor();
+    await page.locator(".recalled .score.words").first().waitFor();
+    await page.getByLabel("Budget").fill("5");
+    await expect.poll(async () => page.locator(".tokens-panel .figure").innerText()).toContain("of ");
+    const [tokens, budget] = ((await page.locator(".tokens-panel .figure").innerText()).match(/[\d,]+/g) ?? []).map((text) => Number(text.replace(/,/g, "")));
+    expect(tokens).toBeLessThanOrEqual(budget ?? 0);
+  });
+
+  it("compares two policies", async () => {
+    await signIn(`#/context/${id}?q=${encodeURIComponent(QUESTION)}`);
+    await page.locator(".fate-map").waitFor();
+    await page.getByRole("button", { name: "Compare policies" }).click();
+    await page.locator(".columns.two .column-view").nth(1).locator(".recalled li").first().waitFor();
+    await page.locator(".legend .delta").first().waitFor();
+    expect(await figure(1, "Fate of each message")).toBeGreaterThan(await figure(0, "Fate of each message"));
+    expect(await page.locator(".cell.changed").count()).toBeGreaterThan(0);
+  });
+
+  it("shows what the model saw in a turn", async () => {
+    const turn = (await served.call("POST", "v1/agents/general/turns", { text: "What is Mila allergic to?", thread: id })) as { turn: string };
+    await signIn(`#/chat/${id}`);
+    const answer = page.locator(".message.assistant").last();
+    await answer.hover();
+    await answer.getByRole("button", { name: "What the model saw" }).click();
+    await page.waitForURL((url) => url.hash.includes(turn.turn));
+    await page.locator(".fate-map .cell").first().waitFor();
+    await page.getByText("What is Mila allergic to?").first().waitFor();
+    await page.getByText("A report stores positions and numbers").waitFor();
+  });
+
+  it("is one line in the chat, which follows the draft", async () => {
+    await signIn(`#/chat/${id}`);
+    await page.locator(".meter .words b").waitFor();
+    const before = await page.locator(".meter .words b").innerText();
+    await composer().fill("A question of quite a few words that was not there before, and that costs some tokens. ".repeat(6));
+    await expect.poll(() => page.locator(".meter .words b").innerText()).not.toBe(before);
+    await page.locator(".meter").click();
+    await page.locator(".rendered .section.question").getByText("quite a few words").waitFor();
+  });
+});
+
+describe("conversations and search", () => {
+  it("finds words and meanings, and shows hits in their place", async () => {
+    const id = await thread("Orchard");
+    await add(id, [...journal(120), { role: "user", text: "The quinces ripen in October." }, ...journal(120)]);
+    await signIn("#/threads");
+    await page.getByRole("searchbox").fill("quinces");
+    await page.locator(".hits mark").getByText("quinces").waitFor();
+    await page.getByRole("button", { name: "Meaning" }).click();
+    await page.getByRole("searchbox").fill("When do the quinces ripen?");
+    await page.locator(".hits .snippet").getByText("The quinces ripen in October.").first().click();
+    await page.locator(".message.hit").getByText("The quinces ripen").waitFor();
+    await page.getByRole("button", { name: "Show the newest messages" }).waitFor({ state: "attached" });
+    const seqs = await shownSeqs();
+    expect(seqs).toEqual(seqs.map((_, index) => (seqs[0] ?? 0) + index));
+  });
+
+  it("imports a dropped file, says what it found, and exports", async () => {
+    await signIn("#/threads");
+    const lines = [
+      { messages: [{ role: "user", content: "imported question" }, { role: "assistant", content: "imported answer" }] },
+    ].map((line) => JSON.stringify(line)).join("\n");
+    const data = await page.evaluateHandle((text) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([text], "<img src=x onerror=alert(1)>.jsonl"));
+      return transfer;
+    }, lines);
+    await page.dispatchEvent(".drop", "drop", { dataTransfer: data });
+    await page.getByRole("dialog").getByText("2 new, 0 known").waitFor();
+    await page.getByRole("dialog").getByText("<img src=x onerror=alert(1)>").waitFor();
+    await page.keyboard.press("Escape");
+    const downloading = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export everything" }).click();
+    const file = join(served.folder, "export.jsonl");
+    await (await downloading).saveAs(file);
+    expect(await readFile(file, "utf8")).toContain("imported answer");
+  });
+
+  it("says why a file cannot be imported", async () => {
+    isServerStopped = true; // The browser logs the answer with status 400.
+    await signIn("#/threads");
+    const folder = join(served.folder, "files");
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, "picture.png"), "\u0000not a conversation");
+    await page.locator('input[type="file"]').setInputFiles(join(folder, "picture.png"));
+    await page.getByRole("dialog").locator(".problem").waitFor();
+  });
+});
+
+describe("activity, assistants and figures", () => {
+  it("shows the steps of a turn", async () => {
+    const id = await thread("Sums again");
+    const turn = (await served.call("POST", "v1/agents/general/turns", { text: "What is 17 * 24?", thread: id })) as { turn: string };
+    await signIn(`#/activity/${id}`);
+    await page.locator(".turns").getByText("What is 17 * 24?").click();
+    await page.waitForURL((url) => url.hash.includes(turn.turn));
+    const step = page.locator(".timeline li.tool").first();
+    await step.locator("summary").click();
+    await step.locator("pre").filter({ hasText: "408" }).waitFor();
+    await page.getByText("Completed").waitFor();
+    await page.getByRole("button", { name: "Graph of the assistant" }).click();
+    await page.locator(".graph .node.model").first().waitFor();
+  });
+
+  it("shows figures about all conversations", async () => {
+    await signIn("#/analytics");
+    await page.locator(".bars dt").getByText("assistant").first().waitFor();
+    const figures = (await served.call("GET", "v1/analytics")) as { threads: number };
+    await expect.poll(() => page.locator(".tile").first().innerText()).toContain(String(figures.threads));
+  });
+
+  it("speaks Spanish", async () => {
+    await signIn("#/threads");
+    await page.getByLabel("Language").selectOption("es");
+    await page.getByRole("heading", { name: "Conversaciones y búsqueda" }).waitFor();
+    expect(await page.evaluate(() => document.documentElement.lang)).toBe("es");
+    await page.reload();
+    await page.getByRole("heading", { name: "Conversaciones y búsqueda" }).waitFor();
+  });
+
+  it("erases everything about a user after the user's name was typed", async () => {
+    await signIn("#/threads");
+    await page.getByRole("button", { name: "Erase all my data" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("What stays").waitFor();
+    await dialog.getByRole("button", { name: "Erase for good" }).click();
+    await dialog.locator(".problem").waitFor();
+    await dialog.getByRole("textbox").fill("me");
+    await dialog.getByRole("button", { name: "Erase for good" }).click();
+    await page.getByText("There are no conversations yet.").waitFor();
+    expect(await served.call("GET", "v1/threads")).toMatchObject({ data: [] });
+  });
+});

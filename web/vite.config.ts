@@ -1,0 +1,34 @@
+import { defineConfig } from "vitest/config";
+
+/** The server that `npm run dev` forwards requests to. */
+const SERVER = process.env["THREADKEEP_SERVER"] ?? "http://127.0.0.1:7437";
+
+export default defineConfig({
+  // Relative, so that the page also works below a path of a proxy.
+  base: "./",
+  esbuild: { jsx: "automatic", jsxImportSource: "preact" },
+  build: {
+    target: "es2023",
+    // The page's policy allows no inline code, and no `data:` other than images.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+  server: { proxy: { "/v1": SERVER, "/docs": SERVER } },
+  test: {
+    projects: [
+      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"], environment: "node" } },
+      {
+        extends: true,
+        test: {
+          name: "browser",
+          include: ["tests/browser/**/*.test.ts"],
+          environment: "node",
+          // One server and one browser serve all journeys, so they run one after the other.
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
+  },
+});

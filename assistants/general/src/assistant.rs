@@ -12,6 +12,7 @@ use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Embedder, FnTo
 
 use crate::graph::{QUESTION_SEQ, general_graph};
 use crate::remembered::RememberedSource;
+use crate::widened::WidenedDocuments;
 use crate::{calculation, clock, erase_tools, offline_model, preference_tools, search_tools};
 
 const INSTRUCTIONS: &str = "You are a helpful assistant with a memory. You answer from what the user said, in this \
@@ -115,7 +116,10 @@ impl General {
         let sources: Vec<Arc<dyn ContextSource>> = options
             .libraries
             .iter()
-            .map(|library| Arc::new(DocumentSource::new(library, options.embedder.clone())) as Arc<dyn ContextSource>)
+            .map(|library| {
+                Arc::new(WidenedDocuments(DocumentSource::new(library, options.embedder.clone())))
+                    as Arc<dyn ContextSource>
+            })
             .chain([Arc::new(RememberedSource) as Arc<dyn ContextSource>])
             .collect();
         let model = options.model.unwrap_or_else(|| Arc::new(offline_model()));

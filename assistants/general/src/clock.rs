@@ -1,28 +1,42 @@
 //! A tool that returns the time.
 
-use jiff::tz::TimeZone;
+mod zones;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
 use threadkeep::{FnTool, JsonText, Memory};
 
+pub(crate) use zones::zone_of;
+
 /// The name of the tool.
 pub(crate) const CURRENT_TIME: &str = "current_time";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct NoArguments {}
+struct Place {
+    /// A large city, such as Tokyo. Without it, the time is in UTC.
+    #[serde(default)]
+    place: Option<String>,
+}
 
 /// Creates the tool. It reads the memory's clock.
 pub(crate) fn current_time(memory: Memory) -> FnTool {
-    FnTool::new(CURRENT_TIME, "Returns the date and the time in UTC.", move |_: ToolContext, _: NoArguments| {
+    let description = "Returns the date and the time in UTC or in a large city.";
+    FnTool::new(CURRENT_TIME, description, move |_: ToolContext, arguments: Place| {
         let now = memory.now();
         async move {
+            let place = arguments.place.filter(|place| !place.trim().is_empty());
+            let (name, zone) = match &place {
+                None => ("UTC", jiff::tz::TimeZone::UTC),
+                Some(place) => zone_of(place)
+                    .ok_or_else(|| ToolError::Arguments(format!("the time zone of {place} is not known")))?,
+            };
             let now = jiff::Timestamp::from_microsecond(now.as_micros())
                 .map_err(|error| ToolError::Failed(error.to_string()))?
-                .to_zoned(TimeZone::UTC);
+                .to_zoned(zone);
             let text = |format: &str| now.strftime(format).to_string();
-            let result = json!({"date": text("%Y-%m-%d"), "time": text("%H:%M"), "weekday": text("%A"), "zone": "UTC"});
+            let result = json!({"date": text("%Y-%m-%d"), "time": text("%H:%M"), "weekday": text("%A"), "zone": name});
             Ok(ToolOutput::json(JsonText::from(&result)))
         }
     })

@@ -2,15 +2,18 @@
 
 pub(crate) mod heading;
 pub(crate) mod question;
+pub(crate) mod related;
+pub(crate) mod spelling;
+pub(crate) mod terms;
 
 use std::collections::HashSet;
 
 use threadkeep::agent::Excerpt;
-use threadkeep::core::text::indexed_terms;
 use threadkeep::dialogue::{Utterance, is_question};
 
 use heading::Heading;
-use question::{Question, Stems};
+use question::{Question, Stems, Wanted};
+use terms::{Match, Terms};
 
 /// The maximum number of excerpts that answer a question.
 const MAX_ANSWERS: usize = 3;
@@ -31,47 +34,68 @@ pub(crate) struct Candidate<'a> {
     pub(crate) text: &'a str,
 }
 
+/// The share of the score that a candidate keeps if it lacks the kind of value that the question asks for.
+const WITHOUT_WANTED_VALUE: f64 = 0.7;
+
 /// Returns the indexes of the candidates that answer a question, best first: those that contain at least half of the words of its
-/// topic, in any inflection. Rare words weigh more. Of candidates with equal scores, unchanged ones precede those that a later message
-/// changed, and newer ones precede older ones.
+/// topic, in any inflection, or related words. Rare words weigh more, and so do candidates with the kind of value that is asked for.
+/// Of candidates with equal scores, unchanged ones precede those that a later message changed, and newer ones precede older ones.
 pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<usize> {
     let usable: Vec<usize> = (0..candidates.len()).filter(|index| is_quotable(question, &candidates[*index])).collect();
     if question.time_of_messages().is_some() && question.has_no_topic() {
         // The source selected these messages by their time; they are in the order in which they were said.
         return usable.into_iter().take(MAX_MESSAGES_OF_TIME).collect();
     }
-    let terms: Vec<HashSet<String>> = usable.iter().map(|index| terms_of(&candidates[*index])).collect();
-    let weight = |stems: &Stems| {
-        let matching = terms.iter().filter(|terms| contains(terms, stems)).count();
-        (1.0 + terms.len() as f64 / matching.max(1) as f64).ln()
-    };
-    let weigh = |words: &[Stems], terms: &HashSet<String>| -> f64 {
-        words.iter().filter(|stems| contains(terms, stems)).map(weight).sum()
-    };
-    let required =
-        [&question.topic, &question.earlier_topic, &question.time_words].into_iter().find(|it| !it.is_empty());
-    let Some(required) = required else { return Vec::new() };
+    let terms: Vec<Terms> = usable.iter().map(|index| terms_of(&candidates[*index])).collect();
+    let matches = Matches::new(question, &terms);
+    let has_content = |word: &Stems| !word.is_light;
+    let mut required: Vec<&Stems> = question.topic.iter().collect();
+    if !question.topic.iter().any(has_content) {
+        // "am I working on Friday?" is about Friday.
+        required.extend(&question.time_words);
+    }
+    if required.is_empty() {
+        required.extend(&question.earlier_topic);
+    }
+    if required.is_empty() {
+        return Vec::new();
+    }
+    let needs_value = question.topic.is_empty() && question.time_words.is_empty();
     let mut scored: Vec<(f64, usize)> = Vec::new();
-    for (index, terms) in usable.iter().zip(&terms) {
-        let matched = required.iter().filter(|stems| contains(terms, stems)).count();
+    for (at, (index, terms)) in usable.iter().zip(&terms).enumerate() {
         // A statement about flat 3A does not answer a question about flat 4C.
-        let is_identifier = |stems: &&Stems| stems.iter().any(|stem| stem.contains(|c: char| c.is_ascii_digit()));
-        if question.topic.iter().filter(is_identifier).any(|stems| !contains(terms, stems)) {
+        let is_identifier = |word: &&Stems| word.iter().any(|stem| stem.contains(|c: char| c.is_ascii_digit()));
+        if question.topic.iter().filter(is_identifier).any(|word| !matches.is_match(word, at)) {
             continue;
         }
-        if matched > 0 && matched * 2 >= required.len() {
-            let score = weigh(&question.topic, terms)
-                + EARLIER_WORD * weigh(&question.earlier_topic, terms)
-                + weigh(&question.time_words, terms);
-            scored.push((score, *index));
+        let share = |only_matched: bool, only_content: bool| -> f64 {
+            let words = required.iter().filter(|word| !only_content || has_content(word));
+            words.filter(|word| !only_matched || matches.is_match(word, at)).map(|word| word.share()).sum()
+        };
+        let only_content = required.iter().any(|word| has_content(word));
+        let matched = share(true, only_content);
+        if matched > 0.0 && matched * 2.0 >= share(false, only_content) {
+            let score = matches.weigh(&question.topic, at)
+                + EARLIER_WORD * matches.weigh(&question.earlier_topic, at)
+                + matches.weigh(&question.time_words, at);
+            let has_value = match question.wanted {
+                Wanted::Time => terms.has_time(),
+                Wanted::Number => terms.has_number(),
+                Wanted::Any => true,
+            };
+            // Words of an earlier message alone do not answer a question for a time.
+            if needs_value && !has_value {
+                continue;
+            }
+            scored.push((if has_value { score } else { score * WITHOUT_WANTED_VALUE }, *index));
         }
     }
     let order = |index: usize| {
         let heading = Heading::parse(candidates[index].heading);
         let is_changed = heading.as_ref().is_some_and(|heading| heading.changed_on.is_some());
         // The words of a message count more than those of the message that it refers to.
-        let own = indexed_terms(candidates[index].text).into_iter().collect();
-        let own_words = question.topic.iter().filter(|stems| contains(&own, stems)).count();
+        let own = Terms::new(candidates[index].text);
+        let own_words = question.topic.iter().filter(|word| own.contains(word) == Some(Match::Exact)).count();
         let day = heading.map_or(DOCUMENT_DAY, |heading| heading.day);
         (is_changed, std::cmp::Reverse(own_words), std::cmp::Reverse(day), index)
     };
@@ -82,15 +106,56 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     answers.take(MAX_ANSWERS).collect()
 }
 
-/// Whether a candidate contains all words of a question's topic.
-pub(crate) fn contains_topic(question: &Question, candidate: &Candidate<'_>) -> bool {
-    let terms = terms_of(candidate);
-    question.topic.iter().all(|stems| contains(&terms, stems))
+/// How the words of a question match candidates.
+struct Matches<'a> {
+    terms: &'a [Terms],
+    /// The stems of the words that occur in a candidate as they are written. Their misspellings are not considered.
+    exact: HashSet<&'a str>,
 }
 
-/// Whether a word of a text has one of these stems.
-pub(crate) fn matches_word(stems: &Stems, word: &str) -> bool {
-    contains(&indexed_terms(word).into_iter().collect(), stems)
+impl<'a> Matches<'a> {
+    fn new(question: &'a Question, terms: &'a [Terms]) -> Self {
+        let words = question.topic.iter().chain(&question.earlier_topic).chain(&question.time_words);
+        let is_exact = |word: &&Stems| terms.iter().any(|terms| terms.contains(word) == Some(Match::Exact));
+        Self { terms, exact: words.filter(is_exact).map(|word| word.word.as_str()).collect() }
+    }
+
+    fn find(&self, word: &Stems, at: usize) -> Option<Match> {
+        self.terms[at]
+            .contains(word)
+            .filter(|found| *found != Match::Misspelt || !self.exact.contains(word.word.as_str()))
+    }
+
+    fn is_match(&self, word: &Stems, at: usize) -> bool {
+        self.find(word, at).is_some()
+    }
+
+    /// Returns the sum of the weights of the words that a candidate contains.
+    fn weigh(&self, words: &[Stems], at: usize) -> f64 {
+        let weight = |word: &Stems| {
+            let matching = (0..self.terms.len()).filter(|at| self.is_match(word, *at)).count();
+            let rarity = (1.0 + self.terms.len() as f64 / matching.max(1) as f64).ln();
+            self.find(word, at).map_or(0.0, |found| rarity * found.weight())
+        };
+        words.iter().map(weight).sum()
+    }
+}
+
+/// Whether a candidate contains all words of a question's topic, or words that are related to them.
+pub(crate) fn contains_topic(question: &Question, candidate: &Candidate<'_>) -> bool {
+    missing_words(question, candidate).is_empty()
+}
+
+/// Returns the words of a question's topic that a candidate contains in no form, except those that say little about the topic.
+pub(crate) fn missing_words<'a>(question: &'a Question, candidate: &Candidate<'_>) -> Vec<&'a str> {
+    let terms = terms_of(candidate);
+    let missing = question.topic.iter().filter(|word| !word.is_light && terms.contains(word).is_none());
+    missing.map(|word| word.word.as_str()).collect()
+}
+
+/// Whether a word of a text is a word of a question, in any inflection.
+pub(crate) fn matches_word(word: &Stems, text: &str) -> bool {
+    Terms::new(text).contains(word).is_some()
 }
 
 /// Moves the excerpts that answer a question to the front, best first, and removes repetitions.
@@ -116,13 +181,10 @@ fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
 }
 
 /// Returns the search terms of a candidate: the terms of its statements and of the message that it refers to.
-fn terms_of(candidate: &Candidate<'_>) -> HashSet<String> {
+fn terms_of(candidate: &Candidate<'_>) -> Terms {
     match Heading::parse(candidate.heading) {
-        Some(heading) => {
-            let referred = heading.after.map(indexed_terms).unwrap_or_default();
-            indexed_terms(&statements(candidate.text)).into_iter().chain(referred).collect()
-        }
-        None => indexed_terms(candidate.heading).into_iter().chain(indexed_terms(candidate.text)).collect(),
+        Some(heading) => Terms::new(&statements(candidate.text)).with_context(heading.after.unwrap_or_default()),
+        None => Terms::new(candidate.text).with_context(candidate.heading),
     }
 }
 
@@ -174,10 +236,6 @@ pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
         (!sentence.is_empty()).then(|| sentence.trim())
     };
     std::iter::from_fn(next).filter(|sentence| !sentence.is_empty())
-}
-
-fn contains(terms: &HashSet<String>, stems: &Stems) -> bool {
-    stems.iter().any(|stem| terms.contains(stem))
 }
 
 /// Removes repeated messages of the same author. Equal passages of different documents are kept.

@@ -18,6 +18,7 @@ mod plugin;
 mod preference_tools;
 mod remembered;
 mod search_tools;
+mod widened;
 
 pub use assistant::{General, GeneralError, GeneralOptions, TOOLS};
 pub use manifest::{Manifest, ManifestError, MemoryBackend, MemorySpec};

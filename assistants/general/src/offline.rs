@@ -1,9 +1,11 @@
 //! The offline model of the general assistant, which quotes conversations and documents.
 
 mod commands;
+mod continuation;
 mod documents;
 mod erasure;
 mod facts;
+mod finding;
 mod outcome;
 mod preferences;
 pub(crate) mod quoting;
@@ -16,8 +18,8 @@ use threadkeep::dialogue::time::Times;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Phrases, Turn, Utterance, is_question};
 use threadkeep::{ChatMessage, Role, Value};
 
-use crate::evidence::question::{Question, split_questions};
-use crate::evidence::sentences;
+use crate::evidence::question::{Question, asks_in_clause, split_questions};
+use crate::evidence::{sentences, spelling};
 use commands::{ends_as_request, is_command, starts_as_command};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, remember your preferences, and calculate. I cannot \
@@ -54,12 +56,16 @@ fn declaration() -> OfflineModelBuilder {
         .phrases(spanish)
         .kind("time", Times::all())
         .kind("calculation", facts::calculations)
+        .kind("clock question", facts::clock_questions)
+        .spelling(spelling::of_utterance)
+        .completes(continuation::complete)
         .intent(preferences::set_preference())
         .intent(preferences::list_preferences())
         .intent(preferences::forget_preference())
         .intent(erasure::forget_messages())
         .intent(erasure::erase_messages())
         .intent(documents::list_documents())
+        .intent(finding::find_said())
         .intent(facts::calculate())
         .intent(facts::current_time())
         .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()).unwrap_or_else(|| answer(turn)))
@@ -86,11 +92,49 @@ fn phrases() -> [Phrases; 2] {
 fn answer_or_note(turn: &Turn<'_>) -> String {
     match turn.question() {
         text if starts_as_command(&text) => command_answer(turn),
-        text if is_question(&text) => answer(turn),
-        text if ends_as_request(&text) => short_question_answer(turn).unwrap_or_else(|| noted(turn)),
+        text if is_question(&spelling::corrected(&text)) || sentences(&text).any(asks_in_clause) => answer(turn),
+        text if ends_as_request(&text) || names_only(&text) => {
+            short_question_answer(turn).unwrap_or_else(|| noted(turn))
+        }
         _ => noted(turn),
     }
 }
+
+/// Whether a message consists of a few words without a value, and without a verb that would make it a statement: "wifi password".
+fn names_only(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words = utterance.words();
+    let is_verb = |word: &str| {
+        matches!(
+            word,
+            "is" | "are"
+                | "was"
+                | "were"
+                | "has"
+                | "have"
+                | "had"
+                | "will"
+                | "im"
+                | "ive"
+                | "i"
+                | "we"
+                | "es"
+                | "son"
+                | "esta"
+                | "tiene"
+                | "no"
+                | "not"
+                | "yes"
+                | "dont"
+        )
+    };
+    (1..=MAX_WORDS_OF_NAME).contains(&words.len())
+        && !text.contains(|c: char| c.is_ascii_digit() || matches!(c, ':' | '=' | '!'))
+        && !words.iter().any(|word| is_verb(&word.folded))
+}
+
+/// The maximum number of words of a question that only names its topic.
+const MAX_WORDS_OF_NAME: usize = 5;
 
 /// Whether a message is too long to be a question, and none of its sentences is a question.
 fn is_long_statement(text: &str) -> bool {

@@ -7,13 +7,23 @@ use threadkeep::agent::{ContextSource, ConversationSource, Excerpt, Failure, Sou
 use threadkeep::core::text::{content_terms, indexed_terms};
 use threadkeep::dialogue::time::{Direction, TimeExpression, find_times};
 use threadkeep::dialogue::{Utterance, is_question};
-use threadkeep::{Bound, Message, MessageQuery, Role, Scope, ThreadId, ThreadOrder, ThreadQuery, Timestamp};
+use threadkeep::{Bound, Message, MessageQuery, Role, Scope, Source, ThreadId, ThreadOrder, ThreadQuery, Timestamp};
 
-use crate::evidence::heading::{Heading, with_change, with_other_reference, with_reference};
-use crate::evidence::question::Question;
+use crate::evidence::best_first;
+use crate::evidence::heading::{DATE_LENGTH, Heading, with_change, with_other_reference, with_reference};
+use crate::evidence::question::{Question, Stems, is_light};
+use crate::evidence::related::{expansion, related_stems};
+use crate::evidence::spelling::is_misspelling;
+use crate::evidence::terms::{Match, Terms, has_clock};
 
 /// The maximum number of excerpts from which the excerpts of a time are selected.
 const MAX_RECALLED: usize = 200;
+/// The maximum number of excerpts that are ranked for a question.
+const MAX_RANKED: usize = 40;
+/// The maximum number of recent threads that are read for misspelt words.
+const MAX_THREADS_READ: usize = 8;
+/// The maximum number of threads that are read for changes of their statements.
+const MAX_THREADS_OF_CHANGES: usize = 4;
 /// The maximum number of threads that are searched for the messages of a time. The most recently changed threads are searched.
 const MAX_THREADS: usize = 50;
 /// The maximum number of messages that are read per thread.
@@ -38,7 +48,7 @@ impl ContextSource for RememberedSource {
         let question = Question::new(source_query.query, "");
         let mut found = match question.time_of_messages() {
             Some(time) => find_of_time(source_query, &question, time).await?,
-            None => ConversationSource.find(source_query).await?,
+            None => find_widely(source_query, &question).await?,
         };
         retain_of_day(&mut found, &question, source_query.memory.now());
         for excerpt in &mut found {
@@ -46,14 +56,164 @@ impl ContextSource for RememberedSource {
                 excerpt.heading = with_reference(&excerpt.heading, &text);
             }
         }
+        add_bare_changes(source_query, &mut found).await?;
         mark_changed(&mut found, &question);
+        if question.time_of_messages().is_none() {
+            found = best_first(&question, found);
+            found.truncate(source_query.limit);
+        }
         Ok(found)
     }
 }
 
+/// Finds the messages that contain words of the question, words for the same matter, or words that the question misspells.
+async fn find_widely(source_query: &SourceQuery<'_>, question: &Question) -> Result<Vec<Excerpt>, Failure> {
+    let mut found = ConversationSource.find(&SourceQuery { limit: MAX_RANKED, ..*source_query }).await?;
+    let is_exact = |word: &&Stems| {
+        let contains = |excerpt: &Excerpt| Terms::new(&excerpt.text).contains(word) == Some(Match::Exact);
+        found.iter().filter(|excerpt| !is_question(&excerpt.text)).any(contains)
+    };
+    let missing: Vec<&Stems> = question.topic.iter().filter(|word| !is_exact(word)).collect();
+    let mut others = Vec::new();
+    let related = expansion(question.topic.iter().map(|word| word.stems.as_slice()));
+    if !related.is_empty() {
+        let query = SourceQuery { query: &related, limit: MAX_RANKED, ..*source_query };
+        others = ConversationSource.find(&query).await?;
+    }
+    // The index does not find misspelt words, so the newest messages are read.
+    let threads = match missing.is_empty() {
+        true => Vec::new(),
+        false => recent_threads(source_query.memory, source_query.scope, None).await?,
+    };
+    for thread in threads.into_iter().take(MAX_THREADS_READ) {
+        let messages = messages_within(source_query, thread, None, None).await?;
+        let statements = messages.iter().filter(|message| message.content.role == Role::User);
+        let matches = |excerpt: &Excerpt| {
+            let terms = Terms::new(&excerpt.text);
+            missing.iter().any(|word| terms.contains(word).is_some())
+        };
+        others.extend(statements.filter_map(|message| Excerpt::of_message(thread, message)).filter(matches));
+    }
+    for excerpt in others {
+        if !found.iter().any(|known| known.source.id == excerpt.source.id) {
+            found.push(excerpt);
+        }
+    }
+    Ok(found)
+}
+
+/// Adds the messages that change an excerpt without naming what they change: "me han cambiado la hora, ahora es a las 10:30". Such a
+/// message changes the newest earlier statement of its conversation with a value of the same kind.
+async fn add_bare_changes(source_query: &SourceQuery<'_>, excerpts: &mut Vec<Excerpt>) -> Result<(), Failure> {
+    let mut threads: Vec<ThreadId> = Vec::new();
+    for (thread, _) in excerpts.iter().filter_map(|excerpt| excerpt.source.message_position()) {
+        if !threads.contains(&thread) && threads.len() < MAX_THREADS_OF_CHANGES {
+            threads.push(thread);
+        }
+    }
+    for thread in threads {
+        let messages = messages_within(source_query, thread, None, None).await?;
+        let is_of_user = |message: &&Message| message.content.role == Role::User;
+        let statements: Vec<(&Message, String)> =
+            messages.iter().filter(is_of_user).map(|message| (message, message.plain_text().into_owned())).collect();
+        for (at, (message, text)) in statements.iter().enumerate() {
+            let (Some(kind), true) = (value_kind(text), is_bare_change(text)) else { continue };
+            let is_changed = |(_, older): &&(&Message, String)| {
+                value_kind(older) == Some(kind) && !is_question(older) && !is_bare_change(older)
+            };
+            let Some((older, older_text)) = statements[..at].iter().rev().find(is_changed) else { continue };
+            let Some(mut change) = Excerpt::of_message(thread, message) else { continue };
+            let id = Source::of_message(thread, older).id;
+            let Some(position) = excerpts.iter().position(|excerpt| excerpt.source.id == id) else { continue };
+            let older_text: String = older_text.chars().take(MAX_REFERENCE).collect();
+            change.heading = with_reference(&change.heading, &older_text);
+            let day = message.created_at.to_string().chars().take(DATE_LENGTH).collect::<String>();
+            excerpts[position].heading = with_change(&excerpts[position].heading, &day);
+            excerpts.retain(|excerpt| excerpt.source.id != change.source.id);
+            excerpts.push(change);
+        }
+    }
+    Ok(())
+}
+
+/// The kind of the value of a short statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ValueKind {
+    Time,
+    /// A number with this number of digits.
+    Number(usize),
+}
+
+fn value_kind(text: &str) -> Option<ValueKind> {
+    let utterance = Utterance::new(text);
+    if !find_times(&utterance).is_empty() || has_clock(text) {
+        return Some(ValueKind::Time);
+    }
+    let digits = |word: &str| word.bytes().filter(u8::is_ascii_digit).count();
+    utterance.words().iter().map(|word| digits(&word.folded)).max().filter(|most| *most > 0).map(ValueKind::Number)
+}
+
+/// Whether a message reports a change, and contains no word that says of what.
+fn is_bare_change(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let is_change = |word: &str| CHANGES.iter().any(|change| *change == word || is_misspelling(word, change));
+    let is_value =
+        |at: usize| times.iter().any(|range| range.contains(&at)) || words[at].contains(|c: char| c.is_ascii_digit());
+    let is_empty = |at: usize| {
+        let word = words[at];
+        is_value(at)
+            || is_change(word)
+            || CHANGED_VALUES.contains(&word)
+            || is_light(word)
+            || content_terms(word).is_empty()
+    };
+    words.iter().any(|word| is_change(word)) && !is_question(text) && (0..words.len()).all(is_empty)
+}
+
+/// Words for values that do not say of what: "they changed the time to 10:30".
+const CHANGED_VALUES: [&str; 34] = [
+    "time",
+    "times",
+    "date",
+    "day",
+    "hour",
+    "hours",
+    "code",
+    "price",
+    "number",
+    "room",
+    "place",
+    "slot",
+    "amount",
+    "hora",
+    "horas",
+    "fecha",
+    "dia",
+    "precio",
+    "codigo",
+    "numero",
+    "sitio",
+    "lugar",
+    "sala",
+    "aula",
+    "horario",
+    "sorry",
+    "ugh",
+    "perdon",
+    "perdona",
+    "wait",
+    "ok",
+    "same",
+    "rescheduled",
+    "misma",
+];
+
 /// If the question asks what the user did on a day, keeps only the messages that were sent on that day or mention it: "what did I sow on 6 April?"
 fn retain_of_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestamp) {
-    let Some(time) = question.time.filter(|_| question.asks_about_user && !question.asks_what_was_said) else { return };
+    let asks = (question.asks_about_user || question.asks_past) && !question.asks_what_was_said;
+    let Some(time) = question.time.filter(|_| asks) else { return };
     let Some((Some(start), Some(end))) = span(time, now).filter(|(start, _)| start.is_some_and(|start| start <= now))
     else {
         return;
@@ -64,7 +224,13 @@ fn retain_of_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestam
         let mentions_day = question.time_words.iter().all(|stems| stems.iter().any(|stem| terms.contains(stem)));
         mentions_day || said_at.is_some_and(|at: Timestamp| (start..end).contains(&at))
     };
-    if excerpts.iter().any(is_of_day) {
+    let is_answer = |excerpt: &Excerpt| {
+        let terms = Terms::new(&excerpt.text);
+        is_of_day(excerpt) && question.topic.iter().any(|word| terms.contains(word).is_some())
+    };
+    let has_answer =
+        if question.asks_about_user { excerpts.iter().any(is_of_day) } else { excerpts.iter().any(is_answer) };
+    if has_answer {
         excerpts.retain(is_of_day);
     }
 }
@@ -147,9 +313,42 @@ async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Excerpt) -> Opt
         ..MessageQuery::newest(usize::try_from(REFERENCE_REACH).unwrap_or(usize::MAX))
     };
     let page = source_query.memory.messages(source_query.scope, thread, &query).await.ok()?;
-    let earlier = page.messages.iter().rev().map(|message| message.plain_text().into_owned());
-    let found = earlier.into_iter().find(|text| !refers_back(text) && !content_terms(text).is_empty())?;
+    let earlier: Vec<String> = page.messages.iter().rev().map(|message| message.plain_text().into_owned()).collect();
+    let is_complete = |text: &&String| !refers_back(text) && !content_terms(text).is_empty() && !is_question(text);
+    let names_person = |text: &&String| is_complete(text) && !names_in(text).is_empty();
+    let person = earlier.iter().find(names_person).filter(|_| refers_to_person(&excerpt.text));
+    let found = person.or_else(|| earlier.iter().find(is_complete))?;
     Some(found.chars().take(MAX_REFERENCE).collect())
+}
+
+/// Whether a message refers to a person with a pronoun, and names no person before it.
+fn refers_to_person(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let pronoun = utterance.words().iter().position(|word| PERSONAL_PRONOUNS.contains(&word.folded.as_str()));
+    pronoun.is_some_and(|at| {
+        let before = &utterance.text()[..utterance.words()[at].place.start];
+        let relatives = related_stems(&["person".to_owned()]).collect::<Vec<_>>();
+        at < MAX_POSITION_OF_PERSON
+            && names_in(before).is_empty()
+            && !content_terms(before)
+                .iter()
+                .any(|(_, stems)| stems.iter().any(|stem| relatives.contains(&stem.as_str())))
+    })
+}
+
+const PERSONAL_PRONOUNS: [&str; 6] = ["her", "him", "his", "she", "he", "hers"];
+const MAX_POSITION_OF_PERSON: usize = 7;
+
+/// Returns the capitalized words of a text that do not begin a sentence, normalized.
+fn names_in(text: &str) -> Vec<String> {
+    let utterance = Utterance::new(text);
+    let is_name = |at: &usize| {
+        let word = &utterance.words()[*at];
+        let before = utterance.text()[..word.place.start].trim_end();
+        let begins = before.is_empty() || before.ends_with(['.', '!', '?', ':', '\n']);
+        !begins && word.folded.len() > 2 && utterance.text()[word.place.start..].starts_with(char::is_uppercase)
+    };
+    (0..utterance.words().len()).filter(is_name).map(|at| utterance.word(at).to_owned()).collect()
 }
 
 /// Whether a message cannot be understood without an earlier message.
@@ -159,6 +358,7 @@ fn refers_back(text: &str) -> bool {
     let starts = |start: &&str| words.starts_with(&start.split(' ').collect::<Vec<_>>());
     // "Remember that my seat …" contains no pronoun.
     words.first() == Some(&"that")
+        || refers_to_person(text)
         || words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word))
         || CORRECTIONS.iter().any(starts)
 }
@@ -187,7 +387,7 @@ const CORRECTIONS: [&str; 16] = [
 
 /// Marks excerpts that a later excerpt changes.
 fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
-    let topic: Vec<&String> = question.topic.iter().flatten().collect();
+    let topic: Vec<&String> = question.topic.iter().flat_map(|word| word.iter()).collect();
     let statements: Vec<Option<Statement>> = excerpts.iter().map(Statement::of).collect();
     let change = |index: usize| -> Option<(usize, &Statement)> {
         let older = statements[index].as_ref()?;
@@ -228,6 +428,8 @@ struct Statement {
     has_reference: bool,
     /// The times and numbers in it.
     values: Vec<String>,
+    /// The names in it.
+    names: Vec<String>,
     /// Whether it contains a time expression.
     names_time: bool,
     /// Whether it contains a number outside of time expressions.
@@ -255,7 +457,8 @@ impl Statement {
             let is_value = is_time || is_number;
             if is_value { values.push(word.folded.clone()) } else { words.push(word.folded.as_str()) }
         }
-        let text = format!(" {} ", words.join(" "));
+        let all: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+        let text = format!(" {} ", all.join(" "));
         let says = |cues: &[&str]| cues.iter().any(|cue| text.contains(&format!(" {cue} ")));
         Some(Self {
             said_at: excerpt.source.fields.get("said_at")?.as_str()?.parse().ok()?,
@@ -265,7 +468,8 @@ impl Statement {
             reference: heading.after.map(indexed_terms).unwrap_or_default(),
             has_reference: heading.after.is_some(),
             values,
-            names_time: !times.is_empty(),
+            names: names_in(&excerpt.text),
+            names_time: !times.is_empty() || has_clock(&excerpt.text),
             names_number,
             thread: excerpt.source.message_position().map(|(thread, _)| thread),
             says_change: says(&CHANGES),
@@ -285,7 +489,8 @@ impl Statement {
         let is_later = self.said_at > older.said_at && self.speaker == older.speaker;
         let shared_value = self.values.iter().any(|value| older.values.contains(value));
         let has_value = self.values.iter().any(|value| !older.values.contains(value));
-        let is_same_kind = (!self.names_time || older.names_time) && (!self.names_number || older.names_number);
+        let is_same_kind =
+            (!self.names_time || older.names_time) && (!self.names_number || older.names_number || older.names_time);
         let replaces = older.values.is_empty() || shared_value || has_value && is_same_kind;
         let shares = || topic.iter().any(|word| self.has_word(word) && older.has_word(word) && is_only(word));
         // In another conversation, only the old value shows that both statements are about the same subject.
@@ -299,8 +504,11 @@ impl Statement {
         if self.said_at <= older.said_at || self.speaker != older.speaker {
             return false;
         }
-        let has_answer =
-            older.values.is_empty() || self.says_end || (!self.values.is_empty() && self.values != older.values);
+        let has_other_name = !older.names.is_empty() && self.names.iter().any(|name| !older.names.contains(name));
+        let has_answer = older.values.is_empty()
+            || self.says_end
+            || (!self.values.is_empty() && self.values != older.values)
+            || (self.says_change && has_other_name);
         let shared = |terms: &[String]| older.terms.iter().filter(|term| terms.contains(term)).count();
         // The newer statement must contain every topic word of the question that the older one contains.
         let topic_of_older: Vec<_> = topic.iter().filter(|term| older.terms.contains(term)).collect();
@@ -320,7 +528,28 @@ impl Statement {
 }
 
 /// Words that report a change.
-const CHANGES: [&str; 66] = [
+const CHANGES: [&str; 87] = [
+    "desde hoy",
+    "desde manana",
+    "desde ahora",
+    "a partir de",
+    "from today",
+    "from tomorrow",
+    "as of",
+    "equivoque",
+    "me equivoque",
+    "i was wrong",
+    "corrijo",
+    "made a mistake",
+    "turns out",
+    "remeasured",
+    "changes",
+    "swaps",
+    "shifts to",
+    "revised",
+    "cambiaran",
+    "trasladaron",
+    "pasa al",
     "now",
     "actually",
     "instead",

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use threadkeep_core::{ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, ModelError, Portable};
+use threadkeep_core::{ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, ModelError, Portable};
 
 use crate::acts::{self, Act};
 use crate::annotated::AnnotatedUtterance;
@@ -82,7 +82,12 @@ pub struct OfflineModel {
     /// The functions that answer classes, in the order of the resolver's classes.
     pub(crate) answers: Vec<Reply>,
     pub(crate) quotes: Option<Box<dyn PassagesFn>>,
+    /// Completes a message that continues an earlier one.
+    pub(crate) completes: Option<CompletesFn>,
 }
+
+/// A function that completes a message from the messages before it.
+pub(crate) type CompletesFn = fn(&str, &[ChatMessage]) -> Option<String>;
 
 /// Why a message could not be resolved to intents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +126,7 @@ impl OfflineModel {
             replies: Vec::new(),
             answers: Vec::new(),
             quotes: None,
+            completes: None,
         };
         OfflineModelBuilder { model }
     }
@@ -231,6 +237,14 @@ impl OfflineModelBuilder {
     #[must_use]
     pub fn spelling(mut self, correct: fn(&Utterance, usize) -> Option<String>) -> Self {
         self.model.resolver.spelling = Some(correct);
+        self
+    }
+
+    /// Completes messages that continue an earlier one in a way of the assistant's domain: "plus 20%" after a calculation. `complete`
+    /// returns the complete message, given the message and those before it, or `None`.
+    #[must_use]
+    pub fn completes(mut self, complete: fn(&str, &[ChatMessage]) -> Option<String>) -> Self {
+        self.model.completes = Some(complete);
         self
     }
 

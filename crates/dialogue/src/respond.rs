@@ -28,7 +28,11 @@ enum NextStep {
 impl OfflineModel {
     pub(crate) fn respond(&self, request: &ChatRequest) -> ChatAnswer {
         let turn = Turn::of(request);
-        let (frames, referrals) = match self.resolver.resolve(&History::of(&turn)) {
+        let mut history = History::of(&turn);
+        if let Some(complete) = self.completes.and_then(|complete| complete(&history.question, &history.earlier)) {
+            history.question = complete;
+        }
+        let (frames, referrals) = match self.resolver.resolve(&history) {
             Resolution::Frames(frames) => (frames, Vec::new()),
             Resolution::Mixed(frames, answers) => (frames, answers),
             Resolution::Act(act) => return text_answer(self.reply(act, &turn)),

@@ -8,7 +8,7 @@ const CHANGED_ON: &str = ", before the change on ";
 const USER: &str = "the user";
 const ASSISTANT: &str = "the assistant";
 /// The length of a date such as `2026-05-09`.
-const DATE_LENGTH: usize = 10;
+pub(crate) const DATE_LENGTH: usize = 10;
 
 /// The parts of the heading of an excerpt from a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,69 @@ use threadkeep::core::text::content_terms;
 use threadkeep::dialogue::time::{TimeExpression, find_times};
 use threadkeep::dialogue::{Utterance, is_question};
 
-use super::sentences;
+use super::{sentences, spelling};
 
-/// The stems of a word.
-pub(crate) type Stems = Vec<String>;
+/// A word of a question.
+#[derive(Clone, Debug)]
+pub(crate) struct Stems {
+    /// The word, normalized.
+    pub(crate) word: String,
+    /// Its stems.
+    pub(crate) stems: Vec<String>,
+    /// Whether the word says little about the topic: "get", "take".
+    pub(crate) is_light: bool,
+}
+
+/// Whether a word says little about the topic of a message.
+pub(crate) fn is_light(word: &str) -> bool {
+    LIGHT.contains(&word)
+}
+
+impl Stems {
+    fn new(word: String, stems: Vec<String>) -> Self {
+        let is_light = is_light(&word);
+        Self { word, stems, is_light }
+    }
+
+    /// Returns how much the word counts when the share of matched words is computed.
+    pub(crate) fn share(&self) -> f64 {
+        if self.is_light { 0.3 } else { 1.0 }
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, String> {
+        self.stems.iter()
+    }
+}
+
+impl PartialEq for Stems {
+    fn eq(&self, other: &Self) -> bool {
+        self.stems == other.stems
+    }
+}
+
+/// The kind of value that answers a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A time: "when", "what time".
+    Time,
+    /// A number: "how much", "the code".
+    Number,
+    /// Any text.
+    Any,
+}
+
+/// Words that occur in questions about almost anything, so that a statement may lack them.
+const LIGHT: [&str; 113] = [
+    "number", "numero", "numbers", "messages", "message", "mensajes", "saved", "stored", "porfa", "latest", "quick",
+    "exact", "kind", "sort", "type", "put", "puts", "give", "gives", "given", "giving", "gave", "take", "takes",
+    "took", "taking", "make", "makes", "made", "making", "bring", "brings", "bringing", "come", "comes", "coming",
+    "came", "go", "goes", "went", "use", "uses", "using", "used", "keep", "keeps", "kept", "see", "seeing", "seen",
+    "call", "calls", "call", "ring", "say", "says", "like", "set", "run", "runs", "look", "looks", "work", "works",
+    "working", "let", "lets", "try", "think", "mean", "means", "happens", "dear", "mate", "love", "supposed", "need",
+    "needs", "needed", "want", "wants", "going", "gets", "getting", "left", "new", "latest", "current", "entonces",
+    "viene", "vienen", "venir", "va", "van", "voy", "ir", "hace", "hacen", "hacer", "pone", "ponen", "lleva", "llevan",
+    "llevar", "da", "dan", "dar", "queda", "toca", "llega", "sale", "trae", "saben",
+];
 
 /// A question, with the earlier questions that it refers to.
 #[derive(Clone, Debug)]
@@ -20,10 +79,14 @@ pub(crate) struct Question {
     pub(crate) earlier_topic: Vec<Stems>,
     /// The words of the question's time expressions.
     pub(crate) time_words: Vec<Stems>,
+    /// The kind of value that answers the question.
+    pub(crate) wanted: Wanted,
     /// Whether the question asks what the user said, rather than what is true.
     pub(crate) asks_what_was_said: bool,
     /// Whether the question asks what the user did or said: documents do not answer it.
     pub(crate) asks_about_user: bool,
+    /// Whether the question asks what was true in the past: "what was it last week".
+    pub(crate) asks_past: bool,
     /// The first time expression. If the question asks what was said, it selects messages by the time at which they were sent.
     pub(crate) time: Option<TimeExpression>,
 }
@@ -31,18 +94,24 @@ pub(crate) struct Question {
 impl Question {
     /// Parses a question and the texts of the earlier questions that it refers to.
     pub(crate) fn new(message: &str, earlier: &str) -> Self {
-        let question = questions_of(message);
+        let question = spelling::corrected(&questions_of(&spelling::corrected(message)));
         let (topic, time_words) = topic_and_time_words(&question);
         let (mut earlier_topic, _) = topic_and_time_words(earlier);
         earlier_topic.retain(|stems| !topic.contains(stems));
         let own = Utterance::new(&*question);
-        let topic = if topic.is_empty() && asks_for_name(&own) { vec![name_stems()] } else { topic };
+        let topic = if topic.is_empty() && asks_for_name(&own) {
+            vec![Stems::new("name".to_owned(), name_stems())]
+        } else {
+            topic
+        };
+        let wanted = wanted(&own);
         let both = Utterance::new(format!("{question}\n{earlier}"));
         let asks_what_was_said = asks_what_was_said(&own) || (topic.is_empty() && asks_what_was_said(&both));
         let time = find_times(&both).first().map(|found| found.time);
         let word = |word: &str| own.words().iter().any(|known| known.folded == word);
+        let asks_past = ["was", "were", "era", "estaba", "fue"].into_iter().any(word);
         let asks_about_user = asks_what_was_said || (word("did") && (word("i") || word("we")));
-        Self { topic, earlier_topic, time_words, asks_what_was_said, asks_about_user, time }
+        Self { topic, earlier_topic, time_words, wanted, asks_what_was_said, asks_about_user, asks_past, time }
     }
 
     /// The time at which the messages must have been sent, if the question asks what was said at a time.
@@ -59,12 +128,14 @@ impl Question {
 /// Returns the questions of a message: the second sentence of "Only two came. When was it due?". If no sentence is a question, the
 /// whole message counts as one.
 fn questions_of(message: &str) -> String {
-    let questions: Vec<&str> = sentences(message).filter(|sentence| is_question(sentence)).map(asked_part).collect();
+    let asks = |sentence: &&str| is_question(sentence) || asks_in_clause(sentence);
+    let questions: Vec<&str> = sentences(message).filter(asks).map(asked_part).collect();
     if questions.is_empty() { message.to_owned() } else { questions.join(" ") }
 }
 
 /// Returns the part of a long, polite question that contains the actual question: "I would be grateful if you could tell me | which cloth they chose".
 fn asked_part(sentence: &str) -> &str {
+    let sentence = without_reason(sentence);
     let utterance = Utterance::new(sentence);
     let words = utterance.words();
     if words.len() <= MAX_PLAIN_WORDS {
@@ -79,12 +150,50 @@ fn asked_part(sentence: &str) -> &str {
     start.map_or(sentence, |start| &sentence[words[start].place.start..])
 }
 
+/// Removes a remark from a question: "what was the hotel called, want to leave a review", "left my goggles, how long are they kept".
+fn without_reason(sentence: &str) -> &str {
+    let Some((first, rest)) = sentence.split_once(',') else { return sentence };
+    let first_word = |text: &str| Utterance::new(text).word(0).to_owned();
+    let asks = |text: &str| INTERROGATIVES.contains(&first_word(text).as_str());
+    let is_remark = |text: &str| REMARKS.contains(&first_word(text).as_str());
+    let (first_asks, rest_asks) = (asks(first), asks(rest));
+    match (first_asks, rest_asks) {
+        (true, false) if is_remark(rest) && Utterance::new(first).words().len() > 2 => first,
+        (false, true) if Utterance::new(first).words().len() > 3 => rest.trim_start(),
+        _ => sentence,
+    }
+}
+
+/// Whether a clause after the first one asks: "left my goggles there last week, how long do they keep stuff".
+pub(crate) fn asks_in_clause(sentence: &str) -> bool {
+    sentence.split([',', ';']).skip(1).any(|clause| {
+        let clause = Utterance::new(clause);
+        INTERROGATIVES.contains(&clause.word(0))
+            && AFTER_INTERROGATIVES.contains(&clause.word(1))
+            && clause.words().len() > 2
+            || matches!(clause.word(0), "whats" | "wheres" | "whens" | "whos")
+    })
+}
+
+/// Second words of questions: "how long", "what is".
+const AFTER_INTERROGATIVES: [&str; 43] = [
+    "is", "are", "was", "were", "do", "does", "did", "can", "could", "will", "would", "should", "has", "have", "had",
+    "long", "much", "many", "often", "soon", "far", "time", "day", "date", "number", "es", "son", "era", "esta",
+    "estan", "hay", "hago", "hace", "puedo", "tengo", "tiene", "dia", "hora", "fecha", "vale", "cuesta", "me", "lo",
+];
+
+/// First words of remarks after a question.
+const REMARKS: [&str; 25] = [
+    "i", "im", "ive", "want", "need", "because", "cause", "cos", "so", "since", "as", "its", "just", "thinking",
+    "trying", "hoping", "asking", "quiero", "necesito", "porque", "es", "pues", "para", "voy", "tengo",
+];
+
 /// Questions of at most this number of words are not shortened.
 const MAX_PLAIN_WORDS: usize = 20;
 
 /// Splits a message that asks several things at once: "what day is judo and who goes to music?"
 pub(crate) fn split_questions(message: &str) -> Vec<String> {
-    let text = questions_of(message);
+    let text = questions_of(&spelling::corrected(message));
     let utterance = Utterance::new(&*text);
     let words = utterance.words();
     let is_border = |at: &usize| {
@@ -101,6 +210,54 @@ pub(crate) fn split_questions(message: &str) -> Vec<String> {
     parts
 }
 
+/// Returns the kind of value that a question asks for.
+fn wanted(question: &Utterance) -> Wanted {
+    let words: Vec<&str> = question.words().iter().map(|word| word.folded.as_str()).collect();
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    let pairs: [[&str; 2]; 11] = [
+        ["what", "time"],
+        ["what", "day"],
+        ["which", "day"],
+        ["what", "date"],
+        ["how", "long"],
+        ["how", "soon"],
+        ["how", "often"],
+        ["que", "dia"],
+        ["que", "hora"],
+        ["que", "fecha"],
+        ["which", "year"],
+    ];
+    let has_pair = words.windows(2).any(|two| pairs.iter().any(|pair| two == pair));
+    if has(&["when", "whens", "cuando", "hora", "fecha", "date", "deadline"]) || has_pair {
+        return Wanted::Time;
+    }
+    let asks_amount = words.windows(2).any(|two| matches!(two, ["how", "much" | "many" | "big" | "tall" | "heavy"]));
+    let names_number = [
+        "cuanto",
+        "cuanta",
+        "cuantos",
+        "cuantas",
+        "code",
+        "pin",
+        "number",
+        "price",
+        "cost",
+        "weight",
+        "rent",
+        "budget",
+        "phone",
+        "telephone",
+        "salary",
+        "codigo",
+        "clave",
+        "numero",
+        "precio",
+        "telefono",
+        "peso",
+    ];
+    if asks_amount || has(&names_number) { Wanted::Number } else { Wanted::Any }
+}
+
 /// Whether a message asks for the user's name. In other questions, words such as "name" are not a topic.
 fn asks_for_name(utterance: &Utterance) -> bool {
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -109,7 +266,7 @@ fn asks_for_name(utterance: &Utterance) -> bool {
 }
 
 /// The stems of the preference names for a user's name.
-fn name_stems() -> Stems {
+fn name_stems() -> Vec<String> {
     content_terms("name nombre").into_iter().flat_map(|(_, stems)| stems).collect()
 }
 
@@ -131,9 +288,9 @@ fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
                 continue;
             }
             if times.iter().any(|range| range.contains(&at)) {
-                time_words.push(stems);
+                time_words.push(Stems::new(folded, stems));
             } else if !is_request_word(&folded) || (at > MAX_REQUEST_POSITION && NOUNS_TOO.contains(&folded.as_str())) {
-                topic.push(stems);
+                topic.push(Stems::new(folded, stems));
             }
         }
     }
@@ -381,7 +538,7 @@ mod tests {
     use super::*;
 
     fn words(stems: &[Stems]) -> Vec<&str> {
-        stems.iter().map(|stems| stems[0].as_str()).collect()
+        stems.iter().map(|word| word.stems[0].as_str()).collect()
     }
 
     #[test]

@@ -51,19 +51,135 @@ pub(super) fn calculate() -> Intent {
         })
 }
 
+/// Finds a question for the time or the date that is the whole message: "what time is it in Tokyo right now". The value is the place.
+pub(super) fn clock_questions(message: &Utterance) -> Vec<Mention> {
+    let words: Vec<&str> = message.words().iter().map(|word| word.folded.as_str()).collect();
+    let place = place_of_clock(message);
+    let end = place.as_ref().map_or(words.len(), |(at, ..)| *at);
+    let after = place.as_ref().map_or(words.len(), |(_, after, _)| *after);
+    let rest = || words[..end].iter().chain(&words[after..]);
+    let has = |known: &[&str]| rest().any(|word| known.contains(word));
+    let is_time = has(&["time", "hora"]);
+    let names_subject = is_time || has(&["date", "day", "dia", "fecha"]);
+    let names_now =
+        has(&["now", "today", "todays", "2day", "hoy", "current", "actual", "it", "son"]) || place.is_some() && is_time;
+    let is_only = rest().all(|word| CLOCK_WORDS.contains(word));
+    if !names_subject || !names_now || !is_only || words.len() > MAX_CLOCK_WORDS {
+        return Vec::new();
+    }
+    let place = place.map(|(.., place)| place).unwrap_or_default();
+    vec![Mention::new(0..words.len(), vec![Choice::new(place.clone(), place)])]
+}
+
+/// Returns the place of "what time is it in New York now", and its words with the preposition.
+fn place_of_clock(message: &Utterance) -> Option<(usize, usize, String)> {
+    let words = message.words();
+    let at = words.iter().rposition(|word| matches!(word.folded.as_str(), "in" | "en"))?;
+    let is_place = |at: &usize| !CLOCK_WORDS.contains(&words[*at].folded.as_str());
+    let end = (at + 1..words.len()).take_while(is_place).last()? + 1;
+    (end - at <= MAX_PLACE_WORDS + 1).then(|| (at, end, message.said(at + 1..end).to_owned()))
+}
+
+const MAX_CLOCK_WORDS: usize = 14;
+const MAX_PLACE_WORDS: usize = 3;
+
+/// Words of questions for the time or the date.
+const CLOCK_WORDS: [&str; 64] = [
+    "what",
+    "whats",
+    "wats",
+    "which",
+    "time",
+    "date",
+    "day",
+    "is",
+    "s",
+    "it",
+    "the",
+    "now",
+    "right",
+    "today",
+    "todays",
+    "2day",
+    "current",
+    "currently",
+    "and",
+    "so",
+    "ok",
+    "please",
+    "pls",
+    "plz",
+    "tell",
+    "me",
+    "could",
+    "can",
+    "you",
+    "kindly",
+    "know",
+    "do",
+    "of",
+    "exactly",
+    "even",
+    "again",
+    "hi",
+    "hey",
+    "sorry",
+    "there",
+    "que",
+    "hora",
+    "fecha",
+    "dia",
+    "es",
+    "son",
+    "hoy",
+    "ahora",
+    "mismo",
+    "actual",
+    "a",
+    "la",
+    "el",
+    "de",
+    "dime",
+    "me",
+    "dices",
+    "sabes",
+    "y",
+    "oye",
+    "estamos",
+    "porfa",
+    "favor",
+    "por",
+];
+
 pub(super) fn current_time() -> Intent {
-    Intent::new("current_time").example("What time is it?").calls_with(CURRENT_TIME, |_| json!({})).says(time)
+    Intent::new("current_time")
+        .example("What time is it?")
+        .slot(Slot::required("asked", "clock question").fresh())
+        .calls_with(CURRENT_TIME, |slots| match slots.label("asked") {
+            "" => json!({}),
+            place => json!({"place": place}),
+        })
+        .says(time)
+        .says_of_failure(|outcome| match outcome.language() {
+            Language::English => format!("I do not know the time zone of {}.", outcome.slots().label("asked")),
+            Language::Spanish => format!("No conozco la zona horaria de {}.", outcome.slots().label("asked")),
+        })
 }
 
 fn time(outcome: &Outcome<'_>) -> String {
     let now: Value = outcome.result(CURRENT_TIME);
     let (language, weekday) = (outcome.language(), text(&now["weekday"]));
     let (day, time, zone) = (formatted_day(&text(&now["date"]), language), text(&now["time"]), text(&now["zone"]));
+    let (utc, zone) = match (zone.as_str(), language) {
+        ("UTC", _) => (" UTC".to_owned(), String::new()),
+        (_, Language::English) => (String::new(), format!(" in {zone}")),
+        (_, Language::Spanish) => (String::new(), format!(" en {zone}")),
+    };
     match language {
-        Language::English => format!("It is {time} {zone} on {weekday}, {day}."),
+        Language::English => format!("It is {time}{utc}{zone} on {weekday}, {day}."),
         Language::Spanish => {
             let weekday = WEEKDAYS.iter().find(|(english, _)| *english == weekday).map_or("", |(_, spanish)| spanish);
-            format!("Son las {time} {zone} del {weekday} {day}.")
+            format!("Son las {time}{utc}{zone} del {weekday} {day}.")
         }
     }
 }

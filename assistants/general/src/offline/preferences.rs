@@ -62,8 +62,31 @@ const NAME_CUES: [&str; 15] = [
 const ALLERGY_CUES: [&str; 6] =
     ["i am allergic to", "im allergic to", "i m allergic to", "soy alergica a", "soy alergico a", "soy alergico al"];
 
+/// The words that precede what the user prefers.
+const PREFER_CUES: [&str; 8] = [
+    "i prefer",
+    "id prefer",
+    "i always prefer",
+    "i usually prefer",
+    "i would prefer",
+    "prefiero",
+    "yo prefiero",
+    "preferiria",
+];
+
 /// The words that precede the name of a preference to remove.
-const FORGET_CUES: [&str; 22] = [
+const FORGET_CUES: [&str; 33] = [
+    "remove the",
+    "delete the",
+    "drop the",
+    "forget the",
+    "clear the",
+    "unset the",
+    "olvida la",
+    "olvida el",
+    "borra la",
+    "borra el",
+    "quita la",
     "forget my preference",
     "forget my",
     "forget the preference",
@@ -93,6 +116,7 @@ pub(super) fn set_preference() -> Intent {
         .example("Remember that my seat is the window.")
         .slot(Slot::text("called").after(NAME_CUES))
         .slot(Slot::text("allergen").after(ALLERGY_CUES))
+        .slot(Slot::text("preferred").after(PREFER_CUES))
         .slot(Slot::text("setting").after(SETTING_CUES))
         .then_calls("set_preference", |outcome| {
             if let Some(name) = parse_name(outcome.slots().label("called")) {
@@ -102,6 +126,9 @@ pub(super) fn set_preference() -> Intent {
             if let Some(allergen) = parse_allergen(outcome.slots().label("allergen")) {
                 let key = if outcome.language() == Language::Spanish { "alergia" } else { "allergy" };
                 return Some(json!({"name": key, "value": allergen}));
+            }
+            if let Some((name, value)) = parse_preferred(outcome.slots().label("preferred")) {
+                return Some(json!({"name": name, "value": value}));
             }
             let (name, value) = parse_setting(outcome.slots().label("setting"))?;
             Some(json!({"name": name, "value": value}))
@@ -226,6 +253,46 @@ fn parse_name(text: &str) -> Option<&str> {
     let is_other = NOT_NAMES.contains(&utterance.word(0)) || !find_times(&utterance).is_empty() || is_question(name);
     ((1..=MAX_WORDS_OF_NAME).contains(&words) && !is_other).then_some(name)
 }
+
+/// Returns the name and the value of a preference in "metric units" or "the window seat": the name is the last word. `None` if the text
+/// compares, or is too long.
+fn parse_preferred(text: &str) -> Option<(String, String)> {
+    let value = without_asides(text.split([',', '.', '!', ';', '(']).next()?);
+    let value =
+        ["the ", "el ", "la ", "los ", "las "].iter().find_map(|article| value.strip_prefix(article)).unwrap_or(value);
+    let words: Vec<&str> = value.split_whitespace().collect();
+    let compares = |word: &&str| {
+        matches!(
+            *word,
+            "to" | "over"
+                | "than"
+                | "if"
+                | "that"
+                | "when"
+                | "not"
+                | "you"
+                | "we"
+                | "being"
+                | "que"
+                | "a"
+                | "si"
+                | "no"
+                | "se"
+        )
+    };
+    if words.is_empty() || words.len() > MAX_WORDS_OF_PREFERRED || words.iter().any(compares) {
+        return None;
+    }
+    let spanish = text.starts_with("el ") || text.starts_with("la ");
+    match (&words[..], spanish) {
+        ([only], false) => Some(((*only).to_owned(), "preferred".to_owned())),
+        ([only], true) => Some(((*only).to_owned(), "preferido".to_owned())),
+        (_, true) => Some((words[0].to_owned(), value.to_owned())),
+        (_, false) => Some((words[words.len() - 1].to_owned(), value.to_owned())),
+    }
+}
+
+const MAX_WORDS_OF_PREFERRED: usize = 4;
 
 /// Returns the allergen in "peanuts, by the way" or "la penicilina"; `None` if the text is too long for an allergen.
 fn parse_allergen(text: &str) -> Option<&str> {

@@ -7,7 +7,7 @@ use threadkeep::core::text::Language;
 
 use crate::evidence::heading::Heading;
 use crate::evidence::question::Question;
-use crate::evidence::{Candidate, answers, contains_topic, matches_word};
+use crate::evidence::{Candidate, answers, contains_topic, matches_word, missing_words};
 
 const PREFERENCES: &str = "What the user prefers:\n";
 /// The maximum number of characters in a quotation.
@@ -51,8 +51,22 @@ struct Quotable {
 /// Answers a question with quotations from the model's instructions. Returns `None` if no quotation answers it.
 pub(super) fn quote(question: &Question, instructions: &str, language: Language) -> Option<String> {
     let quotable = quotable(instructions, language);
-    let best = answers(question, &candidates(&quotable));
-    quoted(question, &quotable, best, language)
+    let candidates = candidates(&quotable);
+    let best = answers(question, &candidates);
+    let missing = best.first().map(|best| missing_words(question, &candidates[*best])).unwrap_or_default();
+    let found = quoted(question, &quotable, best, language)?;
+    Some(if missing.is_empty() { found } else { format!("{}\n{found}", no_mention(&missing, language)) })
+}
+
+/// Says that the quotations lack words of the question: "I have nothing that mentions “die”. The closest is:".
+fn no_mention(missing: &[&str], language: Language) -> String {
+    let words: Vec<String> = missing.iter().map(|word| format!("“{word}”")).collect();
+    match language {
+        Language::English => format!("I have nothing that mentions {}. The closest that I found:", words.join(" and ")),
+        Language::Spanish => {
+            format!("No tengo nada que mencione {}. Lo más parecido que encontré:", words.join(" ni "))
+        }
+    }
 }
 
 /// Answers a question with the quotations that contain all words of its topic. Returns `None` if there is no such quotation.
@@ -92,7 +106,7 @@ fn quotation(question: &Question, quotable: &Quotable, language: Language) -> St
 }
 
 /// Formats the origin of a quotation for the user.
-fn origin(heading: &str, language: Language, is_list: bool) -> String {
+pub(super) fn origin(heading: &str, language: Language, is_list: bool) -> String {
     let Some(parsed) = Heading::parse(heading) else { return format!("{heading}:") };
     let (day, speaker) = (formatted_day(parsed.day, language), parsed.speaker);
     match (language, parsed.is_of_user(), parsed.changed_on.is_some() && !is_list) {

@@ -83,6 +83,15 @@ impl DialogueEnv for GeneralEnv {
             let passages: Vec<(&str, &str)> = passages.iter().map(|(at, text)| (at.as_str(), text.as_str())).collect();
             env.document(&scope, "documents", &text(&document["title"]), &passages).await;
         }
+        // Another notation: {"knowledge": {"lease": [{"id": "ls-1", "text": "The rent is …"}]}}.
+        for (title, passages) in dialogue.world.get("knowledge").and_then(Value::as_object).into_iter().flatten() {
+            let text = |passage: &Value, name: &str| passage[name].as_str().expect("a text").to_owned();
+            let passages = passages.as_array().expect("passages").iter();
+            let passages: Vec<(String, String)> =
+                passages.map(|passage| (text(passage, "id"), text(passage, "text"))).collect();
+            let passages: Vec<(&str, &str)> = passages.iter().map(|(at, text)| (at.as_str(), text.as_str())).collect();
+            env.document(&scope, "documents", title, &passages).await;
+        }
         Self { env: Some(env), clock: clock.parse().unwrap(), threads: BTreeMap::new() }
     }
 

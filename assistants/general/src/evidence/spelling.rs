@@ -1,0 +1,242 @@
+//! Misspelt words of questions: letters that were swapped, left out, added or replaced.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use threadkeep::core::text::{Language, fold};
+use threadkeep::dialogue::Utterance;
+
+use super::related;
+
+/// Frequent words of questions. Only swapped letters are recognised in them, because short words resemble each other.
+const FREQUENT: [&str; 74] = [
+    "what",
+    "whats",
+    "when",
+    "whens",
+    "where",
+    "wheres",
+    "which",
+    "who",
+    "whos",
+    "whose",
+    "how",
+    "much",
+    "many",
+    "does",
+    "did",
+    "have",
+    "with",
+    "about",
+    "the",
+    "there",
+    "their",
+    "and",
+    "that",
+    "this",
+    "for",
+    "was",
+    "are",
+    "will",
+    "should",
+    "could",
+    "would",
+    "again",
+    "please",
+    "tell",
+    "remind",
+    "want",
+    "need",
+    "time",
+    "date",
+    "number",
+    "name",
+    "today",
+    "doing",
+    "going",
+    "getting",
+    "still",
+    "last",
+    "next",
+    "week",
+    "weekdays",
+    "friday",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "saturday",
+    "sunday",
+    "give",
+    "giving",
+    "left",
+    "que",
+    "cuando",
+    "donde",
+    "quien",
+    "cual",
+    "cuanto",
+    "cuantos",
+    "como",
+    "hora",
+    "fecha",
+    "dia",
+    "numero",
+    "preferences",
+    "preference",
+];
+
+/// Abbreviations of chats.
+const SHORT: [(&str, &str); 23] = [
+    ("pw", "password"),
+    ("pwd", "password"),
+    ("pword", "password"),
+    ("hw", "how"),
+    ("appt", "appointment"),
+    ("mtg", "meeting"),
+    ("bday", "birthday"),
+    ("prefs", "preferences"),
+    ("addr", "address"),
+    ("nr", "number"),
+    ("num", "number"),
+    ("nmbr", "number"),
+    ("tel", "telephone"),
+    ("cel", "celular"),
+    ("cell", "phone"),
+    ("wknd", "weekend"),
+    ("wk", "week"),
+    ("wrk", "work"),
+    ("nw", "now"),
+    ("2day", "today"),
+    ("2nite", "tonight"),
+    ("nite", "night"),
+    ("rn", "now"),
+];
+
+static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| FREQUENT.into_iter().chain(related::known_words()).collect());
+
+/// The shortest misspelt word whose letters are compared with all known words.
+const MIN_LETTERS: usize = 5;
+
+/// Returns the word that a folded word stands for; `None` if it is a known word, or resembles none.
+pub(crate) fn meant(word: &str) -> Option<&'static str> {
+    if let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == word) {
+        return Some(long);
+    }
+    let is_function_word = Language::ALL.iter().any(|language| language.is_function_word(word));
+    if is_function_word || KNOWN.contains(word) || word.len() < 3 || word.contains(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let swapped = FREQUENT.into_iter().find(|known| Difference::between(word, known) == Some(Difference::Swapped));
+    let long = || {
+        let mut near = related::known_words().filter(|known| {
+            known.len() >= MIN_LETTERS && word.len() >= MIN_LETTERS && Difference::between(word, known).is_some()
+        });
+        let first = near.next()?;
+        // A word that resembles different words may stand for any of them.
+        let stem = |word: &str| word.trim_end_matches(['s', 'a', 'o']).to_owned();
+        near.all(|other| stem(other) == stem(first)).then_some(first)
+    };
+    swapped.or_else(long)
+}
+
+/// Returns the spelling that the offline model reads in place of a word.
+pub(crate) fn of_utterance(utterance: &Utterance, at: usize) -> Option<String> {
+    let word = utterance.word(at);
+    let frequent = FREQUENT.into_iter().find(|known| Difference::between(word, known) == Some(Difference::Swapped));
+    let is_known = Language::ALL.iter().any(|language| language.is_function_word(word)) || KNOWN.contains(word);
+    if is_known || word.len() < 3 { None } else { frequent.map(str::to_owned) }
+}
+
+/// Returns a text with the words that its misspelt words stand for.
+pub(crate) fn corrected(text: &str) -> String {
+    let utterance = Utterance::new(text);
+    let mut corrected = String::with_capacity(text.len());
+    let mut end = 0;
+    for word in utterance.words() {
+        let folded = fold(&text[word.place.clone()]);
+        if let Some(meant) = meant(&folded) {
+            corrected.push_str(&text[end..word.place.start]);
+            corrected.push_str(meant);
+            end = word.place.end;
+        }
+    }
+    corrected.push_str(&text[end..]);
+    corrected
+}
+
+/// Whether a word of a question is probably a misspelling of a word of a statement, which may be a name: "Mario" is not "Maria".
+pub(crate) fn is_misspelling(typed: &str, meant: &str) -> bool {
+    let has_digit = |word: &str| word.contains(|c: char| c.is_ascii_digit());
+    !has_digit(typed)
+        && !has_digit(meant)
+        && Difference::between(typed, meant).is_some_and(|found| match found {
+            Difference::Swapped => typed.len() > 3,
+            Difference::Missing { is_last } => !is_last && typed.len().min(meant.len()) >= 4,
+            Difference::Replaced { is_last } => !is_last && typed.len() >= 6,
+        })
+}
+
+/// How two words of almost equal letters differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Difference {
+    /// Two neighbouring letters are swapped.
+    Swapped,
+    /// One word lacks a letter of the other.
+    Missing { is_last: bool },
+    /// One letter is another. The first letter is the same.
+    Replaced { is_last: bool },
+}
+
+impl Difference {
+    fn between(one: &str, other: &str) -> Option<Self> {
+        if one.len().abs_diff(other.len()) > 4 || one == other {
+            return None;
+        }
+        let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+        let start = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+        let end = one[start..].iter().rev().zip(other[start..].iter().rev()).take_while(|(a, b)| a == b).count();
+        let (left, right) = (&one[start..one.len() - end], &other[start..other.len() - end]);
+        match (left, right) {
+            ([a, b], [c, d]) if a == d && b == c => Some(Self::Swapped),
+            ([_], []) | ([], [_]) if start > 0 => Some(Self::Missing { is_last: end == 0 }),
+            ([_], [_]) if start > 0 => Some(Self::Replaced { is_last: end == 0 }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_words_are_corrected() {
+        for (typed, meant) in [
+            ("how mcuh did I put down", "how much did I put down"),
+            ("waht is her wieght", "what is her weight"),
+            ("adn when deos it open", "and when does it open"),
+            ("wifi pw", "wifi password"),
+            ("the hotel bookin", "the hotel booking"),
+        ] {
+            assert_eq!(corrected(typed), meant);
+        }
+        for text in ["who is Mario", "the dairy in Form Lane", "won 3 of 4", "¿cuándo es?", "when is Nina's party"] {
+            assert_eq!(corrected(text), text);
+        }
+    }
+
+    #[test]
+    fn names_are_not_misspellings_of_each_other() {
+        for (typed, meant) in
+            [("siobahn", "siobhan"), ("cuboards", "cupboards"), ("glutin", "gluten"), ("clucth", "clutch")]
+        {
+            assert!(is_misspelling(typed, meant), "{typed}");
+        }
+        for (one, other) in
+            [("maria", "mario"), ("ana", "ann"), ("marco", "marcos"), ("flat3", "flat4"), ("jon", "jan")]
+        {
+            assert!(!is_misspelling(one, other), "{one}");
+        }
+    }
+}

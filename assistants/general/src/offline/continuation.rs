@@ -1,0 +1,231 @@
+//! Messages that continue a calculation: "plus 20% vat", "split four ways", "half of that".
+
+use threadkeep::dialogue::Utterance;
+use threadkeep::{ChatMessage, Role, Value};
+
+use crate::calculation::{self, CALCULATOR};
+
+/// The maximum number of words of a continuation.
+const MAX_WORDS: usize = 9;
+/// The number of the user's messages, the newest first, in which the calculation is searched.
+const REACH: usize = 3;
+
+/// Returns the whole calculation that a message asks for.
+pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    if let Some(asked) = asked_calculation(message) {
+        return Some(asked);
+    }
+    let operation = operation(message)?;
+    let expression = last_expression(earlier)?;
+    Some(match operation {
+        Operation::Share(percent) => format!("what is {percent}% of ({expression})"),
+        Operation::Other(operation) => format!("what is ({expression}) {operation}"),
+    })
+}
+
+/// Returns the calculation that ends a longer message, without what explains it: "it is worth 60 marks so whats 40% of 60".
+fn asked_calculation(message: &str) -> Option<String> {
+    let (place, _) = calculation::find(message)?;
+    let before = Utterance::new(&message[..place.start]);
+    let words: Vec<&str> = before.words().iter().map(|word| word.folded.as_str()).collect();
+    let asks =
+        words.ends_with(&["whats"]) || words.ends_with(&["what", "is"]) || words.ends_with(&["how", "much", "is"]);
+    let asks_in_spanish = words.ends_with(&["cuanto", "es"]) || words.ends_with(&["cuanto", "son"]);
+    let after = Utterance::new(&message[place.end..]).words().len();
+    let is_long = words.len() > MAX_WORDS_BEFORE;
+    ((asks || asks_in_spanish) && is_long && after <= MAX_REST).then(|| format!("what is {}", &message[place]))
+}
+
+/// The number of words before a calculation from which on they explain it.
+const MAX_WORDS_BEFORE: usize = 4;
+
+#[derive(Debug, PartialEq)]
+enum Operation {
+    /// "20% of that".
+    Share(String),
+    /// An operator and a number: "+ 20%".
+    Other(String),
+}
+
+fn last_expression(earlier: &[ChatMessage]) -> Option<String> {
+    let mut users = 0;
+    for message in earlier.iter().rev() {
+        if let Some(call) = message.tool_calls().find(|call| call.name == CALCULATOR) {
+            let arguments: Value = call.arguments.read().ok()?;
+            return arguments["expression"].as_str().map(str::to_owned);
+        }
+        users += usize::from(message.role == Role::User);
+        if users >= REACH {
+            return None;
+        }
+    }
+    None
+}
+
+/// Parses an operation on the last result. It must be the whole message, except for a word after the number: "plus 20% vat".
+fn operation(message: &str) -> Option<Operation> {
+    // Signs become words, so that "+20%" is "plus 20 percent".
+    let spelled = [
+        ("%", " percent "),
+        ("+", " plus "),
+        ("*", " times "),
+        ("×", " times "),
+        ("÷", " divided "),
+        ("/", " divided "),
+    ];
+    let text = spelled.iter().fold(message.trim().to_owned(), |text, (sign, word)| text.replace(sign, word));
+    let text = text.strip_prefix(['-', '−']).map_or(text.clone(), |rest| format!("minus {rest}"));
+    let utterance = Utterance::new(text.clone());
+    let words = utterance.words();
+    if words.is_empty() || words.len() > MAX_WORDS {
+        return None;
+    }
+    let word = |at: usize| utterance.word(at);
+    let mut at = 0;
+    while matches!(
+        word(at),
+        "and" | "then" | "now" | "ok" | "so" | "y" | "ahora" | "luego" | "whats" | "what" | "is" | "cuanto" | "es"
+    ) {
+        at += 1;
+    }
+    let refers =
+        |word: &str| matches!(word, "that" | "it" | "this" | "the" | "total" | "result" | "eso" | "esto" | "el" | "lo");
+    // "half of that", "double it", "20% of that"
+    match word(at) {
+        "half" | "halve" | "mitad" if ends_with_reference(&utterance, at) => {
+            return Some(Operation::Other("/ 2".to_owned()));
+        }
+        "la" if word(at + 1) == "mitad" && ends_with_reference(&utterance, at + 1) => {
+            return Some(Operation::Other("/ 2".to_owned()));
+        }
+        "double" | "doble" if ends_with_reference(&utterance, at) => return Some(Operation::Other("* 2".to_owned())),
+        _ => {}
+    }
+    if let Some(number) = number(&text, &utterance, at)
+        && matches!(word(at + number.words), "percent")
+        && matches!(word(at + number.words + 1), "of" | "de")
+        && refers(word(at + number.words + 2))
+    {
+        return Some(Operation::Share(number.text));
+    }
+    let operator = match word(at) {
+        "plus" | "add" | "mas" | "suma" | "sumale" => "+",
+        "minus" | "less" | "subtract" | "menos" | "resta" | "restale" => "-",
+        "take" if matches!(word(at + 1), "off" | "away") => {
+            at += 1;
+            "-"
+        }
+        "times" | "multiply" | "multiplied" | "multiplica" | "multiplicado" | "multiplicalo" | "por" | "x" => "*",
+        "divide" | "divided" | "split" | "share" | "entre" | "divididos" | "dividido" | "dividelo" | "repartido" => "/",
+        _ => return None,
+    };
+    at += 1;
+    while refers(word(at))
+        || matches!(
+            word(at),
+            "by" | "in"
+                | "into"
+                | "between"
+                | "among"
+                | "to"
+                | "up"
+                | "another"
+                | "otros"
+                | "en"
+                | "entre"
+                | "por"
+                | "a"
+                | "un"
+        )
+    {
+        at += 1;
+    }
+    let number = number(&text, &utterance, at)?;
+    at += number.words;
+    let percent = word(at) == "percent";
+    let rest = words.len().saturating_sub(at + usize::from(percent));
+    let sign = if percent { "%" } else { "" };
+    (rest <= MAX_REST).then(|| Operation::Other(format!("{operator} {}{sign}", number.text)))
+}
+
+/// The maximum number of words after an operation: "vat please".
+const MAX_REST: usize = 2;
+
+/// Whether a message ends after a word, or with "of that" or "it".
+fn ends_with_reference(utterance: &Utterance, at: usize) -> bool {
+    let mut rest = utterance.words()[at + 1..].iter().map(|word| word.folded.as_str());
+    rest.all(|word| matches!(word, "of" | "that" | "it" | "this" | "please" | "de" | "eso" | "the" | "total"))
+}
+
+struct Number {
+    text: String,
+    words: usize,
+}
+
+/// Reads a number at a word: "20", "7.5", "four".
+fn number(text: &str, utterance: &Utterance, at: usize) -> Option<Number> {
+    const NAMES: [(&str, &str); 22] = [
+        ("two", "2"),
+        ("three", "3"),
+        ("four", "4"),
+        ("five", "5"),
+        ("six", "6"),
+        ("seven", "7"),
+        ("eight", "8"),
+        ("nine", "9"),
+        ("ten", "10"),
+        ("twelve", "12"),
+        ("dos", "2"),
+        ("tres", "3"),
+        ("cuatro", "4"),
+        ("cinco", "5"),
+        ("seis", "6"),
+        ("siete", "7"),
+        ("ocho", "8"),
+        ("nueve", "9"),
+        ("diez", "10"),
+        ("doce", "12"),
+        ("hundred", "100"),
+        ("cien", "100"),
+    ];
+    let first = utterance.words().get(at)?;
+    if let Some((_, digits)) = NAMES.iter().find(|(name, _)| *name == first.folded) {
+        return Some(Number { text: (*digits).to_owned(), words: 1 });
+    }
+    let rest = &text[first.place.start..];
+    let length = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',').unwrap_or(rest.len());
+    let digits = rest[..length].trim_end_matches(['.', ',']);
+    let end = first.place.start + digits.len();
+    let words = utterance.words()[at..].iter().take_while(|word| word.place.start < end).count();
+    (!digits.is_empty()).then(|| Number { text: digits.to_owned(), words })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_parsed() {
+        for (message, expected) in [
+            ("plus 20% vat", "+ 20%"),
+            ("split four ways", "/ 4"),
+            ("divide that by 3", "/ 3"),
+            ("and times 12?", "* 12"),
+            ("take off 15", "- 15"),
+            ("+ 7.50", "+ 7.50"),
+            ("/4", "/ 4"),
+            ("half of that", "/ 2"),
+            ("y entre cuatro?", "/ 4"),
+            ("súmale 30", "+ 30"),
+            ("add 10% tip", "+ 10%"),
+        ] {
+            assert_eq!(operation(message), Some(Operation::Other(expected.to_owned())), "{message}");
+        }
+        assert_eq!(operation("what is 20% of that"), Some(Operation::Share("20".to_owned())));
+        for message in
+            ["plus the dog needs 3 walks a day now", "split the bill", "add milk to the list", "half the team came", ""]
+        {
+            assert_eq!(operation(message), None, "{message}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The intent that lists the messages in which the user mentioned something.
+
+use serde_json::json;
+use threadkeep::core::text::Language;
+use threadkeep::dialogue::{Intent, Outcome, Slot, is_question};
+
+use super::erasure::topic_of;
+use super::quoting::origin;
+use super::{NOT_FOUND, NOT_FOUND_IN_SPANISH, text};
+use crate::evidence::heading::Heading;
+
+/// The maximum number of listed messages.
+const MAX_LISTED: usize = 5;
+
+const CUES: [&str; 34] = [
+    "where i mentioned",
+    "where i mention",
+    "where i talked about",
+    "where i talk about",
+    "where i said something about",
+    "in which i mentioned",
+    "when i mentioned",
+    "that mention",
+    "mentioning",
+    "containing",
+    "messages about",
+    "messages on",
+    "messages with",
+    "message about",
+    "message with",
+    "notes about",
+    "notes on",
+    "note about",
+    "everything about",
+    "everything on",
+    "anything about",
+    "all about",
+    "what i said about",
+    "what i told you about",
+    "search for",
+    "donde mencione",
+    "en que mencione",
+    "donde hable de",
+    "mensajes sobre",
+    "mensajes de",
+    "mensajes con",
+    "notas sobre",
+    "lo que dije sobre",
+    "lo que dije de",
+];
+
+pub(super) fn find_said() -> Intent {
+    Intent::new("find_said")
+        .slot(Slot::text("about").after(CUES))
+        .then_calls("recall", |outcome| {
+            let about = topic_of(outcome.slots().label("about"));
+            (!about.is_empty()).then(|| json!({"question": about}))
+        })
+        .says(list)
+}
+
+fn list(outcome: &Outcome<'_>) -> String {
+    let found = outcome.result("recall");
+    let messages = found["found"].as_array().into_iter().flatten();
+    let lines = messages.filter_map(|message| {
+        let (heading, said) = (text(&message["from"]), text(&message["text"]));
+        let is_of_user = Heading::parse(&heading).is_some_and(|heading| heading.is_of_user());
+        (is_of_user && !is_question(&said))
+            .then(|| format!("{} “{}”", origin(&heading, outcome.language(), true), said.trim()))
+    });
+    let lines: Vec<String> = lines.take(MAX_LISTED).collect();
+    match (lines.is_empty(), outcome.language()) {
+        (false, _) => lines.join("\n"),
+        (true, Language::English) => NOT_FOUND.to_owned(),
+        (true, Language::Spanish) => NOT_FOUND_IN_SPANISH.to_owned(),
+    }
+}

@@ -35,12 +35,12 @@ const NO_TEAM: &str = "slack-setup";
 pub(crate) fn door(worker: Arc<Worker>) -> Door {
     let recogniser: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(Arc::clone(&worker)));
     let signed = || Rule::recognised(KeyRole::Write, Arc::clone(&recogniser));
-    let extension = Extension(Arc::clone(&worker));
+    let [events_worker, interactions_worker] = [Extension(Arc::clone(&worker)), Extension(Arc::clone(&worker))];
     let format = ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string());
     Door::new("slack")
         .error_format(format)
-        .route(signed(), routes!(receive_event).layer(extension.clone()))
-        .route(signed(), routes!(receive_interaction).layer(extension))
+        .route(signed(), move || routes!(receive_event).layer(events_worker.clone()))
+        .route(signed(), move || routes!(receive_interaction).layer(interactions_worker.clone()))
         .cases(|_| {
             // The signed body names the workspace.
             [EVENTS_PATH, INTERACTIONS_PATH].map(|path| TenantCase::without_ids("POST", path)).to_vec()

@@ -134,7 +134,7 @@ pub struct RouteInfo {
     pub role: Option<KeyRole>,
 }
 
-/// One HTTP API of a server. It contains the descriptions of its routes, which take a few megabytes for all built-in doors.
+/// One HTTP API of a server.
 #[derive(Clone)]
 pub struct Door {
     name: &'static str,
@@ -160,28 +160,36 @@ pub(crate) struct Alias {
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) rule: Rule,
-    pub(crate) actions: UtoipaMethodRouter<App>,
+    infos: Vec<RouteInfo>,
+    actions: Arc<dyn Fn() -> UtoipaMethodRouter<App> + Send + Sync>,
 }
 
 impl Route {
-    fn infos(&self) -> impl Iterator<Item = RouteInfo> {
-        let role = self.rule.required_role();
-        self.actions.1.paths.iter().flat_map(move |(path, item)| {
+    fn new(rule: Rule, actions: impl Fn() -> UtoipaMethodRouter<App> + Send + Sync + 'static) -> Self {
+        let role = rule.required_role();
+        let (_, paths, _) = actions();
+        let infos = paths.paths.into_iter().flat_map(|(path, item)| {
             let operations = [
-                ("GET", &item.get),
-                ("POST", &item.post),
-                ("PUT", &item.put),
-                ("PATCH", &item.patch),
-                ("DELETE", &item.delete),
+                ("GET", item.get),
+                ("POST", item.post),
+                ("PUT", item.put),
+                ("PATCH", item.patch),
+                ("DELETE", item.delete),
             ];
             let methods = operations.into_iter().filter(|(_, operation)| operation.is_some());
             methods.map(move |(method, _)| RouteInfo { method: method.to_owned(), path: path.clone(), role })
-        })
+        });
+        Self { rule, infos: infos.collect(), actions: Arc::new(actions) }
     }
 
     /// Returns the paths of the actions, with `{name}` for each parameter.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
-        self.actions.1.paths.keys()
+    pub(crate) fn paths(&self) -> BTreeSet<&str> {
+        self.infos.iter().map(|info| info.path.as_str()).collect()
+    }
+
+    /// Creates the actions with their descriptions.
+    pub(crate) fn actions(&self) -> UtoipaMethodRouter<App> {
+        (self.actions)()
     }
 }
 
@@ -211,10 +219,11 @@ impl Door {
         Self { error_format, ..self }
     }
 
-    /// Adds the actions of a path, collected by `utoipa_axum::routes!`. Their descriptions become part of the OpenAPI document.
+    /// Adds the actions of a path, collected by `|| utoipa_axum::routes!(…)`. Their descriptions become part of the OpenAPI document.
+    // A function, because the descriptions of all routes take many megabytes and are only needed for the OpenAPI document.
     #[must_use]
-    pub fn route(mut self, rule: Rule, actions: UtoipaMethodRouter<App>) -> Self {
-        self.routes.push(Route { rule, actions });
+    pub fn route(mut self, rule: Rule, actions: impl Fn() -> UtoipaMethodRouter<App> + Send + Sync + 'static) -> Self {
+        self.routes.push(Route::new(rule, actions));
         self
     }
 
@@ -256,7 +265,7 @@ impl Door {
     /// Returns the routes in the order in which they were added, without aliases.
     #[must_use]
     pub fn routes(&self) -> Vec<RouteInfo> {
-        self.routes.iter().flat_map(Route::infos).collect()
+        self.routes.iter().flat_map(|route| &route.infos).cloned().collect()
     }
 
     /// Returns the routes, followed by the routes of aliases.

@@ -20,7 +20,7 @@ const READ: Rule = Rule::role(KeyRole::Read);
 /// Returns the door for live events.
 pub(crate) fn door() -> Door {
     Door::new("live")
-        .route(READ.without_time_limit().with_token_in_query(), routes!(events::events))
-        .route(READ.without_time_limit().with_token_in_query(), routes!(socket::socket))
+        .route(READ.without_time_limit().with_token_in_query(), || routes!(events::events))
+        .route(READ.without_time_limit().with_token_in_query(), || routes!(socket::socket))
         .cases(cases::cases)
 }

@@ -12,5 +12,5 @@ use crate::security::KeyRole;
 
 /// Returns the door for MCP clients.
 pub(crate) fn door() -> Door {
-    Door::new("mcp").route(Rule::role(KeyRole::Read), routes!(call::call)).cases(cases::cases)
+    Door::new("mcp").route(Rule::role(KeyRole::Read), || routes!(call::call)).cases(cases::cases)
 }

@@ -20,14 +20,14 @@ const OPEN: Rule = Rule::open();
 /// Returns the door with the endpoints for operators and browsers.
 pub(crate) fn door() -> Door {
     Door::new("operations")
-        .route(OPEN, routes!(health::health))
-        .route(OPEN, routes!(ready::ready))
-        .route(OPERATE, routes!(metrics::metrics))
-        .route(OPEN, routes!(document::document))
-        .route(OPEN, routes!(viewer::start))
-        .route(OPEN, routes!(viewer::page))
-        .route(OPEN, routes!(viewer::file))
-        .route(OPEN, routes!(session::page))
-        .route(OPEN, routes!(session::exchange))
+        .route(OPEN, || routes!(health::health))
+        .route(OPEN, || routes!(ready::ready))
+        .route(OPERATE, || routes!(metrics::metrics))
+        .route(OPEN, || routes!(document::document))
+        .route(OPEN, || routes!(viewer::start))
+        .route(OPEN, || routes!(viewer::page))
+        .route(OPEN, || routes!(viewer::file))
+        .route(OPEN, || routes!(session::page))
+        .route(OPEN, || routes!(session::exchange))
         .cases(cases::cases)
 }

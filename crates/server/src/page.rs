@@ -55,7 +55,7 @@ impl fmt::Debug for Page {
 
 /// Returns the door with the page.
 pub(crate) fn door() -> Door {
-    Door::new("page").route(Rule::open(), routes!(start)).route(Rule::open(), routes!(asset)).cases(cases)
+    Door::new("page").route(Rule::open(), || routes!(start)).route(Rule::open(), || routes!(asset)).cases(cases)
 }
 
 fn cases(_: &OwnedIds) -> Vec<TenantCase> {

@@ -47,12 +47,13 @@ struct Document;
 pub(crate) fn router(app: &App) -> Router {
     let mut router = Router::<App>::new();
     for door in app.doors() {
-        // The schemas of a route are not copied: together they take several megabytes.
-        for Route { rule, actions: (_, paths, methods) } in &door.routes {
-            let methods = methods.clone().route_layer(RouteLayer::new(app, rule.clone(), door.error_format));
-            let aliases = door.aliases.iter().filter(|alias| paths.paths.contains_key(alias.canonical));
+        for route in &door.routes {
+            let (_, _, methods) = route.actions();
+            let methods = methods.route_layer(RouteLayer::new(app, route.rule.clone(), door.error_format));
+            let paths = route.paths();
+            let aliases = door.aliases.iter().filter(|alias| paths.contains(alias.canonical));
             let aliases = aliases.map(|alias| alias.path);
-            for path in paths.paths.keys().map(String::as_str).chain(aliases) {
+            for path in paths.iter().copied().chain(aliases) {
                 router = router.route(path, methods.clone());
             }
         }
@@ -133,7 +134,7 @@ fn without_parameter_names(path: &str) -> String {
 
 /// Returns the first segment of each path of the doors, aliases included.
 pub(crate) fn first_segments(doors: &[Door]) -> impl Iterator<Item = String> + use<'_> {
-    let paths = doors.iter().flat_map(|door| &door.routes).flat_map(Route::paths).map(String::as_str);
+    let paths = doors.iter().flat_map(|door| &door.routes).flat_map(Route::paths);
     let aliases = doors.iter().flat_map(|door| &door.aliases).map(|alias| alias.path);
     paths.chain(aliases).filter_map(|path| path.trim_start_matches('/').split('/').next().map(str::to_owned))
 }
@@ -142,7 +143,7 @@ pub(crate) fn first_segments(doors: &[Door]) -> impl Iterator<Item = String> + u
 pub(crate) fn openapi_document(doors: &[Door]) -> utoipa::openapi::OpenApi {
     let mut router = OpenApiRouter::<App>::with_openapi(Document::openapi());
     for route in doors.iter().flat_map(|door| &door.routes) {
-        router = router.routes(route.actions.clone());
+        router = router.routes(route.actions());
     }
     let mut document = router.into_openapi();
     for alias in doors.iter().flat_map(|door| &door.aliases) {
@@ -183,7 +184,7 @@ mod tests {
     fn schema_names_are_unique() {
         let mut schemas = HashMap::new();
         let doors = doors();
-        for (name, schema) in doors.iter().flat_map(|door| &door.routes).flat_map(|route| &route.actions.0) {
+        for (name, schema) in doors.iter().flat_map(|door| &door.routes).flat_map(|route| route.actions().0) {
             let schema = serde_json::to_value(schema).unwrap();
             let first = schemas.entry(name.clone()).or_insert_with(|| schema.clone());
             assert_eq!(*first, schema, "{name}");

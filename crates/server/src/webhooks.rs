@@ -31,14 +31,14 @@ const WRITE: Rule = Rule::role(KeyRole::Write);
 /// Returns the door for webhooks. Its background task sends them.
 pub(crate) fn door() -> Door {
     Door::new("webhooks")
-        .route(WRITE.audited(), routes!(create::create))
-        .route(WRITE, routes!(list::list))
-        .route(WRITE, routes!(get::get))
-        .route(WRITE.audited(), routes!(update::update))
-        .route(WRITE.audited(), routes!(delete::delete))
-        .route(WRITE.audited(), routes!(rotate::rotate))
-        .route(WRITE, routes!(deliveries::deliveries))
-        .route(WRITE.audited(), routes!(replay::replay))
+        .route(WRITE.audited(), || routes!(create::create))
+        .route(WRITE, || routes!(list::list))
+        .route(WRITE, || routes!(get::get))
+        .route(WRITE.audited(), || routes!(update::update))
+        .route(WRITE.audited(), || routes!(delete::delete))
+        .route(WRITE.audited(), || routes!(rotate::rotate))
+        .route(WRITE, || routes!(deliveries::deliveries))
+        .route(WRITE.audited(), || routes!(replay::replay))
         .background_task(|service| Webhooks::run(service, Arc::new(LiveEncoder)))
         .cases(cases::cases)
 }

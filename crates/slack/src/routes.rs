@@ -44,11 +44,11 @@ fn with_endpoints(door: Door, worker: &Arc<Worker>, signing_secret: &str) -> Doo
     let key = hmac::Key::new(hmac::HMAC_SHA256, signing_secret.as_bytes());
     let recogniser: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(key));
     let signed = || Rule::recognised(KeyRole::Write, Arc::clone(&recogniser));
-    let extension = Extension(Arc::clone(worker));
+    let [events_worker, interactions_worker] = [Extension(Arc::clone(worker)), Extension(Arc::clone(worker))];
     let format = ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string());
     door.error_format(format)
-        .route(signed(), routes!(receive_event).layer(extension.clone()))
-        .route(signed(), routes!(receive_interaction).layer(extension))
+        .route(signed(), move || routes!(receive_event).layer(events_worker.clone()))
+        .route(signed(), move || routes!(receive_interaction).layer(interactions_worker.clone()))
         .cases(|_| {
             // The signed body names the workspace.
             [EVENTS_PATH, INTERACTIONS_PATH].map(|path| TenantCase::without_ids("POST", path)).to_vec()

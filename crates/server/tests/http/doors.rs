@@ -135,7 +135,7 @@ async fn doors_without_cases_or_with_colliding_routes_are_rejected() {
     let duplicate = server().with_door(letters_door()).unwrap().with_door(letters_door());
     assert!(matches!(duplicate, Err(DoorError::RouteCollision { door: "letters", .. })));
     let colliding = Door::new("rest again")
-        .route(Rule::role(KeyRole::Read), routes!(letters::colliding_route))
+        .route(Rule::role(KeyRole::Read), || routes!(letters::colliding_route))
         .cases(|_| vec![TenantCase::without_ids("GET", "/v1/threads/{thread}")]);
     assert!(
         matches!(server().with_door(colliding), Err(DoorError::RouteCollision { .. })),

@@ -32,10 +32,10 @@ pub(super) fn letters_door() -> Door {
         .error_format(
             ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string()),
         )
-        .route(signed(KeyRole::Write).without_time_limit(), routes!(receive_event))
-        .route(signed(KeyRole::Write).audited(), routes!(delete_thread))
-        .route(signed(KeyRole::Admin), routes!(change_settings))
-        .route(Rule::role(KeyRole::Read), routes!(read_thread))
+        .route(signed(KeyRole::Write).without_time_limit(), || routes!(receive_event))
+        .route(signed(KeyRole::Write).audited(), || routes!(delete_thread))
+        .route(signed(KeyRole::Admin), || routes!(change_settings))
+        .route(Rule::role(KeyRole::Read), || routes!(read_thread))
         .cases(list_tenant_cases)
 }
 

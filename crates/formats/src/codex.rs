@@ -179,7 +179,7 @@ fn call(kind: &str, item: &mut Fields<'_>) -> Result<Option<Content>, Rejection>
 
 fn result(item: &mut Fields<'_>) -> Result<Option<Content>, Rejection> {
     let (Some(id), Some(output)) = (item.take_text("call_id")?, item.take("output")) else { return Ok(None) };
-    // Earlier versions wrap the output in an object that tells whether the call succeeded.
+    // Earlier versions wrap the output in an object that says whether the call succeeded.
     let (output, is_error) = match Fields::read(output) {
         Ok(mut wrapped) if wrapped.get("content").is_some() => {
             let is_error = wrapped.get("success").is_some_and(|success| success.get() == "false");

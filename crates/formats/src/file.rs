@@ -1,4 +1,4 @@
-//! What the place of a file tells about its conversations.
+//! What the path of a file says about its conversations.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;

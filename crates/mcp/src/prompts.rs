@@ -1,4 +1,4 @@
-//! Prompts that a user can choose in a client. They tell the model which tools to use.
+//! Prompts that a user can choose in a client. They name the tools to use.
 
 use serde_json::{Map, Value};
 

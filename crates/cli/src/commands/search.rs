@@ -38,6 +38,7 @@ const MIN_TITLE_COLUMNS: usize = 12;
   threadkeep search tent --json | jq -r '.hits[].snippet.text'")]
 pub(crate) struct Arguments {
     /// What to search for
+    #[arg(required_unless_present_any = ["role", "since", "until", "formats", "project"])]
     words: Vec<String>,
     /// Only messages of this thread: its id, a prefix of the id, or its key
     #[arg(long, value_name = "THREAD")]

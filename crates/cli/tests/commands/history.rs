@@ -185,12 +185,7 @@ fn archives_are_read_and_what_is_in_them_is_named() {
     cli.file("export.zip", archive.finish().unwrap().into_inner());
     let output = cli.run(&["import", "export.zip"]);
     assert_eq!(output.code, Some(0), "{output}");
-    assert_eq!(
-        output.out,
-        "imported 4 threads, 10 messages (2 of the threads are forks)
-",
-        "{output}"
-    );
+    assert_eq!(output.out, "imported 4 threads, 10 messages (2 of the threads are forks)\n", "{output}");
     let names = "export.zip: 2 files without conversations are not imported (file-1-plan.pdf, chat.html)";
     assert!(output.err.contains(names), "{output}");
     assert!(output.err.contains("skipped export.zip:user.json: not a conversation file"), "{output}");

@@ -1,6 +1,6 @@
 //! The words of the newest messages of a scope, for corrections and prefixes.
 //!
-//! The words come from the scope's own messages only: words of other users would tell what they wrote.
+//! The words come from the scope's own messages only: words of other users would reveal what they wrote.
 
 use std::collections::HashMap;
 

@@ -33,6 +33,34 @@ async fn messages_are_searched_recalled_and_assembled() {
 }
 
 #[tokio::test]
+async fn searches_use_the_common_syntax() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    client.say(&thread, "The stove burns paraffin.").await;
+    client.say(&thread, "Paraffin for the other stove.").await;
+    for (query, expected) in [
+        ("\"burns paraffin\"", json!([1])),
+        ("stove -burns", json!([2])),
+        ("paraf*", json!([2, 1])),
+        ("stove until:2020", json!([])),
+        ("role:assistant", json!([])),
+        ("stove \"", json!([2, 1])),
+    ] {
+        let found = client.post("/v1/search", json!({ "query": query })).await.expect(200);
+        let seqs = found["hits"].as_array().unwrap().iter().map(|hit| hit["message"]["seq"].clone());
+        let mut seqs: Vec<Value> = seqs.collect();
+        let mut expected = expected.as_array().unwrap().clone();
+        seqs.sort_by_key(Value::as_u64);
+        expected.sort_by_key(Value::as_u64);
+        assert_eq!((seqs, &found["corrections"]), (expected, &json!([])), "{query}");
+    }
+    let found = client.post("/v1/search", json!({ "query": "parafin" })).await.expect(200);
+    assert_eq!(found["corrections"], json!([{ "word": "parafin", "instead": "paraffin" }]));
+    assert_eq!(found["hits"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn searches_and_recalls_are_filtered_by_metadata() {
     let server = TestServer::start().await;
     let client = server.client();

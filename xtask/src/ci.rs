@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::cargo::{self, Workspace};
 use crate::test;
-use crate::{deny, layers, wasm, words};
+use crate::{deny, layers, wasm, web, words};
 
 const FACADE: &str = "threadkeep";
 
@@ -23,6 +23,8 @@ enum Action {
     Words,
     Wasm,
     Deny,
+    Web,
+    Browser,
     Tests,
 }
 
@@ -94,6 +96,8 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
     }));
     steps.push(Step { name: "wasm32".to_owned(), action: Action::Wasm });
     steps.push(Step { name: "licences, bans, sources, advisories".to_owned(), action: Action::Deny });
+    steps.push(Step { name: "web page".to_owned(), action: Action::Web });
+    steps.push(Step { name: "web page in a browser".to_owned(), action: Action::Browser });
     steps.push(Step { name: "tests".to_owned(), action: Action::Tests });
     steps
 }
@@ -126,6 +130,16 @@ fn perform(action: &Action, workspace: &Workspace, summary: &mut Option<String>)
             }
         }
         Action::Deny => deny::check(workspace)?,
+        Action::Web => {
+            if let Some(reason) = web::check(workspace)? {
+                return Ok(Verdict::Skipped(reason));
+            }
+        }
+        Action::Browser => {
+            if let Some(reason) = web::check_in_browser(workspace)? {
+                return Ok(Verdict::Skipped(reason));
+            }
+        }
         Action::Tests => {
             let tests = test::run_tests(workspace, &test::Args::default())?;
             tests.print();

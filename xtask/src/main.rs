@@ -19,6 +19,7 @@ mod test;
 mod tool;
 mod train;
 mod wasm;
+mod web;
 mod words;
 
 use std::process::ExitCode;
@@ -49,6 +50,8 @@ enum Command {
     Deny,
     /// Check that the crates for browsers build for wasm32
     Wasm,
+    /// Build the page that `threadkeep serve` shows into web/dist, and check it
+    Web(web::Args),
     /// Write a software bill of materials (CycloneDX) to target/threadkeep.cdx.json
     Sbom,
     /// Run all checks that a change must pass
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Deny => deny::run(),
         Command::Wasm => wasm::run(),
+        Command::Web(args) => web::run(&args),
         Command::Sbom => sbom::run(),
         Command::Ci => ci::run(),
     };

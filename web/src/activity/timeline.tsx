@@ -70,7 +70,7 @@ export function Timeline({ turn, question }: { turn: Turn; question: Message | n
               </summary>
               {step.detail.map(({ title, text }) => (
                 <div key={title}>
-                  <h4>{t(title as Key)}</h4>
+                  <p class="label">{t(title as Key)}</p>
                   <pre tabIndex={0}>{text}</pre>
                 </div>
               ))}

@@ -117,11 +117,15 @@ const MESSAGES = 60;
 /** Returns the turns that stored messages, newest first. */
 export function rowsOf(thread: string, messages: Message[]): Row[] {
   const rows = new Map<string, Row>();
+  // A question does not name its turn; the messages of the turn follow it.
+  let asked: Message | null = null;
   for (const message of messages) {
     const turn = turnOf(message);
-    if (turn === null) continue;
-    const row = rows.get(turn) ?? { thread, turn, question: null, last: message, calls: 0 };
-    if (message.role === "user" && !row.question) row.question = message;
+    if (turn === null) {
+      if (message.role === "user") asked = message;
+      continue;
+    }
+    const row = rows.get(turn) ?? { thread, turn, question: asked, last: message, calls: 0 };
     row.calls += message.parts.filter((part) => "tool_call" in part).length;
     row.last = message;
     rows.set(turn, row);

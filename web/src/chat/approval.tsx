@@ -19,7 +19,7 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
     <section class={`approval ${state}`} aria-label={t("approval_of", { tool: visibleLine(approval.tool) })}>
       <header>
         <Icon name="key" />
-        <h4>{t(isOpen ? "approval_needed" : "approval")}</h4>
+        <b>{t(isOpen ? "approval_needed" : "approval")}</b>
         <span class="badge">{t(`approval_${state}` as Key)}</span>
       </header>
       <p class="preview">{visibleLine(approval.preview, 4000)}</p>

@@ -32,6 +32,8 @@ interface Kept {
   agent: string;
   text: string;
   key: string;
+  /** The last position when it was asked. */
+  since: number;
 }
 
 export interface Pending {
@@ -39,6 +41,8 @@ export interface Pending {
   agent: string;
   /** The question; empty for a decision. */
   text: string;
+  /** The last position before the turn. */
+  since: number;
   turn: string | null;
   tokens: string;
   calls: RunningCall[];
@@ -56,6 +60,7 @@ export class Conversation {
   readonly loaded = signal(false);
 
   private position = "";
+  private opening: AbortController | null = null;
   private following: AbortController | null = null;
   private turnCall: AbortController | null = null;
   private isLoadingOlder = false;
@@ -74,6 +79,19 @@ export class Conversation {
 
   /** Loads the newest messages, or those around a position. */
   async open(around: number | null): Promise<void> {
+    this.opening?.abort();
+    const stop = new AbortController();
+    this.opening = stop;
+    let delay = FIRST_DELAY_MS;
+    while (!stop.signal.aborted && !(await this.tryOpen(around))) {
+      this.connection.value = "lost";
+      await this.wait(delay, stop.signal);
+      delay = Math.min(delay * 2, MAX_DELAY_MS);
+    }
+  }
+
+  /** Returns false if the server cannot be reached. */
+  private async tryOpen(around: number | null): Promise<boolean> {
     try {
       const thread = await this.client.thread(this.id);
       const approvals = await this.client.approvalsOf(this.id);
@@ -88,9 +106,11 @@ export class Conversation {
       this.follow();
       this.resumeKept();
     } catch (error) {
+      if (error instanceof ApiError && error.isUnreachable) return false;
       noteFailure(error);
       this.problem.value = messageOf(error);
     }
+    return true;
   }
 
   /** A new thread, which the server does not know yet. */
@@ -235,6 +255,7 @@ export class Conversation {
 
   /** Stops following. A turn that is running goes on, and its answer is found when the thread is opened again. */
   close(): void {
+    this.opening?.abort();
     this.following?.abort();
     this.following = null;
   }
@@ -251,13 +272,14 @@ export class Conversation {
   // Turns.
 
   ask(agent: string, text: string): void {
-    this.send({ agent, text, key: randomId() });
+    this.send({ agent, text, key: randomId(), since: lastSeq(this.feed.peek()) });
   }
 
   private send(kept: Kept): void {
     storeForTab(`pending.${this.id}`, kept);
-    const question = { ...kept, thread: this.id };
-    this.run({ kind: "question", agent: kept.agent, text: kept.text }, (signal) => this.client.ask(question, signal));
+    const { agent, text, key, since } = kept;
+    const question = { agent, text, key, thread: this.id };
+    this.run({ kind: "question", agent, text, since }, (signal) => this.client.ask(question, signal));
   }
 
   /** Attaches to the turn of a question that was sent before the page was loaded again. */
@@ -269,7 +291,7 @@ export class Conversation {
   decide(approval: Approval, decision: "approve" | "deny", reason: string): void {
     const body = { thread: this.id, approval: approval.id, decision, key: randomId(), ...(reason ? { reason } : {}) };
     const agent = this.agentOf(approval.turn) ?? "";
-    this.run({ kind: "decision", agent, text: "" }, (signal) => this.client.decide(body, signal));
+    this.run({ kind: "decision", agent, text: "", since: 0 }, (signal) => this.client.decide(body, signal));
   }
 
   private agentOf(turn: string): string | null {
@@ -277,7 +299,7 @@ export class Conversation {
     return found?.agent ?? null;
   }
 
-  private run(of: Pick<Pending, "kind" | "agent" | "text">, start: (signal: AbortSignal) => AsyncIterable<TurnEvent>): void {
+  private run(of: Pick<Pending, "kind" | "agent" | "text" | "since">, start: (signal: AbortSignal) => AsyncIterable<TurnEvent>): void {
     if (this.isBusy) return;
     this.turnCall = new AbortController();
     this.pending.value = { ...of, turn: null, tokens: "", calls: [], state: "sending", problem: null };

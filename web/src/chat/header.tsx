@@ -64,10 +64,10 @@ export function ThreadHeader({ thread, onDeleted, onRenamed }: { thread: Thread 
         </form>
       )}
       <nav aria-label={t("thread")}>
-        <a class="button" href={formatRoute({ view: "context", thread: thread.id, turn: null, question: null })}>
+        <a class="button" href={formatRoute({ view: "context", thread: thread.id, turn: null, question: null })} aria-label={t("context")} title={t("context")}>
           <Icon name="lens" /> <span>{t("context")}</span>
         </a>
-        <a class="button" href={formatRoute({ view: "activity", thread: thread.id, turn: null })}>
+        <a class="button" href={formatRoute({ view: "activity", thread: thread.id, turn: null })} aria-label={t("activity")} title={t("activity")}>
           <Icon name="activity" /> <span>{t("activity")}</span>
         </a>
         <IconButton icon="download" label={t("export_thread")} onClick={() => void exportThread()} />

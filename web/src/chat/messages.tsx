@@ -185,11 +185,11 @@ export function ToolCall({ call, isWaiting }: { call: Call; isWaiting?: boolean 
           {result === null ? t(isWaiting ? "call_waiting" : "call_running") : result.isError ? t("call_failed") : result.durationMs === null ? t("call_done") : duration(result.durationMs)}
         </span>
       </summary>
-      <h4>{t("arguments")}</h4>
+      <p class="label">{t("arguments")}</p>
       <pre tabIndex={0}>{pretty(call.arguments)}</pre>
       {result !== null && (
         <>
-          <h4>{result.isError ? t("error") : t("result")}</h4>
+          <p class="label">{result.isError ? t("error") : t("result")}</p>
           <pre tabIndex={0}>{indented(result.output)}</pre>
         </>
       )}

@@ -35,7 +35,7 @@ export function SourceDialog({ source, question, onClose }: { source: Source; qu
       {passage.state === "failed" && <Problem text={passage.problem} />}
       {passage.state === "none" && <p>{t("passage_gone")}</p>}
       {passage.state === "found" && (
-        <blockquote class="passage">
+        <blockquote class="passage" tabIndex={0}>
           <Markdown text={passage.text} />
         </blockquote>
       )}

@@ -205,6 +205,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
   if (!open.loaded.value) {
     return (
       <section class="chat">
+        <ConnectionLine open={open} />
         <Loading />
       </section>
     );
@@ -384,9 +385,9 @@ function Scroller(props: { open: Conversation; at: number | null; items: Item[];
 }
 
 function PendingTurn({ pending, open, items, onDismiss }: { pending: Pending; open: Conversation; items: Item[]; onDismiss: (text: string) => void }) {
-  const isQuestionStored = pending.turn !== null && items.some((item) => item.kind === "user" && metadata(item.message)["turn"] === pending.turn);
+  const isQuestionStored = items.some((item) => item.kind === "user" && item.message.seq > pending.since && item.text === pending.text);
   return (
-    <div class={`pending ${pending.state}`} aria-busy={pending.state !== "failed"}>
+    <div class={`turn-in-progress ${pending.state}`} aria-busy={pending.state !== "failed"}>
       {pending.text && !isQuestionStored && (
         <article class="message user">
           <div class="bubble">

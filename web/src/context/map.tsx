@@ -145,7 +145,9 @@ function CellDetail({ cell, report, thread, messages }: { cell: Cell; report: Re
               {t(`role_${message.role}` as Key)}
               {message.author && ` · ${visibleLine(message.author)}`} · {dateTime(message.created_at)}
             </p>
-            <p class="text">{message.text || t("no_text")}</p>
+            <p class="text" tabIndex={0}>
+              {message.text || t("no_text")}
+            </p>
           </>
         )
       )}

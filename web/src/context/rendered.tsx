@@ -57,7 +57,7 @@ export function RenderedContext({ context, policy }: { context: AssembledContext
   return (
     <section class="panel rendered">
       <header>
-        <h3>{t("what_the_model_gets")}</h3>
+        <h2>{t("what_the_model_gets")}</h2>
         <button type="button" class="link" onClick={copy}>
           <Icon name="copy" size={14} /> {t("copy_json")}
         </button>
@@ -80,7 +80,7 @@ export function RenderedContext({ context, policy }: { context: AssembledContext
               </p>
               <div>
                 {sections.map(({ part, text }, position) => (
-                  <p key={position} class={`section part ${part}`}>
+                  <p key={position} class={`section part ${part}`} tabIndex={0}>
                     <span class="visually-hidden">{partName(part)}: </span>
                     {text}
                   </p>

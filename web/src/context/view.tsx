@@ -285,7 +285,7 @@ function ReportPanels(props: {
     <>
       <section class="panel tokens-panel">
         <header>
-          <h3>{t("tokens_by_part")}</h3>
+          <h2>{t("tokens_by_part")}</h2>
           <p class={`figure${isOver ? " over" : ""}`}>
             <b>{number(report.tokens.total)}</b>{" "}
             {report.budget === undefined ? t("no_budget") : t("of_budget", { budget: report.budget, percent: Math.round((100 * report.tokens.total) / report.budget) })}
@@ -301,7 +301,7 @@ function ReportPanels(props: {
       </section>
       <section class="panel">
         <header>
-          <h3>{t("fate_of_messages")}</h3>
+          <h2>{t("fate_of_messages")}</h2>
           <p class="figure">
             <b>{number(included)}</b> {t("of_messages", { total })}
           </p>
@@ -311,7 +311,7 @@ function ReportPanels(props: {
       {(report.recalled?.length ?? 0) > 0 && (
         <section class="panel">
           <header>
-            <h3>{t("recalled_for_question")}</h3>
+            <h2>{t("recalled_for_question")}</h2>
           </header>
           <RecalledList report={report} thread={thread.id} question={props.question} messages={messages} />
         </section>
@@ -319,12 +319,12 @@ function ReportPanels(props: {
       {summary && (
         <section class="panel">
           <header>
-            <h3>{t("summary_covers")}</h3>
+            <h2>{t("summary_covers")}</h2>
             <p class="figure">
               <b>{number(summary.count)}</b> {t("summary_range", { first: summary.first, last: summary.last, count: summary.count })}
             </p>
           </header>
-          {props.summaryText !== null && <blockquote class="summary-text">{props.summaryText}</blockquote>}
+          {props.summaryText !== null && <blockquote class="summary-text" tabIndex={0}>{props.summaryText}</blockquote>}
         </section>
       )}
       {props.rendered}

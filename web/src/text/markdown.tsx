@@ -20,7 +20,7 @@ export type Cite = (number: number) => ComponentChildren | null;
 export function Markdown({ text, cite }: { text: string; cite?: Cite | undefined }) {
   const tree = useMemo(() => parse(text), [text]);
   if (!tree) return <p class="plain">{text}</p>;
-  return <div class="markdown">{render(tree, { cite, source: text, definitions: definitionsOf(tree) }, 0)}</div>;
+  return <div class="markdown">{render(tree, { cite, source: text, definitions: definitionsOf(tree), headings: headingsOf(tree) }, 0)}</div>;
 }
 
 function parse(text: string): Root | null {
@@ -39,6 +39,8 @@ function nesting(text: string): number {
 }
 
 interface Context {
+  /** The depths of the headings, ascending. */
+  headings: number[];
   cite: Cite | undefined;
   source: string;
   definitions: Map<string, string>;
@@ -48,6 +50,11 @@ function definitionsOf(tree: Root): Map<string, string> {
   const found = new Map<string, string>();
   for (const node of tree.children) if (node.type === "definition") found.set(node.identifier, node.url);
   return found;
+}
+
+function headingsOf(tree: Root): number[] {
+  const depths = tree.children.flatMap((node) => (node.type === "heading" ? [node.depth] : []));
+  return [...new Set(depths)].sort();
 }
 
 function sourceOf(node: Nodes, context: Context): string {
@@ -67,8 +74,8 @@ function render(node: Nodes, context: Context, depth: number): ComponentChildren
     case "paragraph":
       return <p>{children(node, context, depth)}</p>;
     case "heading": {
-      // The page has its own headings; those of a message are below them.
-      const Tag = node.depth <= 2 ? "h4" : node.depth === 3 ? "h5" : "h6";
+      // The page has its own headings; those of a message are below them, and skip no level.
+      const Tag = (["h2", "h3", "h4"] as const)[context.headings.indexOf(node.depth)] ?? "h5";
       return <Tag>{children(node, context, depth)}</Tag>;
     }
     case "text":

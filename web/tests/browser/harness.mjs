@@ -44,6 +44,7 @@ export async function serve() {
   let child = null;
   let listen = "127.0.0.1:0";
   const start = async () => {
+    if (child !== null) return;
     const assistants = ["general", "underground", "subway", "tesis", join(folder, "gardener.yaml")].flatMap((name) => ["--assistant", name]);
     const options = ["--store", `sqlite:${join(folder, "page.db")}`, "--json", "serve", "--listen", listen, ...assistants];
     const env = { ...process.env, THREADKEEP_TOKEN: TOKEN, XDG_STATE_HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder, HOME: folder, RUST_LOG: "warn" };

@@ -19,6 +19,7 @@ mod observed;
 mod openapi;
 mod operations;
 mod outgoing;
+mod page;
 mod pausable_store;
 mod proxy;
 mod schema;

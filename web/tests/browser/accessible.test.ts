@@ -1,0 +1,119 @@
+/** Every view in both themes, narrow and wide: axe finds no violation, and nothing is wider than the window. */
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { journal, launch, serve } from "./harness.mjs";
+import type { Served } from "./harness.mjs";
+
+const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 360, height: 740 } };
+
+let served: Served;
+let browser: Browser;
+let source: string;
+let views: Record<string, { address: string; ready: string; then?: (page: Page) => Promise<void> }>;
+
+beforeAll(async () => {
+  [served, browser, source] = await Promise.all([serve(), launch(), readFile(AXE, "utf8")]);
+  const create = async (body: unknown) => ((await served.call("POST", "v1/threads", body)) as { id: string }).id;
+  const ask = async (agent: string, text: string, to: string) =>
+    ((await served.call("POST", `v1/agents/${agent}/turns`, { text, thread: to })) as { turn: string }).turn;
+  const trip = await create({ title: "A camping weekend by the lake", metadata: { assistant: "general" } });
+  await served.call("POST", `v1/threads/${trip}/messages`, { messages: journal(60) });
+  const turn = await ask("general", "What is Mila allergic to?", trip);
+  const seats = await create({ title: "Seats", metadata: { assistant: "gardener" } });
+  await ask("gardener", "Remember that my seat is the window.", seats);
+  const sums = await create({ title: "Sums" });
+  const sum = await ask("general", "What is 17 * 23?", sums);
+  const question = encodeURIComponent("Who is allergic to nuts?");
+  views = {
+    "new chat": { address: "#/chat", ready: ".agent-cards" },
+    chat: { address: `#/chat/${trip}`, ready: ".sources" },
+    "a source": {
+      address: `#/chat/${trip}`,
+      ready: ".sources",
+      then: async (page) => {
+        await page.locator(".sources button").first().click();
+        await page.locator("dialog .passage").waitFor();
+      },
+    },
+    "tool calls": {
+      address: `#/chat/${sums}`,
+      ready: "details.call",
+      then: async (page) => {
+        await page.locator("details.call summary").first().click();
+      },
+    },
+    approval: { address: `#/chat/${seats}`, ready: ".approval" },
+    "context inspector": { address: `#/context/${trip}?q=${question}`, ready: ".rendered li" },
+    "two policies": {
+      address: `#/context/${trip}?q=${question}`,
+      ready: ".rendered li",
+      then: async (page) => {
+        await page.getByRole("button", { name: "Compare policies" }).click();
+        await page.locator(".column-view").nth(1).locator(".recalled li").first().waitFor();
+        await page.locator(".fate-map .cell").first().click();
+      },
+    },
+    "context of a turn": { address: `#/context/${trip}/${turn}`, ready: ".fate-map" },
+    threads: { address: "#/threads", ready: ".threads" },
+    search: { address: "#/threads?q=stove", ready: ".hits" },
+    activity: { address: "#/activity", ready: ".turns" },
+    trace: { address: `#/activity/${sums}/${sum}`, ready: ".timeline" },
+    assistants: { address: "#/assistants/general", ready: ".graph" },
+    analytics: { address: "#/analytics", ready: ".bars" },
+  };
+});
+
+afterAll(async () => {
+  await browser.close();
+  await served.close();
+});
+
+interface Violation {
+  id: string;
+  nodes: { html: string; failureSummary: string }[];
+}
+
+describe.each(["light", "dark"] as const)("in %s colours", (colorScheme) => {
+  it.each(Object.keys(SIZES) as (keyof typeof SIZES)[])(
+    "every view is accessible, %s",
+    async (size) => {
+      const context = await browser.newContext({ viewport: SIZES[size], colorScheme, locale: "en-GB", reducedMotion: "reduce" });
+      const page = await context.newPage();
+      page.setDefaultTimeout(20_000);
+      await page.goto(`${served.url}#token=${served.token}`);
+      await page.locator(".frame").waitFor();
+      const problems: Record<string, unknown> = {};
+      for (const [name, { address, ready, then }] of Object.entries(views)) {
+        await page.evaluate((to) => (location.hash = to), address);
+        await page.locator(ready).first().waitFor();
+        await then?.(page);
+        // In a world of its own, which the page's policy does not bind.
+        await page.evaluate(source);
+        const { violations } = await page.evaluate<{ violations: Violation[] }>("axe.run(document, { resultTypes: ['violations'] })");
+        const found = violations.map(({ id, nodes }) => ({ id, nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary.slice(0, 300)}`) }));
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (found.length > 0 || overflow > 0) problems[name] = { found, overflow };
+        await page.keyboard.press("Escape");
+      }
+      await context.close();
+      expect(problems).toEqual({});
+    },
+    180_000,
+  );
+});
+
+it("the sign-in form is accessible", async () => {
+  for (const colorScheme of ["light", "dark"] as const) {
+    const context = await browser.newContext({ colorScheme, locale: "en-GB" });
+    const page = await context.newPage();
+    await page.goto(served.url);
+    await page.getByLabel("Token or key").waitFor();
+    await page.evaluate(source);
+    const { violations } = await page.evaluate<{ violations: Violation[] }>("axe.run(document)");
+    expect(violations).toEqual([]);
+    await context.close();
+  }
+});

@@ -109,8 +109,10 @@ async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Re
         let terms = indexed_terms(&message.plain_text());
         words.iter().filter(|(_, stems)| stems.iter().any(|stem| terms.contains(stem))).count()
     };
-    let is_request =
-        |message: &Message| statements(&message.plain_text()).is_empty() && !is_question(&message.plain_text());
+    let is_request = |message: &Message| {
+        let text = message.plain_text();
+        text.trim() == context.question.trim() || statements(&text).is_empty() && !is_question(&text)
+    };
     let users: Vec<_> =
         hits.iter().filter(|hit| hit.message.content.role == Role::User && !is_request(&hit.message)).collect();
     let most = users.iter().map(|hit| matching(&hit.message)).max().unwrap_or(0);

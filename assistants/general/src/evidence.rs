@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use threadkeep::agent::Excerpt;
 use threadkeep::dialogue::{Utterance, is_question};
 
-use heading::Heading;
+use heading::{Heading, normalized};
 use question::{Question, Stems, Wanted};
 use terms::{Match, Terms};
 
@@ -50,12 +50,12 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     let matches = Matches::new(question, &terms);
     let has_content = |word: &Stems| !word.is_light;
     let mut required: Vec<&Stems> = question.topic.iter().collect();
-    if !question.topic.iter().any(has_content) {
-        // "am I working on Friday?" is about Friday.
-        required.extend(&question.time_words);
-    }
     if required.is_empty() {
         required.extend(&question.earlier_topic);
+    }
+    if !required.iter().any(|word| has_content(word)) {
+        // "am I working on Friday?" is about Friday.
+        required.extend(&question.time_words);
     }
     if required.is_empty() {
         return Vec::new();
@@ -74,7 +74,10 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
         };
         let only_content = required.iter().any(|word| has_content(word));
         let matched = share(true, only_content);
-        if matched > 0.0 && matched * 2.0 >= share(false, only_content) {
+        // Related words alone do not show that a statement is about the matter if other words are missing.
+        let is_same = |word: &&&Stems| matches!(matches.find(word, at), Some(Match::Exact | Match::Misspelt));
+        let is_about = matched >= share(false, only_content) || required.iter().any(|word| is_same(&word));
+        if matched > 0.0 && is_about && matched * 2.0 >= share(false, only_content) {
             let score = matches.weigh(&question.topic, at)
                 + EARLIER_WORD * matches.weigh(&question.earlier_topic, at)
                 + matches.weigh(&question.time_words, at);
@@ -102,8 +105,38 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     scored
         .sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| order(*first).cmp(&order(*second))));
     let threshold = scored.first().map_or(0.0, |(score, _)| score * MIN_SHARE_OF_BEST);
-    let answers = scored.into_iter().take_while(|(score, _)| *score >= threshold).map(|(_, index)| index);
-    answers.take(MAX_ANSWERS).collect()
+    let best: Vec<usize> = scored
+        .into_iter()
+        .take_while(|(score, _)| *score >= threshold)
+        .map(|(_, index)| index)
+        .take(MAX_ANSWERS)
+        .collect();
+    with_changes(candidates, &usable, best)
+}
+
+/// Puts the messages that changed an answer before it.
+fn with_changes(candidates: &[Candidate<'_>], usable: &[usize], answers: Vec<usize>) -> Vec<usize> {
+    let mut all = Vec::with_capacity(answers.len());
+    for index in answers {
+        if Heading::parse(candidates[index].heading).is_some_and(|heading| heading.changed_on.is_some()) {
+            let text = normalized(candidates[index].text);
+            let changes = |other: &&usize| {
+                let heading = Heading::parse(candidates[**other].heading);
+                heading
+                    .and_then(|heading| heading.after)
+                    .is_some_and(|after| !after.is_empty() && text.starts_with(after))
+            };
+            let newest = usable
+                .iter()
+                .filter(changes)
+                .max_by_key(|other| Heading::parse(candidates[**other].heading).map(|heading| heading.day.to_owned()));
+            all.extend(newest.filter(|other| **other != index && !all.contains(*other)));
+        }
+        if !all.contains(&index) {
+            all.push(index);
+        }
+    }
+    all
 }
 
 /// How the words of a question match candidates.
@@ -135,7 +168,7 @@ impl<'a> Matches<'a> {
         let weight = |word: &Stems| {
             let matching = (0..self.terms.len()).filter(|at| self.is_match(word, *at)).count();
             let rarity = (1.0 + self.terms.len() as f64 / matching.max(1) as f64).ln();
-            self.find(word, at).map_or(0.0, |found| rarity * found.weight())
+            self.find(word, at).map_or(0.0, |found| rarity * found.weight() * word.share())
         };
         words.iter().map(weight).sum()
     }
@@ -174,10 +207,29 @@ pub(crate) fn best_first(question: &Question, excerpts: Vec<Excerpt>) -> Vec<Exc
 /// answer a question about what was said.
 fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
     match Heading::parse(candidate.heading) {
-        Some(heading) => !heading.is_of_assistant() && !statements(candidate.text).is_empty(),
+        Some(heading) => {
+            let states_name = !question.asks_for_name || names_user(candidate.text);
+            !heading.is_of_assistant() && !statements(candidate.text).is_empty() && states_name
+        }
         // Preferences have no heading.
         None => candidate.heading.is_empty() || !question.asks_about_user,
     }
+}
+
+/// Whether a message states the name of the user.
+fn names_user(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    words.windows(2).any(|two| {
+        matches!(
+            two,
+            ["my" | "mi", "name" | "nombre"]
+                | ["call" | "calls", "me"]
+                | ["me", "llamo" | "llaman"]
+                | ["i", "am"]
+                | ["be", "called"]
+        )
+    }) || words.iter().any(|word| matches!(*word, "im" | "soy" | "llamame" | "llameme" | "digame"))
 }
 
 /// Returns the search terms of a candidate: the terms of its statements and of the message that it refers to.
@@ -216,9 +268,51 @@ fn names_question(sentence: &str) -> bool {
 fn asks_to_forget(sentence: &str) -> bool {
     let utterance = Utterance::new(sentence);
     let mut words = utterance.words().iter().map(|word| word.folded.as_str());
-    let first = words.find(|word| !matches!(*word, "please" | "now" | "ok" | "hey" | "and" | "then" | "por" | "favor"));
+    let is_opening = |word: &str| {
+        matches!(
+            word,
+            "please"
+                | "now"
+                | "ok"
+                | "hey"
+                | "and"
+                | "then"
+                | "por"
+                | "favor"
+                | "but"
+                | "do"
+                | "really"
+                | "can"
+                | "could"
+                | "you"
+                | "hmm"
+                | "just"
+                | "actually"
+                | "vale"
+                | "pero"
+                | "y"
+                | "ahora"
+                | "oye"
+                | "mire"
+        )
+    };
+    let first = words.find(|word| !is_opening(word));
     first.is_some_and(|first| {
-        matches!(first, "forget" | "erase" | "delete" | "unset" | "olvida" | "borra" | "elimina" | "olvidate")
+        matches!(
+            first,
+            "forget"
+                | "erase"
+                | "delete"
+                | "unset"
+                | "remove"
+                | "olvida"
+                | "borra"
+                | "elimina"
+                | "olvidate"
+                | "olvide"
+                | "borre"
+                | "quita"
+        )
     })
 }
 

@@ -18,9 +18,9 @@ use threadkeep::dialogue::time::Times;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Phrases, Turn, Utterance, is_question};
 use threadkeep::{ChatMessage, Role, Value};
 
-use crate::evidence::question::{Question, asks_in_clause, split_questions};
+use crate::evidence::question::{Question, asks_in_clause, asks_within, split_questions};
 use crate::evidence::{sentences, spelling};
-use commands::{ends_as_request, is_command, starts_as_command};
+use commands::{ends_as_request, is_command, starts_as_command, starts_with_request};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, remember your preferences, and calculate. I cannot \
                      write, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
@@ -73,9 +73,21 @@ fn declaration() -> OfflineModelBuilder {
         .answer("question", |turn| match turn.question() {
             text if starts_as_command(&text) => command_answer(turn),
             text if is_long_statement(&text) => noted(turn),
+            text if is_declarative(&text) => {
+                short_question_answer(turn).filter(|_| !has_verb(&text)).unwrap_or_else(|| noted(turn))
+            }
             _ => answer(turn),
         })
-        .answer("command", |turn| if is_command(&turn.question()) { command_answer(turn) } else { answer(turn) })
+        .answer("command", |turn| match turn.question() {
+            text if is_declarative(&text)
+                && !starts_with_request(&text)
+                && (has_verb(&text) || text.contains(": ")) =>
+            {
+                noted(turn)
+            }
+            text if is_command(&text) => command_answer(turn),
+            _ => answer(turn),
+        })
         .reply(Act::Correct, noted)
         .otherwise(|turn, _| Some(answer_or_note(turn)))
         .phrase_file(PHRASES)
@@ -99,6 +111,46 @@ fn answer_or_note(turn: &Turn<'_>) -> String {
         _ => noted(turn),
     }
 }
+
+/// Whether a message is worded as a statement, whatever words it consists of: it asks nothing, and has a verb or a value.
+fn is_declarative(text: &str) -> bool {
+    let corrected = spelling::corrected(text);
+    let asks =
+        sentences(&corrected).any(|sentence| is_question(sentence) || asks_within(sentence)) || ends_as_request(text);
+    let has_value =
+        text.contains(|c: char| c.is_ascii_digit()) && Utterance::new(text).words().len() >= MIN_WORDS_WITH_VALUE;
+    !asks && !starts_as_command(text) && (has_verb(text) || has_value || text.contains(": "))
+}
+
+/// The least number of words of a statement with a number and without a verb: "clinic again next Wednesday at 14:15".
+const MIN_WORDS_WITH_VALUE: usize = 4;
+
+/// Whether a verb follows the first word: "Leila has the key", "Yusuf brings wine".
+fn has_verb(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words = utterance.words();
+    let is_verb = |at: usize| VERBS.contains(&utterance.word(at));
+    let is_named = |at: usize| text[words[at].place.start..].starts_with(char::is_uppercase);
+    let is_third_person = |at: usize| {
+        let word = utterance.word(at);
+        word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !is_named(at)
+    };
+    let ends_with_s = |at: usize| {
+        let end = words[at].place.end;
+        text[..end].to_lowercase().ends_with("'s") || text[..end].to_lowercase().ends_with("’s")
+    };
+    let names_subject = words.len() > 2 && is_named(0) && (is_third_person(1) && !ends_with_s(0));
+    names_subject
+        || (1..words.len()).any(is_verb)
+        || matches!(utterance.word(0), "im" | "ive" | "hes" | "shes" | "theyre" | "its" | "weve")
+}
+
+const VERBS: [&str; 44] = [
+    "is", "are", "was", "were", "has", "have", "had", "will", "am", "isnt", "arent", "wasnt", "havent", "hasnt",
+    "wont", "cant", "dont", "doesnt", "didnt", "said", "says", "told", "wants", "needs", "lives", "works", "goes",
+    "comes", "costs", "moved", "paid", "got", "can", "must", "es", "son", "esta", "estan", "tiene", "tienen", "tengo",
+    "vive", "trabaja", "hay",
+];
 
 /// Whether a message consists of a few words without a value, and without a verb that would make it a statement: "wifi password".
 fn names_only(text: &str) -> bool {

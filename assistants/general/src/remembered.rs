@@ -458,8 +458,9 @@ impl Statement {
             if is_value { values.push(word.folded.clone()) } else { words.push(word.folded.as_str()) }
         }
         let all: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
-        let text = format!(" {} ", all.join(" "));
-        let says = |cues: &[&str]| cues.iter().any(|cue| text.contains(&format!(" {cue} ")));
+        let (text, all) = (format!(" {} ", words.join(" ")), format!(" {} ", all.join(" ")));
+        let is_within = |text: &str, cues: &[&str]| cues.iter().any(|cue| text.contains(&format!(" {cue} ")));
+        let says = |cues: &[&str]| is_within(&text, cues);
         Some(Self {
             said_at: excerpt.source.fields.get("said_at")?.as_str()?.parse().ok()?,
             day: heading.day.to_owned(),
@@ -472,7 +473,7 @@ impl Statement {
             names_time: !times.is_empty() || has_clock(&excerpt.text),
             names_number,
             thread: excerpt.source.message_position().map(|(thread, _)| thread),
-            says_change: says(&CHANGES),
+            says_change: says(&CHANGES) || is_within(&all, &CHANGES_FROM_A_TIME),
             says_handover: says(&HANDOVERS),
             says_end: says(&ENDS),
         })
@@ -616,6 +617,18 @@ const CHANGES: [&str; 87] = [
     "ya son",
     "se retrasa",
     "se adelanta",
+];
+/// Words that report a change from a time on. They are time expressions, too.
+const CHANGES_FROM_A_TIME: [&str; 9] = [
+    "desde hoy",
+    "desde manana",
+    "desde ahora",
+    "a partir de",
+    "from today",
+    "from tomorrow",
+    "as of",
+    "from now on",
+    "starting",
 ];
 /// Words that report a transfer from one person to another.
 const HANDOVERS: [&str; 12] = [

@@ -51,8 +51,12 @@ impl<'a> Heading<'a> {
 
 /// Adds to a heading the message that the excerpt refers to.
 pub(crate) fn with_reference(heading: &str, text: &str) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('”', "\"");
-    format!("{heading}{AFTER}{text}”")
+    format!("{heading}{AFTER}{}”", normalized(text))
+}
+
+/// Returns a text as it is in a heading.
+pub(crate) fn normalized(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('”', "\"")
 }
 
 /// Returns a heading with another message that the excerpt refers to; `None` if a later message changed the excerpt, or if the heading

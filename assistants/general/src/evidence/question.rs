@@ -25,8 +25,11 @@ pub(crate) fn is_light(word: &str) -> bool {
 }
 
 impl Stems {
-    fn new(word: String, stems: Vec<String>) -> Self {
+    fn new(word: String, mut stems: Vec<String>) -> Self {
         let is_light = is_light(&word);
+        let similar: Vec<String> =
+            spelling::similar(&word).flat_map(content_terms).flat_map(|(_, similar)| similar).collect();
+        stems.extend(similar);
         Self { word, stems, is_light }
     }
 
@@ -58,16 +61,15 @@ pub(crate) enum Wanted {
 }
 
 /// Words that occur in questions about almost anything, so that a statement may lack them.
-const LIGHT: [&str; 113] = [
+const LIGHT: [&str; 98] = [
     "number", "numero", "numbers", "messages", "message", "mensajes", "saved", "stored", "porfa", "latest", "quick",
-    "exact", "kind", "sort", "type", "put", "puts", "give", "gives", "given", "giving", "gave", "take", "takes",
-    "took", "taking", "make", "makes", "made", "making", "bring", "brings", "bringing", "come", "comes", "coming",
-    "came", "go", "goes", "went", "use", "uses", "using", "used", "keep", "keeps", "kept", "see", "seeing", "seen",
-    "call", "calls", "call", "ring", "say", "says", "like", "set", "run", "runs", "look", "looks", "work", "works",
-    "working", "let", "lets", "try", "think", "mean", "means", "happens", "dear", "mate", "love", "supposed", "need",
-    "needs", "needed", "want", "wants", "going", "gets", "getting", "left", "new", "latest", "current", "entonces",
-    "viene", "vienen", "venir", "va", "van", "voy", "ir", "hace", "hacen", "hacer", "pone", "ponen", "lleva", "llevan",
-    "llevar", "da", "dan", "dar", "queda", "toca", "llega", "sale", "trae", "saben",
+    "exact", "put", "puts", "give", "gives", "given", "giving", "gave", "take", "takes", "took", "taking", "make",
+    "makes", "made", "making", "bring", "brings", "bringing", "come", "comes", "coming", "came", "go", "goes", "went",
+    "use", "uses", "using", "used", "keep", "keeps", "kept", "see", "seeing", "seen", "call", "calls", "ring", "say",
+    "says", "like", "set", "look", "looks", "work", "works", "working", "let", "lets", "try", "think", "mean", "means",
+    "happens", "dear", "supposed", "need", "needs", "needed", "want", "wants", "going", "gets", "getting", "left",
+    "new", "current", "entonces", "viene", "vienen", "venir", "voy", "ir", "hace", "hacen", "hacer", "pone", "ponen",
+    "lleva", "llevan", "llevar", "dar", "queda", "llega", "trae", "saben",
 ];
 
 /// A question, with the earlier questions that it refers to.
@@ -85,6 +87,8 @@ pub(crate) struct Question {
     pub(crate) asks_what_was_said: bool,
     /// Whether the question asks what the user did or said: documents do not answer it.
     pub(crate) asks_about_user: bool,
+    /// Whether the question asks for the user's name.
+    pub(crate) asks_for_name: bool,
     /// Whether the question asks what was true in the past: "what was it last week".
     pub(crate) asks_past: bool,
     /// The first time expression. If the question asks what was said, it selects messages by the time at which they were sent.
@@ -99,11 +103,8 @@ impl Question {
         let (mut earlier_topic, _) = topic_and_time_words(earlier);
         earlier_topic.retain(|stems| !topic.contains(stems));
         let own = Utterance::new(&*question);
-        let topic = if topic.is_empty() && asks_for_name(&own) {
-            vec![Stems::new("name".to_owned(), name_stems())]
-        } else {
-            topic
-        };
+        let asks_for_name = topic.is_empty() && asks_for_name(&own);
+        let topic = if asks_for_name { vec![Stems::new("name".to_owned(), name_stems())] } else { topic };
         let wanted = wanted(&own);
         let both = Utterance::new(format!("{question}\n{earlier}"));
         let asks_what_was_said = asks_what_was_said(&own) || (topic.is_empty() && asks_what_was_said(&both));
@@ -111,7 +112,17 @@ impl Question {
         let word = |word: &str| own.words().iter().any(|known| known.folded == word);
         let asks_past = ["was", "were", "era", "estaba", "fue"].into_iter().any(word);
         let asks_about_user = asks_what_was_said || (word("did") && (word("i") || word("we")));
-        Self { topic, earlier_topic, time_words, wanted, asks_what_was_said, asks_about_user, asks_past, time }
+        Self {
+            topic,
+            earlier_topic,
+            time_words,
+            wanted,
+            asks_what_was_said,
+            asks_about_user,
+            asks_for_name,
+            asks_past,
+            time,
+        }
     }
 
     /// The time at which the messages must have been sent, if the question asks what was said at a time.
@@ -159,9 +170,17 @@ fn without_reason(sentence: &str) -> &str {
     let (first_asks, rest_asks) = (asks(first), asks(rest));
     match (first_asks, rest_asks) {
         (true, false) if is_remark(rest) && Utterance::new(first).words().len() > 2 => first,
-        (false, true) if Utterance::new(first).words().len() > 3 => rest.trim_start(),
+        (false, true) if is_remark_before(first, rest) => rest.trim_start(),
         _ => sentence,
     }
+}
+
+/// Whether the first part of a sentence is a remark, and the rest a question that can be understood without it. A condition is part of the
+/// question: "if the centrifuge shows E7, what do I do?"
+fn is_remark_before(first: &str, rest: &str) -> bool {
+    let first = Utterance::new(first);
+    let is_condition = matches!(first.word(0), "if" | "si" | "when" | "cuando" | "for" | "in" | "about" | "para");
+    !is_condition && first.words().len() > 3 && content_terms(rest).len() > 2
 }
 
 /// Whether a clause after the first one asks: "left my goggles there last week, how long do they keep stuff".
@@ -174,6 +193,24 @@ pub(crate) fn asks_in_clause(sentence: &str) -> bool {
             || matches!(clause.word(0), "whats" | "wheres" | "whens" | "whos")
     })
 }
+
+/// Whether a sentence asks anywhere: "the water bill was how much", "brisket how many lb".
+pub(crate) fn asks_within(sentence: &str) -> bool {
+    let utterance = Utterance::new(sentence);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let is_pair = |pair: &[&str]| {
+        matches!(pair, ["how", "much" | "many" | "long" | "often" | "soon"] | ["what", "time" | "day" | "date"])
+    };
+    let ends = words.last().is_some_and(|last| {
+        matches!(*last, "who" | "when" | "where" | "what" | "which" | "quien" | "cuando" | "donde")
+    });
+    let starts =
+        words.iter().take(MAX_START).any(|word| INTERROGATIVES.contains(word) || matches!(*word, "cuanta" | "cuantas"));
+    asks_in_clause(sentence) || ends || starts || words.windows(2).any(is_pair)
+}
+
+/// The number of words at the start of a sentence of which one may be an interrogative: "y quien", "con cuánta antelación".
+const MAX_START: usize = 2;
 
 /// Second words of questions: "how long", "what is".
 const AFTER_INTERROGATIVES: [&str; 43] = [

@@ -87,7 +87,9 @@ const FREQUENT: [&str; 74] = [
 ];
 
 /// Abbreviations of chats.
-const SHORT: [(&str, &str); 23] = [
+const SHORT: [(&str, &str); 25] = [
+    ("preferance", "preference"),
+    ("preferances", "preferences"),
     ("pw", "password"),
     ("pwd", "password"),
     ("pword", "password"),
@@ -118,34 +120,39 @@ static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| FREQUENT.into_iter().ch
 /// The shortest misspelt word whose letters are compared with all known words.
 const MIN_LETTERS: usize = 5;
 
-/// Returns the word that a folded word stands for; `None` if it is a known word, or resembles none.
-pub(crate) fn meant(word: &str) -> Option<&'static str> {
+/// Returns the frequent word that a folded word stands for; `None` if it is a known word, or resembles none.
+fn frequent(word: &str) -> Option<&'static str> {
     if let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == word) {
         return Some(long);
     }
-    let is_function_word = Language::ALL.iter().any(|language| language.is_function_word(word));
-    if is_function_word || KNOWN.contains(word) || word.len() < 3 || word.contains(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let swapped = FREQUENT.into_iter().find(|known| Difference::between(word, known) == Some(Difference::Swapped));
-    let long = || {
-        let mut near = related::known_words().filter(|known| {
-            known.len() >= MIN_LETTERS && word.len() >= MIN_LETTERS && Difference::between(word, known).is_some()
-        });
-        let first = near.next()?;
-        // A word that resembles different words may stand for any of them.
-        let stem = |word: &str| word.trim_end_matches(['s', 'a', 'o']).to_owned();
-        near.all(|other| stem(other) == stem(first)).then_some(first)
+    let is_meant = |known: &&&str| match Difference::between(word, known) {
+        Some(Difference::Swapped) => true,
+        Some(Difference::Missing { .. }) => known.len() > MIN_LETTERS && word.len() >= MIN_LETTERS,
+        _ => false,
     };
-    swapped.or_else(long)
+    if is_known(word) { None } else { FREQUENT.iter().find(is_meant).copied() }
 }
 
-/// Returns the spelling that the offline model reads in place of a word.
+/// Returns the words for common matters that a folded word may be a misspelling of.
+pub(crate) fn similar(word: &str) -> impl Iterator<Item = &'static str> {
+    let is_candidate = !is_known(word) && word.len() >= MIN_LETTERS;
+    let is_meant = move |known: &&str| {
+        let difference = Difference::between(word, known);
+        known.len() >= MIN_LETTERS && matches!(difference, Some(Difference::Swapped | Difference::Missing { .. }))
+    };
+    let similar: Vec<&'static str> =
+        if is_candidate { related::known_words().filter(is_meant).collect() } else { Vec::new() };
+    similar.into_iter()
+}
+
+fn is_known(word: &str) -> bool {
+    let is_function_word = Language::ALL.iter().any(|language| language.is_function_word(word));
+    is_function_word || KNOWN.contains(word) || word.len() < 3 || word.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Returns the word that the offline model reads in place of a misspelt word.
 pub(crate) fn of_utterance(utterance: &Utterance, at: usize) -> Option<String> {
-    let word = utterance.word(at);
-    let frequent = FREQUENT.into_iter().find(|known| Difference::between(word, known) == Some(Difference::Swapped));
-    let is_known = Language::ALL.iter().any(|language| language.is_function_word(word)) || KNOWN.contains(word);
-    if is_known || word.len() < 3 { None } else { frequent.map(str::to_owned) }
+    frequent(utterance.word(at)).map(str::to_owned)
 }
 
 /// Returns a text with the words that its misspelt words stand for.
@@ -155,7 +162,7 @@ pub(crate) fn corrected(text: &str) -> String {
     let mut end = 0;
     for word in utterance.words() {
         let folded = fold(&text[word.place.clone()]);
-        if let Some(meant) = meant(&folded) {
+        if let Some(meant) = frequent(&folded) {
             corrected.push_str(&text[end..word.place.start]);
             corrected.push_str(meant);
             end = word.place.end;
@@ -214,14 +221,23 @@ mod tests {
     fn misspelt_words_are_corrected() {
         for (typed, meant) in [
             ("how mcuh did I put down", "how much did I put down"),
-            ("waht is her wieght", "what is her weight"),
+            ("waht am I givng gran", "what am I giving gran"),
             ("adn when deos it open", "and when does it open"),
             ("wifi pw", "wifi password"),
-            ("the hotel bookin", "the hotel booking"),
         ] {
             assert_eq!(corrected(typed), meant);
         }
-        for text in ["who is Mario", "the dairy in Form Lane", "won 3 of 4", "¿cuándo es?", "when is Nina's party"] {
+        assert_eq!(similar("wieght").next(), Some("weight"));
+        assert_eq!(similar("bookin").next(), Some("booking"));
+        assert_eq!(similar("spare").next(), None);
+        for text in [
+            "who has the spare key",
+            "who is Mario",
+            "the dairy in Form Lane",
+            "won 3 of 4",
+            "¿cuándo es?",
+            "when is Nina's party",
+        ] {
             assert_eq!(corrected(text), text);
         }
     }

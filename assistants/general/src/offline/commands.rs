@@ -39,6 +39,71 @@ pub(super) fn starts_as_command(text: &str) -> bool {
     COMMANDS.iter().any(starts)
 }
 
+/// Whether a message begins with a verb in the imperative that usually asks for work: "send Deniz an email saying the page is old".
+pub(super) fn starts_with_request(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words = utterance.words().iter().map(|word| word.folded.as_str());
+    let is_opening =
+        |word: &&str| matches!(*word, "please" | "ok" | "now" | "and" | "then" | "hey" | "por" | "favor" | "y" | "oye");
+    let first = words.skip_while(is_opening).next();
+    first.is_some_and(|first| REQUESTS.contains(&first))
+}
+
+const REQUESTS: [&str; 52] = [
+    "send",
+    "write",
+    "book",
+    "order",
+    "email",
+    "text",
+    "message",
+    "play",
+    "remind",
+    "search",
+    "tell",
+    "show",
+    "make",
+    "create",
+    "translate",
+    "draft",
+    "print",
+    "draw",
+    "generate",
+    "ignore",
+    "disregard",
+    "pretend",
+    "act",
+    "run",
+    "execute",
+    "open",
+    "delete",
+    "deploy",
+    "restart",
+    "reserve",
+    "schedule",
+    "google",
+    "look",
+    "explain",
+    "summarise",
+    "summarize",
+    "manda",
+    "mandale",
+    "envia",
+    "enviale",
+    "escribe",
+    "escribele",
+    "reserva",
+    "pide",
+    "traduce",
+    "busca",
+    "resume",
+    "explica",
+    "muestra",
+    "cuentame",
+    "ignora",
+    "recuerdame",
+];
+
 /// The beginnings of commands. "Buy milk" and "call Ana" are missing, because they are notes.
 const COMMANDS: [&str; 77] = [
     "write me",

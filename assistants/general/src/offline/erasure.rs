@@ -54,11 +54,39 @@ pub(super) fn topic_of(name: &str) -> &str {
         let found = cues.iter().find_map(|cue| Some(lower.find(cue)? + cue.len()));
         name = found.and_then(|at| name.get(at..)).unwrap_or(name).trim();
     }
+    // "the message about the safe pin"
+    let lower = name.to_lowercase();
+    let notes = [
+        "message about ",
+        "messages about ",
+        "note about ",
+        "notes about ",
+        "message with ",
+        "bit about ",
+        "part about ",
+        "thing about ",
+        "stuff about ",
+        "mensaje sobre ",
+        "mensajes sobre ",
+        "mensaje de ",
+        "nota sobre ",
+        "nota de ",
+        "lo de ",
+        "lo del ",
+    ];
+    if let Some(start) =
+        notes.iter().find_map(|note| lower.find(note).filter(|at| *at <= MAX_ARTICLE).map(|at| at + note.len()))
+    {
+        name = name.get(start..).unwrap_or(name).trim();
+    }
     for ending in ["please", "por favor", "preference", "setting"] {
         name = name.trim_end_matches([',', '.', '!', ' ']).strip_suffix(ending).unwrap_or(name).trim();
     }
     name.trim_end_matches([',', '.', '!', ' '])
 }
+
+/// The maximum length of an article before "message about".
+const MAX_ARTICLE: usize = 5;
 
 pub(super) fn forget_messages() -> Intent {
     Intent::new("forget_messages")

@@ -63,6 +63,7 @@ pub(super) fn clock_questions(message: &Utterance) -> Vec<Mention> {
     let names_subject = is_time || has(&["date", "day", "dia", "fecha"]);
     let names_now =
         has(&["now", "today", "todays", "2day", "hoy", "current", "actual", "it", "son"]) || place.is_some() && is_time;
+    let names_now = names_now || words == ["time"] || words == ["hora"] || has(&["hora"]) && has(&["es"]);
     let is_only = rest().all(|word| CLOCK_WORDS.contains(word));
     if !names_subject || !names_now || !is_only || words.len() > MAX_CLOCK_WORDS {
         return Vec::new();

@@ -12,7 +12,11 @@ use crate::evidence::heading::Heading;
 /// The maximum number of listed messages.
 const MAX_LISTED: usize = 5;
 
-const CUES: [&str; 34] = [
+const CUES: [&str; 38] = [
+    "where did i mention",
+    "when did i mention",
+    "where have i mentioned",
+    "mencione a",
     "where i mentioned",
     "where i mention",
     "where i talked about",

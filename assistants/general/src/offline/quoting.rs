@@ -53,18 +53,22 @@ pub(super) fn quote(question: &Question, instructions: &str, language: Language)
     let quotable = quotable(instructions, language);
     let candidates = candidates(&quotable);
     let best = answers(question, &candidates);
-    let missing = best.first().map(|best| missing_words(question, &candidates[*best])).unwrap_or_default();
+    let mut missing = best.first().map(|best| missing_words(question, &candidates[*best])).unwrap_or_default();
+    for other in best.iter().skip(1) {
+        let lacks = missing_words(question, &candidates[*other]);
+        missing.retain(|word| lacks.contains(word));
+    }
     let found = quoted(question, &quotable, best, language)?;
     Some(if missing.is_empty() { found } else { format!("{}\n{found}", no_mention(&missing, language)) })
 }
 
-/// Says that the quotations lack words of the question: "I have nothing that mentions “die”. The closest is:".
+/// Says that the quotations lack words of the question: "I found nothing about “die”. The closest …".
 fn no_mention(missing: &[&str], language: Language) -> String {
     let words: Vec<String> = missing.iter().map(|word| format!("“{word}”")).collect();
     match language {
-        Language::English => format!("I have nothing that mentions {}. The closest that I found:", words.join(" and ")),
+        Language::English => format!("I found nothing about {}. The closest that you told me:", words.join(" and ")),
         Language::Spanish => {
-            format!("No tengo nada que mencione {}. Lo más parecido que encontré:", words.join(" ni "))
+            format!("No encontré nada sobre {}. Lo más parecido que me contaste:", words.join(" ni "))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Targets for stored text, backups, and tokenization for search.
+//! Targets for stored text, backups, and tokenisation for search.
 
 use threadkeep::core::{codec, text};
 use threadkeep::memory::Platform;

@@ -38,7 +38,7 @@ pub(crate) struct Args {
 pub(crate) struct RunOutcome {
     pub(crate) transcript: Vec<String>,
     pub(crate) approvals: Vec<String>,
-    /// Number of run records and journal records that were not deleted.
+    /// Number of run records and journal entries that were not deleted.
     pub(crate) leftover_records: usize,
 }
 

@@ -99,11 +99,11 @@ impl Store for CrashingStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> StoreResult<Option<ThreadView>> {
-        self.inner.read_thread(scope, name, read, now).await
+        self.inner.read_thread(scope, thread, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> StoreResult<ThreadPage> {
@@ -138,10 +138,10 @@ impl Store for CrashingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> StoreResult<Vec<Message>> {
-        self.inner.find_messages(scope, thread, names, now).await
+        self.inner.find_messages(scope, thread, messages, now).await
     }
 
     async fn list_changes(

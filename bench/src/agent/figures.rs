@@ -62,7 +62,7 @@ async fn overhead() -> Result<()> {
     let at = |percent: usize| micros[(micros.len() - 1) * percent / 100];
     let cpu = (cpu_seconds()? - cpu) * 1e6 / micros.len() as f64;
     println!(
-        "overhead of a turn without model and tools, memory store: p50 {} µs, p95 {} µs, p99 {} µs; {cpu:.0} µs of CPU",
+        "overhead of a turn, not counting the model and tools, memory store: p50 {} µs, p95 {} µs, p99 {} µs; {cpu:.0} µs of CPU",
         at(50),
         at(95),
         at(99)
@@ -76,11 +76,12 @@ async fn growth(file: &Path, turns: usize) -> Result<()> {
     let thread = agent.memory().open(&scope).await?.thread.id;
     let mut done = 0;
     println!(
-        "SQLite: a turn with one tool, by the number of turns before it (median of {TIMED_TURNS}; bytes per turn)"
+        "SQLite: a turn with one tool, by the number of turns before it (median of {TIMED_TURNS}; bytes per turn, except the \
+         run record and journal that remain in total)"
     );
     println!(
         "{:>8} {:>10} {:>10} {:>8} {:>8} {:>10} {:>10}",
-        "turns", "µs", "µs of CPU", "record", "report", "leftover", "file"
+        "turns", "µs", "µs of CPU", "record", "report", "journal", "file"
     );
     let mut bytes_before = file_bytes(file);
     for length in [10, 100, 1_000, 10_000].into_iter().filter(|length| *length <= turns) {
@@ -91,7 +92,7 @@ async fn growth(file: &Path, turns: usize) -> Result<()> {
         }
         let records = bytes(&agent, &scope, thread, "turn").await? / length;
         let reports = bytes(&agent, &scope, thread, "context").await? / length;
-        let leftover = bytes(&agent, &scope, thread, "run").await? + bytes(&agent, &scope, thread, "journal").await?;
+        let journal = bytes(&agent, &scope, thread, "run").await? + bytes(&agent, &scope, thread, "journal").await?;
         let bytes_now = file_bytes(file);
         let in_file = bytes_now.saturating_sub(bytes_before) / (done - from) as u64;
         bytes_before = bytes_now;
@@ -103,7 +104,7 @@ async fn growth(file: &Path, turns: usize) -> Result<()> {
         done += TIMED_TURNS;
         micros.sort_unstable();
         let median = micros[micros.len() / 2];
-        println!("{length:>8} {median:>10} {cpu:>10.0} {records:>8} {reports:>8} {leftover:>10} {in_file:>10}");
+        println!("{length:>8} {median:>10} {cpu:>10.0} {records:>8} {reports:>8} {journal:>10} {in_file:>10}");
     }
     compare_with_short(&agent, &scope, thread, done).await
 }
@@ -123,7 +124,7 @@ async fn compare_with_short(agent: &Agent, scope: &Scope, long: ThreadId, turns:
     ratios.sort_unstable_by(f64::total_cmp);
     let at = |percent: usize| ratios[(ratios.len() - 1) * percent / 100];
     println!(
-        "ratio of a turn after {turns} turns to one after ten, alternating: {:.2} (quartiles {:.2} and {:.2})",
+        "time of a turn after {turns} turns, relative to one after ten, measured alternately: {:.2} (quartiles {:.2} and {:.2})",
         at(50),
         at(25),
         at(75)

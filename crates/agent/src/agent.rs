@@ -91,7 +91,7 @@ impl Agent {
     ///
     /// # Errors
     /// `NotFound` if the scope does not include the thread; `Busy` while another turn is running there, immediately or after
-    /// waiting, depending on [`BusyPolicy`](crate::BusyPolicy); errors of the store if the user's message could not be stored.
+    /// waiting, depending on [`BusyPolicy`](crate::BusyPolicy); errors from the store if the user's message could not be stored.
     pub async fn chat(&self, scope: &Scope, thread: ThreadId, text: impl Into<String>) -> Result<Turn> {
         self.chat_with(scope, thread, TurnRequest::new(text), &mut |_| {}).await
     }

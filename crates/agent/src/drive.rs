@@ -9,7 +9,7 @@ use threadkeep_memory::turns::LEASE_RENEWAL_INTERVAL;
 use crate::effect_plan::{EffectPlan, plan_effect};
 use crate::executor::EffectExecutor;
 use crate::record::RecordedEvent;
-use crate::run_state::RunState;
+use crate::run_state::{JournalSync, RunState};
 use crate::segment;
 use crate::{AgentError, ApprovalState, Result, Stop, Turn, TurnEvent};
 
@@ -54,10 +54,10 @@ async fn drive_loop(
         }
         let plans: Vec<EffectPlan> =
             effects.into_iter().map(|effect| plan_effect(executor, run_state, claimed_approval, effect)).collect();
-        let is_urgent = plans.iter().any(EffectPlan::is_urgent);
+        let sync = if plans.iter().any(EffectPlan::requires_sync) { JournalSync::Now } else { JournalSync::Deferred };
         let has_work = !running_effects.is_empty() || plans.iter().any(|plan| !matches!(plan, EffectPlan::Waiting));
-        if is_urgent || (has_work && run_state.has_unwritten()) {
-            run_state.write(executor.memory, executor.access, is_urgent).await?;
+        if sync == JournalSync::Now || (has_work && run_state.has_unwritten()) {
+            run_state.write(executor.memory, executor.access, sync).await?;
         }
         let mut finished = Vec::new();
         for plan in plans {
@@ -84,7 +84,7 @@ async fn drive_loop(
             biased;
             () = stop.wait() => run_state.stop(Failure::new("stopped", "the turn was stopped")),
             Some(recorded) = running_effects.next() => apply(executor, run_state, recorded),
-            () = executor.memory.runtime().sleep(LEASE_RENEWAL_INTERVAL) => run_state.write(executor.memory, executor.access, false).await?,
+            () = executor.memory.runtime().sleep(LEASE_RENEWAL_INTERVAL) => run_state.write(executor.memory, executor.access, JournalSync::Deferred).await?,
         }
     }
 }

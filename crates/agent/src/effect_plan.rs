@@ -37,7 +37,8 @@ impl EffectPlan {
         Self::finished(RecordedEvent::new(request, Outcome::Failed(failure), 0))
     }
 
-    pub(crate) const fn is_urgent(&self) -> bool {
+    /// Whether the journal must be synced before the effect starts, because the effect must not be repeated after a power cut.
+    pub(crate) const fn requires_sync(&self) -> bool {
         matches!(self, Self::RunActivity { is_once: true, .. })
     }
 }
@@ -96,12 +97,12 @@ fn plan_tool(
         return refuse(call, &format!("unknown tool; available tools: {}", names.join(", ")));
     };
     let bound = executor.definition().bounds.tool_calls;
-    if run_state.tools_started >= bound {
+    if run_state.tool_calls_started >= bound {
         let text =
             format!("not called: the turn reached its limit of {bound} tool calls; answer with the results so far");
         return refuse(call, &text);
     }
-    run_state.tools_started += 1;
+    run_state.tool_calls_started += 1;
     let Some(mut arguments) = parse_arguments(&**tool, &call.arguments) else {
         return refuse(call, "invalid arguments: not a JSON object");
     };

@@ -8,8 +8,17 @@ use threadkeep_memory::{Appended, BatchBuilder, Draft, Memory};
 use crate::record::{self, RecordedEvent, RunRecord};
 use crate::{AgentError, Approval, ApprovalState, Result, StoredMessage, ToolCallTrace, TurnUsage};
 
-/// Maximum number of journal records of one run. One commit can delete that many.
+/// The maximum number of journal entries of a run. Each entry is a record, and one commit must be able to delete all of them.
 const MAX_ENTRIES: u32 = 60;
+
+/// When a write of the journal is synced to disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JournalSync {
+    /// By this commit.
+    Now,
+    /// By the next commit that syncs.
+    Deferred,
+}
 
 /// A run, its record and its journal.
 pub(crate) struct RunState {
@@ -20,19 +29,19 @@ pub(crate) struct RunState {
     pub(crate) recorded: Vec<RecordedEvent>,
     /// The number of events in `recorded` that the stored journal contains.
     written_count: usize,
-    /// The index in `recorded` of the first event of the journal's last record.
+    /// The index in `recorded` of the first event of the journal's last entry.
     last_entry_start: usize,
-    /// The approvals of this turn that are stored, so that people may have seen them.
+    /// The stored approvals of this turn. People may already have seen them.
     pub(crate) approvals: Vec<Versioned<Approval>>,
     /// New approvals, which are stored when the run is suspended. If another driver takes over the run before that, it requests the
     /// approvals again.
     pub(crate) requested: Vec<Approval>,
     /// The ids of approvals that changed since they were stored.
     pub(crate) changed: Vec<String>,
-    /// Model calls that were started, including failed ones.
+    /// The number of model calls: those in the journal, which were answered, and all that this driver started, failed ones included.
     pub(crate) model_calls: u64,
-    /// Tool calls that were started, including unfinished ones.
-    pub(crate) tools_started: u64,
+    /// The number of tool calls that were started, including unfinished ones.
+    pub(crate) tool_calls_started: u64,
     /// The stored messages of this turn.
     pub(crate) stored: Vec<StoredMessage>,
 }
@@ -40,7 +49,7 @@ pub(crate) struct RunState {
 impl RunState {
     pub(crate) fn new(run: Box<dyn AnyRun>, record: Versioned<RunRecord>, recorded: Vec<RecordedEvent>) -> Self {
         let model_calls = model_answers(&recorded).count() as u64;
-        let tools_started = recorded.iter().filter(|recorded| recorded.call.is_some()).count() as u64;
+        let tool_calls_started = recorded.iter().filter(|recorded| recorded.call.is_some()).count() as u64;
         Self {
             run,
             record: record.value,
@@ -52,7 +61,7 @@ impl RunState {
             requested: Vec::new(),
             changed: Vec::new(),
             model_calls,
-            tools_started,
+            tool_calls_started,
             stored: Vec::new(),
         }
     }
@@ -101,22 +110,22 @@ impl RunState {
     }
 
     /// Commits unwritten events and changed approvals, and extends the driver's lease.
-    pub(crate) async fn write(&mut self, memory: &Memory, access: &ThreadAccess, is_urgent: bool) -> Result<()> {
+    pub(crate) async fn write(&mut self, memory: &Memory, access: &ThreadAccess, sync: JournalSync) -> Result<()> {
         self.record.lease_until = lease_until(memory);
         let batch = self.add_to_journal(self.require_lock(memory.batch()))?;
         let batch = self.put_approvals(batch, memory)?;
         let batch = lock::renew(batch, &self.record)?;
-        let batch = if is_urgent { batch } else { batch.deferred() };
+        let batch = if sync == JournalSync::Now { batch } else { batch.deferred() };
         self.version = self.commit(batch, access).await?.tagged();
         Ok(())
     }
 
-    /// Adds the precondition that no other driver has taken over the run.
+    /// Adds the precondition that this driver still holds the lock, so that no other driver has taken over the run.
     pub(crate) fn require_lock(&self, batch: BatchBuilder) -> BatchBuilder {
         batch.require(record::active_name(), RecordState::Version(self.version))
     }
 
-    /// Adds a write of the unwritten events to the journal.
+    /// Adds a write that appends the unwritten events to the journal.
     pub(crate) fn add_to_journal(&mut self, batch: BatchBuilder) -> Result<BatchBuilder> {
         if !self.has_unwritten() {
             return Ok(batch);

@@ -28,7 +28,7 @@ const DISABLED: &str = "none";
 /// The location of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LedgerLocation {
-    /// Set by an option or a setting. Its entries of all stores apply to the stores for which it is set.
+    /// Set by an option or a setting. Its entries for all stores apply to every store with which it is used.
     Explicit(PathBuf),
     /// In the user's state folder. Contains the erasures in all of the user's stores.
     Default(PathBuf),

@@ -33,17 +33,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Makes a failure that the user can correct.
+    /// Creates a failure that the user can correct.
     pub(crate) fn user_error(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, code: USER_ERROR }
     }
 
-    /// Makes a failure for incorrect usage of a command or an option.
+    /// Creates a failure for incorrect usage of a command or an option.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { code: USAGE, ..Self::user_error(message) }
     }
 
-    /// Makes a failure of the store, the disk or a remote service.
+    /// Creates a failure of the store, the disk or a remote service.
     pub(crate) fn system_error(message: impl Into<String>) -> Self {
         Self { code: SYSTEM_ERROR, ..Self::user_error(message) }
     }

@@ -155,7 +155,7 @@ impl<'a> ServedAssistants<'a> {
         self.manifests.insert(path.to_owned(), ManifestFile { stamp, assistant });
     }
 
-    /// Makes an assistant, serves it and returns its name.
+    /// Creates an assistant, serves it and returns its name.
     fn load(&self, name: &str) -> Result<String> {
         let app = self.app;
         let found = AssistantSource::find(name, &app.settings)?;

@@ -84,7 +84,7 @@ impl Location {
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Sqlite(path) => {
-                // Canonicalizes the folder if the file does not exist yet, so that creating the file does not change the
+                // Canonicalises the folder if the file does not exist yet, so that creating the file does not change the
                 // identity.
                 let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());

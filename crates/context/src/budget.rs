@@ -26,7 +26,7 @@ pub(crate) struct FittedContext<'a> {
     pub(crate) indices: Vec<usize>,
     pub(crate) summary: Option<Cow<'a, Summary>>,
     pub(crate) question_was_cut: bool,
-    /// The number of characters that the newest unit was cut to.
+    /// The number of characters to which the newest unit was truncated.
     newest_cut: Option<usize>,
 }
 
@@ -67,7 +67,7 @@ fn share(total: TokenCount, percent: u8) -> TokenCount {
 }
 
 impl<'a> FittedContext<'a> {
-    /// Makes the smallest context: the system prompt and the question, cut if necessary.
+    /// Creates the smallest context: the system prompt and the question, truncated if necessary.
     fn required(plan: &Plan<'a>, budget: &Budget<'_>) -> Result<Self, ContextError> {
         let system_prompt = plan.policy.system_prompt.clone().unwrap_or_default();
         let mut fitted = Self { parts: SelectedParts { system_prompt, ..SelectedParts::default() }, ..Self::default() };

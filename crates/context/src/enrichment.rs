@@ -25,7 +25,7 @@ pub struct Mention {
 }
 
 impl Mention {
-    /// Makes a mention.
+    /// Creates a mention.
     #[must_use]
     pub fn new(kind: impl Into<String>, value: impl Into<String>) -> Self {
         Self { kind: kind.into(), value: value.into() }
@@ -65,13 +65,13 @@ pub enum Sentence {
 }
 
 impl Sentence {
-    /// Makes a sentence that lists the values of a kind.
+    /// Creates a sentence that lists the values of a kind.
     #[must_use]
     pub fn list(kind: impl Into<String>, before: impl Into<String>, after: impl Into<String>) -> Self {
         Self::List { kind: kind.into(), before: before.into(), after: after.into() }
     }
 
-    /// Makes a sentence that is included if a message mentions a value.
+    /// Creates a sentence that is included if a message mentions a value.
     #[must_use]
     pub fn when(kind: impl Into<String>, value: impl Into<String>, text: impl Into<String>) -> Self {
         Self::When { kind: kind.into(), value: value.into(), text: text.into() }

@@ -52,7 +52,7 @@ impl Default for ContextPolicy {
 }
 
 impl ContextPolicy {
-    /// Makes a policy that includes the newest `messages` messages, without a summary.
+    /// Creates a policy that includes the newest `messages` messages, without a summary.
     #[must_use]
     pub fn window(messages: usize) -> Self {
         Self { window: Some(messages), summary: None, ..Self::default() }

@@ -27,7 +27,7 @@ pub struct Report {
     /// The fates of the recalled messages, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<RecalledFate>,
-    /// Whether the question was cut to fit.
+    /// Whether the question was truncated to fit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub question_was_cut: bool,
     /// The first position of the history, if it is trimmed in steps.
@@ -54,7 +54,7 @@ pub struct TokensByPart {
     pub history: TokenCount,
     /// Tokens of the question, unless it is a message of the history.
     pub question: TokenCount,
-    /// Tokens of separators and message frames. Negative if the joined text has fewer tokens than its parts.
+    /// The overhead of the chat format: tokens of separators and message frames. Negative if the joined text has fewer tokens than its parts.
     pub framing: i64,
 }
 

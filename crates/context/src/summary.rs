@@ -53,7 +53,7 @@ pub struct ModelSummary {
     pub text: String,
 }
 
-/// A sentence of a summary. Serialized as a list of its fields in this order; deserialized from such a list or from an
+/// A sentence of a summary. Serialised as a list of its fields in this order; deserialised from such a list or from an
 /// object.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SummaryItem {

@@ -140,7 +140,7 @@ pub enum Conflict {
         actual: TaggedNumber,
     },
     /// The idempotency key was used for a different request.
-    #[error("the idempotency key was used before for a different request")]
+    #[error("the idempotency key was already used for a different request")]
     IdempotencyKey,
     /// The thread already contains a message with this id.
     #[error("message {id} already exists in the thread, at position {seq}")]

@@ -170,7 +170,7 @@ impl Content {
 pub enum Part {
     /// Text.
     Text(String),
-    /// A tool call of a model.
+    /// A tool call by a model.
     ToolCall(ToolCall),
     /// The result of a tool call.
     ToolResult(ToolResult),

@@ -357,7 +357,7 @@ pub enum ModelError {
         /// The malformed text.
         text: String,
     },
-    /// The response of the provider is not a valid answer.
+    /// The response from the provider is not a valid answer.
     #[error("model {model} gave an invalid answer: {detail}")]
     InvalidAnswer {
         /// The model.

@@ -25,7 +25,7 @@ pub trait SearchIndex: Portable + std::fmt::Debug {
     /// filters and without terms, the entries that pass the filters are found, in no particular order. Terms that [`crate::text::indexed_terms`] cannot produce are allowed; their results are unspecified. A vector or a filter for
     /// messages is `Unsupported`, and so are named collections in backends without them.
     ///
-    /// With a filter on metadata, hits and unindexed threads are only of threads that pass. `documents` and `frequencies` may also count
+    /// With a filter on metadata, hits and unindexed threads only come from threads that pass it. `documents` and `frequencies` may also count
     /// the messages of other threads in the scope. In a named collection such a filter is `Unsupported`.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
@@ -235,7 +235,7 @@ pub struct EntryHit {
     pub similarity: Option<f64>,
 }
 
-/// A thread whose newest messages are not indexed yet.
+/// A thread that has messages that are not indexed yet: those after `indexed_seq`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnindexedThread {
     /// The thread.

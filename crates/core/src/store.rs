@@ -67,7 +67,7 @@ pub trait Store: Portable + std::fmt::Debug {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>>;
@@ -112,13 +112,13 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<MessagePage>;
 
-    /// Reads the messages that `names` identify, each once, in ascending order of position. Missing messages are omitted. There may be
-    /// at most [`limits::PAGE`] names.
+    /// Reads the messages that `messages` identify, each once, in ascending order of position. Missing messages are omitted. There may be
+    /// at most [`limits::PAGE`] references.
     async fn find_messages(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>>;
 
@@ -192,7 +192,7 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Subscribes to hints that something changed, starting now. Hints may be lost or duplicated.
     async fn wake_ups(&self) -> Result<WakeUps>;
 
-    /// Returns the stamp: a number that changes with every write, including writes of other processes. While the stamp is the same, all
+    /// Returns the stamp: a number that changes with every write, including writes by other processes. While the stamp is the same, all
     /// reads return the same results, except for data that expires. `None` if computing a stamp would cost about as much as a read.
     ///
     /// Stamps of different handles of a store cannot be compared.
@@ -206,8 +206,8 @@ pub trait Store: Portable + std::fmt::Debug {
 #[async_trait]
 pub trait StoreExt: Store {
     /// Finds a thread by id or key.
-    async fn find_thread(&self, scope: &Scope, name: &ThreadRef, now: Timestamp) -> Result<Option<Thread>> {
-        let view = self.read_thread(scope, name, &ThreadRead::default(), now).await?;
+    async fn find_thread(&self, scope: &Scope, thread: &ThreadRef, now: Timestamp) -> Result<Option<Thread>> {
+        let view = self.read_thread(scope, thread, &ThreadRead::default(), now).await?;
         Ok(view.map(|view| view.thread))
     }
 
@@ -314,7 +314,7 @@ pub struct ThreadQuery {
     pub owner: Option<Owner>,
     /// The `next` of the previous page.
     pub after: Option<String>,
-    /// Only threads whose metadata passes. An `after` is of the same filter.
+    /// Only threads whose metadata passes. `after` must come from a query with the same filter.
     pub metadata: MetadataFilter,
     /// The maximum number of threads (1 to [`limits::PAGE`]).
     pub limit: usize,

@@ -42,7 +42,7 @@ pub enum GraphError {
         request: RequestId,
     },
     /// The outcome is of another kind than the request. In a replay, this means that the graph was changed without a new version.
-    #[error("request {request} expects {expected}, not {actual}")]
+    #[error("the outcome of request {request} must be {expected}, not {actual}")]
     UnexpectedOutcome {
         /// The request id.
         request: RequestId,

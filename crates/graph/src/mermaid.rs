@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::node::Shape;
+use crate::node::NodeKind;
 use crate::{Graph, State};
 
 impl<S: State> Graph<S> {
@@ -10,32 +10,32 @@ impl<S: State> Graph<S> {
     /// transitions, dotted edges are branches.
     #[must_use]
     pub fn mermaid(&self) -> String {
-        let mut chart = String::from("flowchart TD\n    START([START])\n");
+        let mut diagram = String::from("flowchart TD\n    START([START])\n");
         for (name, node) in &self.inner.nodes {
-            let (open, close) = brackets(node.shape);
-            add_line(&mut chart, format_args!("{name}{open}{name}{close}"));
+            let (open, close) = brackets(node.kind);
+            add_line(&mut diagram, format_args!("{name}{open}{name}{close}"));
         }
-        add_line(&mut chart, format_args!("END([END])"));
+        add_line(&mut diagram, format_args!("END([END])"));
         for edge in &self.inner.edges {
             let arrow = if edge.choose.is_some() { "-.->" } else { "-->" };
             for to in &edge.to {
-                add_line(&mut chart, format_args!("{} {arrow} {to}", edge.from));
+                add_line(&mut diagram, format_args!("{} {arrow} {to}", edge.from));
             }
         }
-        chart
+        diagram
     }
 }
 
-fn add_line(chart: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(chart, "    {text}").expect("writing to a string cannot fail");
+fn add_line(diagram: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(diagram, "    {text}").expect("writing to a string cannot fail");
 }
 
-fn brackets(shape: Shape) -> (&'static str, &'static str) {
-    match shape {
-        Shape::Pure => ("[", "]"),
-        Shape::Model => ("{{", "}}"),
-        Shape::Tools => ("[[", "]]"),
-        Shape::Activity => ("[/", "/]"),
-        Shape::Person => ("[\\", "/]"),
+fn brackets(kind: NodeKind) -> (&'static str, &'static str) {
+    match kind {
+        NodeKind::Pure => ("[", "]"),
+        NodeKind::Model => ("{{", "}}"),
+        NodeKind::Tools => ("[[", "]]"),
+        NodeKind::Activity => ("[/", "/]"),
+        NodeKind::Person => ("[\\", "/]"),
     }
 }

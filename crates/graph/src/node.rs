@@ -10,7 +10,7 @@ type AskFn<S> = Arc<dyn Fn(&S) -> Result<Vec<Request>, Failure> + Send + Sync>;
 type TakeFn<S> = Arc<dyn Fn(&S, Vec<Outcome>) -> <S as State>::Update + Send + Sync>;
 type RecoverFn<S> = Arc<dyn Fn(&S, &Failure) -> <S as State>::Update + Send + Sync>;
 
-/// A request of a node.
+/// A request that a node makes.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     Model(Box<ModelRequest>),
@@ -20,7 +20,8 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    pub(crate) const fn kind(&self) -> OutcomeKind {
+    /// Returns the kind of outcome that answers the request.
+    pub(crate) const fn outcome_kind(&self) -> OutcomeKind {
         match self {
             Self::Model(_) => OutcomeKind::Answer,
             Self::Tool(_) => OutcomeKind::Tool,
@@ -30,20 +31,20 @@ impl Request {
     }
 }
 
-/// A node: a pure function that returns requests for a state (`ask`), and a pure function that derives an update of the state from
-/// their outcomes (`take`).
+/// A node: a pure function that computes requests from the state (`ask`), and a pure function that derives an update of the state
+/// from their outcomes (`take`).
 ///
 /// A failed request ends the run unless [`Node::or_else`] handles it.
 pub struct Node<S: State> {
-    pub(crate) shape: Shape,
+    pub(crate) kind: NodeKind,
     pub(crate) ask: AskFn<S>,
     pub(crate) take: TakeFn<S>,
     pub(crate) recover: Option<RecoverFn<S>>,
 }
 
-/// The kind of a node, which determines its shape in charts.
+/// The kind of a node, which determines its shape in diagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum NodeKind {
     Pure,
     Model,
     Tools,
@@ -54,7 +55,7 @@ pub(crate) enum Shape {
 impl<S: State> Node<S> {
     /// Creates a node that makes no requests, and only computes an update.
     pub fn pure(compute: impl Fn(&S) -> S::Update + Send + Sync + 'static) -> Self {
-        Self::build(Shape::Pure, |_| Ok(Vec::new()), move |state, _| compute(state))
+        Self::build(NodeKind::Pure, |_| Ok(Vec::new()), move |state, _| compute(state))
     }
 
     /// Creates a node that calls a model.
@@ -76,7 +77,7 @@ impl<S: State> Node<S> {
         let ask =
             move |state: &S| Ok(ask(state).into_iter().map(|request| Request::Model(Box::new(request))).collect());
         let answer = |outcome| if let Outcome::Answer(answer) = outcome { Some(answer) } else { None };
-        Self::build(Shape::Model, ask, move |state, outcomes| {
+        Self::build(NodeKind::Model, ask, move |state, outcomes| {
             take(state, outcomes.into_iter().filter_map(answer).collect())
         })
     }
@@ -88,7 +89,7 @@ impl<S: State> Node<S> {
     ) -> Self {
         let ask = move |state: &S| Ok(ask(state).into_iter().map(Request::Tool).collect());
         let result = |outcome| if let Outcome::Tool(result) = outcome { Some(result) } else { None };
-        Self::build(Shape::Tools, ask, move |state, outcomes| {
+        Self::build(NodeKind::Tools, ask, move |state, outcomes| {
             take(state, outcomes.into_iter().filter_map(result).collect())
         })
     }
@@ -100,7 +101,7 @@ impl<S: State> Node<S> {
         take: impl Fn(&S, JsonText) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         let ask = move |state: &S| Ok(vec![Request::Activity { name, input: input(state)? }]);
-        Self::build(Shape::Activity, ask, move |state, outcomes| match outcomes.into_iter().next() {
+        Self::build(NodeKind::Activity, ask, move |state, outcomes| match outcomes.into_iter().next() {
             Some(Outcome::Activity(output)) => take(state, output),
             _ => S::Update::default(),
         })
@@ -113,7 +114,7 @@ impl<S: State> Node<S> {
         take: impl Fn(&S, Decision) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         let ask = move |state: &S| Ok(vec![Request::Person { question: question(state), input: input(state)? }]);
-        Self::build(Shape::Person, ask, move |state, outcomes| match outcomes.into_iter().next() {
+        Self::build(NodeKind::Person, ask, move |state, outcomes| match outcomes.into_iter().next() {
             Some(Outcome::Decision(decision)) => take(state, decision),
             _ => S::Update::default(),
         })
@@ -127,11 +128,11 @@ impl<S: State> Node<S> {
     }
 
     fn build(
-        shape: Shape,
+        kind: NodeKind,
         ask: impl Fn(&S) -> Result<Vec<Request>, Failure> + Send + Sync + 'static,
         take: impl Fn(&S, Vec<Outcome>) -> S::Update + Send + Sync + 'static,
     ) -> Self {
-        Self { shape, ask: Arc::new(ask), take: Arc::new(take), recover: None }
+        Self { kind, ask: Arc::new(ask), take: Arc::new(take), recover: None }
     }
 
     /// Returns the node's update for its outcomes, or the first failure if the node does not handle failures.
@@ -150,6 +151,6 @@ impl<S: State> Node<S> {
 
 impl<S: State> std::fmt::Debug for Node<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Node").field("shape", &self.shape).finish_non_exhaustive()
+        f.debug_struct("Node").field("kind", &self.kind).finish_non_exhaustive()
     }
 }

@@ -248,7 +248,7 @@ impl<S: State> Run<S> {
             for request in requests {
                 let id = RequestId(self.next_request);
                 self.next_request += 1;
-                active.requests.push(PendingRequest { id, kind: request.kind(), outcome: None });
+                active.requests.push(PendingRequest { id, kind: request.outcome_kind(), outcome: None });
                 self.effects.insert(id, create_effect(id, name, request));
             }
             self.active.push(active);

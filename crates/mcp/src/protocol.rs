@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
 
-use crate::tool::ToolChange;
+use crate::tool::ToolEffect;
 use crate::{ServeError, Tool, ToolFailure, ToolSelection, Toolbox, prompts, resources};
 
 /// The description of the server that clients show to their model.
@@ -77,12 +77,12 @@ fn definition(tool: Tool) -> ToolDefinition {
         Value::Object(members) => Arc::new(members),
         _ => Arc::default(),
     };
-    let change = tool.change();
-    let annotations = ToolAnnotations::new().read_only(change == ToolChange::Nothing).open_world(false);
-    let annotations = match change {
-        ToolChange::Nothing => annotations,
-        ToolChange::Adds => annotations.destructive(false).idempotent(false),
-        ToolChange::Overwrites => annotations.destructive(true).idempotent(true),
+    let effect = tool.effect();
+    let annotations = ToolAnnotations::new().read_only(effect == ToolEffect::None).open_world(false);
+    let annotations = match effect {
+        ToolEffect::None => annotations,
+        ToolEffect::Adds => annotations.destructive(false).idempotent(false),
+        ToolEffect::Overwrites => annotations.destructive(true).idempotent(true),
     };
     ToolDefinition::new(tool.name(), tool.description(), schema(tool.input_schema()))
         .with_raw_output_schema(schema(tool.output_schema()))

@@ -24,17 +24,17 @@ pub enum Tool {
     SearchDocuments,
 }
 
-/// How a tool changes data.
+/// The effect of a tool on stored data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ToolChange {
-    Nothing,
+pub(crate) enum ToolEffect {
+    None,
     Adds,
     /// Changes or erases data. Calling the tool again with the same arguments changes nothing more.
     Overwrites,
 }
 
 impl Tool {
-    /// All tools, those that are selected by default first.
+    /// All tools; the ones that are selected by default come first.
     pub const ALL: [Self; 12] = [
         Self::SearchMemory,
         Self::Recall,
@@ -78,11 +78,11 @@ impl Tool {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    pub(crate) const fn change(self) -> ToolChange {
+    pub(crate) const fn effect(self) -> ToolEffect {
         match self {
-            Self::AddMemory => ToolChange::Adds,
-            Self::UpdateMemory | Self::DeleteMemory => ToolChange::Overwrites,
-            _ => ToolChange::Nothing,
+            Self::AddMemory => ToolEffect::Adds,
+            Self::UpdateMemory | Self::DeleteMemory => ToolEffect::Overwrites,
+            _ => ToolEffect::None,
         }
     }
 
@@ -100,7 +100,7 @@ impl Tool {
             Self::GetMemory => "Read the full text of one memory or search hit.",
             Self::ListMemories => "List the memories stored by add_memory, newest first.",
             Self::GetContext => {
-                "Show what a model would see of a conversation for a question, and why each message is kept or left out."
+                "Show which messages of a conversation a model would see for a question, and why each message is kept or omitted."
             }
             Self::ListPreferences => "List the user's stored preferences.",
             Self::SearchDocuments => "Find passages of the user's documents that answer a question.",
@@ -112,7 +112,7 @@ impl Tool {
         let id = json!({ "type": "string", "description": "id of a hit or memory" });
         let limit = |max: u64| json!({ "type": "integer", "minimum": 1, "maximum": max });
         let text = json!({ "type": "string", "maxLength": crate::tools::TEXT_CHARS });
-        let cursor = json!({ "type": "string", "description": "next_cursor of the last page" });
+        let cursor = json!({ "type": "string", "description": "next_cursor of the previous page" });
         let (properties, required) = match self {
             Self::SearchMemory => (
                 json!({
@@ -198,7 +198,7 @@ impl Tool {
             }
             Self::SearchDocuments => (json!({ "notice": string, "passages": list }), json!(["passages"])),
         };
-        // Results may get further members, so the schema does not exclude them.
+        // Later versions may add members to results, so the schema allows additional ones.
         json!({ "type": "object", "properties": properties, "required": required })
     }
 }
@@ -243,11 +243,11 @@ impl ToolSelection {
     /// Removes the tools that change data.
     #[must_use]
     pub fn read_only(self) -> Self {
-        Self(self.0.into_iter().filter(|tool| tool.change() == ToolChange::Nothing).collect())
+        Self(self.0.into_iter().filter(|tool| tool.effect() == ToolEffect::None).collect())
     }
 }
 
-/// Parses a list separated by commas: names of tools, `default` and `all`.
+/// Parses a comma-separated list of tool names, `default` and `all`.
 impl FromStr for ToolSelection {
     type Err = ToolSelectionError;
 

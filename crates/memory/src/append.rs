@@ -192,7 +192,7 @@ impl Memory {
             }
         };
         if matches!(batch.patch.title, Some(Some(_))) {
-            self.settled_titles().insert(scope, thread);
+            self.threads_with_final_title().insert(scope, thread);
         }
         if let (Some(retention), Some(read_seq)) = (retention, read_seq)
             && appended.first_seq != read_seq + 1
@@ -253,20 +253,20 @@ impl Memory {
     fn may_title(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> bool {
         self.options().titles == Titles::FromFirstUserMessage
             && batch.patch.title.is_none()
-            && !self.settled_titles().contains(scope, thread)
+            && !self.threads_with_final_title().contains(scope, thread)
             && batch.append.iter().any(|message| title_from(&message.content).is_some())
     }
 
     /// Remembers that a thread needs no title if the thread, as read from the store, has one.
     pub(crate) fn remember_title(&self, scope: &Scope, thread: &Thread) {
-        if thread.title.is_some() && !self.settled_titles().contains(scope, thread.id) {
-            self.settled_titles().insert(scope, thread.id);
+        if thread.title.is_some() && !self.threads_with_final_title().contains(scope, thread.id) {
+            self.threads_with_final_title().insert(scope, thread.id);
         }
     }
 
     fn add_title(&self, scope: &Scope, thread: &Thread, batch: &mut Batch) {
         if thread.title.is_some() || scope.access(&thread.owner) != Access::Full {
-            self.settled_titles().insert(scope, thread.id);
+            self.threads_with_final_title().insert(scope, thread.id);
             return;
         }
         // If the thread is not where the caller expects it, the store has to report the conflict, or to replay an earlier commit.

@@ -13,14 +13,14 @@ use crate::{Memory, MemoryError, Result};
 const ATTEMPTS: usize = 8;
 
 impl Memory {
-    /// Replaces the content of a message, if the thread is at `expected`. Returns the thread's new change number.
+    /// Replaces the content of a message, if its position or change is the `expected` one. Returns its new change.
     ///
     /// The position, id and creation time of the message stay the same. A title that was made from the message is made again in
     /// the same commit.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread or message, `Denied` if the thread is shared and `scope` is a user's, `Conflict` with the
-    /// actual position or change if the thread is not at `expected`, `LimitExceeded` and `Invalid` for content that cannot be
+    /// actual position or change if it is not the `expected` one, `LimitExceeded` and `Invalid` for content that cannot be
     /// stored.
     pub async fn replace_message(
         &self,
@@ -101,12 +101,12 @@ impl Memory {
         batch.patch.title = Some(self.title_after(scope, &found, batch).await?);
         batch.expected = Some(Expected::Change(found.positions.tagged()));
         if batch.patch.title == Some(None) {
-            self.settled_titles().remove(thread);
+            self.threads_with_final_title().remove(thread);
         }
         Ok(())
     }
 
-    /// Makes a title from the thread's user messages as they will be after the batch; `None` if none has text for a title.
+    /// Creates a title from the thread's user messages as they will be after the batch; `None` if none has text for a title.
     async fn title_after(&self, scope: &Scope, thread: &Thread, batch: &Batch) -> Result<Option<String>> {
         let mut query = MessageQuery {
             roles: vec![Role::User],

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::erasures::{ErasureLog, RecordingStore};
 use crate::subscribe::Feeds;
 use crate::thread_cache::ThreadCache;
-use crate::title::SettledTitles;
+use crate::title::ThreadsWithFinalTitle;
 use crate::{Platform, Result, Retention};
 
 /// Conversation memory that uses one backend. Cheap to clone; all clones share their state.
@@ -63,7 +63,7 @@ struct Inner {
     backend: Backend,
     platform: Platform,
     options: MemoryOptions,
-    settled_titles: SettledTitles,
+    threads_with_final_title: ThreadsWithFinalTitle,
     thread_cache: Option<ThreadCache>,
     feeds: Arc<Feeds>,
     erasure_log: Option<Arc<dyn ErasureLog>>,
@@ -120,9 +120,19 @@ impl Memory {
         erasure_log: Option<Arc<dyn ErasureLog>>,
     ) -> Self {
         let thread_cache = (options.thread_cache_bytes > 0).then(|| ThreadCache::new(options.thread_cache_bytes));
-        let settled_titles = SettledTitles::default();
+        let threads_with_final_title = ThreadsWithFinalTitle::default();
         let feeds = Arc::new(Feeds::new(Arc::clone(&platform.runtime)));
-        Self { inner: Arc::new(Inner { backend, platform, options, settled_titles, thread_cache, feeds, erasure_log }) }
+        Self {
+            inner: Arc::new(Inner {
+                backend,
+                platform,
+                options,
+                threads_with_final_title,
+                thread_cache,
+                feeds,
+                erasure_log,
+            }),
+        }
     }
 
     /// The backend.
@@ -205,8 +215,8 @@ impl Memory {
         &self.inner.feeds
     }
 
-    pub(crate) fn settled_titles(&self) -> &SettledTitles {
-        &self.inner.settled_titles
+    pub(crate) fn threads_with_final_title(&self) -> &ThreadsWithFinalTitle {
+        &self.inner.threads_with_final_title
     }
 }
 

@@ -39,7 +39,7 @@ impl Memory {
     /// # Errors
     /// `NotFound` for an unknown thread, `LimitExceeded` for more than [`limits::PAGE`] references.
     pub async fn find_messages(&self, scope: &Scope, thread: ThreadId, refs: &[MessageRef]) -> Result<Vec<Message>> {
-        limits::check_at_most("message names", refs.len(), limits::PAGE)?;
+        limits::check_at_most("message references", refs.len(), limits::PAGE)?;
         if refs.is_empty() {
             return Ok(Vec::new());
         }

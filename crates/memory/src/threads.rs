@@ -137,7 +137,7 @@ impl Memory {
     /// `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's.
     pub async fn delete_thread(&self, scope: &Scope, thread: ThreadId) -> Result<()> {
         let now = self.now();
-        self.settled_titles().remove(thread);
+        self.threads_with_final_title().remove(thread);
         self.evict_thread(scope, thread);
         self.feeds().invalidate(scope, thread);
         let outcome = retry_with_outcome(self.runtime(), || self.store().delete_thread(scope, thread, now)).await;
@@ -150,11 +150,11 @@ impl Memory {
         }
     }
 
-    /// Changes a thread's title, metadata, state or expiry, if the thread is at `expected`. Returns the new change number.
+    /// Changes a thread's title, metadata, state or expiry, if its position or change is the `expected` one. Returns the new change.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's, `Conflict` with the actual
-    /// position or change if the thread is not at `expected`.
+    /// position or change if it is not the `expected` one.
     pub async fn patch_thread(
         &self,
         scope: &Scope,
@@ -163,7 +163,7 @@ impl Memory {
         expected: Option<Expected>,
     ) -> Result<TaggedNumber> {
         if patch.title.is_some() {
-            self.settled_titles().remove(thread);
+            self.threads_with_final_title().remove(thread);
         }
         let now = self.now();
         let mut batch = self.new_batch(now);
@@ -172,7 +172,7 @@ impl Memory {
         Ok(self.commit_with_retries(scope, thread, &batch, now).await?.tagged())
     }
 
-    /// Reads the state that an agent stores with a thread, and the thread's change number when it was read.
+    /// Reads the state that an agent stores with a thread, and the thread's change when it was read.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread.
@@ -181,8 +181,7 @@ impl Memory {
         Ok((thread.state, thread.positions.tagged()))
     }
 
-    /// Replaces the state of a thread, if the thread is at `expected_change` or that is `None`. Returns the thread's new change
-    /// number.
+    /// Replaces the state of a thread if `expected_change` is `None` or equals the thread's change. Returns the thread's new change.
     ///
     /// # Errors
     /// The same as for [`Memory::patch_thread`].

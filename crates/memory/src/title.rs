@@ -12,13 +12,13 @@ use threadkeep_core::{Content, Role, Scope, ThreadId};
 /// Maximum length of a title, in characters.
 const TITLE_CHARS: usize = 100;
 
-/// Maximum number of threads in [`SettledTitles`], which is cleared when it is full.
+/// Maximum number of threads in [`ThreadsWithFinalTitle`], which is cleared when it is full.
 const MAX_THREADS: usize = 16_384;
 
-/// Maximum number of scopes per thread in [`SettledTitles`]. A shared thread can have many users.
+/// Maximum number of scopes per thread in [`ThreadsWithFinalTitle`]. A shared thread can have many users.
 const MAX_SCOPES: usize = 32;
 
-/// Makes a title from a text: its first 100 characters, with each run of white space replaced by one space.
+/// Creates a title from a text: its first 100 characters, with each run of white space replaced by one space.
 ///
 /// `None` for a text that contains only white space.
 ///
@@ -50,7 +50,7 @@ pub fn make_title(text: &str) -> Option<String> {
     (!title.is_empty()).then_some(title)
 }
 
-/// Makes a title from a message; `None` unless it is a user message with text.
+/// Creates a title from a message; `None` unless it is a user message with text.
 pub(crate) fn title_from(content: &Content) -> Option<String> {
     match content.role {
         Role::User => make_title(&content.plain_text()),
@@ -58,20 +58,20 @@ pub(crate) fn title_from(content: &Content) -> Option<String> {
     }
 }
 
-/// Makes a title from the first user message with text; `None` if there is none.
+/// Creates a title from the first user message with text; `None` if there is none.
 pub(crate) fn title_from_first<'a>(contents: impl IntoIterator<Item = &'a Content>) -> Option<String> {
     contents.into_iter().find_map(title_from)
 }
 
 /// Threads that are known to have a title, or to be unable to get one. Appending to them need not read the thread first.
 #[derive(Debug, Default)]
-pub(crate) struct SettledTitles {
+pub(crate) struct ThreadsWithFinalTitle {
     hasher: RandomState,
     /// For each thread, hashes of the scopes in which this is known.
     threads: Mutex<HashMap<ThreadId, Vec<u64>>>,
 }
 
-impl SettledTitles {
+impl ThreadsWithFinalTitle {
     pub(crate) fn contains(&self, scope: &Scope, thread: ThreadId) -> bool {
         let scope = self.hasher.hash_one(scope);
         self.lock().get(&thread).is_some_and(|scopes| scopes.contains(&scope))
@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn titles_are_settled_per_scope() {
-        let settled = SettledTitles::default();
+    fn final_titles_are_known_per_scope() {
+        let threads = ThreadsWithFinalTitle::default();
         let thread = ThreadId::from_name(b"thread");
         let (a, b) = (Scope::user("t", "a").unwrap(), Scope::user("t", "b").unwrap());
-        settled.insert(&a, thread);
-        assert!(settled.contains(&a, thread));
-        assert!(!settled.contains(&b, thread));
-        settled.remove(thread);
-        assert!(!settled.contains(&a, thread));
+        threads.insert(&a, thread);
+        assert!(threads.contains(&a, thread));
+        assert!(!threads.contains(&b, thread));
+        threads.remove(thread);
+        assert!(!threads.contains(&a, thread));
     }
 }

@@ -78,7 +78,7 @@ struct State {
 }
 
 impl ScriptedModel {
-    /// Makes an empty script.
+    /// Creates an empty script.
     #[must_use]
     pub fn new() -> Self {
         Self { name: NAME.to_owned(), always: None, state: Mutex::default() }

@@ -240,7 +240,7 @@ impl fmt::Debug for AvailableModel {
 }
 
 impl AvailableModel {
-    /// Makes the configuration of a [`crate::ProviderModel`].
+    /// Creates the configuration of a [`crate::ProviderModel`].
     #[must_use]
     pub fn config(&self, prices: PriceTable) -> ProviderConfig {
         ProviderConfig {

@@ -127,7 +127,7 @@ async fn serve_http(
         let response = router.clone().oneshot(request.map(axum::body::Body::new));
         async move {
             let response = response.await;
-            // Lets other responses become ready, so that all of them are sent together. Waking up a client or proxy for every
+            // Yields until other responses are ready, so that all of them are sent together. Waking up a client or proxy for every
             // response, instead of once for many connections, costs more than the response itself.
             tokio::task::yield_now().await;
             response

@@ -82,7 +82,7 @@ impl ApiError {
         Self { internal: Some(details.into()), ..error }
     }
 
-    /// Creates an error for a task that panicked. The message of the panic is left out, because it may quote content.
+    /// Creates an error for a task that panicked. The message of the panic is omitted, because it may quote content.
     pub(crate) fn task_panicked() -> Self {
         Self::internal("a task of the request panicked")
     }
@@ -99,7 +99,7 @@ impl ApiError {
         Self { code, ..self }
     }
 
-    /// Adds a header to the response. A header with an invalid value is left out.
+    /// Adds a header to the response. A header with an invalid value is omitted.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
         if let Ok(value) = value.try_into() {

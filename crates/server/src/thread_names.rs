@@ -6,7 +6,7 @@ use threadkeep::{Owner, Scope, Thread, ThreadId, ThreadKey};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 
-/// The prefix of the ids of conversations, as which the OpenAI API represents threads.
+/// The prefix of the ids of conversations. The OpenAI API represents each thread as a conversation.
 pub(crate) const CONVERSATION_PREFIX: &str = "conv_";
 /// The number of digits of a conversation id.
 const DIGITS: usize = 32;
@@ -23,7 +23,7 @@ pub(crate) fn parse_id(name: &str) -> Option<ThreadId> {
 /// Returns the id of the thread with a name. An id is returned without a look-up, so the thread may not exist.
 ///
 /// # Errors
-/// `not_found` if the name is not an id, and no thread of the caller, or shared in the tenant, has it as its key; errors of the store.
+/// `not_found` if the name is not an id, and no thread of the caller, or shared in the tenant, has it as its key; errors from the store.
 pub(crate) async fn resolve(app: &App, scope: &Scope, name: &str) -> Result<ThreadId> {
     match parse_id(name) {
         Some(id) => Ok(id),
@@ -34,7 +34,7 @@ pub(crate) async fn resolve(app: &App, scope: &Scope, name: &str) -> Result<Thre
 /// Returns the id of the thread with a name, which must exist; `None` without a name.
 ///
 /// # Errors
-/// `not_found` if there is no such thread; errors of the store.
+/// `not_found` if there is no such thread; errors from the store.
 pub(crate) async fn resolve_existing(app: &App, scope: &Scope, name: Option<&str>) -> Result<Option<ThreadId>> {
     let Some(name) = name else { return Ok(None) };
     let id = resolve(app, scope, name).await?;
@@ -44,7 +44,7 @@ pub(crate) async fn resolve_existing(app: &App, scope: &Scope, name: Option<&str
 /// Like [`resolve`], but creates a thread with the key if there is none.
 ///
 /// # Errors
-/// `invalid_request` or `limit_exceeded` if the name is neither an id nor a valid key; errors of the store.
+/// `invalid_request` or `limit_exceeded` if the name is neither an id nor a valid key; errors from the store.
 pub(crate) async fn resolve_or_open(app: &App, scope: &Scope, name: &str) -> Result<ThreadId> {
     if let Some(id) = parse_id(name) {
         return Ok(id);

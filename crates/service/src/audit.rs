@@ -41,7 +41,7 @@ pub struct AuditRecord {
     pub user: Option<String>,
     /// The action: a method and a route, or a command such as `keys create`.
     pub act: String,
-    /// The target: the id of a key, or the path of the request, in which parts that are not ids are left out.
+    /// The target: the id of a key, or the path of the request, in which parts that are not ids are omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The outcome: `begun` in the record before the action; in the record after it, the status of the response, `done` or
@@ -60,7 +60,7 @@ pub struct AuditRecord {
 pub struct AuditAction {
     /// The action: a method and a route, or a door's name for it.
     pub act: String,
-    /// The target: an id, or a path in which parts that are not ids are left out.
+    /// The target: an id, or a path in which parts that are not ids are omitted.
     pub target: Option<String>,
     /// The request id, which also appears in the server's log.
     pub request_id: Option<String>,
@@ -109,7 +109,7 @@ impl AuditLog {
     /// Records an action that was performed on the command line.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Errors from the store.
     pub async fn record_command(&self, tenant: &TenantId, act: &str, target: &str) -> Result<(), MemoryError> {
         let record = self.command_record(&Scope::Tenant(tenant.clone()), act, target);
         self.write(&AuditRecord { outcome: "done".to_owned(), ..record }).await
@@ -119,7 +119,7 @@ impl AuditLog {
     /// first record cannot be written, the action is not performed. `target` is an id.
     ///
     /// # Errors
-    /// The errors of the action and of the store.
+    /// Errors from the action and from the store.
     pub async fn audited_command<T, E: From<MemoryError>>(
         &self,
         scope: &Scope,
@@ -157,7 +157,7 @@ impl AuditLog {
     /// Lists the newest `limit` records of a tenant, oldest first.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Errors from the store.
     pub async fn list(&self, tenant: &TenantId, limit: usize) -> Result<Vec<AuditRecord>, MemoryError> {
         let mut newest_first = Vec::new();
         for thread in self.threads().await? {

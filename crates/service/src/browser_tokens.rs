@@ -66,7 +66,7 @@ impl BrowserTokens {
     /// Creates a token for a caller with some of the caller's roles. Returns its text and when it expires.
     ///
     /// # Errors
-    /// `Forbidden` if the caller lacks a role, or is itself authenticated by such a token; errors of the store.
+    /// `Forbidden` if the caller lacks a role, or is itself authenticated by such a token; errors from the store.
     pub(crate) async fn create(
         &self,
         caller: &Caller,
@@ -103,7 +103,7 @@ impl BrowserTokens {
     /// Returns the caller of a valid token. Whether the credential of its issuer is still valid is not checked.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Errors from the store.
     pub(crate) async fn verify(&self, text: &str) -> Result<Option<Caller>> {
         let parts = text.strip_prefix(PREFIX).filter(|_| text.len() <= MAX_BYTES).and_then(|rest| rest.split_once('.'));
         let Some((claims, mac)) = parts else { return Ok(None) };

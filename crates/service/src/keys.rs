@@ -191,7 +191,7 @@ pub enum KeyError {
     /// The operating system provided no random bytes.
     #[error("cannot get random bytes from the operating system: {0}")]
     Randomness(getrandom::Error),
-    /// An error of the store.
+    /// An error from the store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// An error of [`Memory`].
@@ -231,7 +231,7 @@ impl Keys {
     /// Creates a key. Returns its record and its full text, which cannot be read later.
     ///
     /// # Errors
-    /// `Invalid` for an invalid name, no roles, or the internal tenant; errors of the store.
+    /// `Invalid` for an invalid name, no roles, or the internal tenant; errors from the store.
     pub async fn create(&self, new: NewKey) -> Result<(KeyRecord, KeySecret), KeyError> {
         let NewKey { tenant, user, name, mut roles, expires_at, rate_limit, quota } = new;
         if tenant.is_internal() {
@@ -263,7 +263,7 @@ impl Keys {
     /// Lists the keys of a tenant, or of all tenants, including revoked keys.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Errors from the store.
     pub async fn list(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, KeyError> {
         let mut query = RecordQuery { namespace: Some(namespace()), ..RecordQuery::of(RecordOwner::Tenant) };
         let mut records = Vec::new();
@@ -287,7 +287,7 @@ impl Keys {
     /// Revokes a key, with immediate effect. Revoking it again has no effect.
     ///
     /// # Errors
-    /// `Unknown` if the tenant has no key with the id; errors of the store.
+    /// `Unknown` if the tenant has no key with the id; errors from the store.
     pub async fn revoke(&self, tenant: &TenantId, id: &str) -> Result<KeyRecord, KeyError> {
         let (mut record, version) = self.get(tenant, id).await?;
         if record.revoked_at.is_none() {
@@ -300,7 +300,7 @@ impl Keys {
     /// Changes a key, with effect from the next request on. Returns the changed record.
     ///
     /// # Errors
-    /// `Unknown` if the tenant has no key with the id, `Invalid` for a revoked key or invalid changes; errors of the store, such as
+    /// `Unknown` if the tenant has no key with the id, `Invalid` for a revoked key or invalid changes; errors from the store, such as
     /// a conflict if the key was changed at the same time.
     pub async fn update(&self, tenant: &TenantId, id: &str, changes: KeyChanges) -> Result<KeyRecord, KeyError> {
         let KeyChanges { name, roles, expires_at, rate_limit, quota } = changes;
@@ -326,7 +326,7 @@ impl Keys {
     /// Replaces the secret of a key. The old secret becomes invalid immediately.
     ///
     /// # Errors
-    /// `Unknown` if the tenant has no key with the id, `Invalid` for a revoked key; errors of the store.
+    /// `Unknown` if the tenant has no key with the id, `Invalid` for a revoked key; errors from the store.
     pub async fn rotate(&self, tenant: &TenantId, id: &str) -> Result<(KeyRecord, KeySecret), KeyError> {
         let (mut record, version) = self.get(tenant, id).await?;
         if record.revoked_at.is_some() {
@@ -341,7 +341,7 @@ impl Keys {
     /// Whether the store contains any key, even a revoked one.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Errors from the store.
     pub async fn has_any(&self) -> Result<bool, KeyError> {
         let query = RecordQuery { namespace: Some(namespace()), limit: 1, ..RecordQuery::of(RecordOwner::Tenant) };
         let store = &self.memory.backend().store;

@@ -86,7 +86,7 @@ impl fmt::Debug for Quotas {
 }
 
 impl Quotas {
-    /// Counts a request of a caller.
+    /// Counts a request from a caller.
     pub(crate) async fn count(&self, memory: &Memory, caller: &str, quota: Quota) -> Result<(), Uncounted> {
         let now = memory.now();
         let day = now.as_millis().div_euclid(DAY_MS);
@@ -129,7 +129,7 @@ impl Quotas {
 }
 
 impl Quotas {
-    /// Returns the number of requests of a caller that all instances have counted today. Requests that other instances have
+    /// Returns the number of requests from a caller that all instances have counted today. Requests that other instances have
     /// reserved but not received are included.
     pub(crate) async fn count_of_today(&self, memory: &Memory, caller: &str) -> Result<u32, StoreError> {
         let now = memory.now();

@@ -114,7 +114,7 @@ impl fmt::Debug for RateLimits {
 }
 
 impl RateLimits {
-    /// Counts a request of a caller.
+    /// Counts a request from a caller.
     ///
     /// # Errors
     /// Returns the time to wait if the limit is exceeded.

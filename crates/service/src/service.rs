@@ -206,7 +206,7 @@ impl Service {
     /// Admits a caller that a door authenticated itself, and counts the request.
     ///
     /// # Errors
-    /// `TooMany` if a limit is exceeded; errors of the store.
+    /// `TooMany` if a limit is exceeded; errors from the store.
     pub async fn admit(&self, sender: Sender) -> Result<Caller> {
         let rate = self.count(&sender.name, None, None).await?;
         Ok(Caller { rate, ..sender.into() })
@@ -216,7 +216,7 @@ impl Service {
     /// at most [`MAX_SECONDS`](crate::browser_tokens::MAX_SECONDS). Returns its text and when it expires.
     ///
     /// # Errors
-    /// `Forbidden` if the caller lacks a role, or is itself authenticated by such a token; errors of the store.
+    /// `Forbidden` if the caller lacks a role, or is itself authenticated by such a token; errors from the store.
     pub async fn create_browser_token(
         &self,
         caller: &Caller,
@@ -262,7 +262,7 @@ impl Service {
     /// created, even if it has been revoked.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Errors from the store.
     pub async fn needs_key(&self) -> Result<bool> {
         Ok(!self.inner.options.token_issuers.is_empty() || self.keys().has_any().await?)
     }
@@ -284,11 +284,11 @@ impl Service {
         Ok(Caller { scope, is_user_named, rate, ..caller })
     }
 
-    /// Counts a request of the caller with this name against the caller's limits, or against the default limits if the caller has
+    /// Counts a request from the caller with this name against the caller's limits, or against the default limits if the caller has
     /// none. Returns the caller's rate limit after the request; `None` if there is none.
     ///
     /// # Errors
-    /// `TooMany` with the time to wait; errors of the store.
+    /// `TooMany` with the time to wait; errors from the store.
     pub async fn count(
         &self,
         caller: &str,
@@ -316,10 +316,10 @@ impl Service {
         }
     }
 
-    /// Returns how many requests of a caller with a daily quota all instances have counted today.
+    /// Returns how many requests from a caller with a daily quota all instances have counted today.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Errors from the store.
     pub async fn count_of_today(&self, caller: &str) -> Result<u32> {
         Ok(self.inner.quotas.count_of_today(self.memory(), caller).await?)
     }
@@ -328,7 +328,7 @@ impl Service {
     /// after it. If the first record cannot be written, the action is not performed.
     ///
     /// # Errors
-    /// The errors of the store when writing the first record.
+    /// The errors from the store when writing the first record.
     pub async fn audited<T>(
         &self,
         caller: &Caller,

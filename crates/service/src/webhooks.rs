@@ -154,7 +154,7 @@ impl Webhooks {
     /// Creates a webhook of a scope. It receives the events of all threads that the scope lists.
     ///
     /// # Errors
-    /// `Invalid` for an invalid member, or too many webhooks; errors of the store.
+    /// `Invalid` for an invalid member, or too many webhooks; errors from the store.
     pub async fn create(&self, scope: &Scope, patch: WebhookPatch) -> Result<Webhook> {
         let Some(url) = patch.url.clone() else { return Err(Error::invalid("url", "`url` is required")) };
         if self.list(scope).await?.len() >= MAX_WEBHOOKS {
@@ -187,7 +187,7 @@ impl Webhooks {
     /// Lists the webhooks of a scope, oldest first. The webhooks of a tenant do not include those of its users.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Errors from the store.
     pub async fn list(&self, scope: &Scope) -> Result<Vec<Webhook>> {
         let found = Records::of(&self.memory, scope).list::<Webhook>(Kind::Webhook, "", None, limits::PAGE).await?;
         let mut webhooks: Vec<Webhook> = found.into_iter().map(|record| record.value).collect();
@@ -198,7 +198,7 @@ impl Webhooks {
     /// Gets a webhook of a scope.
     ///
     /// # Errors
-    /// `NotFound` if the scope has no such webhook; errors of the store.
+    /// `NotFound` if the scope has no such webhook; errors from the store.
     pub async fn get(&self, scope: &Scope, id: &str) -> Result<Webhook> {
         Ok(self.read(scope, id).await?.value)
     }
@@ -206,7 +206,7 @@ impl Webhooks {
     /// Changes a webhook.
     ///
     /// # Errors
-    /// `NotFound` if the scope has no such webhook, `Invalid` for an invalid member; errors of the store.
+    /// `NotFound` if the scope has no such webhook, `Invalid` for an invalid member; errors from the store.
     pub async fn update(&self, scope: &Scope, id: &str, patch: WebhookPatch) -> Result<Webhook> {
         self.change(scope, id, |webhook| self.apply(webhook, patch.clone())).await
     }
@@ -214,7 +214,7 @@ impl Webhooks {
     /// Replaces the secret of a webhook. For a day, deliveries are signed with the previous secret as well.
     ///
     /// # Errors
-    /// `NotFound` if the scope has no such webhook; errors of the store.
+    /// `NotFound` if the scope has no such webhook; errors from the store.
     pub async fn rotate(&self, scope: &Scope, id: &str) -> Result<Webhook> {
         self.change(scope, id, |webhook| webhook.secrets.rotate(self.memory.now())).await
     }
@@ -222,7 +222,7 @@ impl Webhooks {
     /// Deletes a webhook with its deliveries.
     ///
     /// # Errors
-    /// `NotFound` if the scope has no such webhook; errors of the store.
+    /// `NotFound` if the scope has no such webhook; errors from the store.
     pub async fn delete(&self, scope: &Scope, id: &str) -> Result<()> {
         self.read(scope, id).await?;
         self.remove(scope, id).await?;
@@ -233,7 +233,7 @@ impl Webhooks {
     /// Lists the deliveries of a webhook.
     ///
     /// # Errors
-    /// `NotFound` if the scope has no such webhook; errors of the store.
+    /// `NotFound` if the scope has no such webhook; errors from the store.
     pub async fn deliveries(&self, scope: &Scope, id: &str, query: &DeliveryQuery) -> Result<DeliveryPage> {
         self.read(scope, id).await?;
         deliveries::list(&Records::of(&self.memory, scope), id, query).await
@@ -242,7 +242,7 @@ impl Webhooks {
     /// Sends an event again. The content is read again, so it can differ from the first delivery.
     ///
     /// # Errors
-    /// `NotFound` if the scope has no such webhook, or the webhook has no delivery of the event; errors of the store.
+    /// `NotFound` if the scope has no such webhook, or the webhook has no delivery of the event; errors from the store.
     pub async fn replay(&self, scope: &Scope, id: &str, event: &str) -> Result<Delivery> {
         let webhook = self.read(scope, id).await?;
         let (records, event) = (Records::of(&self.memory, scope), event.parse::<WebhookEvent>()?);

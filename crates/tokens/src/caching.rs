@@ -28,7 +28,7 @@ struct Generations {
 }
 
 impl CachingCounter {
-    /// Makes a counter that caches the counts of `counter`.
+    /// Creates a counter that caches the counts of `counter`.
     #[must_use]
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self { counter, keys: [RandomState::new(), RandomState::new()], generations: Mutex::default() }

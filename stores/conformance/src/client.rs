@@ -50,19 +50,24 @@ impl Client {
         with_retries(|| self.backend.store.open_thread(scope, open.clone(), now)).await
     }
 
-    pub(crate) async fn find_thread(&self, scope: &Scope, name: &ThreadRef, now: Timestamp) -> Result<Option<Thread>> {
-        let view = self.read_thread(scope, name, &ThreadRead::default(), now).await?;
+    pub(crate) async fn find_thread(
+        &self,
+        scope: &Scope,
+        thread: &ThreadRef,
+        now: Timestamp,
+    ) -> Result<Option<Thread>> {
+        let view = self.read_thread(scope, thread, &ThreadRead::default(), now).await?;
         Ok(view.map(|view| view.thread))
     }
 
     pub(crate) async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        with_retries(|| self.backend.store.read_thread(scope, name, read, now)).await
+        with_retries(|| self.backend.store.read_thread(scope, thread, read, now)).await
     }
 
     pub(crate) async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -97,10 +102,10 @@ impl Client {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        with_retries(|| self.backend.store.find_messages(scope, thread, names, now)).await
+        with_retries(|| self.backend.store.find_messages(scope, thread, messages, now)).await
     }
 
     pub(crate) async fn list_changes(

@@ -58,7 +58,7 @@ impl fmt::Debug for FaultyStore {
     }
 }
 
-/// Returns the error of a call whose response was lost.
-fn lost_response() -> StoreError {
+/// Returns the error of a write that may or may not have been executed, because the request or the response was lost.
+fn unknown_outcome() -> StoreError {
     StoreError::Unavailable { reason: Reason::Disconnected, maybe_applied: true, source: None }
 }

@@ -25,11 +25,11 @@ impl Store for MemoryStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        self.state().read_thread(scope, name, read, now)
+        self.state().read_thread(scope, thread, read, now)
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -66,10 +66,10 @@ impl Store for MemoryStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        self.state().find_messages(scope, thread, names, now)
+        self.state().find_messages(scope, thread, messages, now)
     }
 
     async fn list_changes(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::pool::Shared;
 use crate::{index, sweep};
 
-/// The time without commits of this instance after which the task starts.
+/// The time without commits by this instance after which the task starts.
 const IDLE_INTERVAL: Duration = Duration::from_millis(200);
 /// The number of messages indexed, or of leftovers removed, between two checks for new commits.
 const STEP: usize = 500;

@@ -111,14 +111,14 @@ pub(crate) async fn find(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    names: &[MessageRef],
+    messages: &[MessageRef],
     now: Timestamp,
 ) -> Result<Vec<Message>> {
-    limits::check_at_most("message names", names.len(), limits::PAGE)?;
+    limits::check_at_most("message references", messages.len(), limits::PAGE)?;
     let caller = Caller::of(scope);
-    let seqs: Vec<i64> = names.iter().filter_map(seq).collect();
-    let ids: Vec<Uuid> = names.iter().filter_map(id).collect();
-    let external_ids: Vec<&str> = names.iter().filter_map(external_id).collect();
+    let seqs: Vec<i64> = messages.iter().filter_map(seq).collect();
+    let ids: Vec<Uuid> = messages.iter().filter_map(id).collect();
+    let external_ids: Vec<&str> = messages.iter().filter_map(external_id).collect();
     let thread_sql = "SELECT t.no FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring \
                       AND (t.expires_at IS NULL OR t.expires_at > $3)";
     let sql = concat!(

@@ -1,5 +1,5 @@
 //! Notifies other instances of changed threads and records, in batches after the commits. Notifications are not part of
-//! the commits' transactions, because PostgreSQL serializes the commits of transactions that notify.
+//! the commits' transactions, because PostgreSQL serialises the commits of transactions that notify.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -66,7 +66,7 @@ pub(crate) struct Shared {
     pub(crate) listener: Listener,
     pub(crate) commit_batcher: CommitBatcher,
     pub(crate) change_reader: ChangeReader,
-    /// The number of writes of this instance, by which the background task detects idle periods.
+    /// The number of writes by this instance, by which the background task detects idle periods.
     pub(crate) activity: AtomicU64,
     /// Notified of each write.
     pub(crate) active: Arc<Notify>,

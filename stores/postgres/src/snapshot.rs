@@ -238,12 +238,12 @@ const THREADS: &str = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_s
 const ENTRIES: &str = concat!(
     "SELECT ",
     message_columns!(),
-    ", m.checksum, m.thread_no FROM (SELECT e.*, w.place, sum(octet_length(e.body)) OVER (ORDER BY w.place, e.seq",
+    ", m.checksum, m.thread_no FROM (SELECT e.*, w.ordinal, sum(octet_length(e.body)) OVER (ORDER BY w.ordinal, e.seq",
     " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before",
-    " FROM unnest($1) WITH ORDINALITY AS w (no, place) JOIN threadkeep.threads t ON t.no = w.no",
+    " FROM unnest($1) WITH ORDINALITY AS w (no, ordinal) JOIN threadkeep.threads t ON t.no = w.no",
     " CROSS JOIN LATERAL (SELECT m.* FROM threadkeep.messages m WHERE m.thread_no = w.no",
-    " AND m.seq > greatest(t.first_seq - 1, CASE WHEN w.place = 1 THEN $2 ELSE 0 END) ORDER BY m.seq LIMIT $3) e) m",
-    " WHERE coalesce(m.bytes_before, 0) < $4 ORDER BY m.place, m.seq LIMIT $3"
+    " AND m.seq > greatest(t.first_seq - 1, CASE WHEN w.ordinal = 1 THEN $2 ELSE 0 END) ORDER BY m.seq LIMIT $3) e) m",
+    " WHERE coalesce(m.bytes_before, 0) < $4 ORDER BY m.ordinal, m.seq LIMIT $3"
 );
 
 const RECORDS: &str = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, d.thread_no \

@@ -27,11 +27,11 @@ impl Store for PostgresStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        Ok(view::read_thread(&self.shared, scope, name, read, now).await?)
+        Ok(view::read_thread(&self.shared, scope, thread, read, now).await?)
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -66,10 +66,10 @@ impl Store for PostgresStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        Ok(messages::find(&self.shared, scope, thread, names, now).await?)
+        Ok(messages::find(&self.shared, scope, thread, messages, now).await?)
     }
 
     async fn list_changes(

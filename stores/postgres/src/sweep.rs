@@ -96,7 +96,7 @@ pub(crate) struct LeftoverStep {
     pub(crate) more: bool,
 }
 
-/// Removes at most `limit` messages left over from trims and deletions.
+/// Removes at most `limit` messages that trims and deletions have left to the sweep.
 pub(crate) async fn remove_leftovers(shared: &Shared, limit: usize) -> Result<LeftoverStep> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let removing = shared.transact(Caller::maintenance(), async |transaction| {

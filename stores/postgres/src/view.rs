@@ -14,28 +14,29 @@ use crate::row::{self, get, owner_name, thread_columns};
 pub(crate) async fn read_thread(
     shared: &Shared,
     scope: &Scope,
-    name: &ThreadRef,
+    thread: &ThreadRef,
     read: &ThreadRead,
     now: Timestamp,
 ) -> Result<Option<ThreadView>> {
     read.check()?;
-    let (caller, selector, micros) = (Caller::of(scope), ThreadSelector::of(name), now.as_micros());
+    let (caller, selector, micros) = (Caller::of(scope), ThreadSelector::of(thread), now.as_micros());
     let (tenant, now_value): (Parameter<'_>, Parameter<'_>) = ((&caller.tenant, Type::TEXT), (&micros, Type::INT8));
-    let row = (row_sql(&selector), selector.values([tenant.clone(), now_value.clone()]));
-    let call = read.messages.as_ref().map(|query| PageCall::of(scope, query, now));
-    let page = call.as_ref().map(|call| (PageCall::sql(&selector.id("$3", "$14")), selector.page_values(call)));
+    let thread_statement = (thread_sql(&selector), selector.values([tenant.clone(), now_value.clone()]));
+    let page_call = read.messages.as_ref().map(|query| PageCall::of(scope, query, now));
+    let page_statement =
+        page_call.as_ref().map(|call| (PageCall::sql(&selector.id("$3", "$14")), selector.page_values(call)));
     let wanted = WantedRecords::of(&read.records);
-    let records = (!read.records.is_empty())
+    let records_statement = (!read.records.is_empty())
         .then(|| (records_sql(&selector), selector.values([tenant, now_value].into_iter().chain(wanted.values()))));
     let lists: Vec<Option<ListCall<'_>>> = read.lists.iter().map(|query| ListCall::of(scope, query, now)).collect();
-    let listing = lists.iter().flatten().map(|list| (list.sql(), list.values().to_vec()));
+    let list_statements = lists.iter().flatten().map(|list| (list.sql(), list.values().to_vec()));
     let statements: Vec<(String, Vec<Parameter<'_>>)> =
-        [row].into_iter().chain(page).chain(records).chain(listing).collect();
+        [thread_statement].into_iter().chain(page_statement).chain(records_statement).chain(list_statements).collect();
     let statements: Vec<(&str, &[Parameter<'_>])> =
         statements.iter().map(|(sql, values)| (sql.as_str(), values.as_slice())).collect();
 
-    let mut answers = shared.read(&caller, &statements).await?.into_iter();
-    let mut next = || answers.next().unwrap_or_default();
+    let mut results = shared.read(&caller, &statements).await?.into_iter();
+    let mut next = || results.next().unwrap_or_default();
     let Some(thread) = next().first().map(|row| row::thread(row, 0)).transpose()? else { return Ok(None) };
     if scope.access(&thread.owner) == Access::None {
         return Ok(None);
@@ -49,8 +50,8 @@ pub(crate) async fn read_thread(
     Ok(Some(ThreadView { thread, page: page.flatten(), records, lists: lists.collect::<Result<_>>()? }))
 }
 
-/// How a statement selects the thread. The parameters of the selector come last; the first two parameters are the
-/// tenant and the current time.
+/// How a statement selects the thread. The first two parameters of each statement are the tenant and the current time. The
+/// parameters of the selector come last, except that its first one is `$3` in the statement for a page.
 enum ThreadSelector<'a> {
     Id(Uuid),
     Key { owner: &'a str, key: &'a str },
@@ -105,14 +106,15 @@ impl<'a> ThreadSelector<'a> {
 
 const ALIVE: &str = "NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $2)";
 
-fn row_sql(selector: &ThreadSelector<'_>) -> String {
+fn thread_sql(selector: &ThreadSelector<'_>) -> String {
     let columns = thread_columns!();
     format!("SELECT {columns} FROM threadkeep.threads t WHERE {} AND {ALIVE}", selector.condition("$3", "$4"))
 }
 
+/// Records are in tables whose names contain `documents`.
 fn records_sql(selector: &ThreadSelector<'_>) -> String {
     format!(
-        "SELECT {}, n.place FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS n (namespace, key, place) \
+        "SELECT {}, n.ordinal FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS n (namespace, key, ordinal) \
          JOIN threadkeep.thread_documents d ON d.namespace = n.namespace AND d.key = n.key \
          WHERE d.thread_no = (SELECT t.no FROM threadkeep.threads t WHERE {} AND {ALIVE}) \
          AND (d.expires_at IS NULL OR d.expires_at > $2)",
@@ -129,7 +131,8 @@ struct WantedRecords {
 
 impl WantedRecords {
     fn of(names: &[RecordName]) -> Self {
-        // PostgreSQL rejects text with a NUL. No record has such a key or an empty one.
+        // PostgreSQL rejects text that contains a NUL. No record has such a key. The empty key replaces it, because no record has an
+        // empty key either.
         let key = |name: &RecordName| if name.key.contains('\0') { String::new() } else { name.key.clone() };
         let namespaces = names.iter().map(|name| name.namespace.to_string()).collect();
         Self { namespaces, keys: names.iter().map(key).collect() }

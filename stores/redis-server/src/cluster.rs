@@ -67,7 +67,7 @@ impl Cluster {
         Some(Self::create(Command::new(find_program("redis-cli")), nodes, Server::address, replicas))
     }
 
-    /// Makes a cluster of nodes with `redis-cli`.
+    /// Creates a cluster of nodes with `redis-cli`.
     fn create(mut command: Command, nodes: Vec<Server>, address: fn(&Server) -> String, replicas: usize) -> Self {
         let created = command
             .args(["--cluster", "create"])

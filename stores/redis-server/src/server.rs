@@ -136,7 +136,7 @@ impl Server {
         self.wait_until_ready();
     }
 
-    /// Lets the server accept no replicas, as if the network between them had failed. Connections of clients remain.
+    /// Makes the server reject replicas, as if the network between them had failed. Connections of clients remain.
     pub fn disconnect_replicas(&self) {
         drop(self.run(&["config", "set", "requirepass", "none-knows-it"]));
         drop(self.run(&["-a", "none-knows-it", "--no-auth-warning", "client", "kill", "type", "replica"]));

@@ -62,7 +62,7 @@ impl Shared {
 }
 
 impl Row {
-    /// Returns the oldest change in the log, or the next one.
+    /// Returns the oldest change in the log; the number of the next change if the log is empty.
     pub(crate) fn oldest_change(&self) -> u64 {
         if self.log_at.is_some() { self.log_from } else { self.positions().change + 1 }
     }

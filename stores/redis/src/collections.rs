@@ -62,7 +62,7 @@ impl Shared {
         let names = format!("{}:c", self.keys.owner(tenant, &owner));
         let mut add = redis::cmd("ZADD");
         add.arg(names).arg(0).arg(name);
-        // Also afterwards, in case the collections are removed in between.
+        // The name is added before and after the entries, because the collections may be removed in between.
         self.connections.run(&add, true).await?;
         self.connections.write("entries_put", &self.keys.collection(tenant, &owner, name), &args).await?;
         self.connections.run(&add, true).await?;
@@ -97,7 +97,7 @@ impl Shared {
                 let mut remove = redis::cmd("ZREM");
                 remove.arg(&names).arg(name);
                 self.connections.run(&remove, true).await?;
-                // Entries that were added before the name was removed would be found by no later removal.
+                // Removes entries that were added before the name was removed: without the name, no later removal would find them.
                 removed += self.connections.write("entries_drop", &key, &Args::new()).await?.number()?;
             }
             after = page.last().cloned();

@@ -28,7 +28,7 @@ struct CommitRequest<'a> {
     now: Timestamp,
 }
 
-/// What follows from a commit.
+/// Returns the effects of a commit outside its thread.
 fn write_effects(request: &CommitRequest<'_>, owner: &Owner, change: u64, has_stale: bool) -> WriteEffects {
     let CommitRequest { scope, thread, batch, .. } = *request;
     let (tenant, owner) = (scope.tenant_id().clone(), owner.clone());
@@ -411,7 +411,7 @@ impl Commit<'_> {
 }
 
 impl Row {
-    /// Notes when a record expires.
+    /// Includes the expiry of a record in the time before which no record expires.
     pub(crate) fn note_record(&mut self, record: &Record) {
         self.records_expire_at = self.records_expire_at.into_iter().chain(record.expires_at).min();
     }

@@ -356,7 +356,7 @@ impl Connections {
         }
     }
 
-    /// Forgets a connection that was lost, or on which nothing arrives any more. `began` is when the call began.
+    /// Drops a connection that was lost, or on which nothing arrives any more. `began` is when the call began.
     ///
     /// A cluster's connection reconnects to lost nodes on its own. It is replaced if calls time out, no reply arrives, and a call that began
     /// later times out too. While one node is silent, the others still answer.

@@ -12,7 +12,7 @@ const FORMAT: u32 = 1;
 /// The oldest version of Redis with functions.
 const MIN_VERSION: u32 = 7;
 
-/// What the servers do with acknowledged commits. A value is `None` if the servers do not permit to read it.
+/// What the servers do with acknowledged commits. A value is `None` if the user may not read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Durability {
     /// The number of nodes that were asked.

@@ -81,7 +81,7 @@ fn lost() -> RedisError {
     std::io::Error::new(std::io::ErrorKind::BrokenPipe, "the connection for commits was closed").into()
 }
 
-/// Sends groups until all senders are gone.
+/// Sends groups until all senders are dropped.
 async fn work(client: Client, options: GroupOptions, mut jobs: mpsc::Receiver<Job>) {
     let mut group = Vec::new();
     let mut link = None;

@@ -32,7 +32,7 @@ impl Shared {
         self.history.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks the primaries whether one of them has taken over. Returns whether the history is another one.
+    /// Asks the primaries whether one of them has taken over. Returns whether the history has changed.
     pub(crate) async fn observe_history(&self) -> Result<bool> {
         let mut info = redis::cmd("INFO");
         info.arg("replication");
@@ -40,7 +40,7 @@ impl Shared {
         let mut args = Args::new();
         args.add(&Uuid::new_v4().simple().to_string()[..8]);
         for reply in replies {
-            // During a failover, a primary may not answer, or be a replica by now. The next look finds its successor.
+            // During a failover, a primary may not answer, or be a replica by now. The next check finds its successor.
             let primary = required_text(reply).ok().and_then(|info| parse_primary(&info));
             let Some((id, is_promoted)) = primary else { return Ok(false) };
             args.add(id).add(if is_promoted { "1" } else { "0" });
@@ -55,12 +55,12 @@ impl Shared {
     }
 }
 
-/// Looks for failovers until the store is closed, and wakes all subscribers after one.
+/// Checks for failovers until the store is closed, and wakes all subscribers after a failover.
 pub(crate) async fn watch(shared: Weak<Shared>) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         let Some(shared) = shared.upgrade() else { return };
-        // After an error, the next look finds what this one did not.
+        // After an error, the next check detects the failover.
         if shared.observe_history().await.unwrap_or(false) {
             let _ = shared.wake_ups.send((WakeUp::Anything, u64::MAX));
         }

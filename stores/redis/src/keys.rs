@@ -8,7 +8,7 @@ pub(crate) const INDEX_PARTS: u32 = 16;
 /// The number of parts over which the threads of one owner are distributed.
 pub(crate) const PARTS_OF_OWNER: u32 = 4;
 
-/// Makes the names of the keys of one store.
+/// Creates the names of the keys of one store.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,

@@ -19,7 +19,7 @@ use crate::marks::{Touch, parse_mark};
 use crate::row::has_expired;
 use crate::shared::{Request, Shared, View, WriteEffects};
 
-/// After this time a writer that left a mark has ended.
+/// The age from which a mark is considered to be left by a writer that has ended.
 const MARK_LIFETIME: Duration = Duration::from_secs(120);
 /// The maximum number of rows that are read at the same time.
 const CONCURRENT_READS: usize = 64;

@@ -311,12 +311,12 @@ pub(crate) fn parse_mark(field: &str, value: &str) -> Option<ReadMark> {
 }
 
 impl Shared {
-    /// Brings the lists of a tenant up to date with the commits of this process.
+    /// Brings the lists of a tenant up to date with the commits by this process.
     pub(crate) async fn flush(&self, tenant: &TenantId) -> Result<()> {
         self.flush_with(tenant, None, None).await
     }
 
-    /// Brings the lists of a tenant up to date with the commits of this process, then with another write, and clears its mark.
+    /// Brings the lists of a tenant up to date with the commits by this process, then with another write, and clears its mark.
     pub(crate) async fn flush_with(&self, tenant: &TenantId, last: Option<Touch>, mark: Option<String>) -> Result<()> {
         let _lock = self.marks.lock(tenant).await;
         let Batch { mut touches, mut cleared } = self.marks.take(tenant);

@@ -32,7 +32,7 @@ impl Shared {
         })
     }
 
-    /// Makes the page of which `view` has the first rows. Returns `None` if the thread changed before the other rows were read.
+    /// Builds the page of which `view` has the first rows. Returns `None` if the thread changed before the other rows were read.
     pub(crate) async fn finish_page(
         &self,
         scope: &Scope,
@@ -105,25 +105,25 @@ impl Shared {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        limits::check_at_most("message names", names.len(), limits::PAGE)?;
+        limits::check_at_most("message references", messages.len(), limits::PAGE)?;
         until_written!({
             let view = self.read_accessible(scope, thread, &Request::row(), now).await?;
             let base = self.keys.thread(scope.tenant_id(), thread);
             let positions = view.row.positions();
             let mut seqs: BTreeSet<u64> = BTreeSet::new();
-            seqs.extend(names.iter().filter_map(|name| match name {
+            seqs.extend(messages.iter().filter_map(|name| match name {
                 MessageRef::Seq(seq) => Some(*seq),
                 _ => None,
             }));
-            let ids = names.iter().filter_map(|name| match name {
+            let ids = messages.iter().filter_map(|name| match name {
                 MessageRef::Id(id) => Some(id.0.as_bytes().to_vec()),
                 _ => None,
             });
             seqs.extend(self.find_seqs(&format!("{base}:i"), ids.collect()).await?);
-            let external_ids = names.iter().filter_map(|name| match name {
+            let external_ids = messages.iter().filter_map(|name| match name {
                 MessageRef::External(id) => Some(id.clone().into_bytes()),
                 _ => None,
             });

@@ -162,7 +162,7 @@ impl Shared {
         Ok(self.connections.write_awaited("apply", &format!("{base}:v"), &args).await?.number()? == 1)
     }
 
-    /// Notes when the next record of an owner expires, for the sweep.
+    /// Stores when the next record of an owner expires, for the sweep.
     async fn note_expiry(&self, tenant: &TenantId, owner: &Owner, expires_at: Option<Timestamp>) -> Result<()> {
         let Some(expires_at) = expires_at else { return Ok(()) };
         let mut note = redis::cmd("ZADD");
@@ -264,25 +264,25 @@ impl Shared {
     pub(crate) async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
         read.check()?;
         let tenant = scope.tenant_id();
-        let id = match name {
+        let id = match thread {
             ThreadRef::Id(id) => Some(*id),
             ThreadRef::Key(owner, key) => self.find_id(tenant, owner, key).await?,
         };
         let Some(id) = id else { return Ok(None) };
-        until_written!(self.try_read_thread(scope, id, name, read, now).await)
+        until_written!(self.try_read_thread(scope, id, thread, read, now).await)
     }
 
     async fn try_read_thread(
         &self,
         scope: &Scope,
         id: ThreadId,
-        name: &ThreadRef,
+        named: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<Option<ThreadView>>> {
@@ -294,7 +294,7 @@ impl Shared {
             lists: own.map(|query| (lower_bound(query), upper_bound(query), limits::PAGE)).collect(),
         };
         let view = self.read(scope.tenant_id(), id, &request).await?;
-        let Some(mut view) = view.filter(|view| is_named(view, name, scope, now)) else { return Ok(Some(None)) };
+        let Some(mut view) = view.filter(|view| is_named(view, named, scope, now)) else { return Ok(Some(None)) };
         let thread = view.row.to_thread(id)?;
         let is_live = |record: &Record| !has_expired(record.expires_at, now);
         let records = std::mem::take(&mut view.records).into_iter().map(|record| record.filter(is_live)).collect();
@@ -321,8 +321,8 @@ impl Shared {
 }
 
 /// Whether a thread exists in the scope and has the key by which it was found.
-fn is_named(view: &View, name: &ThreadRef, scope: &Scope, now: Timestamp) -> bool {
-    let is_named = match name {
+fn is_named(view: &View, thread: &ThreadRef, scope: &Scope, now: Timestamp) -> bool {
+    let is_named = match thread {
         ThreadRef::Id(_) => true,
         ThreadRef::Key(owner, key) => crate::threads::is_thread_with_key(&view.row, owner, key, now),
     };

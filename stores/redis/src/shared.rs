@@ -369,7 +369,7 @@ impl Shared {
     }
 }
 
-/// What follows from a write to a thread.
+/// The effects of a write to a thread outside the thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteEffects {
     pub(crate) has_unindexed: bool,

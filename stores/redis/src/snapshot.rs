@@ -109,7 +109,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Copies a thread into the file; `None` if it has expired or changed in a way that requires to start again and is gone.
+    /// Copies a thread into the file. Starts again if the thread changes between two chunks. `None` if it has expired or was deleted.
     async fn copy_thread(
         &self,
         writer: &mut Writer,

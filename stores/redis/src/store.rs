@@ -21,11 +21,11 @@ impl Store for RedisStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        self.shared.read_thread(scope, name, read, now).await
+        self.shared.read_thread(scope, thread, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -60,10 +60,10 @@ impl Store for RedisStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        self.shared.find_messages(scope, thread, names, now).await
+        self.shared.find_messages(scope, thread, messages, now).await
     }
 
     async fn list_changes(

@@ -31,7 +31,7 @@ const REWRITE_POLL: Duration = Duration::from_millis(20);
 enum Step {
     /// It wrote to the thread.
     Written,
-    /// Another process wrote to the thread. Look again.
+    /// Another process wrote to the thread, so the step has to be repeated.
     Repeat,
     /// There is nothing to do.
     Done,

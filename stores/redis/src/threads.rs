@@ -235,7 +235,8 @@ pub(crate) fn is_thread_with_key(row: &Row, owner: &Owner, key: &ThreadKey, now:
     row.live(now).is_some_and(|thread| thread.owner == *owner && thread.key.as_ref() == Some(key))
 }
 
-/// Moves the contents of a thread to where a sweep removes them. Returns all graves of the id.
+/// Renames the keys of a deleted thread, so that its id can be used again before a sweep removes the contents (the *grave*). Returns
+/// all graves of the id.
 pub(crate) fn bury(writes: &mut Writes, base: &str, row: &Row) -> Vec<Grave> {
     let mut graves = row.graves.clone();
     if row.thread.is_some() {
@@ -254,7 +255,7 @@ pub(crate) fn bury(writes: &mut Writes, base: &str, row: &Row) -> Vec<Grave> {
     graves
 }
 
-/// The start of the names of the keys with the contents of a former thread.
+/// The start of the names of the keys with the contents of a deleted thread.
 pub(crate) fn grave_base(base: &str, born: &str) -> String {
     format!("{base}:g:{born}")
 }

@@ -127,7 +127,7 @@ pub(crate) async fn send(shared: Weak<Shared>, mut outbox: mpsc::Receiver<Number
             batch.push((WakeUp::Anything, u64::MAX));
         }
         let sent = batch.iter().map(|(wake_up, number)| shared.publish(wake_up, *number));
-        // Subscribers find what is lost when they look next.
+        // If sending fails, subscribers find the changes when they next poll.
         let _ = futures::future::join_all(sent).await;
         batch.clear();
     }

@@ -1,5 +1,5 @@
 //! A background thread per store. While no commits arrive, it indexes new messages, merges segments of the search index and removes
-//! leftovers. It also detects commits of other processes, and truncates the write-ahead log if a concurrent reader prevented a sweep
+//! leftovers. It also detects commits by other processes, and truncates the write-ahead log if a concurrent reader prevented a sweep
 //! from truncating it.
 
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use threadkeep_core::WakeUp;
 use crate::connection::{Shared, lock};
 use crate::{index, sweep};
 
-/// The interval of polling for commits of other processes while there are subscribers.
+/// The interval of polling for commits by other processes while there are subscribers.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time without commits after which the index catches up. Also the polling interval while there are no subscribers.
 const IDLE_INTERVAL: Duration = Duration::from_millis(200);
@@ -23,7 +23,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     if shared.options.read_only {
         return;
     }
-    // Read before a caller can subscribe, so that every later commit of another process causes a wake-up.
+    // Read before a caller can subscribe, so that every later commit by another process causes a wake-up.
     let version = data_version(&lock(&shared.writer));
     let shared = Arc::downgrade(shared);
     // If no thread can be started, the index catches up on request, and readers find other processes' commits by polling.
@@ -49,10 +49,10 @@ fn run(shared: &Weak<Shared>, mut version: Option<i64>) {
             catch_up(&shared, activity);
             is_merged = is_merged || merge(&shared, activity);
         }
-        let is_truncation_due = shared.is_log_truncation_due.load(Ordering::Relaxed);
+        let is_truncation_due = shared.is_wal_truncation_due.load(Ordering::Relaxed);
         if since_truncation >= IDLE_INTERVAL && shared.options.background && is_truncation_due {
             since_truncation = Duration::ZERO;
-            truncate_log(&shared);
+            truncate_wal(&shared);
         }
         drop(shared);
         let pause = if has_subscribers { POLL_INTERVAL } else { IDLE_INTERVAL };
@@ -69,8 +69,8 @@ fn detect_external_commits(shared: &Shared, version: &mut Option<i64>) {
     let current = data_version(&connection);
     drop(connection);
     if version.is_some() && current != *version {
-        // A sweep of the other process may have been unable to truncate the log.
-        shared.is_log_truncation_due.store(true, Ordering::Relaxed);
+        // A sweep by the other process may have been unable to truncate the write-ahead log.
+        shared.is_wal_truncation_due.store(true, Ordering::Relaxed);
         // Sending fails only without subscribers.
         drop(shared.wake_ups.send(WakeUp::Anything));
     }
@@ -86,7 +86,7 @@ fn data_version(connection: &Connection) -> Option<i64> {
 fn catch_up(shared: &Shared, activity: u64) {
     let is_idle = || shared.activity.load(Ordering::Relaxed) == activity;
     while is_idle() && index::catch_up(shared, MESSAGES_PER_STEP).is_ok_and(|step| !step.done && step.indexed > 0) {}
-    while is_idle() && sweep::remove_leftovers(shared, MESSAGES_PER_STEP / 5).is_ok_and(|step| step.more) {}
+    while is_idle() && sweep::remove_leftovers(shared, MESSAGES_PER_STEP / 5).is_ok_and(|step| step.may_have_more) {}
 }
 
 /// Merges segments of the index until a commit arrives. Returns whether no segments are left to merge.
@@ -102,10 +102,10 @@ fn merge(shared: &Shared, activity: u64) -> bool {
 }
 
 /// Truncates the write-ahead log unless a reader or writer prevents it.
-fn truncate_log(shared: &Shared) {
+fn truncate_wal(shared: &Shared) {
     // The flag is cleared first, so that a request during the truncation is not lost.
-    shared.is_log_truncation_due.store(false, Ordering::Relaxed);
-    if !sweep::finish_log_truncation(shared).unwrap_or(false) {
-        shared.is_log_truncation_due.store(true, Ordering::Relaxed);
+    shared.is_wal_truncation_due.store(false, Ordering::Relaxed);
+    if !sweep::finish_wal_truncation(shared).unwrap_or(false) {
+        shared.is_wal_truncation_due.store(true, Ordering::Relaxed);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     /// The number of writes by this process. The background thread uses it to detect idle periods.
     pub(crate) activity: AtomicU64,
     /// Whether the write-ahead log may still contain erased text because a sweep could not truncate it.
-    pub(crate) is_log_truncation_due: AtomicBool,
+    pub(crate) is_wal_truncation_due: AtomicBool,
     /// A random number that distinguishes this file from copies of it, because their histories diverge.
     pub(crate) incarnation: i64,
 }
@@ -91,8 +91,8 @@ impl Shared {
             counts: Mutex::default(),
             wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
             activity: AtomicU64::new(0),
-            // A process that has ended may not have truncated the log.
-            is_log_truncation_due: AtomicBool::new(true),
+            // A process that has ended may not have truncated the write-ahead log.
+            is_wal_truncation_due: AtomicBool::new(true),
             incarnation,
             options,
         })
@@ -103,7 +103,7 @@ impl Shared {
         self.watch.stamp()
     }
 
-    /// Like [`Shared::stamp`], but unchanged by commits of this process that write only threads.
+    /// Like [`Shared::stamp`], but unchanged by commits by this process that write only threads.
     pub(crate) fn records_stamp(&self) -> Option<u64> {
         self.watch.records_stamp()
     }

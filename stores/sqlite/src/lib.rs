@@ -4,7 +4,8 @@
 //! concurrent commits share one sync, and `index` how the search index follows the change log off the commit path.
 //!
 //! In this crate, a stamp is a number in the order of all commits and deletions in the file. A mark is a row of the table `marks`: a
-//! named number, such as the last indexed stamp. Leftovers are rows of deleted threads and trimmed messages that are not removed yet.
+//! named number, such as the last indexed stamp. Leftovers are rows of deleted threads and
+//! trimmed messages that are not removed yet; residue is the bytes of removed rows that are still in the file.
 //!
 //! Reads and uncontended commits run on the caller's thread: handing a short read to another thread costs several times as
 //! much as the read itself. Long operations (catching up the index, sweeping, verifying) run on a blocking thread.

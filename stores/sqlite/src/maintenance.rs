@@ -117,7 +117,7 @@ impl Maintenance for SqliteStore {
         blocking(&self.shared, |shared| {
             shared.check_writable()?;
             lock(&shared.writer).execute_batch("VACUUM").map_err(error::SqliteError::from)?;
-            sweep::truncate_log(shared)
+            sweep::truncate_wal(shared)
         })
         .await
     }

@@ -101,14 +101,14 @@ pub(crate) fn find(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    names: &[MessageRef],
+    messages: &[MessageRef],
     now: Timestamp,
 ) -> Result<Vec<Message>> {
-    limits::check_at_most("message names", names.len(), limits::PAGE)?;
+    limits::check_at_most("message references", messages.len(), limits::PAGE)?;
     view::in_read_transaction(shared, scope, |connection| {
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
-        let mut found = Vec::with_capacity(names.len());
-        for name in names {
+        let mut found = Vec::with_capacity(messages.len());
+        for name in messages {
             if let Some(message) = find_message(connection, &row, name)? {
                 found.push(message);
             }

@@ -60,33 +60,33 @@ pub(crate) fn remove(
 }
 
 /// The mark that is set while the write-ahead log may contain erased text. Its value is the number of failed truncations.
-const LOG: &str = "residue_log";
+const WAL: &str = "residue_log";
 
-/// Records that the log could not be truncated.
-pub(crate) fn record_log_failure(shared: &Shared) -> Result<(), StoreError> {
+/// Records that the write-ahead log could not be truncated.
+pub(crate) fn record_wal_failure(shared: &Shared) -> Result<(), StoreError> {
     writer::write_blocking(shared, |connection| {
         let sql = "INSERT INTO marks (name, value) VALUES (?1, 1) ON CONFLICT DO UPDATE SET value = value + 1";
-        Ok(connection.execute(sql, [LOG])?)
+        Ok(connection.execute(sql, [WAL])?)
     })?;
-    shared.is_log_truncation_due.store(true, Ordering::Relaxed);
+    shared.is_wal_truncation_due.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// Returns the number of recorded failures to truncate the log.
-pub(crate) fn count_log_failures(shared: &Shared) -> Result<i64, StoreError> {
+/// Returns the number of recorded failures to truncate the write-ahead log.
+pub(crate) fn count_wal_failures(shared: &Shared) -> Result<i64, StoreError> {
     let failures = shared.read(|connection| {
         let sql = "SELECT value FROM marks WHERE name = ?1";
-        Ok(connection.prepare_cached(sql)?.query_row([LOG], |row| row.get(0)).optional()?)
+        Ok(connection.prepare_cached(sql)?.query_row([WAL], |row| row.get(0)).optional()?)
     })?;
     Ok(failures.unwrap_or(0))
 }
 
-/// Clears the failures that were recorded before the log was truncated, unless their number has changed since it was read.
-pub(crate) fn clear_log_failures(shared: &Shared, failures: i64) -> Result<(), StoreError> {
+/// Clears the failures that were recorded before the write-ahead log was truncated, unless their number has changed since it was read.
+pub(crate) fn clear_wal_failures(shared: &Shared, failures: i64) -> Result<(), StoreError> {
     if failures > 0 {
         writer::write_blocking(shared, |connection| {
             let sql = "DELETE FROM marks WHERE name = ?1 AND value = ?2";
-            Ok(connection.execute(sql, params![LOG, failures])?)
+            Ok(connection.execute(sql, params![WAL, failures])?)
         })?;
     }
     Ok(())

@@ -24,11 +24,11 @@ impl Store for SqliteStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        Ok(view::read_thread(&self.shared, scope, name, read, now)?)
+        Ok(view::read_thread(&self.shared, scope, thread, read, now)?)
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -63,10 +63,10 @@ impl Store for SqliteStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        Ok(messages::find(&self.shared, scope, thread, names, now)?)
+        Ok(messages::find(&self.shared, scope, thread, messages, now)?)
     }
 
     async fn list_changes(

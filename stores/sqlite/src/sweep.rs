@@ -1,4 +1,7 @@
 //! Removes expired and deleted data, including every byte that a deletion left behind in the file.
+//!
+//! The names of some tables and columns differ from the terms of the code: the table `documents` contains records, `commits` is the
+//! change log, and a column `position` contains a key (`row::key`), which consists of a thread's number and a position.
 
 use std::time::Duration;
 
@@ -32,13 +35,13 @@ pub(crate) fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport> {
     loop {
         let step = remove_leftovers(shared, ROWS_PER_STEP)?;
         report.leftover_messages += step.messages;
-        if !step.more {
+        if !step.may_have_more {
             break;
         }
     }
     residue::remove(shared, Residue::Index, index::purge)?;
     residue::remove(shared, Residue::Pages, scrub::scrub)?;
-    truncate_log(shared)?;
+    truncate_wal(shared)?;
     Ok(report)
 }
 
@@ -61,7 +64,7 @@ fn remove_expired_threads(shared: &Shared, now: Timestamp) -> Result<u64> {
     }
 }
 
-/// Scans the change log and removes each thread's oldest entries.
+/// Removes the entries of the change log that are not newer than `before`.
 fn remove_old_commits(shared: &Shared, before: i64) -> Result<u64> {
     let (mut removed, mut cursor) = (0, 0);
     loop {
@@ -71,8 +74,8 @@ fn remove_old_commits(shared: &Shared, before: i64) -> Result<u64> {
             let rows = statement.query_map(params![cursor, SCAN_ROWS], |row| Ok((row.get(0)?, row.get(1)?)))?;
             Ok(rows.collect::<Result<Vec<(i64, i64)>, _>>()?)
         })?;
-        let Some((last, _)) = rows.last() else { return Ok(removed) };
-        cursor = *last;
+        let Some((last_key, _)) = rows.last() else { return Ok(removed) };
+        cursor = *last_key;
         let old: Vec<i64> = rows.iter().filter(|(_, at)| *at <= before).map(|(key, _)| *key).collect();
         for step in old.chunks(ROWS_PER_STEP) {
             removed += writer::write_blocking(shared, |connection| remove_commits(connection, step))?;
@@ -83,6 +86,7 @@ fn remove_old_commits(shared: &Shared, before: i64) -> Result<u64> {
 fn remove_commits(connection: &Connection, keys: &[i64]) -> error::Result<u64> {
     for key in keys {
         connection.prepare_cached("DELETE FROM commits WHERE position = ?1")?.execute([key])?;
+        // `log_from` is the last position whose entry was removed.
         let sql = "UPDATE threads SET log_from = max(log_from, ?2) WHERE no = ?1";
         connection.prepare_cached(sql)?.execute(params![row::thread_no(*key), row::position(*key) as i64])?;
     }
@@ -94,7 +98,7 @@ fn remove_old_deletions(shared: &Shared, before: i64) -> Result<u64> {
         let sql = "SELECT max(stamp) FROM deleted_threads WHERE deleted_at <= ?1";
         let stamp: Option<i64> = connection.query_row(sql, [before], |row| row.get(0))?;
         let Some(stamp) = stamp else { return Ok(0) };
-        // Clients can no longer continue from a cursor before these deletions.
+        // `forgotten_stamp` is the stamp of the last deletion that was removed. Clients cannot continue from a cursor before it.
         let sql = "INSERT INTO marks (name, value) VALUES ('forgotten_stamp', ?1) \
                    ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
         connection.execute(sql, [stamp])?;
@@ -105,12 +109,12 @@ fn remove_old_deletions(shared: &Shared, before: i64) -> Result<u64> {
 /// The outcome of one step of removing leftovers.
 pub(crate) struct LeftoverStep {
     pub(crate) messages: u64,
-    pub(crate) more: bool,
+    pub(crate) may_have_more: bool,
 }
 
-/// Removes at most `limit` messages left over from trims and deletions.
+/// Removes at most `limit` messages that trims and deletions have left to the sweep.
 pub(crate) fn remove_leftovers(shared: &Shared, limit: usize) -> Result<LeftoverStep> {
-    let done = LeftoverStep { messages: 0, more: false };
+    let done = LeftoverStep { messages: 0, may_have_more: false };
     let sql = "SELECT thread_no FROM leftovers LIMIT 1";
     if !shared.read(|connection| Ok(connection.prepare_cached(sql)?.exists([])?))? {
         return Ok(done);
@@ -147,7 +151,7 @@ fn remove_leftover(
     keys.iter().try_for_each(|key| index::remove_message(connection, numbers, row::position(*key)))?;
     let messages = keys.len() as u64;
     if keys.len() == limit {
-        return Ok(LeftoverStep { messages, more: true });
+        return Ok(LeftoverStep { messages, may_have_more: true });
     }
     if below.is_none() {
         let sql = "DELETE FROM commits WHERE position IN \
@@ -155,32 +159,32 @@ fn remove_leftover(
         let commit_limit = (limit * 10) as i64;
         let range = params![row::key(thread_no, 0), row::last_key(thread_no), commit_limit];
         if connection.prepare_cached(sql)?.execute(range)? as i64 == commit_limit {
-            return Ok(LeftoverStep { messages, more: true });
+            return Ok(LeftoverStep { messages, may_have_more: true });
         }
         connection.prepare_cached("DELETE FROM indexed WHERE thread_no = ?1")?.execute([thread_no])?;
     }
     connection.prepare_cached("DELETE FROM leftovers WHERE thread_no = ?1")?.execute([thread_no])?;
-    Ok(LeftoverStep { messages, more: true })
+    Ok(LeftoverStep { messages, may_have_more: true })
 }
 
 /// Checkpoints and truncates the write-ahead log, because old page images in it still contain erased text. Fails with `Busy` if a
-/// reader of an older snapshot prevents this; the background thread of any process with the open file then truncates the log later.
-pub(crate) fn truncate_log(shared: &Shared) -> Result<()> {
+/// reader of an older snapshot prevents this; the background thread of any process that has the file open then truncates it later.
+pub(crate) fn truncate_wal(shared: &Shared) -> Result<()> {
     if checkpoint(&lock(&shared.writer))? {
-        return residue::clear_log_failures(shared, residue::count_log_failures(shared)?);
+        return residue::clear_wal_failures(shared, residue::count_wal_failures(shared)?);
     }
-    residue::record_log_failure(shared)?;
+    residue::record_wal_failure(shared)?;
     Err(StoreError::unavailable(threadkeep_core::Reason::Busy))
 }
 
-/// Truncates the log if a sweep was prevented from it, without waiting for locks. Returns whether nothing is left to do.
-pub(crate) fn finish_log_truncation(shared: &Shared) -> Result<bool> {
-    let failures = residue::count_log_failures(shared)?;
+/// Truncates the write-ahead log if a sweep could not, without waiting for locks. Returns whether nothing is left to do.
+pub(crate) fn finish_wal_truncation(shared: &Shared) -> Result<bool> {
+    let failures = residue::count_wal_failures(shared)?;
     if failures == 0 {
         return Ok(true);
     }
     {
-        // Does not delay a current write; the caller retries later.
+        // Does not wait for a write in progress; the caller retries later.
         let Ok(connection) = shared.writer.try_lock() else { return Ok(false) };
         connection.busy_timeout(Duration::ZERO).map_err(error::SqliteError::from)?;
         let is_truncated = checkpoint(&connection);
@@ -189,11 +193,11 @@ pub(crate) fn finish_log_truncation(shared: &Shared) -> Result<bool> {
             return Ok(false);
         }
     }
-    residue::clear_log_failures(shared, failures)?;
+    residue::clear_wal_failures(shared, failures)?;
     Ok(true)
 }
 
-/// Copies the log into the database file and truncates it. Returns `false` if a reader or writer prevents it.
+/// Copies the write-ahead log into the database file and truncates it. Returns `false` if a reader or writer prevents it.
 fn checkpoint(connection: &Connection) -> Result<bool> {
     let is_busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
     Ok(!is_busy.map_err(error::SqliteError::from)?)

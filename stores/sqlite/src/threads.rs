@@ -53,11 +53,11 @@ pub(crate) fn find(
     shared: &Shared,
     connection: &Connection,
     scope: &Scope,
-    name: &ThreadRef,
+    thread: &ThreadRef,
     now: Timestamp,
 ) -> error::Result<Option<(i64, Thread)>> {
     let numbers = owners::resolve_scope(shared, connection, scope)?;
-    let found = match name {
+    let found = match thread {
         ThreadRef::Id(id) => find_by_id(connection, numbers.tenant_no, *id, now)?,
         ThreadRef::Key(owner, key) => {
             let owner_no = owners::find(shared, connection, scope.tenant_id().as_str(), owners::stored_name(owner))?;

@@ -10,13 +10,13 @@ use crate::{messages, owners, records, threads};
 pub(crate) fn read_thread(
     shared: &Shared,
     scope: &Scope,
-    name: &ThreadRef,
+    thread: &ThreadRef,
     read: &ThreadRead,
     now: Timestamp,
 ) -> Result<Option<ThreadView>> {
     read.check()?;
     in_read_transaction(shared, scope, |connection| {
-        let Some((no, thread)) = threads::find(shared, connection, scope, name, now)? else { return Ok(None) };
+        let Some((no, thread)) = threads::find(shared, connection, scope, thread, now)? else { return Ok(None) };
         let page = read.messages.as_ref().map(|query| messages::read_page(connection, no, thread.positions, query));
         let found = read.records.iter().map(|name| records::find_thread_record(connection, no, name, now));
         let lists = read.lists.iter().map(|query| records::list_in(shared, connection, scope, query, now));

@@ -40,7 +40,7 @@ pub(crate) enum WriteKind {
     Anything,
 }
 
-/// Consecutive commits of this process, without a commit of another process between them, that wrote only threads.
+/// Consecutive commits by this process, without a commit by another process between them, that wrote only threads.
 #[derive(Debug)]
 struct ThreadOnlyCommits {
     /// The stamp before the first of these commits.
@@ -73,7 +73,7 @@ impl CommitWatch {
     /// If the last commits are by this process and wrote only threads, returns the stamp before these commits; otherwise the current
     /// stamp.
     pub(crate) fn records_stamp(&self) -> Option<u64> {
-        // The header is read under the lock, so that no commit of this process is recorded in between.
+        // The header is read under the lock, so that no commit by this process is recorded in between.
         let thread_only_commits = self.thread_only_commits.read().unwrap_or_else(PoisonError::into_inner);
         let header = self.header()?;
         match &*thread_only_commits {

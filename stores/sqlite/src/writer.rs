@@ -203,7 +203,7 @@ fn write_alone<T>(
     if sync_policy == SyncPolicy::Now || shared.options.durability == Durability::Process {
         return write_now(shared, connection, kind, work);
     }
-    // A sync covers the whole log, so the next synced commit also makes this commit durable.
+    // A sync covers the whole write-ahead log, so the next synced commit also makes this commit durable.
     connection::set_durability(connection, Durability::Process).map_err(StoreError::from)?;
     let result = write_now(shared, connection, kind, work);
     let restored = connection::set_durability(connection, Durability::Full);

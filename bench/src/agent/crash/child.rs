@@ -187,7 +187,7 @@ fn tool(points: &Arc<CrashPoints>, name: &'static str) -> Result<FnTool> {
         let points = Arc::clone(&points);
         async move {
             points.pass(&format!("begin tool {name}"));
-            // Lets the other tool start before this one ends.
+            // Yields, so that the other tool starts before this one ends.
             tokio::task::yield_now().await;
             points.pass(&format!("end tool {name}"));
             Ok(ToolOutput::text(format!("{name} done")))

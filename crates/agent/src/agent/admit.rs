@@ -15,7 +15,7 @@ use crate::{AgentError, ApprovalState, BusyPolicy, Result, Stop};
 const MAX_TAKEOVERS: u32 = 5;
 
 impl Agent {
-    /// Waits until no turn holds the thread's lock, and resumes a run whose driver has died. `known_runs` are the thread's runs if
+    /// Waits until no turn holds the thread's lock, and resumes a run whose driver has ended. `known_runs` are the thread's runs if
     /// they have already been read.
     pub(super) async fn admit(
         &self,
@@ -83,7 +83,7 @@ impl Agent {
         }
     }
 
-    /// Resumes a run whose driver has died, and drives it to its end. A run of another assistant, or a run that was taken over too
+    /// Resumes a run whose driver has ended, and drives it to its end. A run of another assistant, or a run that was taken over too
     /// often, is closed instead: then the result is `None`. It is also `None` if another driver takes over the run first.
     pub(super) async fn resume_run(
         &self,

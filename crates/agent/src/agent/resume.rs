@@ -12,8 +12,8 @@ use crate::{AgentError, ApprovalState, Result, Stop, Turn};
 /// The state of a run before a driver claims it.
 #[derive(Clone, Copy, Debug)]
 enum ClaimFrom {
-    /// The run's driver has died, but the run still holds the thread's lock.
-    DeadDriver,
+    /// The run's driver has ended, but the run still holds the thread's lock.
+    EndedDriver,
     /// The run waited for approvals, which have all been decided.
     Waiting,
 }
@@ -26,7 +26,7 @@ impl Agent {
     /// is not repeated; its outcome is recorded as unknown. [`Agent::chat`] also resumes an interrupted turn before its own turn.
     ///
     /// # Errors
-    /// `NotFound` if the scope does not include the thread; errors of the store. A turn that another driver is running is neither
+    /// `NotFound` if the scope does not include the thread; errors from the store. A turn that another driver is running is neither
     /// resumed nor an error.
     pub async fn resume(&self, scope: &Scope, thread: ThreadId, sink: EventSink<'_>) -> Result<Vec<Turn>> {
         self.resume_with(scope, thread, &Stop::new(), sink).await
@@ -66,7 +66,7 @@ impl Agent {
         Ok(turns)
     }
 
-    /// Takes over a run whose driver has died.
+    /// Takes over a run whose driver has ended.
     pub(super) async fn take_over(
         &self,
         access: &ThreadAccess,
@@ -79,7 +79,7 @@ impl Agent {
         };
         let driver = Driver::begin(self.memory());
         active.value.taken_over += 1;
-        let run = self.claim(access, active, ClaimFrom::DeadDriver, &driver).await?;
+        let run = self.claim(access, active, ClaimFrom::EndedDriver, &driver).await?;
         let claimed_run = ClaimedRun { run, seq, question, stop, claimed_approval: None, read: None };
         Box::pin(self.drive_claimed(access, claimed_run, events)).await
     }
@@ -116,7 +116,7 @@ impl Agent {
         record.lease_until = lease_until(memory);
         let (batch, version, mut legacy) = (memory.batch(), RecordState::Version(version), lock::LegacyLock::default());
         let batch = match from {
-            ClaimFrom::DeadDriver => lock::renew(batch.require(record::active_name(), version), &record)?,
+            ClaimFrom::EndedDriver => lock::renew(batch.require(record::active_name(), version), &record)?,
             ClaimFrom::Waiting => {
                 let name = record::waiting_name(&record.turn);
                 lock::acquire(batch.require(name.clone(), version).delete(name), &record, &legacy)?

@@ -94,12 +94,12 @@ impl Store for RecordingStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
         self.record("read_thread");
-        self.inner.store.read_thread(scope, name, read, now).await
+        self.inner.store.read_thread(scope, thread, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -149,11 +149,11 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.record("find_messages");
-        self.inner.store.find_messages(scope, thread, names, now).await
+        self.inner.store.find_messages(scope, thread, messages, now).await
     }
 
     async fn list_changes(

@@ -112,7 +112,7 @@ fn is_database(file: &Path) -> Result<bool> {
     Ok(start == SQLITE_HEADER)
 }
 
-/// Makes a complete, verified store from a backup. Does not change the backup.
+/// Creates a complete, verified store from a backup. Does not change the backup.
 ///
 /// # Errors
 /// The backup is damaged.

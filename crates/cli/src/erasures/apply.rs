@@ -21,12 +21,13 @@ pub(crate) struct Applied {
     ledger: Option<PathBuf>,
     #[serde(flatten)]
     pub(crate) removed: AppliedErasures,
-    /// The number of skipped entries. They belong to other stores, but this store may contain the same names.
+    /// The number of skipped entries. They are for other stores, and this store may contain the same names.
     passed_over: u64,
     /// The numbers of unreadable lines.
     damaged_lines: Vec<u64>,
     /// The numbers of lines that a crash truncated before their erasure was executed.
-    torn_lines: Vec<u64>,
+    #[serde(rename = "torn_lines")]
+    truncated_lines: Vec<u64>,
     #[serde(skip)]
     is_disabled: bool,
 }
@@ -67,7 +68,7 @@ pub(crate) async fn apply(
         removed: AppliedErasures::default(),
         passed_over: 0,
         damaged_lines: Vec::new(),
-        torn_lines: Vec::new(),
+        truncated_lines: Vec::new(),
         is_disabled: location == LedgerLocation::Disabled,
     };
     let Some(contents) = contents else { return Ok(applied) };
@@ -86,7 +87,7 @@ pub(crate) async fn apply(
     applied.ledger = location.file().map(PathBuf::from);
     applied.passed_over = contents.skipped();
     applied.damaged_lines.clone_from(&contents.damaged);
-    applied.torn_lines.clone_from(&contents.torn);
+    applied.truncated_lines.clone_from(&contents.truncated);
     Ok(applied)
 }
 
@@ -103,7 +104,7 @@ impl Applied {
             return Ok(());
         };
         app.output.line(format_args!("{} (erasure ledger {})", self.summary(), ledger.display()))?;
-        self.note(app, &self.torn_lines, "was truncated by a crash before its erasure was executed");
+        self.note(app, &self.truncated_lines, "was truncated by a crash before its erasure was executed");
         self.note(app, &self.damaged_lines, "is damaged: the data it names may have been restored");
         if self.passed_over > 0 {
             let entries = match self.passed_over {
@@ -111,7 +112,7 @@ impl Applied {
                 many => format!("{} entries", number(many)),
             };
             app.output.note(format_args!(
-                "note: skipped {entries} of other stores; --erasure-ledger {} applies them to this store too",
+                "note: skipped {entries} for other stores; --erasure-ledger {} applies them to this store too",
                 ledger.display()
             ));
         }

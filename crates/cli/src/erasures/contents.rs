@@ -55,7 +55,7 @@ pub(super) mod names {
 #[derive(Debug)]
 pub(crate) struct LedgerContents {
     key: Key,
-    /// Whether entries of all stores apply. True if the ledger was set explicitly.
+    /// Whether entries for all stores apply. True if the ledger was set explicitly.
     for_all_stores: bool,
     /// The hashes of the stores from which the restored data is known to come.
     stores: BTreeSet<String>,
@@ -66,7 +66,7 @@ pub(crate) struct LedgerContents {
     /// The threads in which messages or records were erased, each with the stores of these erasures.
     in_threads: HashMap<String, BTreeSet<String>>,
     highest_version: u64,
-    pub(crate) torn: Vec<u64>,
+    pub(crate) truncated: Vec<u64>,
     pub(crate) damaged: Vec<u64>,
 }
 
@@ -121,7 +121,7 @@ impl LedgerContents {
             records: HashMap::new(),
             in_threads: HashMap::new(),
             highest_version: 0,
-            torn: lines.torn,
+            truncated: lines.truncated,
             damaged: lines.damaged,
         };
         for entry in lines.entries.into_iter().filter(|entry| !lines.void.contains(&entry.id)) {
@@ -154,7 +154,7 @@ impl LedgerContents {
         }
     }
 
-    /// Returns the number of skipped entries: entries of other stores that name a user or a record. Other stores may use the
+    /// Returns the number of skipped entries: entries for other stores that name a user or a record. Other stores may use the
     /// same names.
     pub(crate) fn skipped(&self) -> u64 {
         let users = self.users.values().flatten().map(|entry| &entry.store);
@@ -228,7 +228,7 @@ impl KnownErasures for LedgerContents {
 struct Lines {
     entries: Vec<Entry>,
     void: HashSet<String>,
-    torn: Vec<u64>,
+    truncated: Vec<u64>,
     damaged: Vec<u64>,
 }
 
@@ -250,7 +250,7 @@ impl Lines {
                 }
                 Err(Unusable::LaterVersion) => return Err(LedgerError::LaterVersion),
                 // A crash truncated the line, so its erasure was not executed.
-                Err(Unusable::Damaged) if !is_whole => self.torn.push(number),
+                Err(Unusable::Damaged) if !is_whole => self.truncated.push(number),
                 Err(Unusable::Damaged) => self.damaged.push(number),
             }
         }
@@ -262,7 +262,7 @@ impl Lines {
         match line {
             Line::Erased(entry) => self.entries.push(entry),
             Line::Void { id } => drop(self.void.insert(id)),
-            Line::Torn {} => self.torn.extend(self.damaged.pop()),
+            Line::Truncated {} => self.truncated.extend(self.damaged.pop()),
             Line::ThreadkeepErasures { .. } => {}
         }
     }

@@ -116,12 +116,12 @@ fn append(path: &Path, lines: impl FnOnce(&Key) -> Vec<Line>) -> io::Result<()> 
     if length == 0 {
         add(&Line::ThreadkeepErasures { version: VERSION })?;
     }
-    let torn = length > 0 && !ends_with_newline(&mut file)?;
-    if torn {
-        add(&Line::Torn {})?;
+    let is_truncated = length > 0 && !ends_with_newline(&mut file)?;
+    if is_truncated {
+        add(&Line::Truncated {})?;
     }
     lines(&key).iter().try_for_each(add)?;
-    if torn {
+    if is_truncated {
         text.insert(0, '\n');
     }
     file.write_all(text.as_bytes())?;
@@ -135,7 +135,7 @@ fn check_first_line(file: &mut File, key: &Key) -> io::Result<()> {
     let mut first = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     BufReader::new(&*file).take(1024).read_until(b'\n', &mut first)?;
-    // A crash truncated the first line. The caller marks the line as torn.
+    // A crash truncated the first line. The caller appends a line that says so.
     if !first.ends_with(b"\n") {
         return Ok(());
     }

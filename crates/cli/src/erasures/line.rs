@@ -18,7 +18,8 @@ pub(super) enum Line {
     /// The entries with this id are void, because the store rejected their erasure.
     Void { id: String },
     /// A crash truncated the previous line, so its erasure was not executed.
-    Torn {},
+    #[serde(rename = "torn")]
+    Truncated {},
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

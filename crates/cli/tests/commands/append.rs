@@ -34,7 +34,7 @@ fn repeated_keys_append_once() {
     assert_eq!(append("Pay rent").out, "already added as message #8 of 019dd000-0000-7000-8000-000000000001\n");
     let other = append("Pay the rent");
     assert_eq!(other.code, Some(1));
-    assert!(other.err.contains("used before for a different request") && other.err.contains("new --key"), "{other}");
+    assert!(other.err.contains("already used for a different request") && other.err.contains("new --key"), "{other}");
     assert_eq!(cli.message_count(), 10);
     cli.out(&["erase", "--message", "web:garden", "8", "--yes"]);
     let erased = append("Pay rent");

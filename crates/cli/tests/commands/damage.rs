@@ -2,7 +2,7 @@
 
 use super::{Cli, RunOutput};
 
-/// Makes a store in which one message was changed on disk, in a thread of its own.
+/// Creates a store in which one message was changed on disk, in a thread of its own.
 fn damaged() -> Cli {
     let cli = Cli::with_garden();
     cli.out(&["append", "web:shop", "The bill says msg<4321>.", "--create"]);

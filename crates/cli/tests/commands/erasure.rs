@@ -68,7 +68,7 @@ fn commands(cli: &Cli) -> Vec<String> {
     found
 }
 
-/// Makes another store that contains a word.
+/// Creates another store that contains a word.
 fn elsewhere(word: &str) -> Cli {
     let other = Cli::new();
     other.out(&["append", word, &sentence(word), "--create", "--key", word]);

@@ -8,8 +8,8 @@ use super::{Cli, postgres};
 
 const MARKER: &str = "zanzibarquokka";
 
-/// Makes a store with a marked word in each kind of data that can be erased: a thread, a message and a document.
-fn with_words() -> Cli {
+/// Creates a store with the marker in each kind of data that can be erased: a thread, a message and a document.
+fn with_marked_data() -> Cli {
     let cli = Cli::new();
     fill(&cli);
     cli
@@ -24,8 +24,8 @@ fn fill(cli: &Cli) {
     std::fs::remove_file(cli.path("notes/pets.md")).unwrap();
 }
 
-/// Erases all data that contains the word, one item at a time.
-fn erase_words(cli: &Cli) {
+/// Erases all data that contains the marker, one item at a time.
+fn erase_marked_data(cli: &Cli) {
     cli.out(&["erase", "plans", "--yes"]);
     cli.out(&["erase", "--message", "talk", "1", "--yes"]);
     let id = cli.json(&["docs", "list"])["documents"][0]["id"].as_str().unwrap().to_owned();
@@ -39,8 +39,8 @@ fn texts(cli: &Cli, thread: &str) -> Vec<String> {
     messages.map(|message| message["parts"][0]["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Moves a backup out of the folder that is searched for bytes.
-fn elsewhere(cli: &Cli, name: &str) -> (tempfile::TempDir, String) {
+/// Moves a backup out of the folder that `contains_bytes` searches.
+fn move_backup_out(cli: &Cli, name: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
     std::fs::rename(cli.path(name), &file).unwrap();
@@ -50,10 +50,10 @@ fn elsewhere(cli: &Cli, name: &str) -> (tempfile::TempDir, String) {
 #[test]
 fn erased_items_are_not_restored() {
     for name in ["monday.db", "monday.jsonl.gz"] {
-        let cli = with_words();
+        let cli = with_marked_data();
         cli.out(&["backup", name]);
-        let (_folder, backup) = elsewhere(&cli, name);
-        erase_words(&cli);
+        let (_folder, backup) = move_backup_out(&cli, name);
+        erase_marked_data(&cli);
         assert!(!cli.contains_bytes(MARKER.as_bytes()));
         std::fs::remove_file(cli.store()).unwrap();
         let restored = cli.json(&["restore", &backup, "--yes"]);
@@ -71,9 +71,9 @@ fn erased_items_are_not_restored() {
 
 #[test]
 fn jsonl_backups_can_be_restored_twice() {
-    let cli = with_words();
+    let cli = with_marked_data();
     cli.out(&["backup", "monday.jsonl"]);
-    erase_words(&cli);
+    erase_marked_data(&cli);
     std::fs::remove_file(cli.store()).unwrap();
     let first = cli.json(&["restore", "monday.jsonl"]);
     let second = cli.json(&["restore", "monday.jsonl"]);
@@ -84,10 +84,10 @@ fn jsonl_backups_can_be_restored_twice() {
 #[test]
 fn erased_users_stay_erased_and_their_later_data_is_kept() {
     for name in ["monday.db", "monday.jsonl"] {
-        let cli = with_words();
+        let cli = with_marked_data();
         cli.out(&["append", "theirs", "Keep me", "--create", "--user", "bea"]);
         cli.out(&["backup", name]);
-        let (_folder, monday) = elsewhere(&cli, name);
+        let (_folder, monday) = move_backup_out(&cli, name);
         cli.out(&["erase", "--everything", "--yes"]);
         cli.out(&["append", "again", "I am back.", "--create"]);
         cli.file("notes/new.md", "# New\n\nOur tortoise eats leaves.\n");
@@ -108,8 +108,8 @@ fn erased_users_stay_erased_and_their_later_data_is_kept() {
         let restored = cli.out(&["restore", &tuesday, "--yes"]);
         assert!(restored.contains("the backup contains no data that was erased later"), "{name}: {restored}");
         assert_eq!(texts(&cli, "again"), ["I am back."], "{name}");
-        let records = cli.json(&["docs", "list"])["documents"].as_array().unwrap().len();
-        assert_eq!(records, 1, "{name}");
+        let documents = cli.json(&["docs", "list"])["documents"].as_array().unwrap().len();
+        assert_eq!(documents, 1, "{name}");
     }
 }
 
@@ -117,12 +117,12 @@ fn text_by(cli: &Cli, thread: &str, user: &str) -> String {
     cli.json(&["show", thread, "--user", user])["messages"][0]["parts"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// After an older backup is restored, the store assigns numbers again. Data with a number that also occurs in the ledger
-/// must not be erased.
+/// After an older backup is restored, the store assigns the numbers again that it assigned after that backup. New data must not be
+/// erased because the ledger contains its number.
 #[test]
 fn data_written_after_a_restore_is_not_erased() {
     for name in ["monday.db", "monday.jsonl"] {
-        let cli = with_words();
+        let cli = with_marked_data();
         cli.out(&["backup", name]);
         for _ in 0..3 {
             cli.file("notes/pets.md", format!("# Pets\n\nOur {MARKER} eats leaves.\n"));
@@ -148,7 +148,7 @@ fn erased_shared_messages_are_not_restored() {
     cli.out(&["append", "channel", "I live at 4 Elm Road", "--author", "ana", "--create", "--as-tenant"]);
     cli.out(&["append", "channel", "Noted.", "--role", "assistant", "--as-tenant"]);
     cli.out(&["backup", "monday.jsonl"]);
-    let (_folder, backup) = elsewhere(&cli, "monday.jsonl");
+    let (_folder, backup) = move_backup_out(&cli, "monday.jsonl");
     cli.out(&["erase", "--everything", "--shared-messages", "--as-tenant", "--user", "ana", "--yes"]);
     std::fs::remove_file(cli.store()).unwrap();
     cli.out(&["restore", &backup]);
@@ -158,7 +158,7 @@ fn erased_shared_messages_are_not_restored() {
 
 #[test]
 fn restores_without_a_ledger_are_reported() {
-    let cli = with_words();
+    let cli = with_marked_data();
     cli.out(&["backup", "monday.db"]);
     let output = cli.run(&["restore", "monday.db", "--yes"]);
     assert!(output.code == Some(0) && output.err.contains("there is no erasure ledger"), "{output}");
@@ -174,13 +174,14 @@ fn restores_without_a_ledger_are_reported() {
 
 #[test]
 fn the_ledger_contains_no_names_and_is_private() {
-    let cli = with_words();
+    let cli = with_marked_data();
     cli.out(&["append", "theirs", "Keep me", "--create", "--user", "beatrix"]);
     let thread = cli.json(&["show", "plans"])["thread"]["id"].as_str().unwrap().to_owned();
-    erase_words(&cli);
+    erase_marked_data(&cli);
     cli.out(&["erase", "--everything", "--user", "beatrix", "--yes"]);
     let ledger = std::fs::read_to_string(cli.ledger()).unwrap();
-    assert_eq!(ledger.lines().count(), 1 + 3 + 2, "{ledger}");
+    let (header, erased_items, user_and_thread) = (1, 3, 2);
+    assert_eq!(ledger.lines().count(), header + erased_items + user_and_thread, "{ledger}");
     for name in [MARKER, "beatrix", "pets", "plans", "local", "library", thread.as_str(), "store.db"] {
         assert!(!ledger.contains(name), "{name}: {ledger}");
     }
@@ -207,7 +208,7 @@ fn rejected_erasures_are_not_applied_later() {
 
 #[test]
 fn truncated_ledger_lines_are_reported_and_skipped() {
-    let cli = with_words();
+    let cli = with_marked_data();
     cli.out(&["backup", "monday.db"]);
     cli.out(&["erase", "plans", "--yes"]);
     let ledger = std::fs::read_to_string(cli.ledger()).unwrap();
@@ -231,7 +232,7 @@ fn truncated_ledger_lines_are_reported_and_skipped() {
 
 #[test]
 fn damaged_ledger_lines_are_reported_and_the_rest_applied() {
-    let cli = with_words();
+    let cli = with_marked_data();
     cli.out(&["backup", "monday.db"]);
     cli.out(&["erase", "plans", "--yes"]);
     cli.out(&["erase", "--message", "talk", "1", "--yes"]);
@@ -244,7 +245,7 @@ fn damaged_ledger_lines_are_reported_and_the_rest_applied() {
     let output = cli.run(&["restore", "monday.db", "--yes"]);
     assert!(output.code == Some(3) && output.err.contains("line 2 of the erasure ledger is damaged"), "{output}");
     assert_eq!(texts(&cli, "talk"), ["The carrots are up."]);
-    assert_eq!(cli.run(&["show", "plans"]).code, Some(0), "the line of this erasure is damaged");
+    assert_eq!(cli.run(&["show", "plans"]).code, Some(0), "the ledger line for this erasure is damaged");
     // A wrong or missing key prevents the restore and further erasures.
     cli.file("erasures.jsonl.key", "0".repeat(64));
     for _ in 0..2 {
@@ -273,7 +274,7 @@ fn concurrent_erasures_lose_no_entry() {
     assert_eq!(ids.len(), PROCESSES * EACH);
     std::thread::scope(|scope| {
         for part in ids.chunks(EACH) {
-            scope.spawn(|| part.iter().for_each(|id| erase_among_others(&cli, id)));
+            scope.spawn(|| part.iter().for_each(|id| erase_with_retries(&cli, id)));
         }
     });
     std::fs::remove_file(cli.store()).unwrap();
@@ -284,7 +285,7 @@ fn concurrent_erasures_lose_no_entry() {
 }
 
 /// On a busy machine, the store can be locked for longer than a command waits.
-fn erase_among_others(cli: &Cli, id: &str) {
+fn erase_with_retries(cli: &Cli, id: &str) {
     let began = std::time::Instant::now();
     loop {
         let output = cli.run(&["erase", id, "--yes"]);
@@ -295,8 +296,8 @@ fn erase_among_others(cli: &Cli, id: &str) {
     }
 }
 
-/// The ledger in the state folder contains erasures in all stores of a user. A name in one store does not match the same
-/// name in another.
+/// The ledger in the state folder contains the erasures from all stores of one operating-system user. A name in one store does not
+/// match the same name in another.
 #[test]
 fn the_default_ledger_distinguishes_stores() {
     let cli = Cli::new();
@@ -314,9 +315,9 @@ fn the_default_ledger_distinguishes_stores() {
     }
     assert_eq!(run(&["erase", "--everything", "--yes", "--store", "one.db"]).code, Some(0));
     assert!(cli.path("state/threadkeep/erasures.jsonl").exists());
-    // Another store, with the same user and a record of the same name.
+    // Another store, with the same user and a document with the same name.
     let output = run(&["restore", "two.db.jsonl", "--store", "new.db"]);
-    assert!(output.code == Some(0) && output.err.contains("skipped 2 entries of other stores"), "{output}");
+    assert!(output.code == Some(0) && output.err.contains("skipped 2 entries for other stores"), "{output}");
     assert!(output.out.contains("the backup contains no data that was erased later"), "{output}");
     // The same store under another path: it is recognised by its threads.
     let output = run(&["restore", "one.db.jsonl", "--store", "moved.db"]);
@@ -325,7 +326,7 @@ fn the_default_ledger_distinguishes_stores() {
 
 #[test]
 fn erasures_that_cannot_be_recorded_are_not_executed() {
-    let cli = with_words();
+    let cli = with_marked_data();
     cli.file("file", "");
     let nowhere = cli.path("file/ledger.jsonl").display().to_string();
     let output = cli.run(&["erase", "plans", "--yes", "--erasure-ledger", &nowhere]);
@@ -341,7 +342,7 @@ fn postgres_stores_apply_the_ledger() {
     postgres::with_postgres(|cli| {
         fill(cli);
         cli.out(&["backup", "monday.jsonl"]);
-        erase_words(cli);
+        erase_marked_data(cli);
         cli.out(&["erase", "--everything", "--yes"]);
         // Restored into a file, and into the server from which the backup came.
         let file = cli.path("copy.db").display().to_string();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Cli, RunOutput, TIMEOUT, assert_prints, fixture};
 
-/// Makes a store with threads of two tenants, an erased message, a preference, and an audit log with the record of the
+/// Creates a store with threads of two tenants, an erased message, a preference, and an audit log with the record of the
 /// erasure.
 fn two_tenants() -> Cli {
     let cli = Cli::with_garden();
@@ -86,7 +86,7 @@ fn stores_are_not_migrated_into_themselves() {
     assert!(nothing.code == Some(1) && !cli.path("new.db").exists(), "{nothing}");
 }
 
-/// Makes a store with a thread that consists of many chunks, and many other threads.
+/// Creates a store with a thread that consists of many chunks, and many other threads.
 fn large() -> Cli {
     let cli = Cli::new();
     let turns = (0..6_000).map(|turn| format!(r#"{{"role":"user","content":"Turn {turn}."}}"#)).collect::<Vec<_>>();
@@ -99,7 +99,7 @@ fn large() -> Cli {
     cli
 }
 
-/// Makes a target in which a migration hangs in the middle of the long thread.
+/// Creates a target in which a migration hangs in the middle of the long thread.
 fn hanging_target(cli: &Cli) -> Connection {
     cli.out(&["append", "--create", "elsewhere", "Here first.", "--tenant", "globex", "--store", "new.db"]);
     let target = Connection::open(cli.path("new.db")).unwrap();

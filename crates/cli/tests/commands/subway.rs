@@ -34,7 +34,7 @@ const FEED: [(&str, &str); 6] = [
     ),
 ];
 
-/// Makes a zip archive of the feed, with different content in one file.
+/// Creates a zip archive of the feed, with different content in one file.
 fn zip_with(changed: &str, content: &str) -> Vec<u8> {
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (name, usual) in FEED {
@@ -218,7 +218,7 @@ fn subway_urls_are_listed() {
     assert!(value_of("MTA_TIMETABLE").ends_with("subway.timetable"), "{}", value_of("MTA_TIMETABLE"));
 }
 
-/// Makes a command line whose live feeds are unreachable.
+/// Creates a command line whose live feeds are unreachable.
 fn without_network() -> Cli {
     let cli = Cli::new();
     cli.file("config.yaml", "MTA_FEEDS: http://127.0.0.1:9/\n");

@@ -208,7 +208,7 @@ fn logs_do_not_contain_the_token() {
     }
 }
 
-/// Makes a browser that stores its arguments in a file.
+/// Creates a browser that stores its arguments in a file.
 #[cfg(unix)]
 fn browser(cli: &Cli) -> (String, std::path::PathBuf) {
     use std::os::unix::fs::PermissionsExt;

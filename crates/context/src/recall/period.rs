@@ -1,4 +1,4 @@
-//! Recognizes the days that a question refers to: "in July", "on 7 May 2023", "last week", "hace tres días".
+//! Recognises the days that a question refers to: "in July", "on 7 May 2023", "last week", "hace tres días".
 //!
 //! Days are UTC days. A period is as wide as the wording permits. A period without a year matches every year. A single day
 //! includes the days before and after it, because the speaker's time zone is unknown.
@@ -31,7 +31,7 @@ impl Period {
     }
 }
 
-/// Recognizes the periods in a question in English or Spanish, relative to `now`.
+/// Recognises the periods in a question in English or Spanish, relative to `now`.
 #[must_use]
 pub fn periods(question: &str, now: Timestamp) -> Vec<Period> {
     let words = words_of(question);
@@ -44,7 +44,7 @@ pub fn periods(question: &str, now: Timestamp) -> Vec<Period> {
 
 struct Word {
     folded: String,
-    /// English `May` is a month only if it is capitalized.
+    /// English `May` is a month only if it is capitalised.
     is_capital: bool,
 }
 
@@ -72,7 +72,7 @@ const MONTHS: [[&str; 4]; 12] = [
 
 fn month_of(words: &[Word], at: usize) -> Option<i8> {
     let word = words.get(at)?;
-    // The first word is always capitalized.
+    // The first word is always capitalised.
     let is_name = word.is_capital && (at > 0 || word.folded != "may");
     let is_full = word.folded.len() > 4 && word.folded != "march";
     let month = MONTHS.iter().position(|names| names.contains(&word.folded.as_str()))?;

@@ -11,10 +11,10 @@ pub const WORDS: usize = 32;
 /// A parsed question.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// The words to search for, normalized, each with its stems.
+    /// The words to search for, normalised, each with its stems.
     words: Vec<(String, Vec<String>)>,
     matcher: TermMatcher,
-    /// All words, normalized.
+    /// All words, normalised.
     all_words: BTreeSet<String>,
     periods: Vec<Period>,
     asks_when: bool,

@@ -38,12 +38,12 @@ pub(crate) fn result(call_id: &str, output: &str) -> Content {
     Content { parts: vec![Part::ToolResult(result)], ..Content::empty(Role::Tool) }
 }
 
-/// Makes messages at positions 1, 2, ….
+/// Creates messages at positions 1, 2, ….
 pub(crate) fn history(contents: impl IntoIterator<Item = Content>) -> Vec<Message> {
     (1..).zip(contents).map(|(seq, content)| message(seq, content)).collect()
 }
 
-/// Makes a conversation of `count` messages that alternates between user and assistant.
+/// Creates a conversation of `count` messages that alternates between user and assistant.
 pub(crate) fn chat(count: u64) -> Vec<Message> {
     let content = |number: u64| match number % 2 {
         1 => user(&format!("question {number}")),

@@ -37,7 +37,7 @@ fn snapshot(rendering: Rendering) -> (String, threadkeep_context::Context) {
     (written(&context.messages), context)
 }
 
-/// Serializes as stored: insta's own serializer does not support raw JSON.
+/// Serialises as stored: insta's own serializer does not support raw JSON.
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap()
 }

@@ -15,7 +15,7 @@ pub struct TermMatcher {
     prefixes: Vec<Prefix>,
     /// The words whose prefix differs from that of their stem.
     other_forms: Vec<&'static str>,
-    /// Whether a matching word can start with a byte, by the byte. Excludes most words quickly.
+    /// For each byte, whether a matching word can start with it. Excludes most words quickly.
     first_bytes: Vec<bool>,
     words: usize,
 }

@@ -1,7 +1,7 @@
 //! The context state: data that one context of a thread leaves to the next. It is derived data, stored as a record of the
 //! thread.
 //!
-//! Scrubbing the state means to remove everything that was derived from erased, replaced or trimmed messages, in the commit that
+//! Scrubbing the state means removing everything that was derived from erased, replaced or trimmed messages, in the commit that
 //! removes these messages.
 
 use std::collections::BTreeSet;

@@ -26,11 +26,11 @@ pub(super) async fn find_thread(
     runtime: &dyn Runtime,
     backend: &Backend,
     tenant: &TenantId,
-    name: &ThreadRef,
+    thread: &ThreadRef,
     now: Timestamp,
 ) -> Result<Option<Thread>> {
     let scope = Scope::Tenant(tenant.clone());
-    retry(runtime, || backend.store.find_thread(&scope, name, now)).await
+    retry(runtime, || backend.store.find_thread(&scope, thread, now)).await
 }
 
 /// Iterates over the threads in a snapshot, in the order of their creation.

@@ -103,13 +103,13 @@ impl Store for CachingStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
         let (memory, ThreadRead { messages, records, lists }) = (self.next(), read);
-        let (&ThreadRef::Id(thread), Some(query)) = (name, messages) else {
-            return memory.store().read_thread(scope, name, read, now).await;
+        let (&ThreadRef::Id(thread), Some(query)) = (thread, messages) else {
+            return memory.store().read_thread(scope, thread, read, now).await;
         };
         // At least one record is requested, because otherwise the page is read without the thread's row.
         let wanted = if records.is_empty() { &vec![config_name()] } else { records };
@@ -146,10 +146,10 @@ impl Store for CachingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        self.next().store().find_messages(scope, thread, names, now).await
+        self.next().store().find_messages(scope, thread, messages, now).await
     }
 
     async fn list_changes(

@@ -18,7 +18,7 @@ pub struct Approval {
     pub turn: String,
     /// The number of the request in the turn's run.
     pub request: u32,
-    /// The id that the model gave the tool call; for a question asked by a node of the graph, the name of the node.
+    /// The id that the model assigned to the tool call; for a question asked by a node of the graph, the name of the node.
     pub call_id: String,
     /// The tool; for a node's question, the node.
     pub tool: String,

@@ -31,7 +31,7 @@ pub struct Completion {
     acquired_at: TaggedNumber,
     /// The lock's record as last written, and its version, which the next commit requires.
     lock: Arc<Mutex<Versioned<RunRecord>>>,
-    /// Registered until the last clone is dropped, so that others on this machine can find out that the driver is gone.
+    /// Registered until the last clone is dropped, so that others on this machine can find out that the driver has ended.
     _driver: Arc<Driver>,
 }
 

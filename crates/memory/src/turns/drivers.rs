@@ -32,7 +32,7 @@ struct Drivers {
 }
 
 /// Registers a driver until it is dropped. Create it before locking the thread, because otherwise others in this process would
-/// consider the driver gone.
+/// consider the driver ended.
 #[derive(Debug)]
 pub struct Driver {
     name: String,

@@ -39,7 +39,7 @@ pub fn release(batch: BatchBuilder) -> BatchBuilder {
     batch.delete(record::active_name()).delete(legacy_name())
 }
 
-/// Releases the lock of a turn whose driver is gone. Does nothing if others have taken over the lock meanwhile.
+/// Releases the lock of a turn whose driver has ended. Does nothing if others have taken over the lock meanwhile.
 ///
 /// # Errors
 /// Errors from the store.

@@ -42,7 +42,7 @@ pub async fn find_running_turn(memory: &Memory, scope: &Scope, thread: ThreadId)
     Ok(active.map(|run| run.value.into()))
 }
 
-/// A turn whose driver is gone.
+/// A turn whose driver has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterruptedTurn {

@@ -55,7 +55,7 @@ pub struct RunRecord {
     pub driver: String,
     /// When the driver's lease ends.
     pub lease_until: Timestamp,
-    /// The number of times that the turn was taken over from a driver that was gone.
+    /// The number of times that the turn was taken over from a driver that had ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken_over: u32,
     /// The graph's input in addition to the question.
@@ -74,7 +74,7 @@ pub struct RunRecord {
     pub model: String,
     /// When it started.
     pub started_at: Timestamp,
-    /// The number of journal records.
+    /// The number of entries in the journal.
     pub entries: u32,
     /// The numbers of requests for work that may be started only once, and has been started.
     #[serde(rename = "begun", default, skip_serializing_if = "Vec::is_empty")]
@@ -273,7 +273,7 @@ pub fn journal_namespace() -> Namespace {
     Namespace::System(JOURNALS.to_owned())
 }
 
-/// The name of a journal record, counted from 1.
+/// The name of a journal entry, counted from 1.
 #[must_use]
 pub fn entry_name(turn: &str, number: u32) -> RecordName {
     RecordName { namespace: journal_namespace(), key: format!("{turn}/{number:04}") }

@@ -63,7 +63,7 @@ pub enum TurnStatus {
 /// A tool call and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallTrace {
-    /// The id that the model gave the call.
+    /// The id that the model assigned to the call.
     pub id: String,
     /// The tool.
     pub name: String,

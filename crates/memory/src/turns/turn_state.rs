@@ -110,7 +110,7 @@ async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Resu
     }
     let runs = access.runs(memory).await?;
     if let Some(active) = runs.active.filter(|run| run.value.turn == turn) {
-        // A completion whose driver is gone is not resumed, and nothing is stored for it.
+        // A completion whose driver has ended is not resumed, and nothing is stored for it.
         let is_over = active.value.kind == TurnKind::Completion && !active.value.is_alive(memory);
         return Ok((!is_over).then_some(FoundRecord::Running(active.value)));
     }

@@ -32,7 +32,7 @@ impl TurnWaiter {
         Self { memory: memory.clone(), watch, dropped_drivers, returned_at: memory.runtime().now() }
     }
 
-    /// Waits until the thread may have changed or the driver with this name is known to be gone, at most for
+    /// Waits until the thread may have changed or the driver with this name is known to have ended, at most for
     /// [`Watch::MAX_WAIT`].
     pub async fn wait(&mut self, driver: Option<&str>) {
         let runtime = self.memory.runtime();

@@ -1,4 +1,4 @@
-//! A store wrapper that lets maintenance writes fail as a test specifies, and that runs events while its snapshots are read.
+//! A store wrapper that makes maintenance writes fail as a test specifies, and runs actions while its snapshots are read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use threadkeep_core::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
-    /// The write is executed, but the error leaves open whether it was.
+    /// The write is executed, but the error does not show whether it was.
     LostResponse,
     /// The write is not executed.
     DiskFull,
@@ -24,11 +24,11 @@ pub(crate) enum Outcome {
 pub(crate) struct FaultyMaintenance {
     inner: Arc<dyn Maintenance>,
     outcomes: Mutex<VecDeque<Outcome>>,
-    events: Events,
+    actions: PendingActions,
 }
 
 /// Actions that have not run yet. The last one runs first.
-type Events = Arc<tokio::sync::Mutex<Vec<BoxFuture<'static, ()>>>>;
+type PendingActions = Arc<tokio::sync::Mutex<Vec<BoxFuture<'static, ()>>>>;
 
 impl std::fmt::Debug for FaultyMaintenance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,13 +40,14 @@ impl FaultyMaintenance {
     /// Wraps a backend and sets the outcomes of the first writes, in order. All later writes succeed.
     pub(crate) fn wrap(backend: &Backend, outcomes: impl IntoIterator<Item = Outcome>) -> Backend {
         let outcomes = Mutex::new(outcomes.into_iter().collect());
-        Self { inner: Arc::clone(&backend.maintenance), outcomes, events: Events::default() }.install_in(backend)
+        Self { inner: Arc::clone(&backend.maintenance), outcomes, actions: PendingActions::default() }
+            .install_in(backend)
     }
 
-    /// Wraps a backend and runs one of the events before each read of a snapshot, beginning with the last event.
-    pub(crate) fn with_events(backend: &Backend, events: Vec<BoxFuture<'static, ()>>) -> Backend {
-        let events = Arc::new(tokio::sync::Mutex::new(events));
-        Self { inner: Arc::clone(&backend.maintenance), outcomes: Mutex::default(), events }.install_in(backend)
+    /// Wraps a backend and runs one of the actions before each read of a snapshot, beginning with the last action.
+    pub(crate) fn with_actions(backend: &Backend, actions: Vec<BoxFuture<'static, ()>>) -> Backend {
+        let actions = Arc::new(tokio::sync::Mutex::new(actions));
+        Self { inner: Arc::clone(&backend.maintenance), outcomes: Mutex::default(), actions }.install_in(backend)
     }
 
     /// Returns the backend with this value as its maintenance interface.
@@ -93,7 +94,7 @@ impl Maintenance for FaultyMaintenance {
 
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
         let inner = self.inner.snapshot(now).await?;
-        Ok(Box::new(SnapshotWithEvents { inner, events: Arc::clone(&self.events) }))
+        Ok(Box::new(SnapshotWithActions { inner, actions: Arc::clone(&self.actions) }))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
@@ -121,30 +122,30 @@ impl Maintenance for FaultyMaintenance {
     }
 }
 
-/// A snapshot that runs an event before each read.
-struct SnapshotWithEvents {
+/// A snapshot that runs an action before each read.
+struct SnapshotWithActions {
     inner: Box<dyn Snapshot>,
-    events: Events,
+    actions: PendingActions,
 }
 
-impl std::fmt::Debug for SnapshotWithEvents {
+impl std::fmt::Debug for SnapshotWithActions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SnapshotWithEvents").finish_non_exhaustive()
+        f.debug_struct("SnapshotWithActions").finish_non_exhaustive()
     }
 }
 
-impl SnapshotWithEvents {
-    async fn run_next_event(&self) {
-        // The lock serialises the events of concurrent reads.
-        let mut events = self.events.lock().await;
-        if let Some(event) = events.pop() {
-            event.await;
+impl SnapshotWithActions {
+    async fn run_next_action(&self) {
+        // The lock serialises the actions of concurrent reads.
+        let mut actions = self.actions.lock().await;
+        if let Some(action) = actions.pop() {
+            action.await;
         }
     }
 }
 
 #[async_trait]
-impl Snapshot for SnapshotWithEvents {
+impl Snapshot for SnapshotWithActions {
     fn consistency(&self) -> Consistency {
         self.inner.consistency()
     }
@@ -162,19 +163,19 @@ impl Snapshot for SnapshotWithEvents {
     }
 
     async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
-        self.run_next_event().await;
+        self.run_next_action().await;
         self.inner.list_threads(after, limit).await
     }
 
-    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
-        self.run_next_event().await;
-        // Small chunks, so that events also run in the middle of a thread.
+    async fn dump_threads(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+        self.run_next_action().await;
+        // Small chunks, so that actions also run in the middle of a thread.
         let size = ChunkSize { entries: size.entries.min(20), ..size };
-        self.inner.dump_threads(places, after, size).await
+        self.inner.dump_threads(numbers, after, size).await
     }
 
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {
-        self.run_next_event().await;
+        self.run_next_action().await;
         self.inner.list_records(after, limit).await
     }
 }

@@ -263,7 +263,7 @@ fn with_concurrent_writes(from: &TestEnv, thread: ThreadId) -> Backend {
         };
         futures::FutureExt::boxed(change)
     });
-    FaultyMaintenance::with_events(&from.backend, events.collect())
+    FaultyMaintenance::with_actions(&from.backend, events.collect())
 }
 
 /// Writes that follow the creation of the snapshot are not copied.
@@ -315,7 +315,7 @@ async fn a_backup_without_a_consistency_field_is_readable() {
     assert_no_differences(&verify(&begin_migration(&from, &to).await).await);
 }
 
-/// Makes a backup, and returns its lines.
+/// Creates a backup, and returns its lines.
 async fn back_up(backend: &Backend, env: &TestEnv) -> Vec<String> {
     let mut lines = Vec::new();
     let backup = BackupLines::begin(backend, env.memory.platform()).await.unwrap();

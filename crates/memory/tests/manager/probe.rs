@@ -1,4 +1,4 @@
-//! A store wrapper that counts calls, and lets writes fail as a test specifies.
+//! A store wrapper that counts calls, and makes writes fail as a test specifies.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -21,9 +21,9 @@ use super::test_env::TestEnv;
 pub(crate) enum Outcome {
     /// The write is not executed, and fails with a retryable error.
     Rejected,
-    /// The write is not executed, but the error leaves open whether it was.
+    /// The write is not executed, but the error does not show whether it was.
     LostRequest,
-    /// The write is executed, but the error leaves open whether it was.
+    /// The write is executed, but the error does not show whether it was.
     LostResponse,
     /// The write is not executed, and fails with an error that is not retryable.
     DiskFull,
@@ -115,12 +115,12 @@ impl Store for Probe {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
         self.count(if read.records.is_empty() { "read_thread" } else { "read_thread_with_records" });
-        self.inner.store.read_thread(scope, name, read, now).await
+        self.inner.store.read_thread(scope, thread, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -161,11 +161,11 @@ impl Store for Probe {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.count("find_messages");
-        self.inner.store.find_messages(scope, thread, names, now).await
+        self.inner.store.find_messages(scope, thread, messages, now).await
     }
 
     async fn list_changes(

@@ -64,11 +64,11 @@ impl Store for SeparateRuntime {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        call_inner!(self.store.read_thread(scope: &, name: &, read: &, now))
+        call_inner!(self.store.read_thread(scope: &, thread: &, read: &, now))
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -104,10 +104,10 @@ impl Store for SeparateRuntime {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        call_inner!(self.store.find_messages(scope: &, thread, names: &, now))
+        call_inner!(self.store.find_messages(scope: &, thread, messages: &, now))
     }
 
     async fn list_changes(
@@ -281,9 +281,9 @@ impl Snapshot for SeparateRuntimeSnapshot {
         call(async move { inner.list_threads(after, limit).await }).await
     }
 
-    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
-        let (inner, places) = (self.0.clone(), places.to_vec());
-        call(async move { inner.dump_threads(&places, after, size).await }).await
+    async fn dump_threads(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+        let (inner, numbers) = (self.0.clone(), numbers.to_vec());
+        call(async move { inner.dump_threads(&numbers, after, size).await }).await
     }
 
     async fn list_records(&self, after: Option<&OwnedRecord>, limit: usize) -> Result<Vec<OwnedRecord>> {

@@ -98,7 +98,7 @@ impl EmbeddingModel {
                 Ok(answer) => return self.embeddings(&answer, texts.len()),
                 Err(failure) => failure,
             };
-            if !failure.is_retryable() || attempt == self.config.http.retries {
+            if !failure.is_retryable_after_wait() || attempt == self.config.http.retries {
                 return Err(failure);
             }
             let wait = wait_before_next(attempt, failure.retry_after(), self.pacing.chance());
@@ -177,7 +177,7 @@ impl EmbeddingModel {
                 EmbedderError::Refused(failure::detail(status, &body, self.config.key.as_ref()))
             }
             ProviderFailure::Invalid(what) => EmbedderError::InvalidAnswer(what),
-            ProviderFailure::TooLong => EmbedderError::InvalidAnswer("the answer exceeds the size limit".to_owned()),
+            ProviderFailure::TooLong => EmbedderError::InvalidAnswer("the response exceeds the size limit".to_owned()),
             other => {
                 let source = other.into_error(&self.config.model, self.config.key.as_ref());
                 EmbedderError::Unavailable(Some(Box::new(source)))

@@ -24,14 +24,14 @@ pub(crate) enum ProviderFailure {
         /// The complete body, because it may contain the failed generation.
         body: String,
     },
-    /// The answer exceeds the size limit.
+    /// The response exceeds the size limit.
     TooLong,
-    /// The answer is invalid.
+    /// The response is not in the provider's format.
     Invalid(String),
     /// The model wrote a tool call that cannot be parsed.
     MalformedCall {
         text: String,
-        /// Whether a retry may succeed.
+        /// Whether an immediate retry may succeed.
         is_worth_retrying: bool,
         /// The tokens that the attempt consumed.
         tokens: Option<Tokens>,
@@ -55,7 +55,7 @@ impl ProviderFailure {
     }
 
     /// Whether a retry after a wait may succeed.
-    pub(crate) fn is_retryable(&self) -> bool {
+    pub(crate) fn is_retryable_after_wait(&self) -> bool {
         match self {
             Self::Connection(_) | Self::TimedOut(_) => true,
             Self::Status { should_retry: Some(should_retry), .. } => *should_retry,
@@ -66,7 +66,7 @@ impl ProviderFailure {
         }
     }
 
-    /// Whether the failure is the provider's rejection of a request parameter.
+    /// Whether the provider rejected the request because of this parameter.
     pub(crate) fn rejects_parameter(&self, parameter: &str) -> bool {
         let Self::Status { status: 400 | 422, body, .. } = self else { return false };
         let body: Option<Value> = serde_json::from_str(body).ok();
@@ -84,7 +84,7 @@ impl ProviderFailure {
             Self::Connection(detail) => ModelError::Unavailable { model, detail, retry_after: None },
             Self::TimedOut(after) => ModelError::TimedOut { model, after },
             Self::TooLong => {
-                ModelError::InvalidAnswer { model, detail: "the answer exceeds the size limit".to_owned() }
+                ModelError::InvalidAnswer { model, detail: "the response exceeds the size limit".to_owned() }
             }
             Self::Invalid(detail) => ModelError::InvalidAnswer { model, detail },
             Self::MalformedCall { text, .. } => ModelError::MalformedCall { model, text },
@@ -135,7 +135,7 @@ fn is_quota_exhausted(body: &str) -> bool {
     matches!(code(body).as_deref(), Some("insufficient_quota" | "billing_error"))
 }
 
-/// Phrases in the errors of providers for requests that exceed the context length.
+/// Phrases in providers' error messages about requests that exceed the context length.
 const CONTEXT_PHRASES: [&str; 7] = [
     "maximum context length",
     "context length exceeded",

@@ -2,30 +2,36 @@
 
 use threadkeep_core::{ChatRequest, Map, Value};
 
-use super::{is_quoted, known_name};
+use super::{is_quoted_from_request, known_name};
 
 /// The result of parsing a text.
 #[derive(Debug, PartialEq)]
 pub(super) enum ParsedText {
-    /// No calls.
     NoCalls,
-    /// Calls. The first one starts at this byte. Text after the calls is ignored, because the model wrote it without seeing
-    /// results.
-    Calls { starts_at: usize, calls: Vec<(String, Map)> },
+    /// The calls; the first one starts at the byte offset `starts_at`. Text after the calls is ignored, because the model wrote it
+    /// without seeing results.
+    Calls {
+        starts_at: usize,
+        calls: Vec<(String, Map)>,
+    },
     /// Text that starts like a call but cannot be parsed.
-    Unreadable { starts_at: usize, text: String },
+    Unreadable {
+        starts_at: usize,
+        text: String,
+    },
 }
 
-/// The form of call that a marker starts.
+/// The syntax of a call, which depends on its marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Marker {
+enum CallSyntax {
     /// `<function=NAME …`
     Function,
     /// A JSON object that names the tool.
     Json,
 }
 
-/// Texts that start a call, in the order of search. The stream filter buffers text from a marker on.
+/// Strings that start a call, in any order: the marker that occurs first in the text counts. The stream filter buffers text
+/// from that marker on.
 pub(super) const MARKERS: [&str; 9] = [
     "<function=",
     "<function_calls>",
@@ -55,7 +61,7 @@ pub(super) fn parse_calls(text: &str, request: &ChatRequest) -> ParsedText {
     let markers: Vec<&'static str> = MARKERS.into_iter().filter(|marker| text.contains(marker)).collect();
     let mut from = 0;
     for _ in 0..MAX_MARKERS {
-        let Some((starts_at, marker, length)) = find_marker(&text[from..], &markers) else { break };
+        let Some((starts_at, syntax, length)) = find_marker(&text[from..], &markers) else { break };
         let starts_at = from + starts_at;
         let rest = &text[starts_at..];
         let escaped = rest.starts_with('\\');
@@ -65,15 +71,15 @@ pub(super) fn parse_calls(text: &str, request: &ChatRequest) -> ParsedText {
         }
         let unescaped = escaped.then(|| unescaped(rest));
         let body = unescaped.as_deref().map_or(&rest[length..], |rest| &rest["<function=".len()..]);
-        let parsed = match marker {
-            Marker::Function => read_functions(body, request),
-            Marker::Json => read_json(body, request),
+        let parsed = match syntax {
+            CallSyntax::Function => read_functions(body, request),
+            CallSyntax::Json => read_json(body, request),
         };
         let end = match &parsed {
             Some((_, left)) if !escaped => rest.len().saturating_sub(left.len()),
             _ => end_of_markup(rest),
         };
-        if is_quoted(rest[..end].trim(), request) {
+        if is_quoted_from_request(rest[..end].trim(), request) {
             from = starts_at + length;
             continue;
         }
@@ -117,14 +123,15 @@ fn end_of_markup(text: &str) -> usize {
     tag.unwrap_or(line)
 }
 
-fn find_marker(text: &str, markers: &[&'static str]) -> Option<(usize, Marker, usize)> {
+fn find_marker(text: &str, markers: &[&'static str]) -> Option<(usize, CallSyntax, usize)> {
     let found = markers.iter().filter_map(|marker| Some((text.find(marker)?, *marker)));
     let (at, marker) = found.min_by_key(|(at, _)| *at)?;
-    let kind = if marker.ends_with("function=") { Marker::Function } else { Marker::Json };
-    Some((at, kind, marker.len()))
+    let syntax = if marker.ends_with("function=") { CallSyntax::Function } else { CallSyntax::Json };
+    Some((at, syntax, marker.len()))
 }
 
-/// Parses calls of the form `NAME {json}></function>`. Each call after the first is preceded by its marker.
+/// Parses calls of the form `NAME {json}></function>`. `text` starts after the marker of the first call; each further call starts
+/// with `<function=`.
 fn read_functions<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(String, Map)>, &'a str)> {
     let mut calls = Vec::new();
     let mut rest = text;
@@ -209,11 +216,11 @@ fn call_of(value: &Value, request: &ChatRequest) -> Option<(String, Map)> {
     Some((name, arguments))
 }
 
-/// Parses calls without a marker, which must be the whole text: `NAME{json}</function>`, or JSON with the name of a tool and
-/// its arguments.
+/// Parses calls that are the whole text, apart from a code fence around it: `<function=NAME …`, `NAME{json}</function>`, or JSON
+/// with the name of a tool and its arguments.
 fn read_whole(text: &str, request: &ChatRequest) -> ParsedText {
     let trimmed = without_fence(text.trim());
-    if trimmed.is_empty() || is_quoted(trimmed, request) {
+    if trimmed.is_empty() || is_quoted_from_request(trimmed, request) {
         return ParsedText::NoCalls;
     }
     let starts_at = 0;
@@ -259,12 +266,9 @@ fn without_fence(text: &str) -> &str {
     }
 }
 
-/// Whether a position is in a code span or fence, where a model shows a call as an example. A fence around the whole text
-/// does not count.
+/// Whether a position is in a code span or fence, where a model shows a call as an example. If a fence surrounds the whole
+/// text, all of it is in code; [`read_whole`] then parses the text.
 fn is_in_code(text: &str, at: usize) -> bool {
-    if without_fence(text.trim()).len() < text.trim().len() {
-        return true;
-    }
     let before = &text[..at];
     if before.matches("```").count() % 2 == 1 {
         return true;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Makes an environment from `NAME=value` words.
+/// Creates an environment from `NAME=value` words.
 fn environment(words: &str) -> impl Fn(&str) -> Option<String> + '_ {
     move |name| words.split(' ').find_map(|word| Some(word.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
 }

@@ -234,7 +234,7 @@ async fn an_endless_answer_is_rejected() {
         config.http.answer_bytes = 100_000;
         let (model, _) = model(config);
         let error = ask(&model, &request_with("Hi")).await.0.unwrap_err();
-        assert_eq!(error.to_string(), "model m gave an invalid answer: the answer exceeds the size limit");
+        assert_eq!(error.to_string(), "model m gave an invalid answer: the response exceeds the size limit");
         server.closed.recv().await.unwrap();
     }
 }

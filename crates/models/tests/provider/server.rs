@@ -167,7 +167,7 @@ pub(crate) fn config(provider: Provider, server: &Server, model: &str) -> Provid
     }
 }
 
-/// Makes a model, and the pacing that records its waits.
+/// Creates a model, and the pacing that records its waits.
 pub(crate) fn model(config: ProviderConfig) -> (ProviderModel, Arc<RecordingPacing>) {
     let pacing = Arc::new(RecordingPacing::default());
     let model = ProviderModel::with_pacing(config, pacing.clone()).expect("the address is valid");

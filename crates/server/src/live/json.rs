@@ -170,7 +170,7 @@ impl<'a> UpdateJson<'a> {
 }
 
 impl<'a> EventJson<'a> {
-    /// Reads the approval in a record. An approval that cannot be read is left out; clients still receive its next change.
+    /// Reads the approval in a record. An approval that cannot be read is omitted; clients still receive its next change.
     async fn read_approval(memory: &Memory, scope: &Scope, thread: ThreadId, name: &RecordName) -> Option<Self> {
         let found = find_approval(memory, scope, thread, approval_id(name)?).await;
         let found = found.inspect_err(|error| tracing::warn!(%error, "failed to read an approval")).ok()??;

@@ -1,4 +1,4 @@
-//! Conversations, as which this API represents threads.
+//! Conversations. This API represents each thread as a conversation.
 
 pub(crate) mod create;
 pub(crate) mod delete;

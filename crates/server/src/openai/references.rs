@@ -33,7 +33,7 @@ impl ResolvedItem {
     }
 }
 
-/// Returns the new items of an input and resolves references. Items that the conversation already contains are left out.
+/// Returns the new items of an input and resolves references. Items that the conversation already contains are omitted.
 pub(super) async fn resolve_new(
     app: &App,
     scope: &Scope,

@@ -40,7 +40,7 @@ struct FunctionJson {
     strict: Option<bool>,
 }
 
-/// Whether an option is set to something else than its default, which is `null`, `false`, 0, or empty.
+/// Whether an option is set to something other than its default, which is `null`, `false`, 0, or empty.
 pub(super) fn is_set(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -159,7 +159,7 @@ fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// Converts messages that are not stored yet into messages for a model. Empty messages are left out.
+/// Converts messages that are not stored yet into messages for a model. Empty messages are omitted.
 pub(super) fn to_chat_messages(drafts: &[Draft]) -> Vec<ChatMessage> {
     let drafts = drafts.iter().filter(|draft| !draft.content.parts.is_empty());
     let messages = drafts.map(|draft| ChatMessage {

@@ -63,7 +63,7 @@ struct SentPieces<'a> {
 }
 
 impl<'a> SentPieces<'a> {
-    /// Returns the pieces of a request. Some clients leave out the calls of a stored answer and send only their results: those calls
+    /// Returns the pieces of a request. Some clients omit the calls of a stored answer and send only their results: those calls
     /// are inserted before the results, as they are in the thread.
     fn of(contents: &[&'a Content], stored: &[Piece<'a>]) -> Self {
         let mut sent = Self { pieces: Vec::new(), ends: Vec::new(), message_counts: Vec::new() };
@@ -144,7 +144,7 @@ impl Piece<'_> {
     }
 }
 
-/// Returns the pieces of a message. Reasoning and instructions are left out.
+/// Returns the pieces of a message. Reasoning and instructions are omitted.
 fn pieces(role: Role, parts: &[Part]) -> Vec<Piece<'_>> {
     let mut pieces = Vec::with_capacity(parts.len());
     for part in parts.iter().filter(|_| role != Role::System) {

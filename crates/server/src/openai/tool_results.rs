@@ -27,7 +27,7 @@ pub(super) fn check(input: &[Draft], context: &[ChatMessage], param: &'static st
 /// calls that may have been in a part of the thread that was trimmed are accepted.
 ///
 /// # Errors
-/// `tool_call_not_found` with the parameter `param`; errors of the store.
+/// `tool_call_not_found` with the parameter `param`; errors from the store.
 pub(super) async fn check_in_thread(
     app: &App,
     scope: &Scope,

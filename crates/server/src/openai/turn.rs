@@ -26,7 +26,7 @@ use crate::turns;
 
 /// How long records are retained, in milliseconds: 30 days.
 pub(super) const RETENTION_MS: i64 = 30 * 24 * 60 * 60 * 1000;
-/// The number of a thread's latest messages that a model receives verbatim. Older messages are summarized.
+/// The number of a thread's latest messages that a model receives verbatim. Older messages are summarised.
 pub(super) const CONTEXT_MESSAGES: usize = 200;
 /// How long a repeated request waits for the first attempt to end.
 const RETRY_WAIT: Duration = Duration::from_mins(10);

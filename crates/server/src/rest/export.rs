@@ -15,7 +15,7 @@ use crate::security::Caller;
 
 /// Exports a thread, or all threads to which the caller has full access
 ///
-/// Streams JSON Lines in the export format. Messages that cannot be decoded are left out. After any other error, the connection is
+/// Streams JSON Lines in the export format. Messages that cannot be decoded are omitted. After any other error, the connection is
 /// closed before the end of the response.
 #[utoipa::path(
     get,

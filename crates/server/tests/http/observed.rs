@@ -79,7 +79,7 @@ impl Collector {
     pub(crate) fn options(&self) -> ServerOptions {
         let telemetry = TelemetryOptions {
             endpoint: self.endpoint.clone(),
-            headers: vec![("api-key".to_owned(), "collectors-own".to_owned())],
+            headers: vec![("api-key".to_owned(), "collector-key".to_owned())],
             service: "threadkeep-test".to_owned(),
             proxy: None,
         };
@@ -154,7 +154,7 @@ async fn model_calls_are_child_spans_of_requests() {
     assert!(
         received
             .iter()
-            .all(|(head, _)| head.starts_with("POST /v1/traces ") && head.contains("api-key: collectors-own"))
+            .all(|(head, _)| head.starts_with("POST /v1/traces ") && head.contains("api-key: collector-key"))
     );
     let resource = &received[0].1["resourceSpans"][0]["resource"]["attributes"][0];
     assert_eq!(resource, &json!({ "key": "service.name", "value": { "stringValue": "threadkeep-test" } }));

@@ -93,12 +93,12 @@ impl Store for PausableStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
         self.calls.lock().unwrap().push("read_thread");
-        let found = self.inner.read_thread(scope, name, read, now).await;
+        let found = self.inner.read_thread(scope, thread, read, now).await;
         if *read == ThreadRead::default() {
             self.pause_if_at(&PausePoint::Thread).await;
         }
@@ -141,11 +141,11 @@ impl Store for PausableStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.calls.lock().unwrap().push("find_messages");
-        self.inner.find_messages(scope, thread, names, now).await
+        self.inner.find_messages(scope, thread, messages, now).await
     }
 
     async fn list_changes(

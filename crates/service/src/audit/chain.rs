@@ -62,7 +62,7 @@ impl AuditLog {
     /// Returns the hash of the newest record, which can be passed to [`AuditLog::verify`] later; `None` for an empty chain.
     ///
     /// # Errors
-    /// The errors of the store.
+    /// Errors from the store.
     pub async fn head(&self) -> Result<Option<String>, MemoryError> {
         let Some(thread) = self.find_chain().await? else { return Ok(None) };
         let newest = self.memory.newest(&self.scope, thread, 1).await?;
@@ -73,7 +73,7 @@ impl AuditLog {
     /// `head` is given, that a record has this hash. `head` is a hash that [`AuditLog::head`] returned earlier.
     ///
     /// # Errors
-    /// The errors of the store. Inconsistencies in the log are findings, not errors.
+    /// Errors from the store. Inconsistencies in the log are findings, not errors.
     pub async fn verify(&self, head: Option<&str>) -> Result<AuditVerification, MemoryError> {
         let mut verifier =
             ChainVerifier { head, is_head_seen: false, position: 0, verification: AuditVerification::default() };

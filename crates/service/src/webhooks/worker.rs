@@ -28,7 +28,7 @@ const MAX_CONCURRENT: usize = 4;
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(12 * 3600);
 /// The delay after a failure of the store.
 const STORE_RETRY: Duration = Duration::from_secs(1);
-/// How long attempts may take to finish when the service stops. An attempt that is cut is repeated later.
+/// How long attempts may take to finish when the service stops. An interrupted attempt is repeated later.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Sends the events of one webhook until it is deleted or the service stops.

@@ -164,7 +164,7 @@ pub(super) async fn dropped_writes_are_atomic(env: &TestEnv<'_>) {
     for (index, task) in tasks.into_iter().enumerate() {
         assert!(task.await.is_ok() || index % 2 == 0);
     }
-    // Dropped commits may still be running. This commit is serialized with them.
+    // Dropped commits may still be running. This commit is serialised with them.
     conversation.append(9001..=9001, at(2)).await;
     let entries = conversation.entries().await;
     let seqs: Vec<_> = entries.iter().map(DumpEntry::seq).collect();

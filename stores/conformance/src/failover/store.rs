@@ -22,11 +22,11 @@ impl Store for FailoverStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
-        self.inner().store.read_thread(scope, name, read, now).await
+        self.inner().store.read_thread(scope, thread, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -61,10 +61,10 @@ impl Store for FailoverStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        self.inner().store.find_messages(scope, thread, names, now).await
+        self.inner().store.find_messages(scope, thread, messages, now).await
     }
 
     async fn list_changes(

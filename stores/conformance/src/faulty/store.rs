@@ -8,17 +8,17 @@ use threadkeep_core::{
 };
 
 use super::split_mix::SplitMix64;
-use super::{FaultyStore, lost_response};
+use super::{FaultyStore, unknown_outcome};
 
 #[async_trait]
 impl Store for FaultyStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
         let fault = self.random_below(6);
         if fault == 0 {
-            return Err(lost_response());
+            return Err(unknown_outcome());
         }
         let outcome = self.inner.store.commit(scope, thread, batch, now).await?;
-        if fault == 1 { Err(lost_response()) } else { Ok(outcome) }
+        if fault == 1 { Err(unknown_outcome()) } else { Ok(outcome) }
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<OpenOutcome> {
@@ -29,12 +29,12 @@ impl Store for FaultyStore {
     async fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
         self.maybe_fail()?;
-        self.inner.store.read_thread(scope, name, read, now).await
+        self.inner.store.read_thread(scope, thread, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -73,11 +73,11 @@ impl Store for FaultyStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
         self.maybe_fail()?;
-        self.inner.store.find_messages(scope, thread, names, now).await
+        self.inner.store.find_messages(scope, thread, messages, now).await
     }
 
     async fn list_changes(
@@ -135,10 +135,10 @@ impl Store for FaultyStore {
     ) -> Result<WriteOutcome> {
         let fault = self.random_below(6);
         if fault == 0 {
-            return Err(lost_response());
+            return Err(unknown_outcome());
         }
         let written = self.inner.store.write_derived(scope, thread, write, now).await?;
-        if fault == 1 { Err(lost_response()) } else { Ok(written) }
+        if fault == 1 { Err(unknown_outcome()) } else { Ok(written) }
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

@@ -40,12 +40,12 @@ impl State {
         &self,
         scope: &Scope,
         id: ThreadId,
-        names: &[MessageRef],
+        messages: &[MessageRef],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
-        limits::check_at_most("message names", names.len(), limits::PAGE)?;
+        limits::check_at_most("message references", messages.len(), limits::PAGE)?;
         let (stored, _) = self.find_live(scope, id, now)?;
-        let seqs: BTreeSet<u64> = names.iter().filter_map(|name| stored.resolve_seq(name)).collect();
+        let seqs: BTreeSet<u64> = messages.iter().filter_map(|name| stored.resolve_seq(name)).collect();
         seqs.iter().filter_map(|seq| stored.entries.get(seq).and_then(decode)).collect()
     }
 

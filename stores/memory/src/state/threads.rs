@@ -40,19 +40,19 @@ impl State {
     pub(crate) fn read_thread(
         &self,
         scope: &Scope,
-        name: &ThreadRef,
+        thread: &ThreadRef,
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
         read.check()?;
-        let id = match name {
+        let id = match thread {
             ThreadRef::Id(id) => Some(*id),
             ThreadRef::Key(owner, key) => {
                 self.tenants.get(scope.tenant_id()).and_then(|tenant| tenant.find_key(owner, key, now))
             }
         };
         let Some((id, Ok((stored, _)))) = id.map(|id| (id, self.find_live(scope, id, now))) else { return Ok(None) };
-        let record = |name| stored.live_record(name, now).cloned();
+        let record = |thread| stored.live_record(thread, now).cloned();
         Ok(Some(ThreadView {
             thread: stored.to_thread(id)?,
             page: read.messages.as_ref().map(|query| self.list_messages(scope, id, query, now)).transpose()?,

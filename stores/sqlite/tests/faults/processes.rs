@@ -74,7 +74,7 @@ async fn commit_of_another_process_sends_wake_up() {
     let store = open(&path).unwrap();
     open_thread(&store).await;
     let mut wake_ups = store.backend().store.wake_ups().await.unwrap();
-    // The wake-up for the commit of this process names the thread, so the next wake-up is from the other process.
+    // The wake-up for the commit by this process names the thread, so the next wake-up is from the other process.
     append(&store, "from here").await.unwrap();
     assert!(matches!(wake_ups.next().await, Some(WakeUp::Thread { .. })));
     let status = child("processes::commit_of_another_process_sends_wake_up", &path).status().unwrap();

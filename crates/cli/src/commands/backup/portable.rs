@@ -46,7 +46,7 @@ pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<Bac
     Ok(BackupReport { file: file.to_owned(), bytes, written: Some(written), as_of, log_growth_bytes, findings })
 }
 
-/// An error of the store or the disk that stopped the backup.
+/// An error from the store or the disk that stopped the backup.
 struct Stopped(anyhow::Error);
 
 impl From<MemoryError> for Stopped {

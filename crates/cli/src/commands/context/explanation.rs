@@ -125,9 +125,9 @@ impl<'a> Explanation<'a> {
             let why = row.why.map_or_else(String::new, |why| word(&why));
             let text = match row.count {
                 1 => self.text(self.thread.id, row.first_seq),
-                count => messages(count),
+                count => counted_positions(count, row.last_seq - row.first_seq + 1),
             };
-            let fate = Cell::styled(output, style(row.fate), &mark(row.fate));
+            let fate = Cell::styled(output, style(row.fate), &format!("{} {}", mark(row.fate), word(&row.fate)));
             rows.push((vec![positions.into(), fate, figure(row.tokens), why.into()], text));
         }
         table(output, &names, rows)
@@ -143,7 +143,8 @@ impl<'a> Explanation<'a> {
             let other = found.thread.map_or_else(String::new, |thread| format!(" of {}", thread_name::short(thread)));
             let (_, blocks) = scale.range(0.0, found.score);
             let score = Cell::from(format!("{:>6.2} ", found.score)).then(output, colour(AnsiColor::Cyan), &blocks);
-            let fate = Cell::styled(output, style(found.fate), &mark(found.fate));
+            let fate =
+                Cell::styled(output, style(found.fate), &format!("{} {}", mark(found.fate), found_fate(found.fate)));
             let position = format!("#{}{other}", found.seq).into();
             rows.push((vec![position, fate, figure(found.tokens), score], self.text(thread, found.seq)));
         }
@@ -228,15 +229,19 @@ fn parts(tokens: &TokensByPart) -> [(&'static str, Style, i64); 8] {
     ]
 }
 
-fn mark(fate: Fate) -> String {
-    let mark = match fate {
+const fn mark(fate: Fate) -> &'static str {
+    match fate {
         Fate::Kept => "●",
         Fate::Truncated => "◐",
         Fate::Recalled => "◆",
         Fate::Summarised => "≈",
         _ => "○",
-    };
-    format!("{mark} {}", word(&fate))
+    }
+}
+
+/// Returns the fate of a found message as a recalled message. It may still be in the history or the summary.
+fn found_fate(fate: Fate) -> String {
+    if fate == Fate::Dropped { "not recalled".to_owned() } else { word(&fate) }
 }
 
 fn style(fate: Fate) -> Style {
@@ -263,6 +268,11 @@ fn messages(count: u64) -> String {
     counted(count, "message")
 }
 
+/// Describes the messages of a row whose range of positions may include messages of other rows.
+fn counted_positions(count: u64, positions: u64) -> String {
+    if count == positions { messages(count) } else { format!("{} of {}", number(count), messages(positions)) }
+}
+
 fn positions(report: &Report) -> u64 {
     report.messages.iter().map(FateSpan::count).sum()
 }
@@ -272,7 +282,8 @@ fn remaining_counts(found: &[RecalledFate]) -> String {
     let Some(rest) = found.get(FOUND..).filter(|rest| !rest.is_empty()) else { return String::new() };
     let mut counts: BTreeMap<Fate, u64> = BTreeMap::new();
     rest.iter().for_each(|found| *counts.entry(found.fate).or_default() += 1);
-    let counts: Vec<_> = counts.iter().map(|(fate, count)| format!("{} {}", number(*count), word(fate))).collect();
+    let counts: Vec<_> =
+        counts.iter().map(|(fate, count)| format!("{} {}", number(*count), found_fate(*fate))).collect();
     format!("and {} more: {}", number(rest.len() as u64), counts.join(", "))
 }
 
@@ -327,6 +338,6 @@ mod tests {
         let mut all = vec![found(Fate::Recalled); FOUND];
         assert_eq!(remaining_counts(&all), "");
         all.extend([found(Fate::Dropped), found(Fate::Recalled), found(Fate::Dropped)]);
-        assert_eq!(remaining_counts(&all), "and 3 more: 1 recalled, 2 dropped");
+        assert_eq!(remaining_counts(&all), "and 3 more: 1 recalled, 2 not recalled");
     }
 }

@@ -24,7 +24,7 @@ const MILLISECONDS: &str = "CAST(ROUND((julianday(created_at) - 2440587.5) * 864
 /// An item, or the reason why a row is skipped.
 pub(super) type RowResult = std::result::Result<ImportItem, String>;
 
-/// Whether a file is an SQLite database.
+/// Whether a file is a SQLite database.
 pub(super) fn is_database(path: &Path) -> bool {
     let mut start = [0; MAGIC.len()];
     File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == MAGIC
@@ -47,9 +47,9 @@ impl TflDatabase {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let threads = rows(&connection, "SELECT rowid FROM threads ORDER BY created_at, rowid", [], |row| row.get(0));
-        let threads = threads.context("it has no table of threads as the TFL assistant writes it")?;
+        let threads = threads.context("it has no table `threads` in the format of the TFL assistant")?;
         let columns = "SELECT id, thread_id, role, content, agent_type, tfl_data, created_at FROM messages LIMIT 0";
-        connection.prepare(columns).context("it has no table of messages as the TFL assistant writes it")?;
+        connection.prepare(columns).context("it has no table `messages` in the format of the TFL assistant")?;
         let orphans =
             "SELECT rowid, thread_id FROM messages WHERE thread_id NOT IN (SELECT id FROM threads) ORDER BY rowid";
         let orphans =
@@ -67,7 +67,7 @@ impl TflDatabase {
             .connection
             .query_row(&sql, [row], |row| Ok((text(row, 0), text(row, 1), row.get::<_, Option<i64>>(2)?)))?;
         let Some(id) = id.filter(|id| !id.is_empty()) else {
-            self.read.push_back(Err(format!("threads, row {row}: `id` is not a text")));
+            self.read.push_back(Err(format!("threads, row {row}: `id` is not text")));
             return Ok(());
         };
         let key = match ThreadKey::new(format!("import:{NAME}:{id}")) {
@@ -153,7 +153,7 @@ fn message(row: &Row<'_>) -> Vec<RowResult> {
         Some("assistant") => Role::Assistant,
         other => return skipped(format!("`role` is {}, not human or assistant", other.unwrap_or("not a text"))),
     };
-    let Some(text_of_message) = text(row, 3) else { return skipped("`content` is not a text".to_owned()) };
+    let Some(text_of_message) = text(row, 3) else { return skipped("`content` is not text".to_owned()) };
     let mut content = Content::text(role, text_of_message);
     content.agent = text(row, 4).filter(|agent| !agent.is_empty());
     let mut read = Vec::new();

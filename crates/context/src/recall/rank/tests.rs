@@ -8,7 +8,7 @@ fn now() -> Timestamp {
     "2026-11-21T08:00:00Z".parse().unwrap()
 }
 
-/// Makes a dialogue with one minute between messages.
+/// Creates a dialogue with one minute between messages.
 fn dialogue(lines: &[(&str, &str)]) -> Vec<Message> {
     let lines = lines.iter().zip(1_u32..);
     let messages = lines.map(|((author, text), number)| {

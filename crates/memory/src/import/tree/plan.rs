@@ -181,7 +181,7 @@ pub(super) struct NewThread {
     pub(super) own_messages: Vec<usize>,
 }
 
-/// Makes a plan. `existing` starts with the main thread, if that exists, followed by the forks in the order of their first own
+/// Creates a plan. `existing` starts with the main thread, if that exists, followed by the forks in the order of their first own
 /// messages.
 pub(super) fn plan(tree: &MessageTree, existing: &[ThreadContents]) -> Plan {
     let mut planner = Planner {

@@ -107,7 +107,7 @@ struct UnsupportedOptions {
 }
 
 impl UnsupportedOptions {
-    /// Rejects any option that is set to something else than its default.
+    /// Rejects any option that is set to something other than its default.
     fn reject(&self) -> Result<()> {
         let options = [
             ("logprobs", &self.logprobs),

@@ -12,7 +12,7 @@ use crate::openai::turn;
 const MAX_RESPONSES: usize = 1_000;
 
 /// Returns the messages of a chain of responses, oldest first. `last` is the id of the last response in the chain. A chain of more
-/// than [`MAX_RESPONSES`] is an error, unless `may_truncate` allows leaving out the oldest responses.
+/// than [`MAX_RESPONSES`] is an error, unless `may_truncate` allows omitting the oldest responses.
 pub(super) async fn read(app: &App, scope: &Scope, last: &str, may_truncate: bool) -> Result<Vec<Draft>> {
     let (mut backwards, mut next) = (Vec::new(), Some(last.to_owned()));
     for _ in 0..MAX_RESPONSES {

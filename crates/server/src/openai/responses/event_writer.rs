@@ -21,7 +21,7 @@ pub(super) struct EventWriter {
 }
 
 impl EventWriter {
-    /// Creates a writer that leaves out the events up to the number `after`.
+    /// Creates a writer that omits the events up to the number `after`.
     pub(super) fn after(after: Option<u64>) -> Self {
         Self { after, ..Self::default() }
     }

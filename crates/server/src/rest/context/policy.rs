@@ -16,7 +16,7 @@ pub(crate) struct PolicyJson {
     budget: Option<u64>,
     /// The number of characters after which a message of the history is truncated. Default: unlimited.
     message_characters: Option<usize>,
-    /// Whether to include a summary of messages that are left out. Default: true.
+    /// Whether to include a summary of messages that are omitted. Default: true.
     summary: Option<bool>,
     /// The maximum number of characters in the summary. Default: 4,000.
     summary_characters: Option<usize>,

@@ -11,7 +11,7 @@ use crate::input::{optional_whole_number, whole_number};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PartJson<'a> {
     Text(Cow<'a, str>),
-    /// A tool call of a model.
+    /// A tool call by a model.
     ToolCall(ToolCallJson<'a>),
     /// The result of a tool call.
     ToolResult(ToolResultJson<'a>),

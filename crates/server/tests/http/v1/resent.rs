@@ -30,7 +30,7 @@ async fn items_that_are_sent_again_are_stored_once() {
     let (server, model) = start_with_model().await;
     let client = server.client();
     let question = json!({ "role": "user", "content": "call" });
-    // Some clients send everything again, some leave out the calls that the server knows.
+    // Some clients send everything again, some omit the calls that the server knows.
     for leaves_out_calls in [false, true] {
         let conversation = new_conversation(&client).await;
         let ask = async |input: Value| {

@@ -6,6 +6,7 @@ mod world;
 
 use std::sync::Arc;
 
+use serde_json::json;
 use threadkeep::agent::ApprovalState;
 use threadkeep::models::{Reply, ScriptedModel};
 use threadkeep::{ChatRequest, TurnStatus, Verdict};
@@ -354,4 +355,76 @@ async fn a_part_of_several_names_is_asked_about() {
     assert_eq!(talk.pending().await, Vec::<String>::new());
     talk.say("the second one").await;
     assert_eq!(talk.pending().await, ["kubectl rollout restart deployment/mail-out"]);
+}
+
+// S4.47, S4.52: a program runs once, after an approval, as its words and without a shell.
+#[tokio::test]
+async fn a_program_runs_in_a_pod_after_an_approval() {
+    let talk = Talk::start(shop()).await;
+    talk.cluster.install("default", "redis-master-0", "redis-cli info memory", "used_memory_human:1.2M\n", 0);
+    let turn = talk.say("kubectl exec redis-master-0 -- redis-cli info memory").await;
+    assert!(turn.reply.contains("`kubectl exec redis-master-0 -c main -- redis-cli info memory`"), "{}", turn.reply);
+    assert!(turn.reply.contains("No dry run: `redis-cli info memory` would run"), "{}", turn.reply);
+    assert_eq!(talk.cluster.changes(), []);
+    let done = talk.decide(&turn, Verdict::Approve).await.unwrap().reply;
+    assert!(done.contains("with exit code 0") && done.contains("used_memory_human:1.2M"), "{done}");
+    assert_eq!(talk.cluster.changes().len(), 1);
+
+    talk.cluster.install("default", "redis-master-0", "ls /nowhere", "ls: /nowhere: No such file\n", 2);
+    let turn = talk.say("exec redis-master-0 -- ls /nowhere").await;
+    let done = talk.decide(&turn, Verdict::Approve).await.unwrap().reply;
+    assert!(done.contains("with exit code 2") && done.contains("No such file"), "{done}");
+    let turn = talk.say("exec redis-master-0 -- nothing").await;
+    let done = talk.decide(&turn, Verdict::Approve).await.unwrap().reply;
+    assert!(done.contains("executable file not found"), "{done}");
+
+    for refused in [
+        "kubectl exec -it redis-master-0 -- bash",
+        "exec redis-master-0 -- sh -c reboot",
+        "exec redis-master-0 -- env",
+        "exec redis-master-0 -- cat /var/run/secrets/token",
+        "exec redis-master-0 -- ls; rm -rf /",
+    ] {
+        talk.say(refused).await;
+    }
+    assert_eq!(talk.pending().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_object_is_shown_as_yaml() {
+    let mut objects = shop();
+    objects.push(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "flags", "namespace": "shop" },
+        "data": { "mode": "blue", "app.conf": "retries=3\ntimeout=5\n" },
+    }));
+    let talk = Talk::start(objects).await;
+    let answer = talk.say("kubectl get cm flags -n shop -o yaml").await.reply;
+    assert!(
+        answer.contains("kind: ConfigMap") && answer.contains("mode: blue") && answer.contains("retries=3"),
+        "{answer}"
+    );
+    let answer = talk.say("show me the secret db in shop as yaml").await.reply;
+    assert!(answer.contains("(hidden)"), "{answer}");
+}
+
+// S4.50: who approves can rely on a request that the conversation has not taken back.
+#[tokio::test]
+async fn a_request_that_words_take_back_can_no_longer_be_approved() {
+    let talk = Talk::start(shop()).await;
+    for words in ["wait no dont", "cancel that", "no, the wrong one", "not that one"] {
+        let turn = talk.say("scale cart in shop to 9").await;
+        let answer = talk.say(words).await.reply;
+        assert!(
+            answer.starts_with("I withdrew the request `kubectl scale deployment cart --replicas=9 -n shop`"),
+            "{answer}"
+        );
+        assert_eq!(talk.pending().await, Vec::<String>::new(), "{words}");
+        assert!(talk.decide(&turn, Verdict::Approve).await.is_err(), "{words}");
+    }
+    assert_eq!(talk.cluster.changes(), []);
+    talk.say("scale cart in shop to 9").await;
+    for words in ["wait, what pods are in shop?", "thanks", "no worries"] {
+        talk.say(words).await;
+        assert_eq!(talk.pending().await.len(), 1, "{words}");
+    }
 }

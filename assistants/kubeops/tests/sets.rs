@@ -26,6 +26,12 @@ async fn dialogues_of_the_second_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-2.json"), least_percent: 98 })).await;
 }
 
+/// 141 of 264 turns passed at the first run. Two turns approve the first of two requests of one conversation; here, the second replaces it.
+#[tokio::test]
+async fn dialogues_of_the_third_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-3.json"), least_percent: 80 })).await;
+}
+
 async fn check(set: &Set) {
     let results = Box::pin(play(&serde_json::from_str(set.text).unwrap())).await;
     let (passed, required) = count_passed(&results);

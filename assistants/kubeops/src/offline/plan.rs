@@ -6,6 +6,7 @@ mod targets;
 use crate::cluster::Shown;
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Requested, Step};
+use threadkeep::agent::ApprovalState;
 
 use super::answers;
 use super::refer::{self, Found};
@@ -50,6 +51,11 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(commands) = amended(&request, conversation) {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
+    let is_change = request.verb.is_some_and(|verb| !verb.is_read());
+    let request = if is_change && request.act.is_none() { request.without_what_is_excluded() } else { request };
+    if let Some(refused) = repeats_what_was_refused(&request, conversation) {
+        return refused;
+    }
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
     let planner = Planner { conversation, reading };
     match planner.wanted() {
@@ -59,7 +65,9 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
 }
 
 /// Words by which a user corrects the request before.
-const CORRECTIONS: [&str; 14] = [
+const CORRECTIONS: [&str; 16] = [
+    "not",
+    "only",
     "actually",
     "instead",
     "rather",
@@ -97,14 +105,30 @@ fn read_request(message: &str, namespaces: &[String]) -> Reading {
     found
 }
 
+/// "Same for web" after a request that nobody approved: it is not repeated for another object.
+fn repeats_what_was_refused(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+    let last = conversation.earlier.iter().rev().find(|exchange| !exchange.requested.is_empty())?;
+    let requested = last.requested.first()?;
+    let is_refused = matches!(requested.state, ApprovalState::Denied | ApprovalState::Expired);
+    let repeats = reading.has_any(&["same", "too", "likewise"]) || reading.says("as well");
+    let is_plain =
+        reading.verb.is_none_or(|verb| verb == Verb::Get) && !reading.is_question && reading.words.len() <= 5;
+    let line = requested.command.line();
+    (is_refused && repeats && is_plain)
+        .then(|| reply(format!("`{line}` was not approved, so I do not repeat it. What do you want to change?")))
+}
+
 /// Returns the change that was requested last, for another object: "redis-2 as well", "same for web", or after a correction "the ui
 /// only".
 fn repeated(reading: &Reading, conversation: &Conversation) -> Option<Reading> {
     let last = conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
     let is_newest = conversation.earlier.last().is_some_and(|newest| !newest.requested.is_empty());
     let adds = reading.has_any(&["too", "also", "same", "likewise"]) || reading.says("as well");
-    let corrects = is_newest && !conversation.withdrawn.is_empty();
-    let command = &last.requested.first()?.command;
+    let requested = last.requested.first()?;
+    let is_void = matches!(requested.state, ApprovalState::Replaced | ApprovalState::Denied);
+    let corrects =
+        is_newest && !conversation.withdrawn.is_empty() || is_void && reading.has_any(&["meant", "mean", "wanted"]);
+    let command = &requested.command;
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent | Act::Refusal));
     let has_verb = reading.verb.is_some_and(|verb| verb != Verb::Get || !reading.is_implied && reading.words.len() > 5);
     if !(adds || corrects) || is_other || has_verb || reading.is_question || command.verb == Verb::Apply {
@@ -116,17 +140,29 @@ fn repeated(reading: &Reading, conversation: &Conversation) -> Option<Reading> {
     if let Some(name) = namespace.take_if(|name| names.is_empty() && !conversation.namespaces.contains(name)) {
         names.push(name);
     }
+    // "I wanted staging": the same object there.
+    let mut kind = reading.kind.clone();
+    if names.is_empty() && corrects && namespace.is_some() && namespace != command.namespace {
+        names.extend(command.name.clone());
+        kind.clone_from(&command.kind);
+    }
     if names.is_empty() || reading.has_any(&["not", "except", "without"]) {
         return None;
+    }
+    if kind.is_none() && matches!(command.verb, Verb::Delete | Verb::Label | Verb::Annotate) {
+        kind.clone_from(&command.kind);
     }
     Some(Reading {
         act: None,
         verb: Some(command.verb),
         is_implied: false,
+        kind,
         names,
         namespace: namespace.or_else(|| command.namespace.clone()),
         replicas: command.replicas.map(Replicas::To),
-        image: command.image.clone(),
+        // Another object has another image: only the version is the same.
+        image: None,
+        version: command.image.as_deref().and_then(version_of).map(str::to_owned),
         limits: command.limits.clone(),
         requests: command.requests.clone(),
         values: command.values.clone(),
@@ -140,6 +176,7 @@ fn repeated(reading: &Reading, conversation: &Conversation) -> Option<Reading> {
 /// Completes a message that answers a question of the assistant with what the user had asked before.
 fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     let Some(last) = conversation.earlier.last().filter(|last| last.asked) else { return reading };
+    let reading = reading.without_what_is_excluded();
     let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get)
         || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))
@@ -190,7 +227,7 @@ fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command
         Some(Verb::Scale) => reading.has("scale") && !reading.pronoun,
         Some(verb) => verb != requested.command.verb,
     };
-    if has_own_verb || reading.words.len() > 8 || !reading.has_any(&CORRECTIONS) {
+    if has_own_verb || reading.words.len() > 8 || !(reading.has_any(&CORRECTIONS) || reading.is_only_number()) {
         return None;
     }
     let without = reading.without_what_is_excluded();
@@ -213,6 +250,15 @@ fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command
         if let (Verb::Scale, Some(Replicas::To(number))) = (command.verb, number) {
             is_changed |= command.replicas != Some(number);
             command.replicas = Some(number);
+        }
+        if command.verb == Verb::SetResources && !(reading.limits.is_empty() && reading.requests.is_empty()) {
+            is_changed |= (&command.limits, &command.requests) != (&reading.limits, &reading.requests);
+            command.limits.clone_from(&reading.limits);
+            command.requests.clone_from(&reading.requests);
+        }
+        if let (Verb::SetImage, Some(version)) = (command.verb, &reading.version) {
+            is_changed = true;
+            command.image = command.image.as_deref().map(|image| with_version(image, version));
         }
         if let (Verb::SetImage, Some(image)) = (command.verb, &reading.image) {
             is_changed = true;
@@ -253,6 +299,12 @@ fn inverse(change: &Command) -> Option<Command> {
 /// Returns the object that a correction names instead of that of a request: the inner value is `None` if it names none. Returns `None`
 /// if a name fits no object, or several.
 fn corrected_object(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<Option<Shown>> {
+    if let Some(pick) = reading.pick {
+        return match refer::picked(conversation, pick, reading, requested.command.verb) {
+            Found::One(object) => Some(Some(object)),
+            Found::Several(_) | Found::None => None,
+        };
+    }
     let mut named = None;
     for name in &reading.names {
         let looks_like_name = name.contains('-') || name.chars().any(|c| c.is_ascii_digit());
@@ -264,6 +316,19 @@ fn corrected_object(reading: &Reading, conversation: &Conversation, requested: &
         }
     }
     Some(named)
+}
+
+/// Returns the version of an image.
+fn version_of(image: &str) -> Option<&str> {
+    image.rsplit_once(':').map(|(_, version)| version).filter(|version| !version.contains('/'))
+}
+
+/// Returns an image with another version.
+fn with_version(image: &str, version: &str) -> String {
+    let name = image.split('@').next().unwrap_or(image);
+    // A colon before the last slash belongs to the port of the registry.
+    let end = name.rfind(':').filter(|at| !name[*at..].contains('/')).unwrap_or(name.len());
+    format!("{}:{version}", &name[..end])
 }
 
 /// Returns the container of a pod that a message names.
@@ -302,6 +367,13 @@ impl Planner<'_> {
     }
 
     fn wanted(&self) -> Next {
+        let asks_for_cause = ["what killed", "what crashed", "what broke", "what happened to"];
+        if !self.reading.names.is_empty() && asks_for_cause.iter().any(|phrase| self.reading.says(phrase)) {
+            return self.diagnose();
+        }
+        if self.reading.act == Some(Act::Same) && self.asks_for_namespace() && !self.reading.says("what about") {
+            return self.of_verb(Verb::Get);
+        }
         if let Some(act) = self.reading.act {
             return self.of_act(act);
         }
@@ -323,6 +395,10 @@ impl Planner<'_> {
         }
         if verb == Verb::Get && !self.is_specific() {
             return self.without_verb();
+        }
+        let lists = self.reading.is_plural && self.reading.names.is_empty() && !self.reading.pronoun;
+        if verb == Verb::Describe && lists {
+            return self.of_verb(Verb::Get);
         }
         self.of_verb(verb)
     }
@@ -443,7 +519,7 @@ impl Planner<'_> {
         if verb == Verb::Scale && self.reading.replicas.is_none() && !self.is_relative() {
             return reply("To how many replicas?");
         }
-        if verb == Verb::SetImage && self.reading.image.is_none() {
+        if verb == Verb::SetImage && self.reading.image.is_none() && self.reading.version.is_none() {
             return reply("Which image?");
         }
         if verb == Verb::RolloutUndo
@@ -461,7 +537,32 @@ impl Planner<'_> {
         {
             return next;
         }
+        if verb == Verb::SetImage
+            && let Some(next) = self.read_images(&objects)
+        {
+            return next;
+        }
         Next::Run(objects.iter().map(|object| self.command(verb, object)).collect())
+    }
+
+    /// Reads the current images, if only a version is wanted: "roll out 1.9.0".
+    fn read_images(&self, objects: &[Shown]) -> Option<Next> {
+        let is_read = self.conversation.steps.iter().any(|step| step.command.verb == Verb::Get);
+        if self.reading.image.is_some() || is_read {
+            return None;
+        }
+        Some(Next::Run(objects.iter().map(|object| self.command(Verb::Get, object)).collect()))
+    }
+
+    /// Returns the image with the wanted version.
+    fn image_of(&self, object: &Shown) -> Option<String> {
+        if self.reading.image.is_some() {
+            return self.reading.image.clone();
+        }
+        let outcomes = self.conversation.steps.iter().filter_map(|step| step.outcome.as_ref());
+        let mut read = outcomes.flat_map(|outcome| &outcome.objects).filter(|read| read.name == object.name);
+        let current = read.next_back()?.image.clone();
+        Some(with_version(&current, self.reading.version.as_deref()?))
     }
 
     /// "Undo that" after a change that a rollback does not undo.
@@ -514,7 +615,7 @@ impl Planner<'_> {
                 ..base
             },
             Verb::Scale => Command { replicas: self.replicas_of(object), ..base },
-            Verb::SetImage => Command { image: reading.image.clone(), container: reading.container.clone(), ..base },
+            Verb::SetImage => Command { image: self.image_of(object), container: reading.container.clone(), ..base },
             Verb::SetResources => Command {
                 limits: reading.limits.clone(),
                 requests: reading.requests.clone(),

@@ -62,7 +62,8 @@ fn corrects(reading: &Reading) -> bool {
             .has_any(&["what", "which", "how", "why", "who", "when", "where", "show", "list", "describe", "logs"]);
     let is_social =
         matches!(reading.act, Some(Act::Thanks | Act::Greeting | Act::Consent | Act::Outcome | Act::Capabilities));
-    let begins = reading.words.iter().take(2).any(|word| BEGINNINGS.contains(&&**word));
+    let excludes = reading.words.first().is_some_and(|word| word == "not") && !reading.says("not yet");
+    let begins = excludes || reading.words.iter().take(2).any(|word| BEGINNINGS.contains(&&**word));
     !asks
         && !is_social
         && !NO_CORRECTIONS.iter().any(|phrase| reading.says(phrase))

@@ -33,6 +33,8 @@ pub(super) struct Reading {
     pub(super) all_namespaces: bool,
     pub(super) replicas: Option<Replicas>,
     pub(super) image: Option<String>,
+    /// A version without an image: "1.9.0".
+    pub(super) version: Option<String>,
     pub(super) tail: Option<u32>,
     pub(super) previous: bool,
     pub(super) since_seconds: Option<u32>,
@@ -115,8 +117,14 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
     let text: String = message.chars().take(MAX_CHARACTERS).collect();
     let (text, manifest) = take_manifest(&text);
     let (text, program) = take_program(&text);
-    let originals: Vec<String> =
-        text.split_whitespace().take(MAX_WORDS).map(clean).filter(|word| !word.is_empty()).map(spelled).collect();
+    let originals: Vec<String> = text
+        .split_whitespace()
+        .take(MAX_WORDS)
+        .filter(|word| !word.starts_with('@'))
+        .map(clean)
+        .filter(|word| !word.is_empty())
+        .map(spelled)
+        .collect();
     let mut reading = Reading {
         manifest,
         program,
@@ -129,6 +137,7 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
     let words = reading.words.clone();
     let joined = words.join(" ");
     reading.read_flags(&originals, &mut used);
+    reading.read_exact_namespace(namespaces, &mut used);
     reading.read_namespace(&mut used);
     reading.read_amounts(&originals, &mut used);
     reading.read_kind(&mut used);
@@ -233,6 +242,17 @@ impl Reading {
             self.is_plural = true;
             self.verb = Some(Verb::Get);
         }
+    }
+
+    /// "Ok ok 2 then": a number and nothing else that has a meaning.
+    pub(super) fn is_only_number(&self) -> bool {
+        const FILLERS: [&str; 16] = [
+            "ok", "okay", "then", "just", "please", "fine", "well", "so", "lets", "say", "alright", "hm", "hmm", "pls",
+            "plz", "only",
+        ];
+        self.words.len() <= 5
+            && self.only_number().is_some()
+            && self.words.iter().all(|word| FILLERS.contains(&&**word) || number_of(word).is_some())
     }
 
     /// Returns the message without what a correction excludes: "3 instead of 4", "api, not v2".

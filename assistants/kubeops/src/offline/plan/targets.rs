@@ -95,8 +95,16 @@ impl Planner<'_> {
     /// "Delete tmp-load-2, that namespace is junk".
     fn namespace_itself(&self, verb: Verb) -> Option<Targets> {
         let reading = &self.reading;
-        let applies = matches!(verb, Verb::Delete | Verb::Label | Verb::Annotate | Verb::Describe);
-        let name = reading.namespace.clone().filter(|_| applies && reading.kind.as_deref() == Some("namespaces"))?;
+        let applies = matches!(verb, Verb::Delete | Verb::Label | Verb::Annotate | Verb::Describe)
+            && reading.kind.as_deref() == Some("namespaces");
+        // "Tmp-load still there?"
+        let asks = verb == Verb::Get
+            && reading.kind.is_none()
+            && reading.names.is_empty()
+            && !reading.pronoun
+            && !reading.has("in")
+            && reading.asks_for_state();
+        let name = reading.namespace.clone().filter(|_| applies || asks)?;
         let is_other = reading.names.iter().any(|own| self.conversation.namespaces.contains(own));
         let namespace = Shown { kind: "namespaces".to_owned(), name, ..Shown::default() };
         (!is_other).then(|| Targets::Objects(vec![namespace]))
@@ -217,7 +225,11 @@ impl Planner<'_> {
 
     /// Whether words that name nothing are ordinary words: they do not look like names, and the message says otherwise what it means.
     fn can_do_without(&self, words: &[String]) -> bool {
-        let looks_like_name = |name: &String| name.contains('-') || name.chars().any(|c| c.is_ascii_digit());
+        // "5xx" is no name.
+        let looks_like_name = |name: &String| {
+            name.contains('-')
+                || name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().any(|c| c.is_ascii_digit())
+        };
         let reading = &self.reading;
         let is_read = reading.verb.is_none_or(Verb::is_read);
         !words.iter().any(looks_like_name)

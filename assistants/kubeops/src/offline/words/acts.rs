@@ -30,7 +30,25 @@ impl Reading {
         {
             return Some(Act::SecretValue);
         }
-        const OUTCOMES: [&str; 32] = [
+        if [
+            "waiting for approval",
+            "waiting for an approval",
+            "pending approval",
+            "pending approvals",
+            "supposed to approve",
+            "open requests",
+        ]
+        .iter()
+        .any(|phrase| self.says(phrase))
+        {
+            return Some(Act::Consent);
+        }
+        const OUTCOMES: [&str; 37] = [
+            "new one there",
+            "new pod name",
+            "did it come up",
+            "come back up",
+            "did it finish rolling",
             "did it work",
             "did that work",
             "is it gone",
@@ -140,8 +158,25 @@ impl Reading {
             return Some(Act::Greeting);
         }
         if !has_request
-            && starts(&["thanks", "thank you", "thx", "cheers", "great", "perfect", "nice", "cool", "awesome", "ty"])
+            && (starts(&[
+                "thanks",
+                "thank you",
+                "thx",
+                "cheers",
+                "great",
+                "perfect",
+                "nice",
+                "cool",
+                "awesome",
+                "ty",
+                "brilliant",
+                "excellent",
+                "wonderful",
+                "lovely",
+                "amazing",
+            ]) || self.says("thank you"))
             && short
+            && !self.is_question
         {
             return Some(Act::Thanks);
         }

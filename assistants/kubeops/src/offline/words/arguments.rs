@@ -75,6 +75,18 @@ impl Reading {
         }
     }
 
+    /// "In jobs", "in search": a namespace of the cluster, also if it is named like a kind or an ordinary word.
+    pub(super) fn read_exact_namespace(&mut self, namespaces: &[String], used: &mut [bool]) {
+        let at = (1..self.words.len()).find(|at| {
+            let word = self.word(*at);
+            self.word(at - 1) == "in" && namespaces.iter().any(|name| name == word)
+        });
+        if let Some(at) = at.filter(|_| self.namespace.is_none()) {
+            self.namespace = Some(self.word(at).to_owned());
+            used[at] = true;
+        }
+    }
+
     /// Reads "in prod", "in the prod namespace", "namespace prod", "across all namespaces".
     pub(super) fn read_namespace(&mut self, used: &mut [bool]) {
         const NOT_NAMESPACES: &[&str] = &[
@@ -240,6 +252,9 @@ impl Reading {
             } else if is_image(original) {
                 used[at] = true;
                 self.image = Some(original.clone());
+            } else if is_version(original) {
+                used[at] = true;
+                self.version = Some(original.clone());
             }
         }
     }
@@ -279,6 +294,16 @@ impl Reading {
         }
         used[at] = true;
     }
+}
+
+/// Whether a word is a version: numbers with dots between them, such as `1.9.0` or `v2.1-rc1`.
+fn is_version(word: &str) -> bool {
+    let rest = word.strip_prefix('v').unwrap_or(word);
+    let (numbers, suffix) = rest.split_once('-').map_or((rest, ""), |(numbers, suffix)| (numbers, suffix));
+    let parts: Vec<&str> = numbers.split('.').collect();
+    (2..=4).contains(&parts.len())
+        && parts.iter().all(|part| (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+        && suffix.chars().all(|c| c.is_ascii_alphanumeric() || c == '.')
 }
 
 fn is_image(word: &str) -> bool {

@@ -5,7 +5,7 @@ use crate::kinds::{Kind, kind_word};
 use super::vocabulary::{VERBS, is_ordinary};
 
 /// Words that are corrected apart from verbs and kinds.
-const OTHERS: [&str; 5] = ["replicas", "namespace", "kubectl", "previous", "work"];
+const OTHERS: [&str; 7] = ["replicas", "namespace", "kubectl", "previous", "work", "wait", "exit"];
 /// The plurals and singulars of kinds that are corrected.
 const KINDS: [&str; 16] = [
     "pods",

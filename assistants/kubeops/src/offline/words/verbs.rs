@@ -165,6 +165,27 @@ impl Reading {
             if self.has_any(&words) {
                 self.verb = Some(Verb::SetImage);
             }
+        } else if is_weak
+            && self.version.is_some()
+            && !self.is_question
+            && (wants_more
+                || self.has_any(&[
+                    "roll",
+                    "update",
+                    "upgrade",
+                    "deploy",
+                    "use",
+                    "switch",
+                    "ship",
+                    "put",
+                    "move",
+                    "release",
+                    "downgrade",
+                    "should",
+                    "fix",
+                ]))
+        {
+            self.verb = Some(Verb::SetImage);
         } else if is_weak && self.replicas.is_some() && wants_more && self.manifest.is_none() {
             self.verb = Some(Verb::Scale);
         } else if is_weak && self.manifest.is_some() {

@@ -28,6 +28,9 @@ pub(super) const REFUSED: [(&str, &str); 11] = [
 
 /// Verbs: the words, and what they mean. Longer ones come first.
 pub(super) const VERBS: &[(&str, Verb)] = &[
+    ("undo the cordon", Verb::Uncordon),
+    ("undo cordon", Verb::Uncordon),
+    ("take pods again", Verb::Uncordon),
     ("rollout restart", Verb::RolloutRestart),
     ("rollout undo", Verb::RolloutUndo),
     ("rollout status", Verb::RolloutStatus),
@@ -83,6 +86,9 @@ pub(super) const VERBS: &[(&str, Verb)] = &[
     ("schedulable again", Verb::Uncordon),
     ("allow scheduling", Verb::Uncordon),
     ("enable scheduling", Verb::Uncordon),
+    ("put it back", Verb::RolloutUndo),
+    ("how it was", Verb::RolloutUndo),
+    ("as it was", Verb::RolloutUndo),
     ("out of rotation", Verb::Cordon),
     ("unschedulable", Verb::Cordon),
     ("disable scheduling", Verb::Cordon),

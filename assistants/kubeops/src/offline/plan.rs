@@ -53,6 +53,9 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     }
     let is_change = request.verb.is_some_and(|verb| !verb.is_read());
     let request = if is_change && request.act.is_none() { request.without_what_is_excluded() } else { request };
+    if let Some(unclear) = is_several_requests(&request) {
+        return unclear;
+    }
     if let Some(refused) = repeats_what_was_refused(&request, conversation) {
         return refused;
     }
@@ -98,11 +101,40 @@ fn read_request(message: &str, namespaces: &[String]) -> Reading {
     };
     let whole = read(message);
     let Some(mut found) = sentences.iter().rev().map(|sentence| read(sentence)).find(is_request) else { return whole };
+    // "Ledger is only on staging. Restart it there."
+    if found.pronoun && found.names.is_empty() && !found.each {
+        let others: Vec<String> = whole.names.iter().filter(|name| !found.words.contains(name)).cloned().collect();
+        found.pronoun = others.is_empty();
+        found.names = others;
+    }
     // "Anything odd in www? List the pods."
     if found.namespace.is_none() && !found.all_namespaces {
         found.namespace = whole.namespace.filter(|name| namespaces.contains(name));
     }
     found
+}
+
+/// A request with a condition, or two requests in one sentence: which change is meant for which object is not guessed.
+fn is_several_requests(request: &Reading) -> Option<Next> {
+    let is_change = request.verb.is_some_and(|verb| !verb.is_read());
+    if !is_change || request.act.is_some() {
+        return None;
+    }
+    if request.has_condition() {
+        return Some(reply(
+            "I do not decide conditions, so I requested nothing. Look at the state first, and tell me the change that you want. Which one is it?",
+        ));
+    }
+    if request.has_schedule() {
+        return Some(reply(
+            "I cannot change something later or by myself, so I requested nothing. Ask again when it is time.",
+        ));
+    }
+    let verbs = request.change_verbs();
+    (verbs.len() > 1).then(|| {
+        let words: Vec<String> = verbs.iter().map(|verb| format!("“{}”", verb.words())).collect();
+        reply(format!("I request one kind of change at a time: {}. Which one do you want first?", words.join(" or ")))
+    })
 }
 
 /// "Same for web" after a request that nobody approved: it is not repeated for another object.
@@ -131,7 +163,7 @@ fn repeated(reading: &Reading, conversation: &Conversation) -> Option<Reading> {
     let command = &requested.command;
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent | Act::Refusal));
     let has_verb = reading.verb.is_some_and(|verb| verb != Verb::Get || !reading.is_implied && reading.words.len() > 5);
-    if !(adds || corrects) || is_other || has_verb || reading.is_question || command.verb == Verb::Apply {
+    if !(adds || corrects) || is_other || has_verb || reading.asks() || command.verb == Verb::Apply {
         return None;
     }
     let mut names = reading.names.clone();
@@ -180,7 +212,7 @@ fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get)
         || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))
-        || reading.is_question
+        || reading.asks()
         || reading.has_any(&["not", "dont", "never", "without", "except", "leave"]);
     // An answer names an object; a sentence with more names is about something else.
     if names_verb || is_other || reading.names.len() > 2 {

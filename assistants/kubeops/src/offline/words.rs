@@ -162,6 +162,7 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
     reading.read_references(&joined, &mut used);
     reading.read_names(&originals, &used);
     reading.read_known_namespace(namespaces);
+    reading.complete_versions();
     reading.complete_short_kind();
     reading.pronoun |= reading.asks_state && reading.names.is_empty() && reading.kind.is_none();
     reading.act = reading.find_act(&joined);
@@ -233,6 +234,17 @@ impl Reading {
         words.iter().any(|word| self.has(word))
     }
 
+    /// "What versions are on prod?" asks for the deployments.
+    fn complete_versions(&mut self) {
+        let is_open = self.kind.is_none() && self.names.is_empty() && self.namespace.is_some() && !self.pronoun;
+        let is_read = matches!(self.verb, None | Some(Verb::Get));
+        if is_open && is_read && self.has_any(&["version", "versions", "image", "images"]) {
+            self.kind = Some("deployments".to_owned());
+            self.is_plural = true;
+            self.verb = Some(Verb::Get);
+        }
+    }
+
     /// "po in dev", "get svc": a short name of a kind without an object's name asks for a list.
     fn complete_short_kind(&mut self) {
         const SHORT: [&str; 13] =
@@ -242,6 +254,36 @@ impl Reading {
             self.is_plural = true;
             self.verb = Some(Verb::Get);
         }
+    }
+
+    /// Whether the message asks something, also without a question mark.
+    pub(super) fn asks(&self) -> bool {
+        const FIRST: [&str; 19] = [
+            "does", "is", "are", "did", "which", "how", "hows", "why", "when", "who", "where", "has", "have", "was",
+            "were", "should", "will", "what", "whats",
+        ];
+        let is_proposal = self.says("what about") || self.says("how about");
+        self.is_question || !is_proposal && self.words.first().is_some_and(|word| FIRST.contains(&&**word))
+    }
+
+    /// Whether a change is to be made later: "tonight at 8", "on monday by yourself".
+    pub(super) fn has_schedule(&self) -> bool {
+        const DAYS: [&str; 9] =
+            ["tonight", "tomorrow", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+        let names_day = self.words.iter().enumerate().any(|(at, word)| {
+            let before = if at > 0 { self.word(at - 1) } else { "" };
+            DAYS.contains(&&**word) && !matches!(before, "till" | "until" | "since" | "last")
+        });
+        names_day || self.says("by yourself") || self.has("automatically")
+    }
+
+    /// Whether a change is to be made only in some case: "if it has more than 20 restarts, delete it".
+    pub(super) fn has_condition(&self) -> bool {
+        let is_politeness =
+            ["if you can", "if you could", "if possible", "if you dont mind", "if thats ok", "if you please"]
+                .iter()
+                .any(|phrase| self.says(phrase));
+        self.has("unless") || self.has("otherwise") || self.has("if") && !is_politeness
     }
 
     /// "Ok ok 2 then": a number and nothing else that has a meaning.

@@ -50,7 +50,16 @@ impl Planner<'_> {
         });
         if let Some(exchange) = last.filter(|exchange| !exchange.requested.is_empty() && self.reading.has("same")) {
             let changes = exchange.requested.iter().map(|requested| &requested.command);
-            return Next::Run(changes.map(|change| self.with_place_of_reading(change)).collect());
+            // "Same for staging but 2".
+            let number = self.reading.only_number();
+            if self.reading.has("but") && number.is_none() {
+                return reply("The same, but what? Please say the whole change. Which one do you want?");
+            }
+            let with_number = |change: Command| match number {
+                Some(number) if change.verb == Verb::Scale => Command { replicas: Some(number), ..change },
+                _ => change,
+            };
+            return Next::Run(changes.map(|change| with_number(self.with_place_of_reading(change))).collect());
         }
         let reads = refer::last_reads(self.conversation);
         if reads.is_empty() {

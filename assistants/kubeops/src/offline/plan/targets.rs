@@ -67,7 +67,7 @@ impl Planner<'_> {
         if reading.each {
             return self.each(verb);
         }
-        if is_change && self.has_unresolved_name() {
+        if is_change && self.is_reference_unclear() {
             return Targets::Then(reply(answers::ask_what(verb)));
         }
         let found = refer::focus(self.conversation, verb, reading.kind.as_deref(), reading.namespace.as_deref());
@@ -80,16 +80,22 @@ impl Planner<'_> {
         self.found(found, verb)
     }
 
-    /// Whether the message before named something that was not found, so that "it" may stand for that.
-    fn has_unresolved_name(&self) -> bool {
-        let Some(last) = self.conversation.earlier.last().filter(|last| last.requested.is_empty() && !last.asked)
-        else {
-            return false;
-        };
-        let was_found =
-            last.steps.iter().any(|step| step.outcome.as_ref().is_some_and(|outcome| !outcome.objects.is_empty()));
-        let named = read(&last.said, &self.conversation.namespaces);
-        !was_found && named.act.is_none() && named.words.len() <= 6 && !named.names.is_empty()
+    /// Whether the conversation was last about something that was not found or not understood, so that "it" may stand for that.
+    fn is_reference_unclear(&self) -> bool {
+        for exchange in self.conversation.earlier.iter().rev() {
+            if !exchange.requested.is_empty() || exchange.asked {
+                return false;
+            }
+            if exchange.steps.iter().any(|step| step.command.verb != Verb::Find && step.outcome.is_some()) {
+                return false;
+            }
+            let said = read(&exchange.said, &self.conversation.namespaces);
+            let is_about_object = !said.names.is_empty() || said.pick.is_some() || said.kind.is_some();
+            if said.act.is_none() && is_about_object {
+                return true;
+            }
+        }
+        false
     }
 
     /// "Delete tmp-load-2, that namespace is junk".
@@ -169,6 +175,19 @@ impl Planner<'_> {
 
     fn by_names(&self, verb: Verb) -> Targets {
         let reading = &self.reading;
+        if let Some(joined) = self.joined_name() {
+            let reading = Reading { names: vec![joined.clone()], ..self.reading.clone() };
+            if let Found::One(object) = refer::named(self.conversation, &joined, verb, &reading) {
+                return self.found(Found::One(object), verb);
+            }
+            let steps = &self.conversation.steps;
+            let searched = steps.iter().find(|step| step.command.like.as_ref() == Some(&joined));
+            match searched.map(|step| step.outcome.as_ref().is_some_and(|outcome| !outcome.objects.is_empty())) {
+                None => return Targets::Then(Next::Run(vec![self.find_command(verb, &joined)])),
+                Some(true) => return Planner { reading, ..*self }.search(verb, &[joined], Vec::new()),
+                Some(false) => {}
+            }
+        }
         let mut objects = Vec::new();
         let mut unknown = Vec::new();
         for name in reading.names.iter().take(MAX_NAMES) {
@@ -186,6 +205,14 @@ impl Planner<'_> {
             return self.found(Found::of(objects), verb);
         }
         self.search(verb, &unknown, objects)
+    }
+
+    /// "The tracking ui": two words that follow one another may be one name, `tracking-ui`.
+    fn joined_name(&self) -> Option<String> {
+        let reading = &self.reading;
+        let is_name = |word: &String| reading.names.contains(word);
+        let pair = reading.words.windows(2).find(|pair| is_name(&pair[0]) && is_name(&pair[1]))?;
+        (reading.names.len() == 2).then(|| pair.join("-"))
     }
 
     /// Looks for names in the cluster.

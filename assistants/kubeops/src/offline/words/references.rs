@@ -69,7 +69,9 @@ impl Reading {
             self.has_any(&["both", "them", "those", "these"]) || self.says("all of them") || self.says("each of");
         self.pronoun = self.each
             || self.has("it")
-            || ["that one", "this one", "the same one", "that thing", "its"].iter().any(|phrase| self.says(phrase))
+            || ["that one", "this one", "the same one", "that thing", "its", "that name", "same name"]
+                .iter()
+                .any(|phrase| self.says(phrase))
             || (self.has_any(&["that", "this"]) && is_object_pronoun(joined));
     }
 

@@ -87,7 +87,12 @@ impl Reading {
             "issues",
             "stuck",
             "pending",
-        ]) || self.says("not running")
+            "unhappy",
+            "flapping",
+            "dying",
+        ]) || self.says("whats down")
+            || self.says("what is down")
+            || self.says("not running")
             || self.says("not ready")
             || self.says("not healthy");
         self.counts = self.says("how many") || self.says("number of");
@@ -107,6 +112,27 @@ impl Reading {
             .iter()
             .any(|phrase| self.says(phrase));
         self.imply_verb();
+    }
+
+    /// Returns the changes that a message asks for, without those that it excludes. A drain includes a cordon.
+    pub(in crate::offline) fn change_verbs(&self) -> Vec<Verb> {
+        let mut verbs: Vec<Verb> = Vec::new();
+        let is_first_meant = |phrase: &str| {
+            // "Roll back" has other words for it, and a noun such as "the restart" is no request.
+            self.says(phrase) && !["the", "a", "last", "each"].iter().any(|word| self.says(&format!("{word} {phrase}")))
+        };
+        for (phrase, verb) in VERBS.iter().filter(|(phrase, verb)| !verb.is_read() && is_first_meant(phrase)) {
+            let is_part = VERBS.iter().any(|(other, _)| {
+                other.len() > phrase.len() && self.says(other) && format!(" {other} ").contains(&format!(" {phrase} "))
+            });
+            if !is_part && !verbs.contains(verb) {
+                verbs.push(*verb);
+            }
+        }
+        if verbs.contains(&Verb::Drain) {
+            verbs.retain(|verb| *verb != Verb::Cordon);
+        }
+        verbs
     }
 
     /// Whether a message without a verb asks how something is: "is payouts ok", "billing still there?"

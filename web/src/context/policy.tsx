@@ -11,16 +11,17 @@ export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPo
     <form class="policy" onSubmit={(event) => event.preventDefault()}>
       <label class="slider">
         <span>
-          {t("window")} <output>{t("n_messages", { count: window })}</output>
+          {t("window")} <b>{t("n_messages", { count: window })}</b>
         </span>
-        <input type="range" min={1} max={MAX_WINDOW} value={Math.min(window, MAX_WINDOW)} onInput={(event) => set({ window: Number(event.currentTarget.value) })} />
+        <input type="range" aria-label={t("window")} min={1} max={MAX_WINDOW} value={Math.min(window, MAX_WINDOW)} onInput={(event) => set({ window: Number(event.currentTarget.value) })} />
       </label>
       <label class="slider">
         <span>
-          {t("budget")} <output>{policy.budget == null ? t("unlimited") : t("n_tokens", { count: policy.budget })}</output>
+          {t("budget")} <b>{policy.budget == null ? t("unlimited") : t("n_tokens", { count: policy.budget })}</b>
         </span>
         <input
           type="range"
+          aria-label={t("budget")}
           min={0}
           max={100}
           value={budgetToSlider(policy.budget ?? null)}

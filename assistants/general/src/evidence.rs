@@ -63,9 +63,10 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     let needs_value = question.topic.is_empty() && question.time_words.is_empty();
     let mut scored: Vec<(f64, usize)> = Vec::new();
     for (at, (index, terms)) in usable.iter().zip(&terms).enumerate() {
-        // A statement about flat 3A does not answer a question about flat 4C.
+        // A statement about flat 3A does not answer a question about flat 4C, but a rule for all flats may.
+        let is_document = Heading::parse(candidates[*index].heading).is_none();
         let is_identifier = |word: &&Stems| word.iter().any(|stem| stem.contains(|c: char| c.is_ascii_digit()));
-        if question.topic.iter().filter(is_identifier).any(|word| !matches.is_match(word, at)) {
+        if !is_document && question.topic.iter().filter(is_identifier).any(|word| !matches.is_match(word, at)) {
             continue;
         }
         let share = |only_matched: bool, only_content: bool| -> f64 {

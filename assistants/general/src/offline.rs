@@ -18,7 +18,7 @@ use threadkeep::dialogue::time::Times;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Phrases, Turn, Utterance, is_question};
 use threadkeep::{ChatMessage, Role, Value};
 
-use crate::evidence::question::{Question, asks_in_clause, asks_within, split_questions};
+use crate::evidence::question::{Question, asks_in_clause, asks_within, has_accented_interrogative, split_questions};
 use crate::evidence::{sentences, spelling};
 use commands::{ends_as_request, is_command, starts_as_command, starts_with_request};
 
@@ -66,6 +66,7 @@ fn declaration() -> OfflineModelBuilder {
         .intent(erasure::erase_messages())
         .intent(documents::list_documents())
         .intent(finding::find_said())
+        .intent(finding::find_in_documents())
         .intent(facts::calculate())
         .intent(facts::current_time())
         .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()).unwrap_or_else(|| answer(turn)))
@@ -88,7 +89,8 @@ fn declaration() -> OfflineModelBuilder {
             text if is_command(&text) => command_answer(turn),
             _ => answer(turn),
         })
-        .reply(Act::Correct, noted)
+        .reply(Act::Correct, |turn| if selects(&turn.question()) { answer(turn) } else { noted(turn) })
+        .reply(Act::Other, answer)
         .otherwise(|turn, _| Some(answer_or_note(turn)))
         .phrase_file(PHRASES)
         .expect("the phrases are valid, which a test checks")
@@ -104,12 +106,26 @@ fn phrases() -> [Phrases; 2] {
 fn answer_or_note(turn: &Turn<'_>) -> String {
     match turn.question() {
         text if starts_as_command(&text) => command_answer(turn),
-        text if is_question(&spelling::corrected(&text)) || sentences(&text).any(asks_in_clause) => answer(turn),
+        text if is_question(&spelling::corrected(&text))
+            || sentences(&text).any(asks_in_clause)
+            || has_accented_interrogative(&text) =>
+        {
+            answer(turn)
+        }
         text if ends_as_request(&text) || names_only(&text) => {
             short_question_answer(turn).unwrap_or_else(|| noted(turn))
         }
         _ => noted(turn),
     }
+}
+
+/// Whether a correction names what was meant, and no value: "no, I meant the rows".
+fn selects(text: &str) -> bool {
+    let says_meant = Utterance::new(text)
+        .words()
+        .iter()
+        .any(|word| matches!(word.folded.as_str(), "meant" | "mean" | "referia" | "digo"));
+    says_meant && !text.contains(|c: char| c.is_ascii_digit())
 }
 
 /// Whether a message is worded as a statement, whatever words it consists of: it asks nothing, and has a verb or a value.

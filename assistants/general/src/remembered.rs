@@ -111,8 +111,15 @@ async fn add_bare_changes(source_query: &SourceQuery<'_>, excerpts: &mut Vec<Exc
             threads.push(thread);
         }
     }
+    if !threads.contains(&source_query.thread) {
+        threads.push(source_query.thread);
+    }
     for thread in threads {
         let messages = messages_within(source_query, thread, None, None).await?;
+        let quoted = |before: u64| -> Option<&Message> {
+            let is_answer = |message: &&Message| message.seq < before && !message.content.sources.is_empty();
+            messages.iter().rev().find(is_answer)
+        };
         let is_of_user = |message: &&Message| message.content.role == Role::User;
         let statements: Vec<(&Message, String)> =
             messages.iter().filter(is_of_user).map(|message| (message, message.plain_text().into_owned())).collect();
@@ -121,10 +128,21 @@ async fn add_bare_changes(source_query: &SourceQuery<'_>, excerpts: &mut Vec<Exc
             let is_changed = |(_, older): &&(&Message, String)| {
                 value_kind(older) == Some(kind) && !is_question(older) && !is_bare_change(older)
             };
-            let Some((older, older_text)) = statements[..at].iter().rev().find(is_changed) else { continue };
             let Some(mut change) = Excerpt::of_message(thread, message) else { continue };
-            let id = Source::of_message(thread, older).id;
-            let Some(position) = excerpts.iter().position(|excerpt| excerpt.source.id == id) else { continue };
+            let older = statements[..at].iter().rev().find(is_changed);
+            // Without a statement, the change is of what the assistant quoted last.
+            let ids: Vec<String> = match older {
+                Some((older, _)) => vec![Source::of_message(thread, older).id],
+                None => quoted(message.seq)
+                    .into_iter()
+                    .flat_map(|answer| &answer.content.sources)
+                    .map(|it| it.id.clone())
+                    .collect(),
+            };
+            let is_older =
+                |excerpt: &Excerpt| ids.contains(&excerpt.source.id) && value_kind(&excerpt.text) == Some(kind);
+            let Some(position) = excerpts.iter().position(is_older) else { continue };
+            let older_text = &excerpts[position].text;
             let older_text: String = older_text.chars().take(MAX_REFERENCE).collect();
             change.heading = with_reference(&change.heading, &older_text);
             let day = message.created_at.to_string().chars().take(DATE_LENGTH).collect::<String>();
@@ -173,7 +191,33 @@ fn is_bare_change(text: &str) -> bool {
 }
 
 /// Words for values that do not say of what: "they changed the time to 10:30".
-const CHANGED_VALUES: [&str; 34] = [
+const CHANGED_VALUES: [&str; 60] = [
+    "acaba",
+    "acaban",
+    "llamar",
+    "llamo",
+    "llamaron",
+    "avisa",
+    "avisan",
+    "avisaron",
+    "mailed",
+    "emailed",
+    "called",
+    "phoned",
+    "rang",
+    "texted",
+    "just",
+    "hes",
+    "shes",
+    "theyre",
+    "its",
+    "back",
+    "been",
+    "week",
+    "so",
+    "al",
+    "ahora",
+    "dicen",
     "time",
     "times",
     "date",
@@ -315,10 +359,34 @@ async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Excerpt) -> Opt
     let page = source_query.memory.messages(source_query.scope, thread, &query).await.ok()?;
     let earlier: Vec<String> = page.messages.iter().rev().map(|message| message.plain_text().into_owned()).collect();
     let is_complete = |text: &&String| !refers_back(text) && !content_terms(text).is_empty() && !is_question(text);
+    // "its 2.25 high not 2.1" refers to the statement with that value.
+    if let Some(rejected) = rejected_value(&excerpt.text) {
+        let has_value = |text: &&String| text.split_whitespace().any(|word| without_marks(word) == rejected);
+        if let Some(found) = earlier.iter().find(has_value) {
+            return Some(found.chars().take(MAX_REFERENCE).collect());
+        }
+    }
     let names_person = |text: &&String| is_complete(text) && !names_in(text).is_empty();
     let person = earlier.iter().find(names_person).filter(|_| refers_to_person(&excerpt.text));
     let found = person.or_else(|| earlier.iter().find(is_complete))?;
     Some(found.chars().take(MAX_REFERENCE).collect())
+}
+
+/// Returns the value that a message rejects: "2.1" in "its 2.25 high not 2.1".
+fn rejected_value(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_whitespace().map(without_marks).collect();
+    let is_rejected = |two: &&[&str]| {
+        matches!(two[0].to_lowercase().as_str(), "not" | "no" | "than" | "of" | "instead" | "de")
+            && two[1].starts_with(|c: char| c.is_ascii_digit())
+    };
+    let negates = words
+        .iter()
+        .any(|word| matches!(word.to_lowercase().as_str(), "not" | "no" | "rather" | "instead" | "vez" | "lugar"));
+    words.windows(2).rev().find(is_rejected).filter(|_| negates).map(|two| two[1].to_owned())
+}
+
+fn without_marks(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
 /// Whether a message refers to a person with a pronoun, and names no person before it.
@@ -359,6 +427,7 @@ fn refers_back(text: &str) -> bool {
     // "Remember that my seat …" contains no pronoun.
     words.first() == Some(&"that")
         || refers_to_person(text)
+        || rejected_value(text).is_some()
         || words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word))
         || CORRECTIONS.iter().any(starts)
 }
@@ -529,7 +598,9 @@ impl Statement {
 }
 
 /// Words that report a change.
-const CHANGES: [&str; 87] = [
+const CHANGES: [&str; 89] = [
+    "cambia",
+    "cambian",
     "desde hoy",
     "desde manana",
     "desde ahora",

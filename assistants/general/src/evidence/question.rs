@@ -61,15 +61,15 @@ pub(crate) enum Wanted {
 }
 
 /// Words that occur in questions about almost anything, so that a statement may lack them.
-const LIGHT: [&str; 98] = [
-    "number", "numero", "numbers", "messages", "message", "mensajes", "saved", "stored", "porfa", "latest", "quick",
-    "exact", "put", "puts", "give", "gives", "given", "giving", "gave", "take", "takes", "took", "taking", "make",
-    "makes", "made", "making", "bring", "brings", "bringing", "come", "comes", "coming", "came", "go", "goes", "went",
-    "use", "uses", "using", "used", "keep", "keeps", "kept", "see", "seeing", "seen", "call", "calls", "ring", "say",
-    "says", "like", "set", "look", "looks", "work", "works", "working", "let", "lets", "try", "think", "mean", "means",
-    "happens", "dear", "supposed", "need", "needs", "needed", "want", "wants", "going", "gets", "getting", "left",
-    "new", "current", "entonces", "viene", "vienen", "venir", "voy", "ir", "hace", "hacen", "hacer", "pone", "ponen",
-    "lleva", "llevan", "llevar", "dar", "queda", "llega", "trae", "saben",
+const LIGHT: [&str; 100] = [
+    "turn", "turns", "number", "numero", "numbers", "messages", "message", "mensajes", "saved", "stored", "porfa",
+    "latest", "quick", "exact", "put", "puts", "give", "gives", "given", "giving", "gave", "take", "takes", "took",
+    "taking", "make", "makes", "made", "making", "bring", "brings", "bringing", "come", "comes", "coming", "came",
+    "go", "goes", "went", "use", "uses", "using", "used", "keep", "keeps", "kept", "see", "seeing", "seen", "call",
+    "calls", "ring", "say", "says", "like", "set", "look", "looks", "work", "works", "working", "let", "lets", "try",
+    "think", "mean", "means", "happens", "dear", "supposed", "need", "needs", "needed", "want", "wants", "going",
+    "gets", "getting", "left", "new", "current", "entonces", "viene", "vienen", "venir", "voy", "ir", "hace", "hacen",
+    "hacer", "pone", "ponen", "lleva", "llevan", "llevar", "dar", "queda", "llega", "trae", "saben",
 ];
 
 /// A question, with the earlier questions that it refers to.
@@ -139,7 +139,8 @@ impl Question {
 /// Returns the questions of a message: the second sentence of "Only two came. When was it due?". If no sentence is a question, the
 /// whole message counts as one.
 fn questions_of(message: &str) -> String {
-    let asks = |sentence: &&str| is_question(sentence) || asks_in_clause(sentence);
+    let asks =
+        |sentence: &&str| is_question(sentence) || asks_in_clause(sentence) || has_accented_interrogative(sentence);
     let questions: Vec<&str> = sentences(message).filter(asks).map(asked_part).collect();
     if questions.is_empty() { message.to_owned() } else { questions.join(" ") }
 }
@@ -192,6 +193,17 @@ pub(crate) fn asks_in_clause(sentence: &str) -> bool {
             && clause.words().len() > 2
             || matches!(clause.word(0), "whats" | "wheres" | "whens" | "whos")
     })
+}
+
+/// Whether a short text contains an interrogative with its Spanish accent: "y la llave quién la tiene".
+pub(crate) fn has_accented_interrogative(text: &str) -> bool {
+    const ACCENTED: [&str; 12] = [
+        "qué", "quién", "quiénes", "cuándo", "dónde", "cuál", "cuáles", "cuánto", "cuánta", "cuántos", "cuántas",
+        "cómo",
+    ];
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    words.len() <= MAX_PLAIN_WORDS && words.iter().any(|word| ACCENTED.contains(word))
 }
 
 /// Whether a sentence asks anywhere: "the water bill was how much", "brisket how many lb".
@@ -408,7 +420,22 @@ const SAYING_IN_SPANISH: [&str; 20] = [
 ];
 
 /// Words of requests that do not name a topic.
-const REQUEST_WORDS: [&str; 159] = [
+const REQUEST_WORDS: [&str; 174] = [
+    "doesnt",
+    "isnt",
+    "wont",
+    "wasnt",
+    "havent",
+    "hasnt",
+    "shouldnt",
+    "wouldnt",
+    "couldnt",
+    "arent",
+    "werent",
+    "meant",
+    "mean",
+    "llamo",
+    "llaman",
     "tell",
     "told",
     "telling",

@@ -105,7 +105,9 @@ const REQUESTS: [&str; 52] = [
 ];
 
 /// The beginnings of commands. "Buy milk" and "call Ana" are missing, because they are notes.
-const COMMANDS: [&str; 77] = [
+const COMMANDS: [&str; 79] = [
+    "explain",
+    "explica",
     "write me",
     "write a",
     "write an",

@@ -1,9 +1,13 @@
-//! Messages that continue a calculation: "plus 20% vat", "split four ways", "half of that".
+//! Completes messages: those that continue a calculation ("plus 20% vat", "split four ways"), and other short forms of questions.
 
+use std::ops::Range;
+
+use threadkeep::core::text::Language;
 use threadkeep::dialogue::Utterance;
 use threadkeep::{ChatMessage, Role, Value};
 
 use crate::calculation::{self, CALCULATOR};
+use crate::clock::{CURRENT_TIME, zone_of};
 
 /// The maximum number of words of a continuation.
 const MAX_WORDS: usize = 9;
@@ -12,8 +16,12 @@ const REACH: usize = 3;
 
 /// Returns the whole calculation that a message asks for.
 pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
-    if let Some(asked) = asked_calculation(message) {
-        return Some(asked);
+    let whole = asked_calculation(message)
+        .or_else(|| price_of_several(message))
+        .or_else(|| time_there(message, earlier))
+        .or_else(|| named_preference(message));
+    if whole.is_some() {
+        return whole;
     }
     let operation = operation(message)?;
     let expression = last_expression(earlier)?;
@@ -35,6 +43,70 @@ fn asked_calculation(message: &str) -> Option<String> {
     let is_long = words.len() > MAX_WORDS_BEFORE;
     ((asks || asks_in_spanish) && is_long && after <= MAX_REST).then(|| format!("what is {}", &message[place]))
 }
+
+/// Returns the calculation of "bags cost 3.80 each, how much is that for 11".
+fn price_of_several(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let has = |known: &[&str]| utterance.words().iter().any(|word| known.contains(&word.folded.as_str()));
+    let is_price = has(&["each", "apiece", "cada"]) && has(&["for", "para", "por"]) && has(&["much", "cuanto"]);
+    let is_number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    let trimmed = message.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_ascii_digit()));
+    let numbers: Vec<&str> = trimmed.filter(is_number).collect();
+    match &numbers[..] {
+        [price, count] if is_price => Some(format!("what is {price} * {count}")),
+        _ => None,
+    }
+}
+
+/// Returns the question of "and in New York?" after a question for the time, and of "my client sits in Denver, what time is it there?"
+fn time_there(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let word = |at: usize| utterance.word(at);
+    let count = utterance.words().len();
+    if let Some((_, place)) = places_in(&utterance).next()
+        && (0..count).any(|at| matches!(word(at), "time" | "hora"))
+        && (0..count).any(|at| matches!(word(at), "there" | "alli" | "ahi" | "alla"))
+    {
+        return Some(format!("what time is it in {place}"));
+    }
+    let last =
+        earlier.iter().rev().find(|message| message.role == Role::User || message.tool_calls().next().is_some())?;
+    last.tool_calls().find(|call| call.name == CURRENT_TIME)?;
+    let (words, place) = places_in(&utterance).find(|(words, _)| words.end == count)?;
+    let is_opening = |at: usize| {
+        matches!(word(at), "and" | "y" | "what" | "how" | "about" | "que" | "tal" | "in" | "en" | "now" | "then")
+    };
+    let question =
+        if Language::of(message) == Some(Language::Spanish) { "qué hora es en" } else { "what time is it in" };
+    (0..words.start).all(is_opening).then(|| format!("{question} {place}"))
+}
+
+/// Returns the large cities that a message names, longest names first, with their words.
+fn places_in(utterance: &Utterance) -> impl Iterator<Item = (Range<usize>, String)> {
+    let count = utterance.words().len();
+    let spans =
+        (1..=MAX_WORDS_OF_PLACE).rev().flat_map(move |length| (0..count).map(move |start| start..start + length));
+    spans.filter(move |words| words.end <= count).filter_map(|words| {
+        let place = utterance.said(words.clone()).to_owned();
+        zone_of(&place).map(|_| (words, place))
+    })
+}
+
+const MAX_WORDS_OF_PLACE: usize = 3;
+
+/// Returns the question of "my favourite colour?"
+fn named_preference(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let is_short =
+        (2..=MAX_WORDS_OF_PREFERENCE).contains(&utterance.words().len()) && message.trim_end().ends_with('?');
+    match utterance.word(0) {
+        "my" if is_short => Some(format!("what is {message}")),
+        "mi" if is_short => Some(format!("cuál es {message}")),
+        _ => None,
+    }
+}
+
+const MAX_WORDS_OF_PREFERENCE: usize = 4;
 
 /// The number of words before a calculation from which on they explain it.
 const MAX_WORDS_BEFORE: usize = 4;

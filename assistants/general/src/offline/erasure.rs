@@ -45,7 +45,8 @@ const ABOUT_CUES: [&str; 28] = [
 
 /// Returns a topic without surrounding words: "theatre seat preference, please".
 pub(super) fn topic_of(name: &str) -> &str {
-    let mut name = name.trim();
+    // What follows a comma is a reason.
+    let mut name = name.split(", ").next().unwrap_or(name).trim();
     // "what I said about the alarm code", "lo que dije sobre el catering"
     let lower = name.to_lowercase();
     let says = ["said", "told", "mentioned", "wrote", "dije", "conte", "conté", "mencione", "mencioné"];

@@ -8,7 +8,7 @@ use threadkeep::dialogue::{Choice, Intent, Mention, Outcome, Slot, Utterance};
 use super::quoting::formatted_day;
 use super::text;
 use crate::calculation::{self, CALCULATOR};
-use crate::clock::CURRENT_TIME;
+use crate::clock::{CURRENT_TIME, zone_of};
 
 /// The days of the week, with their names in Spanish.
 const WEEKDAYS: [(&str, &str); 7] = [
@@ -76,6 +76,10 @@ pub(super) fn clock_questions(message: &Utterance) -> Vec<Mention> {
 fn place_of_clock(message: &Utterance) -> Option<(usize, usize, String)> {
     let words = message.words();
     let at = words.iter().rposition(|word| matches!(word.folded.as_str(), "in" | "en"))?;
+    let known = (at + 2..=words.len()).rev().find(|end| zone_of(message.said(at + 1..*end)).is_some());
+    if let Some(end) = known {
+        return Some((at, end, message.said(at + 1..end).to_owned()));
+    }
     let is_place = |at: &usize| !CLOCK_WORDS.contains(&words[*at].folded.as_str());
     let end = (at + 1..words.len()).take_while(is_place).last()? + 1;
     (end - at <= MAX_PLACE_WORDS + 1).then(|| (at, end, message.said(at + 1..end).to_owned()))

@@ -63,6 +63,49 @@ pub(super) fn find_said() -> Intent {
         .says(list)
 }
 
+const DOCUMENT_CUES: [&str; 14] = [
+    "documents for",
+    "documents about",
+    "docs for",
+    "docs about",
+    "files for",
+    "files about",
+    "document for",
+    "library for",
+    "papers for",
+    "manuals for",
+    "documentos sobre",
+    "documentos por",
+    "documentos la",
+    "documentos el",
+];
+
+/// The intent that searches the documents.
+pub(super) fn find_in_documents() -> Intent {
+    Intent::new("find_in_documents")
+        .slot(Slot::text("about").after(DOCUMENT_CUES))
+        .then_calls("search_documents", |outcome| {
+            let about = topic_of(outcome.slots().label("about"));
+            (!about.is_empty()).then(|| json!({"question": about}))
+        })
+        .says(|outcome| {
+            let found = outcome.result("search_documents");
+            let passages = found["found"].as_array().into_iter().flatten();
+            let line = |passage: &threadkeep::Value| {
+                format!("{}: “{}”", text(&passage["from"]), text(&passage["text"]).trim())
+            };
+            let lines: Vec<String> = passages.take(MAX_PASSAGES).map(line).collect();
+            match (lines.is_empty(), outcome.language()) {
+                (false, _) => lines.join("\n"),
+                (true, Language::English) => NOT_FOUND.to_owned(),
+                (true, Language::Spanish) => NOT_FOUND_IN_SPANISH.to_owned(),
+            }
+        })
+}
+
+/// The maximum number of quoted passages.
+const MAX_PASSAGES: usize = 3;
+
 fn list(outcome: &Outcome<'_>) -> String {
     let found = outcome.result("recall");
     let messages = found["found"].as_array().into_iter().flatten();

@@ -202,7 +202,9 @@ pub(super) fn forget_preference() -> Intent {
 fn named_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {
     let words_of = |text: &str| -> Vec<String> {
         let words = content_terms(text).into_iter().filter_map(|(_, stems)| stems.into_iter().next());
-        words.filter(|word| !matches!(word.as_str(), "prefer" | "pleas" | "set" | "preferencia")).collect()
+        words
+            .filter(|word| !matches!(word.as_str(), "prefer" | "pls" | "plz" | "pleas" | "set" | "preferencia"))
+            .collect()
     };
     let wanted = words_of(text);
     let listed = outcome.result("list_preferences");
@@ -235,6 +237,18 @@ fn which_to_forget(language: Language) -> String {
 
 /// Splits `seat is the window`, `language = Spanish` or `language to Spanish` into name and value.
 fn parse_setting(setting: &str) -> Option<(&str, &str)> {
+    // "my preference: units metric"
+    let without_kind = ["preference:", "preference ", "preferencia:", "preferencia "]
+        .iter()
+        .find_map(|kind| setting.trim().strip_prefix(kind));
+    if let Some(rest) = without_kind.map(str::trim).filter(|rest| !rest.starts_with("is ") && !rest.starts_with("es "))
+    {
+        return parse_setting(rest).or_else(|| {
+            let (name, value) = rest.split_once(' ')?;
+            let value = without_asides(value);
+            (value.split_whitespace().count() <= 2).then_some((name, value))
+        });
+    }
     let separators = [" is ", " are ", " es ", " son ", " = ", "=", ": ", " to "];
     let found = separators.iter().filter_map(|separator| Some((setting.find(separator)?, separator.len())));
     let (at, length) = found.min()?;
@@ -312,9 +326,19 @@ const NOT_NAMES: [&str; 24] = [
 /// Removes words after a value that do not belong to it.
 fn without_asides(value: &str) -> &str {
     let mut value = value.trim().trim_end_matches(['.', '!', ' ']);
-    for aside in
-        ["by the way", "please", "from now on", "instead", "thanks", "por favor", "porfa", "por cierto", "nomas"]
-    {
+    for aside in [
+        "by the way",
+        "please",
+        "pls",
+        "plz",
+        "from now on",
+        "instead",
+        "thanks",
+        "por favor",
+        "porfa",
+        "por cierto",
+        "nomas",
+    ] {
         let shorter = value.len().checked_sub(aside.len()).filter(|at| value.is_char_boundary(*at));
         if let Some(at) = shorter.filter(|at| *at > 0 && value[*at..].eq_ignore_ascii_case(aside)) {
             value = value[..at].trim_end_matches([',', ' ']);

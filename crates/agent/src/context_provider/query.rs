@@ -18,6 +18,10 @@ const REFERRING: [&str; 30] = [
     "misma",
 ];
 
+/// Words for values, which name no topic: "what time?".
+const VALUES: [&str; 12] =
+    ["day", "days", "time", "date", "hour", "much", "dia", "dias", "hora", "fecha", "exactly", "exactamente"];
+
 /// Builds the query for a question. If the question refers to earlier questions ("And after five years?"), they are added.
 #[must_use]
 pub fn build_query(question: &str, history: &[Message]) -> String {
@@ -52,5 +56,6 @@ fn refers_back(question: &str) -> bool {
         || starts_with(&["how", "about"])
         || starts_with(&["que", "tal"]);
     let is_function_word = |word: &&str| Language::ALL.iter().any(|language| language.is_function_word(word));
-    continues || words.iter().any(|word| REFERRING.contains(word)) || words.iter().all(is_function_word)
+    let is_empty = |word: &&str| is_function_word(word) || VALUES.contains(word);
+    continues || words.iter().any(|word| REFERRING.contains(word)) || words.iter().all(is_empty)
 }

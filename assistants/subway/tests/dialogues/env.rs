@@ -48,7 +48,7 @@ impl TestEnv {
 
     pub(crate) async fn over(url: &str, mta: FakeMta, model: Option<Arc<dyn ChatModel>>) -> Self {
         let clock = Arc::new(FakeClock(AtomicI64::new(now().as_millisecond())));
-        let backend = threadkeep::open_backend(url).await.unwrap();
+        let backend = Box::pin(threadkeep::open_backend(url)).await.unwrap();
         let memory = Memory::with_clock(backend, clock.clone());
         let assistant = SubwayAssistant::new(&memory, Arc::new(mta.subway()), model);
         Self { mta, clock, url: url.to_owned(), agent: Agent::new(memory, assistant) }
@@ -86,7 +86,7 @@ impl TestEnv {
 
 impl Conversation<'_> {
     pub(crate) async fn turn(&self, text: &str) -> Turn {
-        self.env.agent.chat(&self.scope, self.thread, text).await.unwrap()
+        Box::pin(self.env.agent.chat(&self.scope, self.thread, text)).await.unwrap()
     }
 
     /// Sends a message; returns the tool calls and the reply of the turn, which must complete.

@@ -102,7 +102,7 @@ fn why_no_node() -> Option<String> {
         return Some(format!("Node.js {wanted} or later is missing"));
     };
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if !parse_version(&version).is_some_and(|found| found >= NODE) {
+    if parse_version(&version).is_none_or(|found| found < NODE) {
         return Some(format!("Node.js is {version}, and the page needs {wanted} or later"));
     }
     (!debian::is_found("npm")).then(|| "npm is missing".to_owned())

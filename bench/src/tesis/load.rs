@@ -146,7 +146,7 @@ fn record(number: usize, rubro: &str, parts: &[&str]) -> Value {
     let epocas = [("Novena Época", 2005), ("Décima Época", 2016), ("Undécima Época", 2023), ("Duodécima Época", 2025)];
     let (epoca, year) = epocas[number % epocas.len()];
     let materias = ["Penal", "Civil", "Laboral", "Administrativa", "Constitucional", "Común", "Mercantil"];
-    let is_binding = number % 3 == 0;
+    let is_binding = number.is_multiple_of(3);
     json!({
         "idTesis": 3_000_000 + number, "rubro": rubro, "texto": parts.join(" "), "epoca": epoca, "anio": year,
         "tipoTesis": if is_binding { "Jurisprudencia" } else { "Aislada" }, "instancia": "Primera Sala",

@@ -42,6 +42,7 @@ mod slack;
 mod slack_crash;
 mod subway;
 mod supabase;
+mod tesis;
 mod token;
 
 use std::fmt;

@@ -40,6 +40,6 @@ pub use import::{ImportError, ImportReport, ImportRequest, ReadError};
 pub use offline::OfflineTesis;
 pub use plugin::PLUGIN;
 pub use record::{RecordError, Tesis, Tipo};
-pub use run::{ResultMetadata, RunResult, run_agent};
+pub use run::run_agent;
 pub use search::{Found, SearchRequest, rank_score};
-pub use threadkeep::agent::{RunError, RunRequest};
+pub use threadkeep::agent::{RunError, RunRequest, RunResult};

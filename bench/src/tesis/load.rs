@@ -114,7 +114,7 @@ fn generate(args: &Args, file: &Path) -> Result<Vec<(String, bool)>> {
         writer.write_all(b"\n")?;
         let distinct: HashSet<&str> = chosen.iter().flat_map(|at| &words[*at]).map(String::as_str).collect();
         distinct.iter().for_each(|word| *counts.entry(word).or_default() += 1);
-        if number % (args.records / args.queries.max(1)).max(1) == 0 {
+        if number.is_multiple_of((args.records / args.queries.max(1)).max(1)) {
             samples.push(chosen[0]);
         }
     }
@@ -128,7 +128,7 @@ fn generate(args: &Args, file: &Path) -> Result<Vec<(String, bool)>> {
         let mut own: Vec<&str> = words[sentence].iter().map(String::as_str).filter(|word| !is_common(word)).collect();
         own.sort_by_key(|word| counts.get(word).copied().unwrap_or_default());
         own.truncate(QUERY_WORDS);
-        let has_common_word = number % 2 == 0;
+        let has_common_word = number.is_multiple_of(2);
         if has_common_word {
             own.truncate(QUERY_WORDS - 1);
             own.push(common[number / 2 % common.len()]);

@@ -109,7 +109,7 @@ impl Agent {
     ) -> Result<Turn> {
         let (access, snapshot) = self.read_thread(scope, thread).await?;
         let events = Events::new(sink);
-        let started = match self.start(&access, snapshot, &request).await? {
+        let started = match Box::pin(self.start(&access, snapshot, &request)).await? {
             start::TurnStart::Started(run) => run,
             start::TurnStart::Existing(turn) => {
                 events.send(TurnEvent::of_ended_turn(&turn));

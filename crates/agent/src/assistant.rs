@@ -268,7 +268,7 @@ pub enum StoreUser {
     /// Before the model is called. A message without an answer remains if the turn fails, with a reply that explains the failure.
     #[default]
     First,
-    /// With the answer, in one commit: the thread contains both or neither. Until then, only the record of the run contains the
+    /// With the answer, in one commit: the thread contains both or neither. Before that commit, only the record of the run contains the
     /// message, from which an interrupted turn is resumed. A failed turn stores no messages, unless it called a tool with side effects.
     WithAnswer,
 }

@@ -44,11 +44,12 @@ async fn play_over(url: Option<&str>, set: &Value) -> (usize, Vec<String>) {
                 ));
             }
             conversation.clone_from(&result.conversation_id);
-            cited.extend(result.sources_used.iter().copied());
-            if intent_of(&result) == "NEW_SEARCH" && !result.sources_used.is_empty() {
-                earlier.searched.clone_from(&result.sources_used);
+            let used = registros(&result);
+            cited.extend(used.iter().copied());
+            if intent_of(&result) == "NEW_SEARCH" && !used.is_empty() {
+                earlier.searched.clone_from(&used);
             }
-            earlier.previous = result.sources_used;
+            earlier.previous = used;
         }
     }
     (count, wrong)
@@ -63,6 +64,11 @@ struct Earlier {
     searched: Vec<i64>,
 }
 
+/// Returns the registros of the sources of a result.
+fn registros(result: &RunResult) -> Vec<i64> {
+    result.sources_used.iter().filter_map(Value::as_i64).collect()
+}
+
 /// Whether a dialogue counts the calls of an embedder. Other dialogues run without one, as the assistant does by default.
 fn counts_embeddings(turns: &[Value]) -> bool {
     let mut keys = turns.iter().filter_map(|turn| turn["expect"].as_object()).flat_map(|expect| expect.keys());
@@ -70,7 +76,7 @@ fn counts_embeddings(turns: &[Value]) -> bool {
 }
 
 fn intent_of(result: &RunResult) -> &'static str {
-    match (result.metadata.reused_sources, result.exit_reason.as_str()) {
+    match (result.metadata["reused_sources"] == true, result.exit_reason.as_str()) {
         (true, _) => "REUSE",
         (false, "cortesia" | "fuera_de_tema") => "NONE",
         (false, _) => "NEW_SEARCH",
@@ -85,7 +91,7 @@ fn mismatches(
     set: &Value,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    let used = &result.sources_used;
+    let used = &registros(result);
     let is_ambiguous = expect["ambiguous"] == true;
     let corpus = set["corpus"].as_array().unwrap();
     let known: Vec<i64> = corpus.iter().filter_map(|tesis| tesis["id_tesis"].as_i64()).collect();
@@ -98,8 +104,8 @@ fn mismatches(
         let (holds, what) = match key.as_str() {
             "intent" if !is_ambiguous => (intent_of(result) == value, format!("intent {}", intent_of(result))),
             "reused_sources" if !is_ambiguous => (
-                result.metadata.reused_sources == *value,
-                format!("reused_sources: {}", result.metadata.reused_sources),
+                result.metadata["reused_sources"] == *value,
+                format!("reused_sources: {}", result.metadata["reused_sources"]),
             ),
             "embedding_calls" if !is_ambiguous => {
                 (result.embedding_calls == *value, format!("embedding_calls: {}", result.embedding_calls))
@@ -130,7 +136,9 @@ fn mismatches(
             "conversation_id" => {
                 (!value.is_null() || result.conversation_id.is_none(), "has a conversation".to_owned())
             }
-            "same_conversation" => (result.metadata.total_messages > 2, "another conversation".to_owned()),
+            "same_conversation" => {
+                (result.metadata["total_messages"].as_u64() > Some(2), "another conversation".to_owned())
+            }
             "facts" | "absent" | "absent_re" => {
                 texts.insert(key.clone(), value.clone());
                 continue;

@@ -109,7 +109,7 @@ fn table(stats: &Stats) -> String {
     }
     if figures.sources.citing_messages > 0 {
         let (percent, answers) = (100.0 * stats.reuse_rate, number(figures.sources.citing_messages));
-        rows.push(("reuse", format!("{percent:.0} % of {answers} answers with sources needed no search")));
+        rows.push(("reuse", format!("{percent:.0} % of the answers with sources ({answers}) needed no search")));
     }
     rows.extend(stats.saved_usd.map(|saved| ("saved", format!("${saved:.4}"))));
     if figures.corrupt_messages > 0 {

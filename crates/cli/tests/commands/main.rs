@@ -43,6 +43,7 @@ mod slack;
 mod slack_crash;
 mod subway;
 mod supabase;
+mod tesis;
 mod token;
 
 use std::fmt;

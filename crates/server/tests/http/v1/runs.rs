@@ -83,7 +83,7 @@ async fn invalid_runs_name_the_member() {
         assert_eq!(client.post(PATH, body.clone()).await.error(status)["param"], param, "{body}");
     }
     assert_eq!(model.request_count(), 0);
-    assert_eq!(client.post("/v1/agents/nobody/run", json!({ "user_query": "hi" })).await.status, 404);
+    assert_eq!(client.post("/v1/agents/unknown/run", json!({ "user_query": "hi" })).await.status, 404);
     assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
 }
 

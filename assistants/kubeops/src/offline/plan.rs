@@ -140,7 +140,7 @@ fn is_several_requests(request: &Reading) -> Option<Next> {
     })
 }
 
-/// "Same for web" after a request that nobody approved: it is not repeated for another object.
+/// "Same for web" after a request that was not approved: it is not repeated for another object.
 fn repeats_what_was_refused(reading: &Reading, conversation: &Conversation) -> Option<Next> {
     let last = conversation.earlier.iter().rev().find(|exchange| !exchange.requested.is_empty())?;
     let requested = last.requested.first()?;

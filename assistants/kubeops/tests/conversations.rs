@@ -357,6 +357,25 @@ async fn a_part_of_several_names_is_asked_about() {
     assert_eq!(talk.pending().await, ["kubectl rollout restart deployment/mail-out"]);
 }
 
+// S4.42: a remark is no answer to a question of the assistant, and a change with a condition or a time is not requested.
+#[tokio::test]
+async fn what_is_not_clear_is_not_requested() {
+    let talk = Talk::start(shop()).await;
+    let asked = talk.say("restart it").await;
+    assert!(asked.reply.ends_with('?'), "{}", asked.reply);
+    for said in [
+        "fair enough",
+        "alright good night",
+        "if cart in shop has more than 3 replicas, restart it",
+        "scale api in shop to 4 and restart cart in shop",
+        "scale cart in shop to 0 tonight by yourself",
+        "does api look fine as well",
+    ] {
+        talk.say(said).await;
+        assert_eq!(talk.pending().await, Vec::<String>::new(), "{said}");
+    }
+}
+
 // S4.47, S4.52: a program runs once, after an approval, as its words and without a shell.
 #[tokio::test]
 async fn a_program_runs_in_a_pod_after_an_approval() {

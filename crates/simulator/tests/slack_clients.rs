@@ -172,10 +172,10 @@ async fn slack_sdk_uploads_a_file() {
 }
 
 /// What both packages for Socket Mode do: they connect, acknowledge, and connect again.
-async fn drive_in_socket_mode(slack: &Slack, mut running: Running, tells_retries: bool) {
+async fn drive_in_socket_mode(slack: &Slack, mut running: Running, has_retries: bool) {
     let mut next = async || {
         let mut line = running.next().await;
-        if !tells_retries && line.is_array() {
+        if !has_retries && line.is_array() {
             line.as_array_mut().unwrap().truncate(3);
         }
         line
@@ -183,7 +183,7 @@ async fn drive_in_socket_mode(slack: &Slack, mut running: Running, tells_retries
     assert_eq!(next().await, "connected");
     slack.wait_for_sockets(1).await;
     let said = slack.say(&App::SocketMode, CHANNEL, "U1", "hello", None).await;
-    let expected = |text: &str, retry: u32| match tells_retries {
+    let expected = |text: &str, retry: u32| match has_retries {
         true => json!(["events_api", "message", text, retry]),
         false => json!(["events_api", "message", text]),
     };
@@ -197,7 +197,7 @@ async fn drive_in_socket_mode(slack: &Slack, mut running: Running, tells_retries
     slack.wait_for_sockets(1).await;
     slack.say(&App::SocketMode, CHANNEL, "U1", "still there?", None).await;
     assert_eq!(next().await, expected("still there?", 0));
-    if tells_retries {
+    if has_retries {
         slack.say(&App::SocketMode, CHANNEL, "U1", "again", None).await;
         assert_eq!(next().await, expected("again", 0));
         assert_eq!(next().await, expected("again", 1));

@@ -192,7 +192,7 @@ impl Connection {
     }
 
     async fn report(&self, report: Report) {
-        // Nobody listens after the first end that was reported.
+        // There is no listener after the first end that was reported.
         drop(self.reporter.send(report).await);
     }
 

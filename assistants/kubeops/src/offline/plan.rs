@@ -122,7 +122,7 @@ fn is_several_requests(request: &Reading) -> Option<Next> {
     }
     if request.has_condition() {
         return Some(reply(
-            "I do not decide conditions, so I requested nothing. Look at the state first, and tell me the change that you want. Which one is it?",
+            "I do not decide conditions, so I requested nothing. Look at the state first, and then say the change without a condition.",
         ));
     }
     if request.has_schedule() {
@@ -133,11 +133,14 @@ fn is_several_requests(request: &Reading) -> Option<Next> {
     let verbs = request.change_verbs();
     (verbs.len() > 1).then(|| {
         let words: Vec<String> = verbs.iter().map(|verb| format!("“{}”", verb.words())).collect();
-        reply(format!("I request one kind of change at a time: {}. Which one do you want first?", words.join(" or ")))
+        reply(format!(
+            "I request one kind of change at a time, so I requested nothing: say {} alone.",
+            words.join(" or ")
+        ))
     })
 }
 
-/// "Same for web" after a request that nobody approved: it is not repeated for another object.
+/// "Same for web" after a request that was not approved: it is not repeated for another object.
 fn repeats_what_was_refused(reading: &Reading, conversation: &Conversation) -> Option<Next> {
     let last = conversation.earlier.iter().rev().find(|exchange| !exchange.requested.is_empty())?;
     let requested = last.requested.first()?;
@@ -209,6 +212,21 @@ fn repeated(reading: &Reading, conversation: &Conversation) -> Option<Reading> {
 fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     let Some(last) = conversation.earlier.last().filter(|last| last.asked) else { return reading };
     let reading = reading.without_what_is_excluded();
+    // "Fair enough" answers nothing, so the request must not be made again.
+    let answers_nothing = reading.kind.is_none()
+        && reading.names.is_empty()
+        && reading.namespace.is_none()
+        && reading.pick.is_none()
+        && reading.replicas.is_none()
+        && reading.only_number().is_none()
+        && reading.image.is_none()
+        && reading.version.is_none()
+        && reading.container.is_none()
+        && reading.limits.is_empty()
+        && reading.requests.is_empty();
+    if answers_nothing {
+        return reading;
+    }
     let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get)
         || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))

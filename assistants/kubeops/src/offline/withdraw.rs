@@ -1,6 +1,6 @@
 //! Messages that take back a request that waits for an approval.
 //!
-//! Whoever approves a request must be able to rely on it: a request that the conversation has taken back or corrected must not wait any
+//! The person who approves a request must be able to rely on it: a request that the conversation has taken back or corrected must not wait any
 //! longer, also if the correction is not understood. So it is withdrawn before any model reads the message.
 
 use crate::conversation::Conversation;

@@ -58,7 +58,7 @@ impl Sockets {
         Some(self.last)
     }
 
-    /// Ends a connection: nobody will acknowledge what it got.
+    /// Ends a connection: what it got can no longer be acknowledged.
     fn remove(&mut self, id: u64) {
         self.connections.remove(&id);
         self.waiting.retain(|_, (connection, _)| *connection != id);
@@ -133,7 +133,7 @@ fn acknowledge(shared: &Shared, text: &str) {
     let Ok(answer) = serde_json::from_str::<Value>(text) else { return };
     let waiting = answer["envelope_id"].as_str().and_then(|id| lock(&shared.sockets).waiting.remove(id));
     if let Some((_, sender)) = waiting {
-        // Whoever waited may have given up.
+        // The sender may have given up.
         drop(sender.send(answer["payload"].clone()));
     }
 }

@@ -24,13 +24,22 @@ pub(crate) struct Settings {
     pub(crate) requester_may_approve: bool,
     /// Whether events arrive in Socket Mode.
     pub(crate) is_socket_mode: bool,
+    /// The time after which an unfinished answer is shown. Long by default, so that answers of a slow machine do not grow.
+    pub(crate) growth_interval: Duration,
     /// The model; the offline one if there is none.
     pub(crate) model: Option<Arc<dyn ChatModel>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { config: "spec: {}", remembers: true, requester_may_approve: true, is_socket_mode: false, model: None }
+        Self {
+            config: "spec: {}",
+            remembers: true,
+            requester_may_approve: true,
+            is_socket_mode: false,
+            growth_interval: Duration::from_secs(86_400),
+            model: None,
+        }
     }
 }
 
@@ -106,7 +115,7 @@ impl Bench {
             remembers: self.settings.remembers,
             requester_may_approve: self.settings.requester_may_approve,
             post_interval: Duration::ZERO,
-            growth_interval: Duration::from_millis(5),
+            growth_interval: self.settings.growth_interval,
             ..SlackOptions::new(source, vec![BOT_TOKEN.to_owned()], "kubeops")
         };
         let server = Server::new(self.memory.clone(), ServerOptions::default()).with_assistants(assistants);

@@ -1,6 +1,7 @@
 //! Answers that grow while a model writes them, and answers that are longer than a message.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -25,7 +26,7 @@ enum Step {
     End,
 }
 
-/// A model that writes what a test tells it to, when the test does.
+/// A model whose answer a test dictates.
 #[derive(Debug)]
 struct Dictated(Mutex<mpsc::UnboundedReceiver<Step>>);
 
@@ -76,7 +77,12 @@ impl Question {
     async fn ask() -> Self {
         let (steps, receiver) = mpsc::unbounded_channel();
         let model: Arc<dyn ChatModel> = Arc::new(Dictated(Mutex::new(receiver)));
-        let bench = Bench::start(Settings { model: Some(model), ..Settings::default() }).await;
+        let bench = Bench::start(Settings {
+            model: Some(model),
+            growth_interval: Duration::from_millis(5),
+            ..Settings::default()
+        })
+        .await;
         bench.slack.say(&bench.app, CHANNEL, "U1", "<@U0BOT> explain", None).await;
         Self { bench, steps }
     }

@@ -60,7 +60,7 @@ impl Sender {
 /// Sends events at a steady rate, whether or not earlier ones were acknowledged. One in ten is a question; all are stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_are_acknowledged_before_they_are_answered() {
-    let rate = number("THREADKEEP_SLACK_RATE").unwrap_or(50);
+    let rate = number("THREADKEEP_SLACK_RATE").unwrap_or(20);
     let count = rate * number("THREADKEEP_SLACK_SECONDS").unwrap_or(1);
     let bench = Bench::start(Settings::default()).await;
     bench.slack.keep_only_counts();

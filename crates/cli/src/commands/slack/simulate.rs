@@ -126,6 +126,8 @@ fn server(app: &App, arguments: &Arguments, memory: &Memory, kubeconfig: &str, s
         remembers: rules.remembers,
         requester_may_approve: rules.requester_may_approve,
         post_interval: Duration::ZERO,
+        // The terminal prints answers when they are complete.
+        growth_interval: Duration::from_secs(86_400),
         ..SlackOptions::new(source, vec![BOT_TOKEN.to_owned()], OPERATOR.name)
     };
     let server = Server::new(memory.clone(), ServerOptions::default()).with_assistants(assistants);

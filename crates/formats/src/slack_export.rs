@@ -20,7 +20,7 @@ use crate::{ConversationName, Format, identity};
 
 /// The members of a message that are copied to the metadata.
 const METADATA: [&str; 7] = ["user", "bot_id", "subtype", "thread_ts", "edited", "files", "reactions"];
-/// Subtypes of messages that somebody wrote. All others report events in the channel.
+/// Subtypes of messages that someone wrote. All others report events in the channel.
 const WRITTEN: [&str; 4] = ["bot_message", "thread_broadcast", "me_message", "file_share"];
 
 #[derive(Debug)]

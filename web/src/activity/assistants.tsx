@@ -152,7 +152,7 @@ function wayOf(from: Place, to: Place): string {
     return `M${from.x} ${bottom}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${top}`;
   }
   const isDown = to.y > from.y;
-  const side = isDown ? -1 : 1;
+  const side = isDown || from.x < to.x ? -1 : 1;
   const edge = Math.max(...[from, to].map(({ x }) => side * x)) * side + side * (NODE_WIDTH / 2 + 26);
   const [startX, endX] = [from.x + (side * NODE_WIDTH) / 2, to.x + (side * (NODE_WIDTH + 4)) / 2];
   return `M${startX} ${from.y}C${edge} ${from.y} ${edge} ${to.y} ${endX} ${to.y}`;

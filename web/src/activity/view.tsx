@@ -238,7 +238,7 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
             <dl class="tiles">
               <Tile name={t("status")} value={t(`status_${found.status}` as Key)} tone={found.status} />
               <Tile name={t("took")} value={duration(found.duration_ms)} />
-              <Tile name={t("tokens")} value={`${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} />
+              <Tile name={t("tokens_used")} value={`${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} />
               <Tile name={t("cost")} value={found.usage.cost_usd == null ? t("unknown") : dollars(found.usage.cost_usd)} />
               <Tile name={t("model_calls")} value={number(found.usage.model_calls)} />
               <Tile name={t("context")} value={t("context_size", { messages: found.context.messages, tokens: found.context.tokens })} />

@@ -22,12 +22,12 @@ describe("the fates of messages", () => {
   });
 
   it("fill the cells without gap or overlap, and no included message is lost", () => {
-    for (const max of [1, 7, 300, 100_000]) {
+    for (const max of [1, 7, 300, 1_000]) {
       const cells = cellsOf(LONG, max);
       expect(cells.length).toBeLessThanOrEqual(max);
       expect(cells[0]?.first).toBe(1);
       expect(cells.at(-1)?.last).toBe(100_000);
-      cells.slice(1).forEach((cell, index) => expect(cell.first).toBe((cells[index]?.last ?? 0) + 1));
+      expect(cells.slice(1).every((cell, index) => cell.first === (cells[index]?.last ?? 0) + 1)).toBe(true);
       const total = cells.flatMap(({ counts }) => Object.values(counts)).reduce((sum, count) => sum + count, 0);
       expect(total, `${max} cells`).toBe(100_000);
     }

@@ -256,6 +256,7 @@ export const en = {
   status_waiting_for_approval: "Waits for approval",
   status_failed: "Failed",
   took: "Took",
+  tokens_used: "Tokens",
   cost: "Cost",
   unknown: "unknown",
   model: "Model",

@@ -251,6 +251,7 @@ export const es: Record<keyof typeof en, string> = {
   status_waiting_for_approval: "Espera aprobación",
   status_failed: "Falló",
   took: "Duró",
+  tokens_used: "Tokens",
   cost: "Costo",
   unknown: "desconocido",
   model: "Modelo",

@@ -47,7 +47,8 @@ export function format(text: string, params: Record<string, string | number>): s
 
 /** The user's own variant of the language, for numbers and dates. */
 function locale(): string {
-  return navigator.languages.find((wish) => wish.startsWith(language.value)) ?? language.value;
+  const wishes = typeof navigator === "undefined" ? [] : navigator.languages;
+  return wishes.find((wish) => wish.startsWith(language.value)) ?? language.value;
 }
 
 export function number(value: number, digits = 0): string {

@@ -598,7 +598,11 @@ impl Statement {
 }
 
 /// Words that report a change.
-const CHANGES: [&str; 89] = [
+const CHANGES: [&str; 93] = [
+    "subido",
+    "bajado",
+    "dropped to",
+    "risen to",
     "cambia",
     "cambian",
     "desde hoy",

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cargo::Workspace;
 
-const EXTENSIONS: [&str; 6] = ["rs", "md", "sql", "toml", "html", "js"];
+const EXTENSIONS: [&str; 9] = ["rs", "md", "sql", "toml", "html", "js", "ts", "tsx", "mjs"];
 
 /// A word or phrase to avoid, and what to write instead.
 #[derive(Debug)]

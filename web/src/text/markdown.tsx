@@ -110,7 +110,7 @@ function render(node: Nodes, context: Context, depth: number): ComponentChildren
       return sourceOf(node, context);
     }
     case "image":
-      // Images are not loaded: a request would tell their host that the message was read.
+      // Images are not loaded: a request would inform their host that the message was read.
       return <Link url={node.url}>{node.alt || node.url}</Link>;
     case "imageReference": {
       const url = context.definitions.get(node.identifier);

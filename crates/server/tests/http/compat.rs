@@ -106,7 +106,7 @@ async fn several_assistants_are_served_below_their_names_only() {
     let client = server.client();
     let body = || json!({ "message": "hello" });
     assert_eq!(client.post("/chat", body()).await.code(404), "unknown_route");
-    assert_eq!(client.get("/").await.status, 200, "the client follows a redirect to the API reference");
+    assert_eq!(client.get("/").await.status, 200, "a plain page lists the assistants");
     let first = client.post("/one/chat", body()).await.expect(200);
     let second = client.post("/two/chat", body()).await.expect(200);
     assert_eq!((&first["agent"], &second["agent"]), (&json!("one"), &json!("two")));

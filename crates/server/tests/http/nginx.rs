@@ -15,7 +15,7 @@ use crate::server::{TIMEOUT, TOKEN, TestConfig, TestServer};
 use crate::v1::config_with_model;
 
 /// The routes without access control: health, documentation and pages.
-const OPEN_ROUTES: [(&str, &str); 10] = [
+const OPEN_ROUTES: [(&str, &str); 11] = [
     ("GET", "/health"),
     ("GET", "/ready"),
     ("GET", "/v1/openapi.json"),
@@ -25,6 +25,7 @@ const OPEN_ROUTES: [(&str, &str); 10] = [
     ("GET", "/v1/session"),
     ("GET", "/{assistant}/health"),
     ("GET", "/"),
+    ("GET", "/assets/{file}"),
     ("GET", "/{assistant}/"),
 ];
 

@@ -81,7 +81,7 @@ async fn assistants_show_their_graph_and_policy() {
     let body = json!({ "question": "what now?", "policy": agent["context"] });
     let context = client.post(&format!("/v1/threads/{thread}/context"), body).await.expect(200);
     assert!(context["report"]["tokens"]["history"].as_u64().unwrap() > 0, "{context}");
-    assert_eq!(client.get("/v1/agents/nobody").await.code(404), "not_found");
+    assert_eq!(client.get("/v1/agents/unknown").await.code(404), "not_found");
 }
 
 #[tokio::test]

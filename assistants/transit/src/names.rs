@@ -157,7 +157,7 @@ impl<'a> Names<'a> {
         let is_only_whole = best.tier == Tier::Whole
             && whole.all(|candidate| self.network.stations[candidate.station].complex == *complex);
         match (places.is_empty(), is_alias || is_only_whole) {
-            (true, _) if best.tier > Tier::Close => Resolution::Certain(taken),
+            (true, _) if best.tier > Tier::ClosePart => Resolution::Certain(taken),
             (true, _) | (false, true) => Resolution::Assumed { taken, others: places },
             (false, false) => {
                 places.insert(0, taken);

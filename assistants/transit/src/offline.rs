@@ -18,14 +18,14 @@ use std::borrow::Cow;
 use threadkeep::dialogue::time::{Relation, Times};
 use threadkeep::dialogue::{Choice, Extractor as _, Mention, Phrases, Utterance};
 
-pub use boards::{at_station, away_from, lines_of, on_lines, station_info, stations_on_line, stops_at};
+pub use boards::{at_station, away_from, is_train_to, lines_of, on_lines, station_info, stations_on_line, stops_at};
 pub use conditions::{find_now, find_step_free};
 pub use lines::{LineRun, group_lines};
 pub use personal::{find_topics, personal_intents};
 pub use saved::{last_result_text, station, with_saved};
 pub use statements::{find_habits, find_statements};
 pub use stations::{find_saved, find_saved_keys, saved_key};
-pub use trips::{ENDS, route_intent, to_station, trip_arguments};
+pub use trips::{ENDS, other_saved, route_intent, to_station, trip_arguments};
 pub use words::UNITS;
 
 use crate::System;
@@ -58,13 +58,36 @@ impl Speech {
     /// Finds times. "Until the 7" is about a line, not about a day.
     pub fn times(&'static self, relations: [Relation; 3]) -> impl Fn(&Utterance) -> Vec<Mention> {
         let times = Times::with(relations);
+        let is_departure = relations.contains(&Relation::At);
+        let earliest = Times::with([Relation::Before]);
         move |message| {
             let lines = self.find_lines(message);
             let ends_with_line = |mention: &Mention| lines.iter().any(|line| line.words.end == mention.words.end);
-            let found = times.find(message).into_iter().chain(bare_hour(message));
+            let found = times.find(message).into_iter().filter(|mention| !is_not_before(message, mention));
+            let not_before = earliest.find(message).into_iter().filter(|mention| is_not_before(message, mention));
+            let not_before = not_before.filter(|_| is_departure).map(|mention| at_time(message, mention));
+            let found = found.chain(bare_hour(message)).chain(not_before);
             found.filter(|mention| !ends_with_line(mention)).collect()
         }
     }
+}
+
+/// Whether the time is the earliest one to leave: "I can't leave before 3".
+fn is_not_before(message: &Utterance, mention: &Mention) -> bool {
+    const NEGATIONS: [&str; 7] = ["cant", "cannot", "not", "wont", "dont", "couldnt", "never"];
+    let start = mention.words.start;
+    let at = if message.word(start) == "before" { Some(start) } else { start.checked_sub(1) };
+    let Some(before) = at.filter(|at| message.word(*at) == "before") else { return false };
+    let is_negated = |at: usize| NEGATIONS.contains(&message.word(at));
+    (before.saturating_sub(4)..before).any(is_negated)
+}
+
+/// Returns a time after "before" as a time to leave.
+fn at_time(message: &Utterance, mention: Mention) -> Mention {
+    let said = message.said(mention.words.clone());
+    let time = said.strip_prefix("before ").unwrap_or(said);
+    let choice = Choice::new(format!("at {time}"), time);
+    Mention::new(mention.words, vec![choice])
 }
 
 /// Finds the hour in "make it 7", which replaces the time to leave or to arrive.

@@ -111,6 +111,8 @@ fn declaration() -> OfflineModelBuilder {
     let avoiding = ["avoiding it", "avoid it", "without it", "not using it", "not on it"];
     let builder = pronouns.into_iter().fold(builder, |builder, (words, kind)| builder.pronoun(words, kind));
     let builder = avoiding.into_iter().fold(builder, |builder, words| builder.pronoun_of(words, "avoided", "lines"));
+    let ways = ["that way", "same direction", "that direction", "same way"];
+    let builder = ways.into_iter().fold(builder, |builder, words| builder.pronoun_of(words, "direction", "station"));
     let builder = builder
         .places("station")
         .reply(Act::Source, whether_live)

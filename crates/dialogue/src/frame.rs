@@ -335,24 +335,10 @@ impl<'a> SlotFiller<'a> {
 
     /// Narrows ambiguous names, and fills missing slots from the dialogue.
     pub(crate) fn finish(mut self, at: usize, clause: &Range<usize>, dialogue: &DialogueState) -> Frame {
-        for open in std::mem::take(&mut self.open) {
-            let slot = &self.intent.slots[open.slot];
-            let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&open.choices, &self.slots)).unwrap_or_default();
-            let choices = if narrowed.is_empty() { &open.choices } else { &narrowed };
-            let close = self.previous.get(&slot.name).and_then(|previous| closest(choices, previous));
-            let remaining = match close.or_else(|| dialogue.newest_of(&slot.kind, choices)) {
-                Some(choice) => vec![choice.clone()],
-                None => narrowed,
-            };
-            match remaining.len() {
-                0 => self.open.push(open),
-                1 => remaining.into_iter().for_each(|choice| self.slots.set(&slot.name, choice)),
-                _ => self.open.push(OpenSlot { choices: remaining, ..open }),
-            }
-        }
-        self.resolve_assumed(dialogue);
+        // Names are narrowed by the values that earlier messages left, too.
+        let ambiguous = std::mem::take(&mut self.open);
         for (index, slot) in self.intent.slots.iter().enumerate() {
-            if self.slots.get(&slot.name).is_some() || self.open.iter().any(|open| open.slot == index) {
+            if self.slots.get(&slot.name).is_some() || ambiguous.iter().any(|open| open.slot == index) {
                 continue;
             }
             let complement = || slot.complement.and_then(|complement| complement(&self.slots));
@@ -367,6 +353,23 @@ impl<'a> SlotFiller<'a> {
                 self.open.push(OpenSlot { slot: index, ambiguous_text: String::new(), choices: Vec::new() });
             }
         }
+        for open in ambiguous {
+            let slot = &self.intent.slots[open.slot];
+            let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&open.choices, &self.slots)).unwrap_or_default();
+            let choices = if narrowed.is_empty() { &open.choices } else { &narrowed };
+            let close = self.previous.get(&slot.name).and_then(|previous| closest(choices, previous));
+            let remaining = match close.or_else(|| dialogue.newest_of(&slot.kind, choices)) {
+                Some(choice) => vec![choice.clone()],
+                None => narrowed,
+            };
+            match remaining.len() {
+                0 => self.open.push(open),
+                1 => remaining.into_iter().for_each(|choice| self.slots.set(&slot.name, choice)),
+                _ => self.open.push(OpenSlot { choices: remaining, ..open }),
+            }
+        }
+        self.open.sort_by_key(|open| (open.choices.is_empty(), open.slot));
+        self.resolve_assumed(dialogue);
         let has_filled = |name: &str| self.filled.iter().any(|slot| self.intent.slots[*slot].name == name);
         let cleared: Vec<&str> = self
             .intent
@@ -377,6 +380,7 @@ impl<'a> SlotFiller<'a> {
             .map(|(_, other)| other.as_str())
             .collect();
         self.slots.0.retain(|(name, _)| !cleared.contains(&name.as_str()));
+        self.separate_lists();
         self.separate_ends();
         for (index, slot) in self.intent.slots.iter().enumerate() {
             let (Some(origin), Some(is_here)) = (&slot.pronoun_from, self.by_pronoun.get(&index)) else { continue };
@@ -420,6 +424,22 @@ impl<'a> SlotFiller<'a> {
                 let others = all.iter().filter(|other| other.value != meant.value);
                 let others = others.map(|other| Choice { others: Vec::new(), ..other.clone() }).collect();
                 self.slots.set(&slot.name, Choice { others, ..meant.clone() });
+            }
+        }
+    }
+
+    /// Removes from the lists of earlier messages what the message named for a slot that has no element in common with them.
+    fn separate_lists(&mut self) {
+        let is_filled = |name: &str| self.filled.iter().any(|slot| self.intent.slots[*slot].name == name);
+        let pairs = self.intent.disjoint.iter().flat_map(|(one, other)| [(one, other), (other, one)]);
+        for (one, other) in pairs.filter(|(one, other)| is_filled(one) && !is_filled(other)) {
+            let named = self.slots.value(one);
+            let (Some(named), Some(known)) = (named.as_array(), self.slots.get(other).cloned()) else { continue };
+            let Some(old) = known.value.as_array() else { continue };
+            let kept: Vec<_> = old.iter().filter(|value| !named.contains(value)).cloned().collect();
+            if kept.len() < old.len() {
+                let rest = (!kept.is_empty()).then(|| Choice { value: kept.into(), ..known.clone() });
+                self.slots.put(other, rest);
             }
         }
     }

@@ -32,6 +32,8 @@ pub struct Intent {
     pub(crate) swaps: Vec<(String, String)>,
     /// Pairs of slots of which only the one that was filled last has a value.
     pub(crate) alternatives: Vec<(String, String)>,
+    /// Pairs of slots with lists that have no element in common.
+    pub(crate) disjoint: Vec<(String, String)>,
     /// The intents after which this one applies; empty if it always applies.
     pub(crate) follows: Vec<String>,
     /// The intent that "yes" expresses after this one.
@@ -85,6 +87,7 @@ impl Intent {
             aspects: Vec::new(),
             swaps: Vec::new(),
             alternatives: Vec::new(),
+            disjoint: Vec::new(),
             follows: Vec::new(),
             confirmed_by: None,
             answers_aspects: Vec::new(),
@@ -164,6 +167,13 @@ impl Intent {
     #[must_use]
     pub fn alternatives(mut self, one: &str, other: &str) -> Self {
         self.alternatives.push((one.to_owned(), other.to_owned()));
+        self
+    }
+
+    /// Declares two slots with lists that have no element in common: a line that a follow-up asks for is no longer avoided.
+    #[must_use]
+    pub fn disjoint(mut self, one: &str, other: &str) -> Self {
+        self.disjoint.push((one.to_owned(), other.to_owned()));
         self
     }
 

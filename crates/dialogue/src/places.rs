@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::annotated::{AnnotatedUtterance, KindMention};
 use crate::dialogue_state::DialogueState;
 use crate::extract::{Choice, Mention};
-use crate::frame::{Frame, OpenSlot, SlotFiller, is_correction};
+use crate::frame::{Frame, OpenSlot, SlotFiller, is_correction, is_same_entity};
 use crate::resolver::IntentResolver;
 use crate::utterance::{Utterance, folded_words};
 
@@ -110,6 +110,10 @@ impl IntentResolver {
             return frame;
         }
         let Some((words, choice)) = self.place_left(&frame, annotated, clause) else { return frame };
+        let is_known = |(_, known): &(String, Choice)| known.label == choice.label || is_same_entity(known, &choice);
+        if frame.slots.0.iter().any(is_known) {
+            return frame;
+        }
         // The place of an earlier message is no alternative.
         let Some(named) = frame.filled.iter().find(is_asked) else { return frame };
         let Some(slot) = intent.slots.iter().position(|slot| slot.name == *named) else { return frame };
@@ -177,8 +181,15 @@ impl IntentResolver {
         if !asks_of_both || names_one || slot.kind != *kind {
             return None;
         }
-        let newest = dialogue.newest(kind, &[])?;
-        let other = dialogue.newest(kind, &[newest])?;
+        let ends = dialogue.recent_frames().find_map(|frame| {
+            let (one, other) = self.intents[frame.intent].swaps.first()?;
+            Some((frame.slots.get(one)?, frame.slots.get(other)?))
+        });
+        let newest_two = || {
+            let newest = dialogue.newest(kind, &[])?;
+            Some((dialogue.newest(kind, &[newest])?, newest))
+        };
+        let (other, newest) = ends.or_else(newest_two)?;
         let of = |choice: &Choice| {
             let mut frame = frame.clone();
             frame.open.clear();

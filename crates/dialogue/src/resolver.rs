@@ -31,6 +31,9 @@ const MIN_PERCENT_OF_BEST: i64 = 45;
 const OFF_TOPIC_LEAD_PERCENT: i64 = 30;
 /// The minimum score of an intent, in percent of the best score, at which a message is not off topic.
 const NEARLY_BEST_PERCENT: i64 = 85;
+/// The minimum score of an intent, in percent of the best score, at which a message with several entities asks more than a class
+/// without slots answers.
+const NEAR_ANSWER_PERCENT: i64 = 65;
 /// The amount added to the score of an intent if the message starts with the cue of one of its text slots.
 const TEXT_CUE_SCORE: i64 = 500;
 /// The minimum score at which a part of a message is a separate question.
@@ -297,6 +300,10 @@ impl IntentResolver {
         let matches_at = |at: usize| words.iter().enumerate().all(|(i, word)| utterance.word(at + i) == word);
         let refers = |at: usize| {
             let end = at + words.len();
+            // "Is there an elevator at Canal St" refers to nothing.
+            if words.len() == 1 && at > 0 && matches!(utterance.word(at - 1), "is" | "are" | "was" | "if") {
+                return end == utterance.words().len();
+            }
             let closes = end == utterance.words().len() || utterance.words()[end - 1].ends_sentence;
             closes || words.len() > 1 || (at > 0 && self.is_cue(utterance.word(at - 1)))
         };
@@ -308,6 +315,7 @@ impl IntentResolver {
                 let named: Vec<&Choice> = named.flat_map(|found| &found.mention.choices).collect();
                 let other = self.pronoun_kinds.iter().find(|(known, _)| known == kind).map(|(_, other)| other.as_str());
                 let newest = || match other {
+                    Some(other) if self.place_kind.as_deref() == Some(other) => self.heading(dialogue, kind),
                     Some(other) => dialogue.newest_among(&[kind, other]),
                     None => dialogue.newest(kind, &named),
                 };
@@ -317,6 +325,16 @@ impl IntentResolver {
                 Some(KindMention { kind: kind.to_owned(), mention })
             })
             .collect()
+    }
+
+    /// Returns where the newest trip or board goes, for "that way".
+    fn heading<'a>(&self, dialogue: &'a DialogueState, kind: &str) -> Option<&'a Choice> {
+        dialogue.recent_frames().find_map(|frame| {
+            let intent = &self.intents[frame.intent];
+            let of_kind = |slot: &&Slot| slot.kind == kind || slot.opposite.is_some();
+            let direct = intent.slots.iter().filter(of_kind).find_map(|slot| frame.slots.get(&slot.name));
+            direct.or_else(|| intent.swaps.first().and_then(|(_, end)| frame.slots.get(end)))
+        })
     }
 
     /// Returns the entity that an earlier question of the same message mentions last.
@@ -701,7 +719,15 @@ impl IntentResolver {
     /// Whether a clause is likely to be a question with slots although the best class has none: it mentions two
     /// entities that slots require, and contains no word of the class.
     fn may_be_question_with_slots(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, class: usize) -> bool {
-        self.count_required_mentions(annotated, clause) >= 2 && !self.has_word_of(annotated, clause, class)
+        let is_near = || {
+            let features = self.classifier.features(&annotated.tokens(clause));
+            let scores = self.classifier.scores(&features);
+            let best = scores.first().map_or(0, |best| best.score);
+            let mut near = scores.iter().filter(|score| score.score * 100 >= best * NEAR_ANSWER_PERCENT);
+            near.any(|score| matches!(self.classes[score.class], Class::Intent(_)))
+        };
+        self.count_required_mentions(annotated, clause) >= 2
+            && (!self.has_word_of(annotated, clause, class) || is_near())
     }
 
     /// Returns the number of mentions of kinds that slots require.
@@ -805,6 +831,17 @@ impl IntentResolver {
         let is_continuation = self.starts_as_continuation(&annotated.utterance, clause);
         let change = ranked.iter().find(|(class, _)| self.classes[*class] == Class::Act(Act::Change));
         let is_change = || change.is_some_and(|(_, change)| *change * 100 >= score * MIN_CHANGE_PERCENT);
+        // "Whens the next R towards Forest Hills" after a trip asks something else.
+        if changed.as_ref().is_some_and(|frame| frame.intent != intent)
+            && score >= MIN_SPLIT_SCORE
+            && !is_continuation
+            && !is_change()
+        {
+            let other = self.new_frame(intent, class, annotated, clause, dialogue);
+            if other.open.is_empty() && other.unused.is_empty() {
+                return Some(other);
+            }
+        }
         // "Is 28 St accessible" is a new question, although it could also change the last one.
         let asks = || matches!(annotated.utterance.word(clause.start), "is" | "are" | "does");
         if is_complete && asks() {
@@ -873,7 +910,13 @@ impl IntentResolver {
     ) -> Option<Frame> {
         let has_aspect = |frame: &Frame| self.aspect(frame.intent, name).is_some();
         let answering = |frame: &Frame| {
-            if has_aspect(frame) { Some(frame.clone()) } else { self.continued(frame).filter(has_aspect) }
+            if has_aspect(frame) {
+                return Some(frame.clone());
+            }
+            let continued = self.continued(frame).filter(has_aspect)?;
+            let changed = || self.changed_frame(&continued, annotated, clause, dialogue);
+            (self.is_complete(&continued) || changed().is_some_and(|changed| self.is_complete(&changed)))
+                .then_some(continued)
         };
         let Some(last) = dialogue.recent_frames().find_map(answering) else {
             let intent =
@@ -979,7 +1022,10 @@ impl IntentResolver {
         }
         dialogue.recent_frames().find_map(|frame| {
             let changed = self.changed_frame(frame, annotated, clause, dialogue);
-            let continued = || self.changed_frame(&self.continued(frame)?, annotated, clause, dialogue);
+            let continued = || {
+                let continued = self.changed_frame(&self.continued(frame)?, annotated, clause, dialogue)?;
+                self.is_complete(&continued).then_some(continued)
+            };
             match changed {
                 Some(changed) if changed.unused.is_empty() && !self.replaces_all(frame, &changed) => Some(changed),
                 Some(changed) => {
@@ -1011,22 +1057,37 @@ impl IntentResolver {
 
     /// Whether a changed frame has another value in every required slot.
     fn replaces_all(&self, last: &Frame, changed: &Frame) -> bool {
-        let mut required = self.intents[last.intent].slots.iter().filter(|slot| slot.is_required);
-        required.all(|slot| {
-            let (old, new) = (last.slots.get(&slot.name), changed.slots.get(&slot.name));
-            old.map(|choice| &choice.value) != new.map(|choice| &choice.value)
-        })
+        let required = || self.intents[last.intent].slots.iter().filter(|slot| slot.is_required);
+        // "And at Bleecker?" after a board is the same question.
+        required().count() > 1
+            && required().all(|slot| {
+                let (old, new) = (last.slots.get(&slot.name), changed.slots.get(&slot.name));
+                old.map(|choice| &choice.value) != new.map(|choice| &choice.value)
+            })
     }
 
-    /// Returns the frame of the intent that continues a frame's.
+    /// Returns the frame of the intent that continues a frame's. Its slots take the values of the slots that they are carried from, if
+    /// they have no value of the same name: a trip after a departure board starts there.
     fn continued(&self, frame: &Frame) -> Option<Frame> {
         let name = self.intents[frame.intent].continued_by.as_ref()?;
         let intent = self.intents.iter().position(|intent| intent.name == *name)?;
-        let has_slot = |name: &String| self.intents[intent].slots.iter().any(|slot| slot.name == *name);
-        let mut slots = frame.slots.clone();
-        slots.0.retain(|(name, _)| has_slot(name));
-        let alternatives = frame.alternatives.iter().filter(|(name, _)| has_slot(name)).cloned().collect();
+        let mut slots = Slots::default();
+        let mut alternatives = Vec::new();
+        for slot in &self.intents[intent].slots {
+            let names = std::iter::once(&slot.name).chain(&slot.carried_from);
+            if let Some((name, choice)) = names.filter_map(|name| Some((name, frame.slots.get(name)?))).next() {
+                slots.set(&slot.name, choice.clone());
+                let of_slot = frame.alternatives.iter().filter(|(known, _)| known == name);
+                alternatives.extend(of_slot.map(|(_, choices)| (slot.name.clone(), choices.clone())));
+            }
+        }
         Some(Frame { alternatives, ..Frame::restored(intent, slots) })
+    }
+
+    /// Whether all required slots of a frame have values.
+    fn is_complete(&self, frame: &Frame) -> bool {
+        let mut required = self.intents[frame.intent].slots.iter().filter(|slot| slot.is_required);
+        required.all(|slot| frame.slots.get(&slot.name).is_some())
     }
 
     fn changed_frame(

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::dialogue::{Intent, Outcome, Slot};
+use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
-    at_station, away_from, lines_of, station, station_info, stations_on_line, stops_at, with_saved,
+    at_station, away_from, lines_of, other_saved, station, station_info, stations_on_line, stops_at, with_saved,
 };
 
 use super::corridor::{expresses_at, places};
@@ -54,17 +54,30 @@ fn arrivals() -> Intent {
         .example("When is the next 6 at Astor Place?")
         .restored_from_calls()
         .alternatives("direction", "towards")
-        .slot(at_board("station_name").pronoun_from("from_station").carried_from("from_station"))
+        .continued_by("route")
+        .slot(
+            at_board("station_name")
+                .pronoun_from("from_station")
+                .carried_from("from_station")
+                .complemented_by(|slots| other_saved(slots, "towards")),
+        )
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
-        .slot(Slot::optional("now", "now"));
+        .slot(
+            Slot::optional("towards", "station")
+                .after(TOWARDS)
+                .opposite_by(away_from)
+                .narrowed_by(|choices, slots| SPEECH.on_lines_or_connected(choices, slots, "station_name"))
+                .narrowing_assumed(),
+        )
+        // A board is live, and so is the trip that follows from it.
+        .slot(Slot::optional("now", "now").or(Choice::new(true, "now")));
     let intent = ["ask:later", "ask:wait"].into_iter().fold(intent, |intent, aspect| {
         intent.aspect(aspect, |outcome| {
             SPEECH.missing(outcome, &["station_name"]).unwrap_or_else(|| board_texts(outcome))
         })
     });
-    boards(with_saved(intent, &["station_name"]), |outcome| lines_of(&outcome.slots().value("lines")))
+    boards(with_saved(intent, &["station_name", "towards"]), |outcome| lines_of(&outcome.slots().value("lines")))
 }
 
 /// Like [`at_station`], but "to" introduces where the train goes: "next L to Canarsie".
@@ -102,8 +115,8 @@ fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
                 (None, 0) => json!({"station_name": name}),
                 (None, _) => return None,
             };
-            let [direction, towards] = ["direction", "towards"].map(|slot| outcome.slots().value(slot));
-            if let Some(direction) = direction.as_str().or(towards.as_str()) {
+            let (direction, towards) = (outcome.slots().value("direction"), station(outcome, "towards"));
+            if let Some(direction) = direction.as_str().or(towards.as_deref()) {
                 arguments["direction"] = Value::from(direction);
             }
             Some(arguments)

@@ -1,7 +1,7 @@
 //! Recognises directions in a message.
 
 use threadkeep::dialogue::{Choice, Mention, Utterance};
-use threadkeep_transit::offline::away_from;
+use threadkeep_transit::offline::{away_from, is_train_to};
 
 use super::speech::SPEECH;
 
@@ -33,8 +33,12 @@ pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
 
 /// Finds "Canarsie bound".
 fn bound(message: &Utterance) -> Option<Mention> {
-    let is_direction = |at: &usize| matches!(message.word(*at), "bound" | "direction");
+    let is_direction = |at: &usize| matches!(message.word(*at), "bound" | "direction") || is_train_to(message, *at);
     let at = (1..message.words().len()).find(is_direction)?;
+    // In "at Bowling Green direction uptown", the sign follows.
+    if DIRECTIONS.iter().any(|(word, _)| *word == message.word(at + 1)) {
+        return None;
+    }
     let stations = SPEECH.find_stations(message);
     let station = stations.iter().find(|mention| mention.words.end == at)?;
     let choice = station.choices.first().filter(|_| station.choices.len() == 1)?;

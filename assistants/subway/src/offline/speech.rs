@@ -2,24 +2,54 @@
 
 use std::borrow::Cow;
 
-use threadkeep::dialogue::Utterance;
+use threadkeep::dialogue::{Mention, Utterance};
+use threadkeep_transit::Station;
 use threadkeep_transit::offline::Speech;
 
 use super::lines;
-use crate::system::SUBWAY;
+use crate::system::{SUBWAY, network};
 
 /// The names of New York.
 pub(super) const SPEECH: Speech = Speech {
     system: SUBWAY,
     line_runs: lines::runs,
-    exact_names: |_| Vec::new(),
+    exact_names: ferry_terminal,
     whole_name: name_of,
     line_words: &[],
     example_station: "Jay St",
 };
 
+/// Finds "the ferry" as a place in a message about Staten Island's railway: the terminal there is St George.
+fn ferry_terminal(message: &Utterance) -> Vec<Mention> {
+    const CUES: [&str; 8] = ["off", "from", "to", "toward", "towards", "at", "for", "the"];
+    const RAILWAY: &str = "SIR";
+    let is_ferry = |at: &usize| {
+        message.word(*at) == "ferry" && CUES.contains(&message.word(at - 1)) && !is_ferry_question(message.word(at + 1))
+    };
+    let Some(at) = (1..message.words().len()).find(is_ferry) else { return Vec::new() };
+    let is_railway = |station: &&Station| station.lines.iter().any(|line| line == RAILWAY);
+    let names = network().stations().iter().filter(is_railway).map(|station| Utterance::new(station.name.as_str()));
+    let mut names = names.filter(|name| name.words().len() > 1);
+    let is_named = names.any(|name| {
+        let word = |start: usize, offset: usize| message.word(start + offset) == name.word(offset);
+        (0..message.words().len()).any(|start| (0..name.words().len()).all(|offset| word(start, offset)))
+    });
+    let choice = SPEECH.choices_of("St George", &[]).into_iter().next().filter(|_| is_named);
+    let end = if matches!(message.word(at + 1), "terminal" | "station") { at + 2 } else { at + 1 };
+    choice.map(|choice| Mention::new(at..end, vec![choice])).into_iter().collect()
+}
+
+/// Whether a word after "ferry" asks about the boat.
+fn is_ferry_question(word: &str) -> bool {
+    matches!(word, "ticket" | "run" | "runs" | "leave" | "leaves" | "go" | "goes" | "schedule" | "times" | "cost")
+}
+
 /// Returns the name that a user means: "125" is 125 St, not the stop with the id 125.
 fn name_of(text: &str) -> Cow<'_, str> {
+    // The resolver skips "line", and High St is another place.
+    if matches!(text, "high line" | "the high line") {
+        return Cow::Borrowed("highline");
+    }
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { Cow::Owned(format!("{text} St")) } else { Cow::Borrowed(text) }
 }

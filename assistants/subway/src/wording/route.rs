@@ -1,15 +1,30 @@
+use jiff::Timestamp;
 use threadkeep_transit::wording::{self, sign};
 
 use super::arrivals::when;
 use super::place;
-use crate::arrivals::LiveStatus;
-use crate::route::{RouteAnswer, RouteWithArrivals, rides};
+use crate::arrivals::{LiveStatus, clock};
+use crate::route::{RouteAnswer, RouteSource, RouteWithArrivals, rides};
 use crate::system::SUBWAY;
 use crate::transfer::TransferTiming;
 
 /// Formats a route, step by step.
 pub(crate) fn route(route: &RouteAnswer) -> String {
-    wording::route(&SUBWAY, route)
+    super::lines_of([Some(wording::route(&SUBWAY, route)), airtrain(route)])
+}
+
+/// Says how the trip goes on at a station that is named after the airport.
+fn airtrain(route: &RouteAnswer) -> Option<String> {
+    let station = [&route.from, &route.to].into_iter().find(|place| place.name.contains("JFK"))?;
+    Some(format!("The AirTrain runs between {} and the terminals of JFK; it has a fare of its own.", station.name))
+}
+
+/// Estimates the arrival with the next train, if the route has no clock times.
+fn estimated_arrival(answer: &RouteWithArrivals) -> Option<String> {
+    let route = &answer.route;
+    let train = answer.next_trains.first().filter(|_| route.source == RouteSource::TwoMinutesAStop)?;
+    let at = Timestamp::from_second(train.at + i64::from(route.minutes) * 60).ok()?;
+    Some(format!("With the {} at {} you arrive about {}.", train.line, train.clock, clock(at)))
 }
 
 pub(crate) fn route_with_arrivals(answer: &RouteWithArrivals) -> String {
@@ -26,8 +41,10 @@ pub(crate) fn route_with_arrivals(answer: &RouteWithArrivals) -> String {
         wording::conditions(&SUBWAY, route),
         Some(wording::steps(&SUBWAY, route)),
         board.or(silence),
+        estimated_arrival(answer),
         live,
         Some(wording::source(&route.source)),
+        airtrain(route),
         wording::assumptions(&SUBWAY, &route.assumptions),
     ])
 }

@@ -71,6 +71,24 @@ async fn dialogues_of_the_fifth_set_pass() {
     check(&Set { text: include_str!("sets/set-5.json"), least_percent: 82 }).await;
 }
 
+/// 190 of 265 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_sixth_set_pass() {
+    check(&Set { text: include_str!("sets/set-6.json"), least_percent: 87 }).await;
+}
+
+/// 173 of 250 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_seventh_set_pass() {
+    check(&Set { text: include_str!("sets/set-7.json"), least_percent: 70 }).await;
+}
+
+/// 207 of 273 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_eighth_set_pass() {
+    check(&Set { text: include_str!("sets/set-8.json"), least_percent: 74 }).await;
+}
+
 /// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {

@@ -19,6 +19,8 @@ pub(super) enum Tier {
     Loose,
     /// With spelling mistakes.
     Close,
+    /// A complete part with spelling mistakes.
+    ClosePart,
     /// Some words of the name.
     Some,
     /// A complete part of a name such as "59 St-Columbus Circle".
@@ -76,7 +78,7 @@ impl Name {
     pub(super) fn tier(&self, phrase: &Phrase, explains: &impl Fn(&str) -> bool) -> Option<Tier> {
         let is_generic_here = |word: &str| self.words.iter().any(|known| known.is_generic && known.text == word);
         if !phrase.words.iter().any(|word| self.has(word) && !is_generic_here(word)) {
-            return self.is_close(phrase).then_some(Tier::Close);
+            return self.close_tier(phrase);
         }
         let has_generic = self.words.iter().any(|known| known.is_generic);
         let is_redundant = |word: &str| phrase.is_generic(word) && !has_generic;
@@ -95,10 +97,19 @@ impl Name {
             0 if is_whole => Some(Tier::Whole),
             0 if is_part => Some(Tier::Part),
             0 => Some(Tier::Some),
-            _ if self.is_close(phrase) => Some(Tier::Close),
+            _ if self.is_close(phrase) => self.close_tier(phrase),
             _ if is_whole && unexplained < 3 => Some(Tier::Loose),
             _ => None,
         }
+    }
+
+    /// Returns the quality of a match with spelling mistakes.
+    fn close_tier(&self, phrase: &Phrase) -> Option<Tier> {
+        let is_close =
+            |known: &Word| known.is_generic || phrase.words.iter().any(|word| is_misspelt(word, &known.text));
+        let is_covered = |words: &[Word]| words.iter().all(is_close) && words.iter().any(|known| !known.is_generic);
+        let is_part = is_covered(&self.words) || self.parts.iter().any(|part| is_covered(&self.words[part.clone()]));
+        self.is_close(phrase).then_some(if is_part { Tier::ClosePart } else { Tier::Close })
     }
 
     /// Whether the phrase is the name with spelling mistakes in words or in spacing.

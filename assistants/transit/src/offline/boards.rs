@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots};
+use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots, Utterance};
 
 use super::Speech;
 use super::saved::{last_result_text, station, with_saved};
@@ -21,7 +21,23 @@ pub fn lines_of(value: &Value) -> Vec<String> {
 /// Returns a slot for the station that a question is about.
 #[must_use]
 pub fn at_station(name: &str) -> Slot {
-    let cues = ["at", "from", "in", "near", "leave", "leaves", "leaving", "to", "on"];
+    let cues = [
+        "at",
+        "from",
+        "in",
+        "near",
+        "leave",
+        "leaves",
+        "leaving",
+        "to",
+        "on",
+        "close to",
+        "closest to",
+        "next to",
+        "near to",
+        "nearest to",
+        "by",
+    ];
     Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(on_lines).narrowing_assumed()
 }
 
@@ -34,6 +50,21 @@ pub fn away_from(towards: &Choice) -> Option<Choice> {
         None => format!("away from {text}"),
     };
     Some(Choice::new(opposite.as_str(), opposite.as_str()))
+}
+
+/// Whether a word stands for the trains to a station before it: "does the Hainault one stop there", "only the Wimbledon ones".
+#[must_use]
+pub fn is_train_to(message: &Utterance, at: usize) -> bool {
+    const MAX_NAME_WORDS: usize = 3;
+    if !matches!(message.word(at), "one" | "ones" | "train" | "trains") {
+        return false;
+    }
+    let starts = |the: usize| {
+        let before = the.checked_sub(1).map_or("", |before| message.word(before));
+        message.word(the) == "the"
+            && matches!(before, "does" | "do" | "will" | "only" | "is" | "are" | "just" | "about")
+    };
+    (at.saturating_sub(MAX_NAME_WORDS + 1)..at.saturating_sub(1)).any(starts)
 }
 
 /// Narrows stations with the same name to those at which a mentioned line stops.

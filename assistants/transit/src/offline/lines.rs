@@ -46,7 +46,9 @@ impl Speech {
     /// Finds runs of lines not to use, with the words that say so: "avoiding the E".
     #[must_use]
     pub fn find_avoided(&self, message: &Utterance) -> Vec<Mention> {
-        let found = (self.line_runs)(message).into_iter().filter_map(|run| {
+        let runs = (self.line_runs)(message);
+        let count = runs.len();
+        let found = runs.into_iter().filter_map(|run| {
             let mut start = run.words.start;
             while start > 0 && matches!(message.word(start - 1), "the" | "using" | "taking" | "any") {
                 start -= 1;
@@ -58,8 +60,9 @@ impl Speech {
                 start -= 1;
             }
             let cue = start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)))?;
-            // "not using" and "but not" are one cue, while "not the E" corrects something.
+            // "not using" and "but not" are one cue, while "the Q, not the E" corrects something.
             let is_correction = message.word(cue) == "not"
+                && count > 1
                 && !matches!(message.word(cue + 1), "using" | "taking" | "on" | "via" | "by" | "through" | "with")
                 && cue.checked_sub(1).map_or("", |at| message.word(at)) != "but";
             let words = cue..run.words.end;

@@ -8,6 +8,7 @@ use super::Speech;
 use super::boards::on_lines;
 use super::saved::last_result_text;
 use super::statements::{state_habit, state_place};
+use super::stations::saved_key;
 use crate::Resolution;
 
 /// The words that precede a preference's name and value.
@@ -146,6 +147,7 @@ fn get(speech: &'static Speech) -> Intent {
         ]))
         .slot(Slot::optional("topic", "topic"))
         .slot(Slot::optional("place", "savedplace"))
+        .slot(Slot::optional("saved", "saved"))
         .then_calls("get_preference", |outcome| Some(json!({"key": wanted(outcome)?})))
         .says(|outcome| match outcome.exchanges().is_empty() {
             true => "Each preference has a name, such as “home station”. Which one do you want?".to_owned(),
@@ -156,6 +158,9 @@ fn get(speech: &'static Speech) -> Intent {
 
 fn wanted(outcome: &Outcome<'_>) -> Option<String> {
     if let Some(key) = outcome.slots().value("place").as_str() {
+        return Some(key.to_owned());
+    }
+    if let Some(key) = saved_key(&outcome.slots().value("saved")) {
         return Some(key.to_owned());
     }
     match outcome.slots().value("topic").as_str() {
@@ -275,6 +280,13 @@ fn without_courtesy(value: &str) -> &str {
     }
 }
 
+/// Corrects the spelling of the words of common names: "home staton".
+fn spelled(word: &str) -> &str {
+    let known = ["station", "office", "favorite", "favourite", "apartment"];
+    let is_close = |known: &&&str| word.len() >= 5 && strsim::osa_distance(known, word) == 1;
+    known.iter().find(is_close).copied().unwrap_or(word)
+}
+
 /// Normalises a preference's name: "home" and "my home stop" become "home station".
 fn key_of(name: &str) -> Option<String> {
     let words: Vec<String> = Utterance::new(name).words().iter().map(|word| word.folded.clone()).collect();
@@ -284,11 +296,11 @@ fn key_of(name: &str) -> Option<String> {
             "my" | "the" | "again" | "please" | "now" | "btw" | "saved" | "currently" | "current" | "new" | "actually"
         )
     };
-    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !is_filler(word)).collect();
+    let words: Vec<&str> = words.iter().map(|word| spelled(word)).filter(|word| !is_filler(word)).collect();
     match words[..] {
         // "home station, it is where my hotel is"
-        ["home", "stop" | "station", ..] => Some("home station".to_owned()),
-        ["work" | "office" | "job", "stop" | "station", ..] => Some("work station".to_owned()),
+        ["home", "stop" | "station" | "one", ..] => Some("home station".to_owned()),
+        ["work" | "office" | "job", "stop" | "station" | "one", ..] => Some("work station".to_owned()),
         ["home" | "house" | "apartment"] => Some("home station".to_owned()),
         ["work" | "office"] => Some("work station".to_owned()),
         ["fav", ref rest @ ..] if rest.len() < MAX_KEY_WORDS => Some(format!("favorite {}", rest.join(" "))),

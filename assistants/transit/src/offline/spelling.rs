@@ -215,6 +215,7 @@ fn in_context(message: &Utterance, at: usize) -> Option<&'static str> {
     match message.said(at..at + 1) {
         "2" if matches!(before, "how" | "go" | "get" | "want" | "need" | "back") => Some("to"),
         "2" if matches!(next, "manhattan" | "manhatan" | "brooklyn" | "queens" | "bronx") => Some("to"),
+        "their" if matches!(before, "from" | "at") || before == "to" && next.is_empty() => Some("there"),
         "nd" if !before.ends_with(|c: char| c.is_ascii_digit()) => Some("and"),
         "n" => {
             let is_listed = before.len() == 1 && before.bytes().all(|byte| byte.is_ascii_alphabetic());

@@ -29,8 +29,10 @@ const SAVING: [&str; 17] = [
 ];
 
 /// Words of a question: a message with one of them states nothing to save.
-const ASKING: [&str; 14] =
-    ["how", "when", "whens", "what", "whats", "which", "where", "wheres", "next", "does", "can", "route", "get", "why"];
+const ASKING: [&str; 15] = [
+    "if", "how", "when", "whens", "what", "whats", "which", "where", "wheres", "next", "does", "can", "route", "get",
+    "why",
+];
 
 /// Finds the words by which a message says that a place is the user's home or work: "i live at", "home is", "as my home station".
 #[must_use]
@@ -59,7 +61,10 @@ fn lives_or_works(message: &Utterance, at: usize) -> Option<(Range<usize>, &'sta
         _ => return None,
     };
     let is_place = matches!(message.word(verb + 1), "at" | "in" | "near" | "by" | "on" | "off" | "around" | "next");
-    is_place.then_some((at..verb + 2, key))
+    // "If I stay on to Canal" is about a train.
+    let is_on_train =
+        matches!(message.word(verb), "stay" | "staying") && matches!(message.word(verb + 1), "on" | "off");
+    (is_place && !is_on_train).then_some((at..verb + 2, key))
 }
 
 /// Recognises "home is X", "home = X", "save X as home", "set my work station to X", "home station: X".

@@ -86,6 +86,9 @@ impl Speech {
                 (Some(choice), Some(before)) => {
                     *before = Mention::new(before.words.start..mention.words.end, vec![choice]);
                 }
+                (None, Some(before)) if explains_unknown(message, before, &mention) => {
+                    *before = Mention::new(before.words.start..mention.words.end, mention.choices);
+                }
                 _ => narrowed.push(mention),
             }
         }
@@ -248,6 +251,24 @@ impl Speech {
         let view = self.system.view_of(place);
         view.lines.into_iter().chain([view.area]).chain(trunks).collect()
     }
+}
+
+/// Whether a place says where the unknown place before it is: "the Marriott Marquis in Times Square", "Wythe Hotel, Bedford Avenue stop".
+fn explains_unknown(message: &Utterance, unknown: &Mention, known: &Mention) -> bool {
+    const MAX_GAP: usize = 4;
+    const JOINING: [&str; 16] = [
+        "in", "near", "at", "by", "on", "off", "around", "the", "next", "corner", "of", "a", "which", "is", "close",
+        "station",
+    ];
+    let is_unknown =
+        |mention: &Mention| mention.choices.iter().all(|choice| choice.hints.is_empty() && choice.value.is_string());
+    let gap = unknown.words.end..known.words.start;
+    let has_comma = message.words().get(known.words.start).is_some_and(|next| {
+        let end = message.words()[unknown.words.end - 1].place.end;
+        message.text()[end..next.place.start].contains(',')
+    });
+    let joins = gap.clone().all(|at| JOINING.contains(&message.word(at)));
+    is_unknown(unknown) && !is_unknown(known) && gap.len() <= MAX_GAP && joins && (has_comma || !gap.is_empty())
 }
 
 /// Finds saved places.
@@ -422,6 +443,8 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
     let is_letter = words.len() == 1 && message.word(words.start).len() == 1 && letters(message.word(words.start)) == 1;
     match rank {
         _ if is_letter => false,
+        // A point of the compass alone is a direction.
+        _ if words.len() == 1 && matches!(message.word(words.start), "north" | "south" | "east" | "west") => false,
         // In "8 av", "8" is no name.
         _ if words.len() == 1 && has_digit && STREET_WORDS.contains(&message.word(words.end)) => false,
         _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,

@@ -33,10 +33,12 @@ fn from_station(speech: &'static Speech) -> Slot {
         .narrowing_assumed()
         .complemented_by(|slots| other_saved(slots, "to_station"))
         .pronoun_from("to_station")
+        .carried_from("station_name")
 }
 
 /// The other saved place: a trip to work starts at home.
-fn other_saved(slots: &Slots, end: &str) -> Option<Choice> {
+#[must_use]
+pub fn other_saved(slots: &Slots, end: &str) -> Option<Choice> {
     let other = match saved_key(&slots.value(end))? {
         "home station" => "work station",
         "work station" => "home station",
@@ -64,9 +66,19 @@ pub fn to_station(speech: &'static Speech) -> Slot {
         "be in",
         "arrive at",
         "heading",
+        // The flight is not the trip.
+        "flight from",
+        "fly from",
+        "flying from",
+        "flies from",
+        "fly out of",
+        "flying out of",
+        "flies out of",
+        "flight out of",
     ];
     Slot::required("to_station", "station")
         .after(cues)
+        .carried_from("towards")
         .asks("To which station?")
         .narrowed_by(move |choices, slots| speech.on_lines_or_connected(choices, slots, "from_station"))
         .narrowing_assumed()
@@ -82,6 +94,7 @@ pub fn route_intent(speech: &'static Speech, example: &str, live_tool: &str) -> 
         .alternatives("leave_at", "arrive_by")
         .alternatives("leave_at", "now")
         .alternatives("arrive_by", "now")
+        .disjoint("lines", "avoid_lines")
         .slot(from_station(speech))
         .slot(to_station(speech))
         .slot(Slot::optional("leave_at", "depart"))
@@ -113,8 +126,19 @@ fn routed(speech: &'static Speech, intent: Intent, live_tool: &str) -> Intent {
 impl Speech {
     /// Narrows stations with the same name to those on a mentioned line; without one, to those with a direct train from or to the
     /// other end of the trip.
-    fn on_lines_or_connected(&self, choices: &[Choice], slots: &Slots, other_end: &str) -> Vec<Choice> {
+    #[must_use]
+    pub fn on_lines_or_connected(&self, choices: &[Choice], slots: &Slots, other_end: &str) -> Vec<Choice> {
         let on_lines = on_lines(choices, slots);
+        let avoided = lines_of(&slots.value("avoid_lines"));
+        if !avoided.is_empty() {
+            // A station with no other lines is no place to start or to end.
+            let is_line = |hint: &&String| (self.system.network)().lines().iter().any(|line| line.name == **hint);
+            let is_left = |choice: &&Choice| choice.hints.iter().filter(is_line).any(|line| !avoided.contains(line));
+            let left: Vec<Choice> = choices.iter().filter(is_left).cloned().collect();
+            if left.len() < choices.len() && on_lines.is_empty() {
+                return left;
+            }
+        }
         let Some(other) = slots.get(other_end).filter(|_| on_lines.is_empty()) else { return on_lines };
         let is_line =
             |hint: &String| (self.system.network)().lines().iter().any(|line| line.name == *hint || line.id == *hint);

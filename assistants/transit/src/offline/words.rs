@@ -239,6 +239,10 @@ pub(super) const NON_NAME_WORDS: &[&str] = &[
     "downtown",
     "northbound",
     "southbound",
+    "eastbound",
+    "westbound",
+    "inbound",
+    "outbound",
     "us",
     "use",
     "usual",
@@ -572,6 +576,9 @@ pub(super) const CONTINUATION_WORDS: &[&str] = &["and", "in", "at", "of", "on"];
 
 /// Words that never name a station by themselves, even after "to" or "at".
 pub(super) const NON_PLACE_WORDS: &[&str] = &[
+    "hotel",
+    "hostel",
+    "airbnb",
     "bus",
     "terminal",
     "airport",

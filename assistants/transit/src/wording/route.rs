@@ -19,12 +19,24 @@ pub fn conditions(system: &System, route: &RouteAnswer) -> Option<String> {
     let has_times = route.departs.is_some();
     let mut parts: Vec<String> = Vec::new();
     if let Some(at) = &met.leave_at {
-        parts.push(format!("Leaving {at}."));
+        // Without a timetable, the arrival follows from the estimate.
+        let arrival = clock_after(at, i64::from(route.minutes)).filter(|_| !has_times);
+        parts.push(match arrival {
+            Some(time) => format!("Leaving {at}, you arrive about {time}, plus the wait."),
+            None => format!("Leaving {at}."),
+        });
     }
     if let Some(at) = &met.arrive_by {
         parts.push(match has_times {
             true => format!("To arrive by {at}."),
-            false => format!("To arrive by {at}, leave at least {} min before, and allow for the wait.", route.minutes),
+            false => {
+                let latest = clock_after(at, -i64::from(route.minutes));
+                let latest = latest.map_or_else(String::new, |time| format!(", so by {time} at the latest"));
+                format!(
+                    "To arrive by {at}, leave at least {} min before{latest}, and allow for the wait.",
+                    route.minutes
+                )
+            }
         });
     }
     if (met.leave_at.is_some() || met.arrive_by.is_some()) && !has_times {
@@ -42,6 +54,14 @@ pub fn conditions(system: &System, route: &RouteAnswer) -> Option<String> {
         parts.push(system.words.step_free.to_owned());
     }
     (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// Returns the clock time some minutes after a moment such as `Wed 6 May 08:00`.
+fn clock_after(moment: &str, minutes: i64) -> Option<String> {
+    let (_, clock) = moment.rsplit_once(' ')?;
+    let time = jiff::civil::Time::strptime("%H:%M", clock).ok()?;
+    let later = time.wrapping_add(jiff::SignedDuration::from_mins(minutes));
+    Some(later.strftime("%H:%M").to_string())
 }
 
 /// Formats the ends of a route, its duration, and its numbered steps.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use threadkeep::dialogue::{Choice, Extractor as _, Mention, Utterance};
-use threadkeep_transit::offline::{Speech, away_from};
+use threadkeep_transit::offline::{Speech, away_from, is_train_to};
 
 use crate::lines::line_runs;
 use crate::network::{LONDON, gazetteer, place_choices};
@@ -113,6 +113,25 @@ const DIRECTIONS: [(&str, &str); 8] = [
     ("west bound", "east bound"),
 ];
 
+/// Points of the compass, with the direction on platforms and its opposite.
+const COMPASS: [(&str, &str, &str); 4] = [
+    ("north", "northbound", "southbound"),
+    ("south", "southbound", "northbound"),
+    ("east", "eastbound", "westbound"),
+    ("west", "westbound", "eastbound"),
+];
+
+/// Whether a point of the compass is where a train goes: "going north", "next train west from there".
+fn is_heading(message: &Utterance, at: usize) -> bool {
+    let before = at.checked_sub(1).map_or("", |before| message.word(before));
+    let is_last = matches!(message.word(at + 1), "" | "from" | "at" | "please" | "now" | "then");
+    is_last
+        && matches!(
+            before,
+            "going" | "heading" | "train" | "trains" | "tube" | "travelling" | "line" | "next" | "headed"
+        )
+}
+
 /// Finds directions: "northbound", "going south".
 pub(super) fn find_directions(message: &Utterance) -> Vec<Mention> {
     let mut found: Vec<Mention> = towards_station(message).into_iter().collect();
@@ -124,6 +143,10 @@ pub(super) fn find_directions(message: &Utterance) -> Vec<Mention> {
             let (value, other) = (words.replace(' ', ""), opposite.replace(' ', ""));
             let choice = Choice::new(value.as_str(), value.as_str()).opposite_of(other.as_str(), other.as_str());
             found.push(Mention::new(at..at + words.split(' ').count(), vec![choice]));
+        } else if let Some((_, bound, opposite)) = COMPASS.iter().find(|(word, ..)| *word == message.word(at))
+            && is_heading(message, at)
+        {
+            found.push(Mention::new(at..at + 1, vec![Choice::new(*bound, *bound).opposite_of(*opposite, *opposite)]));
         }
     }
     found
@@ -131,7 +154,8 @@ pub(super) fn find_directions(message: &Utterance) -> Vec<Mention> {
 
 /// Finds "Cockfosters direction", "Morden bound".
 fn towards_station(message: &Utterance) -> Option<Mention> {
-    let is_direction = |at: &usize| matches!(message.word(*at), "direction" | "bound" | "way" | "side");
+    let is_direction =
+        |at: &usize| matches!(message.word(*at), "direction" | "bound" | "way" | "side") || is_train_to(message, *at);
     let at = (1..message.words().len()).find(is_direction)?;
     let stations = exact_names(message);
     let station = stations.iter().find(|mention| mention.words.end == at)?;

@@ -76,7 +76,7 @@ pub(crate) fn with_settings_of(assistants: &[AssistantPlugin]) -> Vec<Setting> {
 }
 
 /// The settings listed before those of the assistants.
-const BEFORE: [Setting; 40] = [
+const BEFORE: [Setting; 41] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting(
         "THREADKEEP_ERASURE_LEDGER",

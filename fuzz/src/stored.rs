@@ -52,6 +52,6 @@ pub(crate) fn words(data: &[u8]) {
 pub(crate) fn search_query(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let query = threadkeep::core::query::TextQuery::parse(&text);
-    query.matches_text(&text);
-    query.matches_thread(Some(&text), Some(&text), &threadkeep::Map::new());
+    let _ = query.matches_text(&text);
+    let _ = query.matches_thread(Some(&text), Some(&text), &threadkeep::Map::new());
 }

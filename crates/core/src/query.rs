@@ -390,8 +390,8 @@ mod tests {
         #[test]
         fn every_text_is_a_legal_query(text in "\\PC{0,60}|[a-c:\"* -]{0,40}") {
             let query = parse(&text);
-            query.matches_text(&text);
-            query.matches_thread(Some(&text), Some(&text), &Map::new());
+            let _ = query.matches_text(&text);
+            let _ = query.matches_thread(Some(&text), Some(&text), &Map::new());
         }
 
         #[test]

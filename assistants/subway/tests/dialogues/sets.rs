@@ -80,7 +80,7 @@ async fn dialogues_of_the_sixth_set_pass() {
 /// 173 of 250 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_seventh_set_pass() {
-    check(&Set { text: include_str!("sets/set-7.json"), least_percent: 70 }).await;
+    check(&Set { text: include_str!("sets/set-7.json"), least_percent: 82 }).await;
 }
 
 /// 207 of 273 turns passed at the first run.

@@ -42,10 +42,10 @@ pub(super) fn starts_as_command(text: &str) -> bool {
 /// Whether a message begins with a verb in the imperative that usually asks for work: "send Deniz an email saying the page is old".
 pub(super) fn starts_with_request(text: &str) -> bool {
     let utterance = Utterance::new(text);
-    let words = utterance.words().iter().map(|word| word.folded.as_str());
+    let mut words = utterance.words().iter().map(|word| word.folded.as_str());
     let is_opening =
-        |word: &&str| matches!(*word, "please" | "ok" | "now" | "and" | "then" | "hey" | "por" | "favor" | "y" | "oye");
-    let first = words.skip_while(is_opening).next();
+        |word: &str| matches!(word, "please" | "ok" | "now" | "and" | "then" | "hey" | "por" | "favor" | "y" | "oye");
+    let first = words.find(|word| !is_opening(word));
     first.is_some_and(|first| REQUESTS.contains(&first))
 }
 

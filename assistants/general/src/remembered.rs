@@ -124,7 +124,7 @@ async fn add_bare_changes(source_query: &SourceQuery<'_>, excerpts: &mut Vec<Exc
         let statements: Vec<(&Message, String)> =
             messages.iter().filter(is_of_user).map(|message| (message, message.plain_text().into_owned())).collect();
         for (at, (message, text)) in statements.iter().enumerate() {
-            let (Some(kind), true) = (value_kind(text), is_bare_change(text)) else { continue };
+            let (Some(kind), true) = (value_kind(text), is_bare_change(text) && !refers_back(text)) else { continue };
             let is_changed = |(_, older): &&(&Message, String)| {
                 value_kind(older) == Some(kind) && !is_question(older) && !is_bare_change(older)
             };

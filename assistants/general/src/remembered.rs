@@ -12,7 +12,7 @@ use threadkeep::{Bound, Message, MessageQuery, Role, Scope, Source, ThreadId, Th
 use crate::evidence::best_first;
 use crate::evidence::heading::{DATE_LENGTH, Heading, with_change, with_other_reference, with_reference};
 use crate::evidence::question::{Question, Stems, is_light};
-use crate::evidence::related::{expansion, related_stems};
+use crate::evidence::related::expansion;
 use crate::evidence::spelling::is_misspelling;
 use crate::evidence::terms::{Match, Terms, has_clock};
 
@@ -124,7 +124,7 @@ async fn add_bare_changes(source_query: &SourceQuery<'_>, excerpts: &mut Vec<Exc
         let statements: Vec<(&Message, String)> =
             messages.iter().filter(is_of_user).map(|message| (message, message.plain_text().into_owned())).collect();
         for (at, (message, text)) in statements.iter().enumerate() {
-            let (Some(kind), true) = (value_kind(text), is_bare_change(text)) else { continue };
+            let (Some(kind), true) = (value_kind(text), is_bare_change(text) && !refers_back(text)) else { continue };
             let is_changed = |(_, older): &&(&Message, String)| {
                 value_kind(older) == Some(kind) && !is_question(older) && !is_bare_change(older)
             };
@@ -358,7 +358,7 @@ async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Excerpt) -> Opt
     };
     let page = source_query.memory.messages(source_query.scope, thread, &query).await.ok()?;
     let earlier: Vec<String> = page.messages.iter().rev().map(|message| message.plain_text().into_owned()).collect();
-    let is_complete = |text: &&String| !refers_back(text) && !content_terms(text).is_empty() && !is_question(text);
+    let is_complete = |text: &&String| !refers_back(text) && !content_terms(text).is_empty();
     // "its 2.25 high not 2.1" refers to the statement with that value.
     if let Some(rejected) = rejected_value(&excerpt.text) {
         let has_value = |text: &&String| text.split_whitespace().any(|word| without_marks(word) == rejected);
@@ -395,14 +395,41 @@ fn refers_to_person(text: &str) -> bool {
     let pronoun = utterance.words().iter().position(|word| PERSONAL_PRONOUNS.contains(&word.folded.as_str()));
     pronoun.is_some_and(|at| {
         let before = &utterance.text()[..utterance.words()[at].place.start];
-        let relatives = related_stems(&["person".to_owned()]).collect::<Vec<_>>();
         at < MAX_POSITION_OF_PERSON
             && names_in(before).is_empty()
-            && !content_terms(before)
-                .iter()
-                .any(|(_, stems)| stems.iter().any(|stem| relatives.contains(&stem.as_str())))
+            && !Utterance::new(before).words().iter().any(|word| PEOPLE.contains(&word.folded.as_str()))
     })
 }
+
+/// Words for people, to which a later pronoun of the sentence refers.
+const PEOPLE: [&str; 26] = [
+    "man",
+    "woman",
+    "lady",
+    "guy",
+    "sister",
+    "brother",
+    "mother",
+    "father",
+    "mum",
+    "mom",
+    "dad",
+    "wife",
+    "husband",
+    "son",
+    "daughter",
+    "friend",
+    "boss",
+    "doctor",
+    "nurse",
+    "aunt",
+    "uncle",
+    "cousin",
+    "neighbour",
+    "teacher",
+    "tutor",
+    "gran",
+];
 
 const PERSONAL_PRONOUNS: [&str; 6] = ["her", "him", "his", "she", "he", "hers"];
 const MAX_POSITION_OF_PERSON: usize = 7;

@@ -44,7 +44,7 @@ pub(super) fn starts_with_request(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let mut words = utterance.words().iter().map(|word| word.folded.as_str());
     let is_opening =
-        |word: &&str| matches!(*word, "please" | "ok" | "now" | "and" | "then" | "hey" | "por" | "favor" | "y" | "oye");
+        |word: &str| matches!(word, "please" | "ok" | "now" | "and" | "then" | "hey" | "por" | "favor" | "y" | "oye");
     let first = words.find(|word| !is_opening(word));
     first.is_some_and(|first| REQUESTS.contains(&first))
 }

@@ -316,7 +316,7 @@ fn span(time: TimeExpression, now: Timestamp) -> Option<(Option<Timestamp>, Opti
     Some((start.and_then(instant), end.and_then(instant)))
 }
 
-/// Returns the user's threads that were changed since a time, the most recent first.
+/// Returns the user's threads that were changed since a time, the most recent first, without ephemeral ones.
 async fn recent_threads(
     memory: &threadkeep::Memory,
     scope: &Scope,
@@ -324,7 +324,8 @@ async fn recent_threads(
 ) -> Result<Vec<ThreadId>, Failure> {
     let page = memory.list_threads(scope, &ThreadQuery::new(ThreadOrder::Recent, MAX_THREADS)).await;
     let threads = page.map_err(|error| Failure::new("recall_failed", error.to_string()))?.threads;
-    let changed = threads.into_iter().filter(|thread| since.is_none_or(|since| thread.updated_at >= since));
+    let kept = threads.into_iter().filter(|thread| !thread.is_ephemeral());
+    let changed = kept.filter(|thread| since.is_none_or(|since| thread.updated_at >= since));
     Ok(changed.map(|thread| thread.id).collect())
 }
 

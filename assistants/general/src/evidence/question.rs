@@ -61,15 +61,16 @@ pub(crate) enum Wanted {
 }
 
 /// Words that occur in questions about almost anything, so that a statement may lack them.
-const LIGHT: [&str; 100] = [
-    "turn", "turns", "number", "numero", "numbers", "messages", "message", "mensajes", "saved", "stored", "porfa",
-    "latest", "quick", "exact", "put", "puts", "give", "gives", "given", "giving", "gave", "take", "takes", "took",
-    "taking", "make", "makes", "made", "making", "bring", "brings", "bringing", "come", "comes", "coming", "came",
-    "go", "goes", "went", "use", "uses", "using", "used", "keep", "keeps", "kept", "see", "seeing", "seen", "call",
-    "calls", "ring", "say", "says", "like", "set", "look", "looks", "work", "works", "working", "let", "lets", "try",
-    "think", "mean", "means", "happens", "dear", "supposed", "need", "needs", "needed", "want", "wants", "going",
-    "gets", "getting", "left", "new", "current", "entonces", "viene", "vienen", "venir", "voy", "ir", "hace", "hacen",
-    "hacer", "pone", "ponen", "lleva", "llevan", "llevar", "dar", "queda", "llega", "trae", "saben",
+const LIGHT: [&str; 103] = [
+    "often", "menudo", "seguido", "turn", "turns", "number", "numero", "numbers", "messages", "message", "mensajes",
+    "saved", "stored", "porfa", "latest", "quick", "exact", "put", "puts", "give", "gives", "given", "giving", "gave",
+    "take", "takes", "took", "taking", "make", "makes", "made", "making", "bring", "brings", "bringing", "come",
+    "comes", "coming", "came", "go", "goes", "went", "use", "uses", "using", "used", "keep", "keeps", "kept", "see",
+    "seeing", "seen", "call", "calls", "ring", "say", "says", "like", "set", "look", "looks", "work", "works",
+    "working", "let", "lets", "try", "think", "mean", "means", "happens", "dear", "supposed", "need", "needs",
+    "needed", "want", "wants", "going", "gets", "getting", "left", "new", "current", "entonces", "viene", "vienen",
+    "venir", "voy", "ir", "hace", "hacen", "hacer", "pone", "ponen", "lleva", "llevan", "llevar", "dar", "queda",
+    "llega", "trae", "saben",
 ];
 
 /// A question, with the earlier questions that it refers to.

@@ -247,5 +247,5 @@ fn other_databases_are_rejected() {
         .unwrap();
     let output = cli.run(&["import", &path]);
     assert_ne!(output.code, Some(0), "{output}");
-    assert!(output.err.contains("no table of messages"), "{output}");
+    assert!(output.err.contains("no table `messages`"), "{output}");
 }

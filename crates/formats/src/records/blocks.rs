@@ -167,6 +167,6 @@ mod tests {
         let large = "block exceeds 10 bytes".to_owned();
         assert_eq!(blocks("> a\n\nwords and words\n> b\n", 10)[1], Err((3, large.clone())));
         assert_eq!(blocks(&"x".repeat(100), 10), [Err((1, large))]);
-        assert_eq!(blocks("> a\nwor", 10)[1], Err((2, "the file ends inside this message".to_owned())));
+        assert_eq!(blocks("> a\nwor", 10), [Err((1, "the file ends inside this message".to_owned()))]);
     }
 }

@@ -306,7 +306,9 @@ async fn an_erased_message_is_not_restored_in_forks() {
         for _ in 0..2 {
             import_conversation(memory, &conversation.extended(&[Some(1), Some(2), Some(3)], 5)).await;
             for word in ["word0", "word2"] {
-                assert_eq!(search(memory, &ana(), word).await.hits, []);
+                // The search corrects the word to one that is stored.
+                let hits = search(memory, &ana(), word).await.hits;
+                assert!(hits.iter().all(|hit| hit.message.plain_text() != word), "{hits:?}");
             }
             let expected = [("m4".to_owned(), message_names(&[1, 4])), ("m5".to_owned(), message_names(&[1, 3, 5]))];
             assert_eq!(transcripts(memory).await, BTreeMap::from(expected));

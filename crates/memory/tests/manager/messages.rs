@@ -111,7 +111,7 @@ async fn messages_are_found_by_position_id_or_external_id() {
         assert!(memory.find_messages(&scope, thread, &[MessageRef::Seq(2)]).await.unwrap().is_empty());
         let too_many = vec![MessageRef::Seq(1); 1_001];
         let error = memory.find_messages(&scope, thread, &too_many).await.unwrap_err();
-        assert_eq!(error.to_string(), "message names: 1001 exceeds the maximum of 1000");
+        assert_eq!(error.to_string(), "message references: 1001 exceeds the maximum of 1000");
     })
     .await;
 }

@@ -51,6 +51,11 @@ export function stepsOf(turn: Turn, question: string | null): Step[] {
   return steps;
 }
 
+/** A key that stays the same when the question, which is loaded later, is put first: an open step remains open. */
+function keyOf({ kind }: Step, before: Step[]): string {
+  return `${kind}-${before.filter((step) => step.kind === kind).length}`;
+}
+
 export function Timeline({ turn, question }: { turn: Turn; question: Message | null }) {
   const steps = stepsOf(turn, question?.text ?? null);
   const whole = Math.max(1, turn.duration_ms);
@@ -58,8 +63,8 @@ export function Timeline({ turn, question }: { turn: Turn; question: Message | n
     <>
       <ol class="timeline">
         {steps.map((step, index) => (
-          <li key={index} class={`${step.kind}${step.isError ? " error" : ""}`}>
-            <details open={false}>
+          <li key={keyOf(step, steps.slice(0, index))} class={`${step.kind}${step.isError ? " error" : ""}`}>
+            <details>
               <summary>
                 <span class="kind">{t(`step_${step.kind}` as Key)}</span>
                 <span class="name">{visibleLine(step.name, 160)}</span>

@@ -215,7 +215,7 @@ fn clave_of(text: &str) -> Option<ClaveKey> {
         && words
             .next()
             .is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.ends_with(['o', 'O', 'º']));
-    let is_marked = text.contains('.') || clave.epoca.is_some() || has_circuit;
+    let is_marked = text.contains('.') || clave.epoca.is_some() || (has_circuit && !text.contains(','));
     (is_court_clave(&clave.key) || is_marked && is_circuit_clave(&clave.key)).then_some(clave)
 }
 

@@ -266,7 +266,7 @@ fn names_question(sentence: &str) -> bool {
         && !words.iter().any(|word| matches!(*word, "is" | "are" | "was" | "has" | "es" | "la" | "my" | "new"))
 }
 
-fn asks_to_forget(sentence: &str) -> bool {
+pub(crate) fn asks_to_forget(sentence: &str) -> bool {
     let utterance = Utterance::new(sentence);
     let mut words = utterance.words().iter().map(|word| word.folded.as_str());
     let is_opening = |word: &str| {

@@ -9,6 +9,7 @@ mod finding;
 mod outcome;
 mod preferences;
 pub(crate) mod quoting;
+mod rewording;
 
 use std::collections::HashSet;
 

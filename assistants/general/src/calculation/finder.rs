@@ -54,15 +54,31 @@ fn is_calculation(text: &str, place: &Range<usize>, tokens: &[Placed]) -> bool {
     let is_operation = |placed: &&Placed| matches!(placed.token, Token::Operator(_) | Token::Percent | Token::Half);
     let is_clear = tokens.iter().filter(is_operation).any(|placed| CLEAR.contains(&written(placed).as_str()))
         || tokens.iter().any(|placed| placed.token == Token::Open);
+    // "if two more come along, 12*29?"
+    let is_apart = text[..place.start].trim_end().ends_with([',', ':', ';', '?', '.']);
+    let is_product = tokens.iter().filter(is_operation).all(|placed| matches!(&*written(placed), "*" | "×" | "÷"));
     match is_clear {
-        true => is_first || is_asked_here || asks(text),
-        false => is_asked_here && (is_first || asks(text)),
+        true => is_first || is_asked_here || is_apart || is_product || asks(text),
+        false => is_asked_here && (is_first || asks(text)) || is_last && is_apart && asks(text) && is_descent(tokens),
+    }
+}
+
+/// Whether tokens subtract a number from a larger one, which a range of numbers does not: "1911-1889".
+fn is_descent(tokens: &[Placed]) -> bool {
+    match tokens {
+        [
+            Placed { token: Token::Number(one), .. },
+            Placed { token: Token::Operator('-'), .. },
+            Placed { token: Token::Number(other), .. },
+        ] => one.parse::<f64>().is_ok_and(|one| other.parse::<f64>().is_ok_and(|other| one > other)),
+        _ => false,
     }
 }
 
 /// Unambiguous words for operations.
-const CLEAR: [&str; 18] = [
+const CLEAR: [&str; 19] = [
     "+",
+    "minus",
     "*",
     "×",
     "÷",

@@ -5,7 +5,7 @@
 use jiff::tz::TimeZone;
 use threadkeep::core::text::fold;
 
-/// Returns the name and the time zone of a large city.
+/// Returns the name and the time zone of a large city, or of UTC.
 pub(crate) fn zone_of(place: &str) -> Option<(&'static str, TimeZone)> {
     let folded = |name: &str| name.split_whitespace().map(fold).collect::<Vec<_>>().join(" ");
     let wanted = folded(place);
@@ -13,7 +13,9 @@ pub(crate) fn zone_of(place: &str) -> Option<(&'static str, TimeZone)> {
     Some((name, TimeZone::posix(rule).ok()?))
 }
 
-const CITIES: [(&str, &str); 165] = [
+const CITIES: [(&str, &str); 167] = [
+    ("UTC", "UTC0"),
+    ("GMT", "GMT0"),
     ("London", "GMT0BST,M3.5.0/1,M10.5.0"),
     ("Edinburgh", "GMT0BST,M3.5.0/1,M10.5.0"),
     ("Glasgow", "GMT0BST,M3.5.0/1,M10.5.0"),

@@ -36,8 +36,18 @@ pub(super) fn starts_as_command(text: &str) -> bool {
         })
         .count();
     let starts = |phrase: &&str| words[start..].starts_with(&phrase.split(' ').collect::<Vec<_>>());
-    COMMANDS.iter().any(starts)
+    // "paint for the hallway is Egret White" and "draft is due on Friday" begin with nouns.
+    let is_noun = start == 0
+        && words.first().is_some_and(|first| NOUNS.contains(first))
+        && words
+            .iter()
+            .skip(1)
+            .any(|word| matches!(*word, "is" | "are" | "was" | "were" | "costs" | "goes" | "es" | "son"));
+    !is_noun && COMMANDS.iter().any(starts)
 }
+
+/// Words that begin commands as verbs, and statements as nouns.
+const NOUNS: [&str; 5] = ["paint", "draft", "draw", "google", "weather"];
 
 /// Whether a message begins with a verb in the imperative that usually asks for work: "send Deniz an email saying the page is old".
 pub(super) fn starts_with_request(text: &str) -> bool {

@@ -6,6 +6,7 @@ use threadkeep::core::text::Language;
 use threadkeep::dialogue::Utterance;
 use threadkeep::{ChatMessage, Role, Value};
 
+use super::rewording::reworded;
 use crate::calculation::{self, CALCULATOR};
 use crate::clock::{CURRENT_TIME, zone_of};
 
@@ -18,8 +19,9 @@ const REACH: usize = 3;
 pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let whole = asked_calculation(message)
         .or_else(|| price_of_several(message))
+        .or_else(|| amount_at_a_price(message))
         .or_else(|| time_there(message, earlier))
-        .or_else(|| named_preference(message));
+        .or_else(|| reworded(message));
     if whole.is_some() {
         return whole;
     }
@@ -58,6 +60,28 @@ fn price_of_several(message: &str) -> Option<String> {
     }
 }
 
+/// Returns the calculation of "25 kg at 18.40, what's that".
+fn amount_at_a_price(message: &str) -> Option<String> {
+    let folded = message.to_lowercase().replace(['\'', '’'], "");
+    let asks =
+        ["whats that", "what is that", "how much", "in total", "altogether", "cuanto es", "cuánto es", "en total"];
+    let pieces: Vec<&str> = message.split_whitespace().collect();
+    let amount = |at: usize| pieces.get(at).map(|piece| piece.trim_matches(|c: char| !c.is_ascii_digit()));
+    let is_amount = |at: usize| {
+        amount(at).is_some_and(|amount| {
+            !amount.is_empty() && amount.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
+        })
+    };
+    let at = (1..pieces.len()).find(|at| matches!(pieces[*at], "at" | "@" | "a"))?;
+    // At most two words for the unit: "3 hotel nights at 85".
+    let count = (at.saturating_sub(3)..at).rev().find(|count| is_amount(*count))?;
+    let is_asked = asks.iter().any(|ask| folded.contains(ask)) && is_amount(at + 1);
+    let has_more = (0..pieces.len()).filter(|piece| is_amount(*piece)).count() > 2;
+    is_asked.then_some(())?;
+    (!has_more)
+        .then(|| format!("what is {} * {}", amount(count).unwrap_or_default(), amount(at + 1).unwrap_or_default()))
+}
+
 /// Returns the question of "and in New York?" after a question for the time, and of "my client sits in Denver, what time is it there?"
 fn time_there(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let utterance = Utterance::new(message);
@@ -93,20 +117,6 @@ fn places_in(utterance: &Utterance) -> impl Iterator<Item = (Range<usize>, Strin
 }
 
 const MAX_WORDS_OF_PLACE: usize = 3;
-
-/// Returns the question of "my favourite colour?"
-fn named_preference(message: &str) -> Option<String> {
-    let utterance = Utterance::new(message);
-    let is_short =
-        (2..=MAX_WORDS_OF_PREFERENCE).contains(&utterance.words().len()) && message.trim_end().ends_with('?');
-    match utterance.word(0) {
-        "my" if is_short => Some(format!("what is {message}")),
-        "mi" if is_short => Some(format!("cuál es {message}")),
-        _ => None,
-    }
-}
-
-const MAX_WORDS_OF_PREFERENCE: usize = 4;
 
 /// The number of words before a calculation from which on they explain it.
 const MAX_WORDS_BEFORE: usize = 4;
@@ -179,6 +189,15 @@ fn operation(message: &str) -> Option<Operation> {
         && refers(word(at + number.words + 2))
     {
         return Some(Operation::Share(number.text));
+    }
+    // "1850 plus that"
+    if let Some(number) = number(&text, &utterance, at)
+        && matches!(word(at + number.words), "plus" | "and" | "times" | "mas" | "por")
+        && ends_with_reference(&utterance, at + number.words)
+        && at + number.words + 1 < words.len()
+    {
+        let sign = if matches!(word(at + number.words), "times" | "por") { "*" } else { "+" };
+        return Some(Operation::Other(format!("{sign} {}", number.text)));
     }
     let operator = match word(at) {
         "plus" | "add" | "mas" | "suma" | "sumale" => "+",
@@ -290,6 +309,7 @@ mod tests {
             ("y entre cuatro?", "/ 4"),
             ("súmale 30", "+ 30"),
             ("add 10% tip", "+ 10%"),
+            ("and 1850 plus that?", "+ 1850"),
         ] {
             assert_eq!(operation(message), Some(Operation::Other(expected.to_owned())), "{message}");
         }

@@ -89,7 +89,17 @@ const MAX_CLOCK_WORDS: usize = 14;
 const MAX_PLACE_WORDS: usize = 3;
 
 /// Words of questions for the time or the date.
-const CLOCK_WORDS: [&str; 64] = [
+const CLOCK_WORDS: [&str; 74] = [
+    "they",
+    "have",
+    "got",
+    "we",
+    "over",
+    "here",
+    "tienen",
+    "alla",
+    "alli",
+    "wat",
     "what",
     "whats",
     "wats",

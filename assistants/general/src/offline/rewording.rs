@@ -1,0 +1,216 @@
+//! Messages that ask without the form of a question, reworded as the questions that they mean.
+
+use threadkeep::dialogue::{Utterance, is_question};
+
+use crate::evidence::{asks_to_forget, sentences};
+
+/// Returns the question or the request that a message means, if it is not worded as one.
+pub(super) fn reworded(message: &str) -> Option<String> {
+    named_preference(message)
+        .or_else(|| request_after_remark(message))
+        .or_else(|| question_after_courtesy(message))
+        .or_else(|| everything_said(message))
+        .or_else(|| named_value(message))
+        .or_else(|| meant_instead(message))
+}
+
+/// Returns the question of "my favourite colour?"
+fn named_preference(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let is_short =
+        (2..=MAX_WORDS_OF_PREFERENCE).contains(&utterance.words().len()) && message.trim_end().ends_with('?');
+    match utterance.word(0) {
+        "my" if is_short => Some(format!("what is {message}")),
+        "mi" if is_short => Some(format!("cuál es {message}")),
+        _ => None,
+    }
+}
+
+const MAX_WORDS_OF_PREFERENCE: usize = 4;
+
+/// Returns the request of "she uses this tablet too. delete what I wrote about the present".
+fn request_after_remark(message: &str) -> Option<String> {
+    let mut sentences = sentences(message);
+    let (first, last) = (sentences.next()?, sentences.last()?);
+    (asks_to_forget(last) && !asks_to_forget(first)).then(|| last.to_owned())
+}
+
+/// Returns the question of "thank you and when does Annelise come".
+fn question_after_courtesy(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let words = utterance.words();
+    let courtesy = (0..words.len()).take_while(|at| COURTESY.contains(&utterance.word(*at))).count();
+    let is_joined = matches!(utterance.word(courtesy), "and" | "y" | "so" | "but" | "also" | "pero");
+    let start = words.get(courtesy + 1).filter(|_| courtesy > 0 && is_joined)?.place.start;
+    is_question(&message[start..]).then(|| message[start..].to_owned())
+}
+
+const COURTESY: [&str; 24] = [
+    "thank",
+    "you",
+    "thanks",
+    "thx",
+    "ty",
+    "cheers",
+    "great",
+    "perfect",
+    "lovely",
+    "nice",
+    "cool",
+    "super",
+    "brilliant",
+    "good",
+    "morning",
+    "evening",
+    "afternoon",
+    "gracias",
+    "muchas",
+    "genial",
+    "perfecto",
+    "buenos",
+    "dias",
+    "bien",
+];
+
+/// Returns the request of "give me everything I said about the pen test".
+fn everything_said(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let all = words.iter().take(MAX_OPENING).position(|word| matches!(*word, "everything" | "all" | "anything"))?;
+    let mut at = all + 1;
+    while matches!(words.get(at), Some(&("that" | "i" | "we" | "ive" | "weve" | "have" | "ever"))) {
+        at += 1;
+    }
+    let says = matches!(words.get(at), Some(&("said" | "told" | "wrote" | "mentioned" | "noted" | "say" | "tell")));
+    let about = at + 1 + usize::from(words.get(at + 1) == Some(&"you"));
+    let is_about = says && matches!(words.get(about), Some(&("about" | "on" | "of")));
+    let subject = utterance.words().get(about + 1).filter(|_| is_about)?;
+    Some(format!("find everything about {}", &message[subject.place.start..]))
+}
+
+const MAX_OPENING: usize = 5;
+
+/// Returns the question of "number of Anna from the nursery".
+fn named_value(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let article = usize::from(matches!(utterance.word(0), "the" | "el" | "la"));
+    let is_named = VALUES.contains(&utterance.word(article)) && matches!(utterance.word(article + 1), "of" | "for");
+    let is_named_in_spanish =
+        VALUES_IN_SPANISH.contains(&utterance.word(article)) && matches!(utterance.word(article + 1), "de" | "del");
+    let is_short = (3 + article..=MAX_WORDS_OF_NAME).contains(&utterance.words().len());
+    let states = utterance.words().iter().any(|word| VERBS.contains(&word.folded.as_str()));
+    if !is_short || states || message.contains([':', '=', '!', ',']) {
+        return None;
+    }
+    match (is_named, is_named_in_spanish) {
+        (true, _) => Some(format!("what is the {}", &message[utterance.words()[article].place.start..])),
+        (_, true) => Some(format!("cuál es {message}")),
+        _ => None,
+    }
+}
+
+const MAX_WORDS_OF_NAME: usize = 8;
+const VALUES: [&str; 22] = [
+    "number",
+    "phone",
+    "telephone",
+    "address",
+    "name",
+    "price",
+    "cost",
+    "date",
+    "day",
+    "time",
+    "code",
+    "password",
+    "pin",
+    "email",
+    "colour",
+    "color",
+    "size",
+    "birthday",
+    "deadline",
+    "reference",
+    "weight",
+    "length",
+];
+const VALUES_IN_SPANISH: [&str; 14] = [
+    "numero",
+    "telefono",
+    "direccion",
+    "nombre",
+    "precio",
+    "fecha",
+    "hora",
+    "codigo",
+    "clave",
+    "correo",
+    "color",
+    "talla",
+    "cumpleanos",
+    "contrasena",
+];
+/// Words with which such a message states a value.
+const VERBS: [&str; 16] = [
+    "is", "are", "was", "were", "will", "has", "changed", "moved", "es", "son", "era", "fue", "sera", "cambio", "no",
+    "not",
+];
+
+/// Returns the question of "no, I meant the front" after another question.
+fn meant_instead(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let words = utterance.words();
+    let opening = (0..words.len())
+        .take_while(|at| matches!(utterance.word(*at), "no" | "sorry" | "wait" | "oh" | "ah" | "perdon" | "i" | "me"))
+        .count();
+    let (says, language) = match utterance.word(opening) {
+        "meant" | "mean" => (1, "and"),
+        "referia" if utterance.word(opening + 1) == "a" => (2, "y"),
+        "referia" | "decia" | "digo" => (1, "y"),
+        _ => return None,
+    };
+    let rest = words.get(opening + says).filter(|_| opening > 0)?.place.start;
+    let rest = message[rest..].trim_end_matches(['.', '!', '?', ' ']);
+    let is_short = Utterance::new(rest).words().len() <= MAX_WORDS_MEANT;
+    (is_short && !rest.contains(|c: char| c.is_ascii_digit())).then(|| format!("{language} {rest}?"))
+}
+
+const MAX_WORDS_MEANT: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_recognised_in_other_forms() {
+        for (message, question) in [
+            ("my favourite colour?", "what is my favourite colour?"),
+            ("he reads along. please delete what I said about him", "please delete what I said about him"),
+            ("thank you and when does Annelise come", "when does Annelise come"),
+            ("gracias y cuándo llega Ana", "cuándo llega Ana"),
+            ("give me everything i said about the pen test", "find everything about the pen test"),
+            ("all that we ever told you about Falcon", "find everything about Falcon"),
+            ("the number of Anna from the nursery", "what is the number of Anna from the nursery"),
+            ("teléfono de la fontanera", "cuál es teléfono de la fontanera"),
+            ("no i meant the front", "and the front?"),
+            ("perdón, me refería a la otra", "y la otra?"),
+        ] {
+            assert_eq!(reworded(message).as_deref(), Some(question), "{message}");
+        }
+    }
+
+    #[test]
+    fn statements_are_not_reworded() {
+        for message in [
+            "date of the exam is 4 May",
+            "price for members: 12 euros",
+            "no, I meant 14 May",
+            "thank you and good night",
+            "all the plants are watered",
+            "delete it. and the other one",
+            "my name is Sam",
+        ] {
+            assert_eq!(reworded(message), None, "{message}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Messages that report a change, and contain no word that says of what.
+
+use threadkeep::agent::{Excerpt, Failure, SourceQuery};
+use threadkeep::core::text::content_terms;
+use threadkeep::dialogue::time::find_times;
+use threadkeep::dialogue::{Utterance, is_question};
+use threadkeep::{Message, Role, Source, ThreadId};
+
+use super::change_words::{CHANGED_VALUES, CHANGES};
+use super::references::refers_back;
+use super::{MAX_REFERENCE, messages_within};
+use crate::evidence::heading::{DATE_LENGTH, with_change, with_reference};
+use crate::evidence::question::is_light;
+use crate::evidence::spelling::is_misspelling;
+use crate::evidence::terms::has_clock;
+
+/// The maximum number of threads that are read for changes of their statements.
+const MAX_THREADS_OF_CHANGES: usize = 4;
+
+/// Adds the messages that change an excerpt without naming what they change: "me han cambiado la hora, ahora es a las 10:30". Such a
+/// message changes the newest earlier statement of its conversation with a value of the same kind.
+pub(super) async fn add_bare_changes(
+    source_query: &SourceQuery<'_>,
+    excerpts: &mut Vec<Excerpt>,
+) -> Result<(), Failure> {
+    let mut threads: Vec<ThreadId> = Vec::new();
+    for (thread, _) in excerpts.iter().filter_map(|excerpt| excerpt.source.message_position()) {
+        if !threads.contains(&thread) && threads.len() < MAX_THREADS_OF_CHANGES {
+            threads.push(thread);
+        }
+    }
+    if !threads.contains(&source_query.thread) {
+        threads.push(source_query.thread);
+    }
+    for thread in threads {
+        let messages = messages_within(source_query, thread, None, None).await?;
+        let quoted = |before: u64| -> Option<&Message> {
+            let is_answer = |message: &&Message| message.seq < before && !message.content.sources.is_empty();
+            messages.iter().rev().find(is_answer)
+        };
+        let is_of_user = |message: &&Message| message.content.role == Role::User;
+        let statements: Vec<(&Message, String)> =
+            messages.iter().filter(is_of_user).map(|message| (message, message.plain_text().into_owned())).collect();
+        for (at, (message, text)) in statements.iter().enumerate() {
+            let (Some(kind), true) = (value_kind(text), is_bare_change(text) && !refers_back(text)) else { continue };
+            let is_changed = |(_, older): &&(&Message, String)| {
+                value_kind(older) == Some(kind) && !is_question(older) && !is_bare_change(older)
+            };
+            let Some(mut change) = Excerpt::of_message(thread, message) else { continue };
+            let older = statements[..at].iter().rev().find(is_changed);
+            // Without a statement, the change is of what the assistant quoted last.
+            let ids: Vec<String> = match older {
+                Some((older, _)) => vec![Source::of_message(thread, older).id],
+                None => quoted(message.seq)
+                    .into_iter()
+                    .flat_map(|answer| &answer.content.sources)
+                    .map(|it| it.id.clone())
+                    .collect(),
+            };
+            let is_older =
+                |excerpt: &Excerpt| ids.contains(&excerpt.source.id) && value_kind(&excerpt.text) == Some(kind);
+            let Some(position) = excerpts.iter().position(is_older) else { continue };
+            let older_text = &excerpts[position].text;
+            let older_text: String = older_text.chars().take(MAX_REFERENCE).collect();
+            change.heading = with_reference(&change.heading, &older_text);
+            let day = message.created_at.to_string().chars().take(DATE_LENGTH).collect::<String>();
+            excerpts[position].heading = with_change(&excerpts[position].heading, &day);
+            excerpts.retain(|excerpt| excerpt.source.id != change.source.id);
+            excerpts.push(change);
+        }
+    }
+    Ok(())
+}
+
+/// The kind of the value of a short statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ValueKind {
+    Time,
+    /// A number with this number of digits.
+    Number(usize),
+}
+
+fn value_kind(text: &str) -> Option<ValueKind> {
+    let utterance = Utterance::new(text);
+    if !find_times(&utterance).is_empty() || has_clock(text) {
+        return Some(ValueKind::Time);
+    }
+    let digits = |word: &str| word.bytes().filter(u8::is_ascii_digit).count();
+    utterance.words().iter().map(|word| digits(&word.folded)).max().filter(|most| *most > 0).map(ValueKind::Number)
+}
+
+/// Whether a message reports a change, and contains no word that says of what.
+fn is_bare_change(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let is_change = |word: &str| CHANGES.iter().any(|change| *change == word || is_misspelling(word, change));
+    let is_value =
+        |at: usize| times.iter().any(|range| range.contains(&at)) || words[at].contains(|c: char| c.is_ascii_digit());
+    let is_empty = |at: usize| {
+        let word = words[at];
+        is_value(at)
+            || is_change(word)
+            || CHANGED_VALUES.contains(&word)
+            || is_light(word)
+            || content_terms(word).is_empty()
+    };
+    words.iter().any(|word| is_change(word)) && !is_question(text) && (0..words.len()).all(is_empty)
+}

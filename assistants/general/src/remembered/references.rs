@@ -1,0 +1,148 @@
+//! Messages that refer to an earlier message, and which one they refer to.
+
+use threadkeep::agent::{Excerpt, SourceQuery};
+use threadkeep::core::text::content_terms;
+use threadkeep::dialogue::Utterance;
+use threadkeep::{Bound, MessageQuery, Role};
+
+use super::MAX_REFERENCE;
+use crate::evidence::heading::Heading;
+
+/// The number of messages before a message that are searched for the message that it refers to.
+const REFERENCE_REACH: u64 = 8;
+
+/// Returns the text of the message that an excerpt refers to ("it", "actually"): the nearest earlier
+/// user message in the thread that can be understood alone.
+pub(super) async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Excerpt) -> Option<String> {
+    Heading::parse(&excerpt.heading).filter(|_| refers_back(&excerpt.text))?;
+    let (thread, seq) = excerpt.source.message_position()?;
+    let query = MessageQuery {
+        before: Some(Bound::Seq(seq)),
+        after: Some(Bound::Seq(seq.saturating_sub(REFERENCE_REACH + 1))),
+        roles: vec![Role::User],
+        ..MessageQuery::newest(usize::try_from(REFERENCE_REACH).unwrap_or(usize::MAX))
+    };
+    let page = source_query.memory.messages(source_query.scope, thread, &query).await.ok()?;
+    let earlier: Vec<String> = page.messages.iter().rev().map(|message| message.plain_text().into_owned()).collect();
+    let is_complete = |text: &&String| !refers_back(text) && !content_terms(text).is_empty();
+    // "its 2.25 high not 2.1" refers to the statement with that value.
+    if let Some(rejected) = rejected_value(&excerpt.text) {
+        let has_value = |text: &&String| text.split_whitespace().any(|word| without_marks(word) == rejected);
+        if let Some(found) = earlier.iter().find(has_value) {
+            return Some(found.chars().take(MAX_REFERENCE).collect());
+        }
+    }
+    let names_person = |text: &&String| is_complete(text) && !names_in(text).is_empty();
+    let person = earlier.iter().find(names_person).filter(|_| refers_to_person(&excerpt.text));
+    let found = person.or_else(|| earlier.iter().find(is_complete))?;
+    Some(found.chars().take(MAX_REFERENCE).collect())
+}
+
+/// Returns the value that a message rejects: "2.1" in "its 2.25 high not 2.1".
+fn rejected_value(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split_whitespace().map(without_marks).collect();
+    let is_rejected = |two: &&[&str]| {
+        matches!(two[0].to_lowercase().as_str(), "not" | "no" | "than" | "of" | "instead" | "de")
+            && two[1].starts_with(|c: char| c.is_ascii_digit())
+    };
+    let negates = words
+        .iter()
+        .any(|word| matches!(word.to_lowercase().as_str(), "not" | "no" | "rather" | "instead" | "vez" | "lugar"));
+    words.windows(2).rev().find(is_rejected).filter(|_| negates).map(|two| two[1].to_owned())
+}
+
+fn without_marks(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric())
+}
+
+/// Whether a message refers to a person with a pronoun, and names no person before it.
+fn refers_to_person(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let pronoun = utterance.words().iter().position(|word| PERSONAL_PRONOUNS.contains(&word.folded.as_str()));
+    pronoun.is_some_and(|at| {
+        let before = &utterance.text()[..utterance.words()[at].place.start];
+        at < MAX_POSITION_OF_PERSON
+            && names_in(before).is_empty()
+            && !Utterance::new(before).words().iter().any(|word| PEOPLE.contains(&word.folded.as_str()))
+    })
+}
+
+/// Words for people, to which a later pronoun of the sentence refers.
+const PEOPLE: [&str; 26] = [
+    "man",
+    "woman",
+    "lady",
+    "guy",
+    "sister",
+    "brother",
+    "mother",
+    "father",
+    "mum",
+    "mom",
+    "dad",
+    "wife",
+    "husband",
+    "son",
+    "daughter",
+    "friend",
+    "boss",
+    "doctor",
+    "nurse",
+    "aunt",
+    "uncle",
+    "cousin",
+    "neighbour",
+    "teacher",
+    "tutor",
+    "gran",
+];
+
+const PERSONAL_PRONOUNS: [&str; 6] = ["her", "him", "his", "she", "he", "hers"];
+const MAX_POSITION_OF_PERSON: usize = 7;
+
+/// Returns the capitalized words of a text that do not begin a sentence, normalized.
+pub(super) fn names_in(text: &str) -> Vec<String> {
+    let utterance = Utterance::new(text);
+    let is_name = |at: &usize| {
+        let word = &utterance.words()[*at];
+        let before = utterance.text()[..word.place.start].trim_end();
+        let begins = before.is_empty() || before.ends_with(['.', '!', '?', ':', '\n']);
+        !begins && word.folded.len() > 2 && utterance.text()[word.place.start..].starts_with(char::is_uppercase)
+    };
+    (0..utterance.words().len()).filter(is_name).map(|at| utterance.word(at).to_owned()).collect()
+}
+
+/// Whether a message cannot be understood without an earlier message.
+pub(super) fn refers_back(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let starts = |start: &&str| words.starts_with(&start.split(' ').collect::<Vec<_>>());
+    // "Remember that my seat …" contains no pronoun.
+    words.first() == Some(&"that")
+        || refers_to_person(text)
+        || rejected_value(text).is_some()
+        || words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word))
+        || CORRECTIONS.iter().any(starts)
+}
+
+/// A pronoun further from the start usually refers to something in the same message.
+const MAX_PRONOUN_POSITION: usize = 4;
+const PRONOUNS: [&str; 11] = ["it", "its", "they", "them", "she", "he", "him", "eso", "ella", "ello", "ellos"];
+const CORRECTIONS: [&str; 16] = [
+    "actually",
+    "correction",
+    "no wait",
+    "wait",
+    "sorry",
+    "scratch that",
+    "change of plan",
+    "change of plans",
+    "update",
+    "i mean",
+    "i meant",
+    "en realidad",
+    "correccion",
+    "perdon",
+    "cambio de planes",
+    "mejor",
+];

@@ -122,7 +122,7 @@ async fn forks_copy_the_first_messages() {
     let beyond = client.post(&path, json!({ "through_seq": 6 })).await.error(400);
     assert_eq!(
         (&beyond["param"], &beyond["message"]),
-        (&json!("through_seq"), &json!("the last message of the thread has the position 5"))
+        (&json!("through_seq"), &json!("`through_seq` must not exceed the position of the last message, 5"))
     );
     client.say(id, "otherwise").await;
     assert_eq!(client.texts(&thread).await.len(), 4, "the original thread is not affected");

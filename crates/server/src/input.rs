@@ -50,8 +50,8 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<TaggedNumber>, ApiE
     if tag.trim() == "*" {
         return Ok(None);
     }
-    let number =
-        parse_etag(tag).ok_or_else(|| ApiError::invalid("If-Match", "`If-Match` must be one ETag that this server returned"))?;
+    let number = parse_etag(tag)
+        .ok_or_else(|| ApiError::invalid("If-Match", "`If-Match` must be one ETag that this server returned"))?;
     Ok(Some(number))
 }
 

@@ -23,7 +23,8 @@ pub(crate) fn parse_id(name: &str) -> Option<ThreadId> {
 /// Returns the id of the thread with this name. An id is returned without a look-up, so the thread may not exist.
 ///
 /// # Errors
-/// `not_found` if the name is neither an id nor the key of a thread that the caller owns or that is shared in the tenant; errors from the store.
+/// `not_found` if the name is neither an id nor the key of a thread that the caller owns or that is shared in the tenant; errors
+/// from the store.
 pub(crate) async fn resolve(app: &App, scope: &Scope, name: &str) -> Result<ThreadId> {
     match parse_id(name) {
         Some(id) => Ok(id),

@@ -162,7 +162,10 @@ impl DeliveryJson {
 /// requires the role `admin`.
 fn managed_scope(caller: &Caller) -> Result<&Scope> {
     if matches!(caller.credential, Credential::Browser { .. }) {
-        return Err(ApiError::forbidden("token_refused", "webhooks must be managed with a key, not with a browser token"));
+        return Err(ApiError::forbidden(
+            "token_refused",
+            "webhooks must be managed with a key, not with a browser token",
+        ));
     }
     if matches!(caller.scope, Scope::Tenant(_)) {
         caller.require(KeyRole::Admin)?;

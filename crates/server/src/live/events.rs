@@ -96,7 +96,9 @@ fn read_start(headers: &HeaderMap, params: &mut QueryParams) -> Result<Start> {
         // A client sends an empty id if it has not received an event with an id.
         None => None,
         Some(_) if headers.get("last-event-id").is_some_and(|id| id.is_empty()) => None,
-        Some(None) => return Err(ApiError::invalid("Last-Event-ID", "`Last-Event-ID` is not an event id of this stream")),
+        Some(None) => {
+            return Err(ApiError::invalid("Last-Event-ID", "`Last-Event-ID` is not an event id of this stream"));
+        }
         Some(last_event) => last_event,
     };
     // On reconnection, the last received event is more recent than the position in the URL.

@@ -76,7 +76,8 @@ fn check_origin(app: &App, head: &Parts) -> Result<(), ApiError> {
     if head.headers.get_all(header::ORIGIN).iter().all(is_allowed) {
         return Ok(());
     }
-    let message = "pages of this origin may not call the server; the operator can add the origin to server.browser_origins";
+    let message =
+        "pages of this origin may not call the server; the operator can add the origin to server.browser_origins";
     Err(ApiError::forbidden("other_origin", message))
 }
 

@@ -86,7 +86,8 @@ fn managed_tenant(caller: &Caller) -> Result<&TenantId> {
     match &caller.scope {
         Scope::Tenant(tenant) => Ok(tenant),
         Scope::User(..) => {
-            let message = "managing keys requires an `admin` key of the whole tenant, without the header Threadkeep-User";
+            let message =
+                "managing keys requires an `admin` key of the whole tenant, without the header Threadkeep-User";
             Err(ApiError::forbidden("tenant_key_required", message))
         }
     }

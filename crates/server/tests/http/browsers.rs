@@ -83,7 +83,7 @@ async fn pages_sign_in_with_short_lived_tokens() {
         assert_eq!(page.get(&format!("/v1/threads/{thread}/events?token={wrong}")).await.status, 401, "{wrong}");
     }
     // A token is valid until its creator's key is revoked.
-    let other = TestServer::start_over(server.memory.clone(), TestConfig::default()).await;
+    let other = TestServer::start_on(server.memory.clone(), TestConfig::default()).await;
     other.anonymous_client().with_key(&token).get("/v1/threads").await.expect(200);
     let keys = Keys::new(&server.memory);
     let record = keys.list(None).await.unwrap().pop().unwrap();

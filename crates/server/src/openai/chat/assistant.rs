@@ -49,7 +49,8 @@ pub(super) async fn complete(
     };
     let is_ephemeral = selected.is_none();
     // An ephemeral thread is deleted after the answer, unless its turn waits for an approval.
-    let retained_thread = |turn: &Turn| (!is_ephemeral || turn.status == TurnStatus::WaitingForApproval).then_some(thread);
+    let retained_thread =
+        |turn: &Turn| (!is_ephemeral || turn.status == TurnStatus::WaitingForApproval).then_some(thread);
     let stream_app = app.clone();
     let updates = turns::start(
         connection,

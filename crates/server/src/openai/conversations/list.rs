@@ -44,7 +44,8 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
             found.push(Item { id, json: String::from_utf8_lossy(&json).into_owned() });
         }
         if found.len() > MAX_CONVERSATIONS {
-            let message = format!("There are more than {MAX_CONVERSATIONS} conversations; list them with GET /v1/threads.");
+            let message =
+                format!("There are more than {MAX_CONVERSATIONS} conversations; list them with GET /v1/threads.");
             return Err(ApiError::invalid("after", message).code("limit_exceeded"));
         }
         threads.after = page.next;

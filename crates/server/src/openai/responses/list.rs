@@ -38,7 +38,8 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
         let (page, next) = STORE.list::<StoredResponse>(&app, &caller.scope, after, BATCH).await?;
         found.extend(page.into_iter().map(|(id, stored)| Item { id, json: stored.response.as_str().to_owned() }));
         if found.len() > MAX_RESPONSES {
-            let message = format!("There are more than {MAX_RESPONSES} stored responses; delete those that you no longer need.");
+            let message =
+                format!("There are more than {MAX_RESPONSES} stored responses; delete those that you no longer need.");
             return Err(ApiError::invalid("after", message).code("limit_exceeded"));
         }
         if next.is_none() {

@@ -153,8 +153,9 @@ impl RunJson {
         let request = RunRequest {
             user_query: self.user_query,
             max_iterations: self.max_iterations,
-            conversation_id: conversation_id
-                .map_err(|_| ApiError::invalid("conversation_id", "`conversation_id` must be the UUID of a conversation"))?,
+            conversation_id: conversation_id.map_err(|_| {
+                ApiError::invalid("conversation_id", "`conversation_id` must be the UUID of a conversation")
+            })?,
             user_id: user_id.map_err(|error| ApiError::from(error).param("user_id"))?,
         };
         request.check().map_err(api_error)?;

@@ -68,13 +68,15 @@ async fn upsert(
 ) -> Result {
     let idempotency_key = attempt.key().map(|key| format!("key:{key}"));
     let options = AppendOptions { idempotency_key, expected, ..AppendOptions::default() };
-    let upserted = app.memory().upsert_with(&caller.scope, thread, drafts, &options).await.map_err(|error| match error {
-        MemoryError::Store(StoreError::Denied(_)) => {
-            let message = "the thread already has a message with this external id but different content, and this caller may not replace it";
-            ApiError::new(StatusCode::CONFLICT, "external_id_taken", message).param("external_id")
-        }
-        error => error.into(),
-    })?;
+    let upserted =
+        app.memory().upsert_with(&caller.scope, thread, drafts, &options).await.map_err(|error| match error {
+            MemoryError::Store(StoreError::Denied(_)) => {
+                let message = "the thread already has a message with this external id but different content, \
+                           and this caller may not replace it";
+                ApiError::new(StatusCode::CONFLICT, "external_id_taken", message).param("external_id")
+            }
+            error => error.into(),
+        })?;
     let messages: Vec<PlacedJson> = upserted
         .messages
         .iter()

@@ -235,8 +235,8 @@ async fn call_tool(
         return Err(unknown_route(&method, &uri));
     }
     let memory = app.memory();
-    // A lookup may remember the request for its user, for example count a trip. Callers that may not write get a scope without users
-    // and data, in which nothing is remembered.
+    // A lookup may record the request for its user, for example count a trip. Callers that may not write get a scope without
+    // users and data, in which nothing is recorded.
     let scope = match caller.has(KeyRole::Write) {
         true => scope,
         false => Scope::tenant(format!("read-only-{}", memory.generate_thread_id()))?,

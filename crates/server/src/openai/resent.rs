@@ -26,7 +26,7 @@ pub(super) async fn without_resent(
     Ok(drafts.split_off(count))
 }
 
-/// Like [`without_resent`], but also removes items whose ids the thread contains, wherever they are in the request.
+/// Like [`without_resent`], but also removes items whose ids the thread contains, at any place in the request.
 pub(super) async fn without_resent_items(
     app: &App,
     scope: &Scope,

@@ -140,7 +140,7 @@ fn parse_instant(name: &str, text: &str) -> Result<Timestamp> {
     })
 }
 
-/// The contents of a page. The messages are ordered oldest first, whatever the requested order is.
+/// The contents of a page. The messages are ordered oldest first, regardless of the requested order.
 struct Page<'a> {
     messages: &'a [Message],
     corrupt: &'a [CorruptRow],

@@ -38,16 +38,16 @@ pub struct ServerOptions {
     pub write_timeout: Duration,
     /// Time between heartbeats on an idle stream. Default: 15 s.
     pub heartbeat: Duration,
-    /// How long the head of a streamed answer is held until the model sends something, so that an earlier failure gets its own status.
-    /// Default: 10 s.
+    /// How long the head of a streamed answer is held back until the model sends something, so that a failure before that gets
+    /// its own status. Default: 10 s.
     pub stream_head: Duration,
-    /// Whether the OpenAI API rejects model names that it does not list. Otherwise the server's model answers for any name.
-    /// Default: false.
+    /// Whether the OpenAI API rejects model names that it does not list. Otherwise the server's model answers requests for any
+    /// model. Default: false.
     pub strict_models: bool,
     /// How long the response to an upload waits until the document is processed. Default: 5 s.
     pub upload_wait: Duration,
-    /// The origins of pages that may call from a browser, such as `https://app.example`. Their pages can sign in with short-lived
-    /// tokens. Default: none.
+    /// The origins of web pages that may call this server from a browser, such as `https://app.example`. Their pages can sign in
+    /// with short-lived tokens. Default: none.
     pub browser_origins: Vec<String>,
     /// How long a subscriber may lag behind before its stream is ended. Default: 10 s.
     pub slow_reader: Duration,
@@ -79,7 +79,8 @@ pub struct ServerOptions {
     pub resume_turns: bool,
     /// How webhooks are sent.
     pub webhooks: WebhookOptions,
-    /// The page at `/`. Default: none, so that `/` shows a plain page.
+    /// The page at `/`. Default: none; `/` then shows the chat page of the server's assistant, or a plain page if there are
+    /// several.
     pub page: Option<Page>,
 }
 

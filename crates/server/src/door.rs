@@ -86,8 +86,8 @@ impl Rule {
 
     /// Admits senders that the door itself authenticates and that have a role. Keys and tokens of the server are not accepted.
     #[must_use]
-    pub fn recognised(role: KeyRole, recogniser: Arc<dyn SenderAuthenticator>) -> Self {
-        Self::of(RequiredAccess::Recognised(role, recogniser))
+    pub fn recognised(role: KeyRole, authenticator: Arc<dyn SenderAuthenticator>) -> Self {
+        Self::of(RequiredAccess::Recognised(role, authenticator))
     }
 
     const fn of(required_access: RequiredAccess) -> Self {
@@ -256,7 +256,7 @@ impl Door {
         self.background_task.as_ref().map(|start| start(service.clone()))
     }
 
-    /// Returns the name of the door in logs.
+    /// Returns the name of the door, which logs contain.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name

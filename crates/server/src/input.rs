@@ -42,7 +42,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     Ok(Some(key.to_owned()))
 }
 
-/// Reads `If-Match`: the number of the change or version at which the resource must be. Returns `None` for `*` or without the
+/// Reads `If-Match`: the number of the change or version that the resource must have. Returns `None` for `*` or without the
 /// header.
 pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<TaggedNumber>, ApiError> {
     let Some(value) = headers.get("if-match") else { return Ok(None) };
@@ -50,8 +50,8 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<TaggedNumber>, ApiE
     if tag.trim() == "*" {
         return Ok(None);
     }
-    let number =
-        parse_etag(tag).ok_or_else(|| ApiError::invalid("If-Match", "must be one ETag that this server returned"))?;
+    let number = parse_etag(tag)
+        .ok_or_else(|| ApiError::invalid("If-Match", "`If-Match` must be one ETag that this server returned"))?;
     Ok(Some(number))
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn expected_change(headers: &HeaderMap) -> Result<Option<Expected>, A
     Ok(if_match(headers)?.map(Expected::Change))
 }
 
-/// Reads a filter on metadata in a body: each member of `values` is a condition. `param` is the name that an error contains.
+/// Reads a filter on metadata in a body: each member of `values` is a condition. Errors name the parameter `param`.
 pub(crate) fn metadata_filter(param: &str, values: Option<&Map>) -> Result<MetadataFilter, ApiError> {
     let filter = values.map(MetadataFilter::from_map).transpose();
     Ok(filter.map_err(|error| ApiError::from(error).param(param))?.unwrap_or_default())

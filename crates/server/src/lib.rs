@@ -2,9 +2,9 @@
 //!
 //! Start with [`Server`], which serves a list of [`Door`]s. A door is one HTTP API: its routes with their access rules, its error
 //! format, and test cases for tenant isolation. Each built-in door has a folder (`rest`, `live`, `webhooks`, `openai`, `mcp`,
-//! `compat`, `page`, `operations`) with one file per action; `routes` combines them. A request passes through `middleware` (request id, log, metrics, trace, error
-//! format), then `route_layer` (authentication and authorisation by `security`, time limits by `limits`), then reaches its action.
-//! Everything that does not depend on HTTP is in `threadkeep_service`.
+//! `compat`, `page`, `operations`) with one file per action; `routes` combines the doors. A request passes through `middleware`
+//! (request id, log, metrics, trace, error format), then `route_layer` (authentication and authorisation by `security`, time
+//! limits by `limits`), then reaches its action. Everything that does not depend on HTTP is in `threadkeep_service`.
 //!
 //! The server retains no state between requests that another instance would need; idempotency records, for example, are in the
 //! store. It does not depend on particular assistants or backends.

@@ -167,6 +167,6 @@ impl RequestId {
     }
 
     fn to_header(self) -> HeaderValue {
-        HeaderValue::from_bytes(&self.0).expect("letters and digits are a header's value")
+        HeaderValue::from_bytes(&self.0).expect("letters and digits are a valid header value")
     }
 }

@@ -82,7 +82,7 @@ pub(crate) async fn is_answered(app: &App, scope: &Scope, thread: ThreadId, id: 
     Ok(turn::find_turn_record(app, scope, thread, id).await?.is_some())
 }
 
-/// Adapts an error to OpenAI clients, which retry every 409 although a retry resolves few conflicts.
+/// Adapts an error to OpenAI clients, which retry every 409, although retrying rarely resolves a conflict.
 fn translate_error(error: ApiError) -> ApiError {
     match error.status {
         // This is the only 400 that these clients retry.

@@ -1,5 +1,5 @@
-//! The page in a browser, at the root of the server: static files that the program contains. They need no credentials, because they
-//! contain no data of users; the page signs in, and then calls the API like any other client.
+//! The web page at the root of the server: static files that are built into the program. They need no credentials, because they
+//! contain no user data; the page signs in, and then calls the API like any other client.
 
 use std::fmt;
 
@@ -64,7 +64,8 @@ fn cases(_: &OwnedIds) -> Vec<TenantCase> {
 
 /// Serves the page
 ///
-/// A program that was built without the page serves the chat page of its only assistant, or a plain page with links.
+/// If the program was built without the page, this is the chat page of the server's assistant if there is only one, and otherwise
+/// a plain page with links.
 #[utoipa::path(get, path = "/", operation_id = "get_page", tag = "operations", responses((status = 200, description = "The page.")))]
 pub(crate) async fn start(State(app): State<App>) -> Response {
     if let Some(index) = app.options().page.and_then(|page| page.find("index.html")) {

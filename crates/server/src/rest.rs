@@ -1,4 +1,4 @@
-//! The REST API under /v1, which gives clients the same functions that the library gives to a program.
+//! The REST API under /v1. It offers clients the same functions that the library offers programs.
 //!
 //! Each path has a folder and each action a file. JSON types that several actions share are in `json`.
 

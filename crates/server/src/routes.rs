@@ -62,15 +62,15 @@ pub(crate) fn router(app: &App) -> Router {
         .fallback(middleware::respond_unknown_route)
         .method_not_allowed_fallback(middleware::respond_wrong_method)
         .with_state(app.clone());
-    match browsers(&app.options().browser_origins) {
-        Some(browsers) => router.layer(browsers),
+    match cors_layer(&app.options().browser_origins) {
+        Some(cors) => router.layer(cors),
         None => router,
     }
 }
 
-/// Returns the layer that lets pages of other origins call the server (CORS); `None` if there are no such origins. Cookies are not
+/// Returns the layer that lets web pages of these origins call the server (CORS); `None` if there are no origins. Cookies are not
 /// accepted from other origins.
-fn browsers(origins: &[String]) -> Option<CorsLayer> {
+fn cors_layer(origins: &[String]) -> Option<CorsLayer> {
     let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
     if origins.is_empty() {
         return None;
@@ -103,7 +103,7 @@ pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
     threadkeep_service::check_assistant_name(name, |name| reserved_names().contains(name))
 }
 
-/// Returns the names with which paths of built-in doors begin.
+/// Returns the first segments of the paths of built-in doors. Assistants cannot have these names.
 pub(crate) fn reserved_names() -> &'static HashSet<String> {
     static RESERVED: LazyLock<HashSet<String>> = LazyLock::new(|| first_segments(&doors()).collect());
     &RESERVED

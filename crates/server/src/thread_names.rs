@@ -20,10 +20,11 @@ pub(crate) fn parse_id(name: &str) -> Option<ThreadId> {
     }
 }
 
-/// Returns the id of the thread with a name. An id is returned without a look-up, so the thread may not exist.
+/// Returns the id of the thread with this name. An id is returned without a look-up, so the thread may not exist.
 ///
 /// # Errors
-/// `not_found` if the name is not an id, and no thread of the caller, or shared in the tenant, has it as its key; errors from the store.
+/// `not_found` if the name is neither an id nor the key of a thread that the caller owns or that is shared in the tenant; errors
+/// from the store.
 pub(crate) async fn resolve(app: &App, scope: &Scope, name: &str) -> Result<ThreadId> {
     match parse_id(name) {
         Some(id) => Ok(id),
@@ -31,7 +32,7 @@ pub(crate) async fn resolve(app: &App, scope: &Scope, name: &str) -> Result<Thre
     }
 }
 
-/// Returns the id of the thread with a name, which must exist; `None` without a name.
+/// Like [`resolve`], but the thread must exist. Returns `None` without a name.
 ///
 /// # Errors
 /// `not_found` if there is no such thread; errors from the store.
@@ -58,9 +59,9 @@ pub(crate) async fn resolve_or_open(app: &App, scope: &Scope, name: &str) -> Res
     }
 }
 
-/// Finds the thread with a key among the threads of the caller, or else among those that the users of the tenant share.
+/// Finds the thread with this key among the threads of the caller, or else among those that the users of the tenant share.
 async fn find_by_key(app: &App, scope: &Scope, key: &str) -> Result<Option<Thread>> {
-    // No thread has a key that is not valid.
+    // No thread has an invalid key.
     let Ok(key) = ThreadKey::new(key) else { return Ok(None) };
     let (memory, owner) = (app.memory(), scope.default_owner());
     let is_user = owner != Owner::Tenant;

@@ -24,7 +24,7 @@ pub struct Tls {
 struct Inner {
     certificates: PathBuf,
     key: PathBuf,
-    /// The stamp of the files that were loaded last, including invalid ones.
+    /// The stamp of the files when they were last loaded, even if they were invalid.
     loaded: RwLock<Stamp>,
     config: RwLock<Arc<ServerConfig>>,
 }

@@ -1,5 +1,5 @@
-//! Webhooks: applications register HTTP endpoints, to which the server sends the events of the caller's threads. The format of the events
-//! is that of live events. `threadkeep_service` stores and sends them.
+//! Webhooks: callers register HTTP endpoints, to which the server sends the events of their threads. The events have the format
+//! of live events. `threadkeep_service` stores and sends them.
 
 mod cases;
 mod create;
@@ -69,9 +69,9 @@ pub(crate) struct WebhookJson {
     /// The names of the events that are sent; empty for all.
     events: Vec<String>,
     description: String,
-    /// Whether events are sent. Otherwise they wait, for up to seven days.
+    /// Whether events are sent. Otherwise they are held for up to seven days.
     enabled: bool,
-    /// Why the server disabled the webhook; null unless it did.
+    /// Why the server disabled the webhook; null if it did not.
     disabled_reason: Option<String>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -158,10 +158,14 @@ impl DeliveryJson {
     }
 }
 
-/// Returns the scope whose webhooks a caller manages. A user manages the user's own; those of the tenant need the role `admin`.
+/// Returns the scope whose webhooks a caller manages. A user manages the user's own webhooks; managing those of the tenant
+/// requires the role `admin`.
 fn managed_scope(caller: &Caller) -> Result<&Scope> {
     if matches!(caller.credential, Credential::Browser { .. }) {
-        return Err(ApiError::forbidden("token_refused", "manage webhooks with a key, not with a token of a page"));
+        return Err(ApiError::forbidden(
+            "token_refused",
+            "webhooks must be managed with a key, not with a browser token",
+        ));
     }
     if matches!(caller.scope, Scope::Tenant(_)) {
         caller.require(KeyRole::Admin)?;

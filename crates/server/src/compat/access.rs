@@ -20,9 +20,9 @@ use crate::route_layer::Next;
 use crate::security::authenticate::{authenticate, invalid_key, peer, too_many_guesses};
 use crate::security::local::LocalAccess;
 
-/// The default rate limit, which all clients with the shared key have together.
+/// The default rate limit of all clients with the shared key together.
 const DEFAULT_RATE: RateLimit = RateLimit { per_minute: 600 };
-/// The default quota, which all clients with the shared key have together.
+/// The default quota of all clients with the shared key together.
 const DEFAULT_QUOTA: Quota = Quota { per_day: 100_000 };
 
 /// The key that all clients of the compatibility endpoints share. Only the hash of the key is kept in memory.

@@ -39,7 +39,7 @@ pub(crate) fn single_assistant(app: &App) -> Option<Agent> {
 pub(super) fn scope(caller: &Caller, user: Option<&str>) -> Result<Scope> {
     match (&caller.scope, user) {
         (Scope::User(_, own_user), Some(named)) if named != own_user.as_str() && !may_name_others(caller) => {
-            Err(ApiError::forbidden("other_user", "this key can act for its own user only"))
+            Err(ApiError::forbidden("other_user", "this key can act only for its own user"))
         }
         (Scope::User(..), None) => Ok(caller.scope.clone()),
         (scope, named) => {
@@ -59,7 +59,7 @@ pub(super) fn accessible_scope(caller: &Caller) -> Scope {
     }
 }
 
-/// Whether the caller may name any user, because it is a local caller of a server for which no key was ever created.
+/// Whether the caller may name any user, because it is a local caller of a server on which no key was ever created.
 fn may_name_others(caller: &Caller) -> bool {
     caller.key_id().is_none() && caller.has(KeyRole::Admin)
 }

@@ -24,7 +24,7 @@ pub(crate) struct ChatJson {
     user_id: Option<String>,
 }
 
-/// Sends a message to the only assistant
+/// Sends a message to the server's assistant, if there is only one
 #[utoipa::path(
     post,
     path = "/chat",

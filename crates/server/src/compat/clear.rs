@@ -25,7 +25,7 @@ pub(crate) struct ClearedJson {
     success: bool,
 }
 
-/// Clears a user's history with the only assistant
+/// Clears a user's history with the server's assistant, if there is only one
 #[utoipa::path(
     post,
     path = "/clear",

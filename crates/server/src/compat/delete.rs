@@ -57,7 +57,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: 
     }
 }
 
-/// Deletes a thread with its messages, below the name of an assistant
+/// Deletes a thread with its messages, at the path of an assistant
 #[utoipa::path(
     delete,
     path = "/{assistant}/conversations/{threadId}",

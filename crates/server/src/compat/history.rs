@@ -60,7 +60,7 @@ pub(crate) async fn history(State(app): State<App>, caller: Caller, path_params:
     }
 }
 
-/// Returns the complete history of a thread, below the name of an assistant
+/// Returns the complete history of a thread, at the path of an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/conversations/{threadId}",

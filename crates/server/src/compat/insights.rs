@@ -72,7 +72,7 @@ pub(crate) async fn insights(State(app): State<App>, caller: Caller, path_params
     }
 }
 
-/// Returns figures about a thread, below the name of an assistant
+/// Returns figures about a thread, at the path of an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/conversations/{threadId}/insights",

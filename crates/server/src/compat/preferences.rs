@@ -45,7 +45,7 @@ pub(crate) async fn preferences(
     Ok(json(&UserPreferencesJson { preferences }))
 }
 
-/// Returns the preferences of a user, below the name of an assistant
+/// Returns the preferences of a user, at the path of an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/preferences/{user}",

@@ -1,4 +1,4 @@
-//! `POST /api/chat`: a query as the clients of the transport assistant send it.
+//! `POST /api/chat`: queries in the format that clients of the transit assistant send.
 
 use axum::Extension;
 use axum::extract::State;
@@ -34,7 +34,7 @@ const USER_CONTEXT: &str = "userContext";
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QueryJson {
     query: String,
-    /// The thread of an earlier query. Without it, and for an unknown id, a thread is created.
+    /// The thread of an earlier query. If it is missing or unknown, a thread is created.
     #[serde(default)]
     thread_id: Option<String>,
     /// Facts about the user, such as `latitude` and `longitude`.
@@ -96,7 +96,7 @@ pub(crate) enum QueryErrorJson<'a> {
     Rejected(ErrorEnvelope<'a>),
 }
 
-/// Answers a query with the only assistant
+/// Answers a query with the server's assistant, if there is only one
 #[utoipa::path(
     post,
     path = "/api/chat",
@@ -213,14 +213,14 @@ impl QueryJson {
     }
 
     /// Returns the metadata of a thread that begins with the query.
-    fn metadata(&self, of_assistant: &Map, now: Timestamp) -> Map {
+    fn metadata(&self, assistant_metadata: &Map, now: Timestamp) -> Map {
         let context = self.user_context.clone().unwrap_or_default();
         let mut metadata = Map::from_iter([
             (USER_CONTEXT.to_owned(), Value::Object(context)),
             ("startTime".to_owned(), now.to_string().into()),
             ("initialQuery".to_owned(), self.query.clone().into()),
         ]);
-        metadata.extend(of_assistant.clone());
+        metadata.extend(assistant_metadata.clone());
         metadata.insert("created".to_owned(), now.to_string().into());
         metadata
     }

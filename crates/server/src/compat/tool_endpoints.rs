@@ -25,7 +25,7 @@ pub(crate) struct ToolOutputJson {
     data: Option<JsonText>,
 }
 
-/// Finds a route, using the only assistant
+/// Finds a route, using the server's assistant, if there is only one
 #[utoipa::path(
     get,
     path = "/route",
@@ -72,7 +72,7 @@ pub(crate) async fn route_with(
     route(state, caller, path_params, head, params).await
 }
 
-/// Returns the next arrivals, using the only assistant
+/// Returns the next arrivals, using the server's assistant, if there is only one
 #[utoipa::path(
     get,
     path = "/arrivals",
@@ -119,7 +119,7 @@ pub(crate) async fn arrivals_with(
     arrivals(state, caller, path_params, head, params).await
 }
 
-/// Returns the stations of a line, or one station, using the only assistant
+/// Returns the stations of a line, or one station, using the server's assistant, if there is only one
 #[utoipa::path(
     get,
     path = "/stations",
@@ -166,7 +166,7 @@ pub(crate) async fn stations_with(
     stations(state, caller, path_params, head, params).await
 }
 
-/// Returns the status of lines, using the only assistant
+/// Returns the status of lines, using the server's assistant, if there is only one
 #[utoipa::path(
     get,
     path = "/lines",
@@ -235,8 +235,8 @@ async fn call_tool(
         return Err(unknown_route(&method, &uri));
     }
     let memory = app.memory();
-    // A lookup may remember the request for its user, for example count a trip. Callers that may not write get a scope without users
-    // and data, in which nothing is remembered.
+    // A lookup may record the request for its user, for example count a trip. Callers that may not write get a scope without
+    // users and data, in which nothing is recorded.
     let scope = match caller.has(KeyRole::Write) {
         true => scope,
         false => Scope::tenant(format!("read-only-{}", memory.generate_thread_id()))?,

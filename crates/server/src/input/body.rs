@@ -42,7 +42,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     }
 }
 
-/// The bytes of a body, which was received within the limits of size and time.
+/// The bytes of a body that was received within the limits on size and time.
 #[derive(Clone, Debug)]
 pub struct RawBody(pub Bytes);
 
@@ -134,13 +134,13 @@ fn locate_error<T: DeserializeOwned>(text: &str) -> ApiError {
     }
 }
 
-/// Describes a syntax error by its position, which a person can look up.
+/// Describes a syntax error with its position in the text.
 fn syntax_error(error: &serde_json::Error) -> String {
     let reason = plain_words(&error.to_string());
     format!("{reason} (line {}, column {})", error.line(), error.column())
 }
 
-/// Returns the message of an error of the JSON library without the position at its end, and in the terms of JSON.
+/// Returns an error message of the JSON library in the terms of JSON, without the position at its end.
 pub(crate) fn plain_words(message: &str) -> String {
     let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
     let mut message = message.to_owned();

@@ -57,7 +57,7 @@ impl QueryParams {
 
     /// Takes the parameters of the form `metadata[key]=value`. The value matches a string, and an integer or boolean with this text.
     pub(crate) fn take_metadata(&mut self) -> Result<MetadataFilter, ApiError> {
-        const FORM: &str = "a filter has the form `metadata[key]=value`";
+        const FORM: &str = "a metadata filter must have the form `metadata[key]=value`";
         let params = self.0.extract_if(.., |(param, _)| param == "metadata" || param.starts_with("metadata["));
         let mut filter = MetadataFilter::default();
         for (param, value) in params.collect::<Vec<_>>() {

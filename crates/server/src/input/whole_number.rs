@@ -1,4 +1,4 @@
-//! Whole numbers in bodies. Some clients write every number with a fraction: `497.0` is as whole as `497`.
+//! Whole numbers in bodies. Some clients write every number with a fraction, so `497.0` is accepted like `497`.
 
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Number;
@@ -6,7 +6,7 @@ use serde_json::Number;
 /// The largest number up to which every whole number has an exact 64-bit floating-point form.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Reads a whole number, possibly written with a fraction of zero. For `deserialize_with`.
+/// Reads a whole number, possibly written with a fraction of zero. For serde's `deserialize_with`.
 pub(crate) fn whole_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let number = Number::deserialize(deserializer)?;
     read(&number)

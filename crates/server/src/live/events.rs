@@ -27,7 +27,8 @@ const BUFFERED_EVENTS: usize = 16;
 /// The id of an event consists of the number of its change and a tag (`17-a1b2c3d4`). The tag distinguishes the change from a
 /// change with the same number in another history of the thread, such as the history before a backup was restored. With
 /// `Last-Event-ID` or `after`, the stream starts with all later changes, erasures included. Otherwise it starts with the next
-/// change, or with the `last` latest messages. The stream ends with an event `end`, which contains a reason, or with `deleted`.
+/// change, or, with `last`, with that many of the latest messages. The stream ends with an event `end`, which contains a reason,
+/// or with `deleted`.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/events",
@@ -95,7 +96,9 @@ fn read_start(headers: &HeaderMap, params: &mut QueryParams) -> Result<Start> {
         // A client sends an empty id if it has not received an event with an id.
         None => None,
         Some(_) if headers.get("last-event-id").is_some_and(|id| id.is_empty()) => None,
-        Some(None) => return Err(ApiError::invalid("Last-Event-ID", "not an event id of this stream")),
+        Some(None) => {
+            return Err(ApiError::invalid("Last-Event-ID", "`Last-Event-ID` is not an event id of this stream"));
+        }
         Some(last_event) => last_event,
     };
     // On reconnection, the last received event is more recent than the position in the URL.

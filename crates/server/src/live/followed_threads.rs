@@ -18,7 +18,7 @@ use crate::error::Result;
 
 /// The maximum number of threads whose positions are kept. Other changed threads are reported as `reset`.
 const MAX_POSITIONS: usize = 10_000;
-/// The number of positions that are read when the subscription starts: the positions in the threads that changed last.
+/// The number of positions that are read when the subscription starts, from the threads that changed last.
 const INITIAL_POSITIONS: usize = 1_000;
 /// The delay between two attempts while the store is unavailable.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ pub(super) struct FollowedThreads {
 }
 
 impl FollowedThreads {
-    /// Starts at the last changes to the threads. `is_new` is false if the client resumes, so that its positions are not known.
+    /// Starts at the last change to each thread. `is_new` is false if the client resumes, so that its positions are not known.
     pub(super) async fn start(app: &App, scope: &Scope, roles: Vec<Role>, is_new: bool) -> Result<Self> {
         let since = app.memory().now();
         let mut positions = HashMap::new();

@@ -1,6 +1,6 @@
-//! Notices of assistants, such as the status of lines, in the streams of threads.
+//! Notices that assistants publish in the streams of threads, such as the status of transit lines.
 //!
-//! One poller reads the source of an assistant for all subscribers, and ends with the last of them.
+//! One poller reads the source of an assistant for all subscribers, and stops when the last of them leaves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -93,7 +93,7 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// Subscribes to topics; to all topics if none is named. Without an assistant, there is nothing to subscribe to.
+    /// Subscribes to topics, or to all topics if none are named. Without an assistant, there is nothing to subscribe to.
     ///
     /// # Errors
     /// `invalid_request` if the assistant has no such topics.
@@ -107,11 +107,11 @@ impl Notices {
         let agent = app.assistants().find(assistant);
         let source = agent.and_then(|agent| agent.assistant().definition().notices.clone());
         let Some(source) = source else {
-            return Err(ApiError::invalid("assistant", "no assistant of this name has notices"));
+            return Err(ApiError::invalid("assistant", "no assistant with this name has notices"));
         };
         let known = source.topics();
         if topics.iter().any(|topic| !known.contains(topic)) {
-            return Err(ApiError::invalid("topic", format!("the topics are {}", known.join(", "))));
+            return Err(ApiError::invalid("topic", format!("unknown topic; the topics are {}", known.join(", "))));
         }
         let topics = if topics.is_empty() { known } else { topics };
         let poller = app.notice_pollers().find_or_start(app, assistant, &source);
@@ -133,7 +133,7 @@ impl Notices {
                 return update;
             }
             if self.values.changed().await.is_err() {
-                // The poller ends only with its last subscriber, or if it panicked.
+                // The poller stops only after its last subscriber has left, or if it panicked.
                 std::future::pending::<()>().await;
             }
         }

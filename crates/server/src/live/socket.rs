@@ -38,8 +38,8 @@ const BUFFERED_MESSAGES: usize = 16;
 
 /// Opens a WebSocket for subscriptions to several threads
 ///
-/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?, "assistant"?, "topics"?}`, `unsubscribe`, `subscribe_threads`
-/// (`cursor`?, `follow`?, `roles`?) and `unsubscribe_threads`; docs/server.md lists the server's messages.
+/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?, "assistant"?, "topics"?}`, `unsubscribe`,
+/// `subscribe_threads` (`cursor`?, `follow`?, `roles`?) and `unsubscribe_threads`; see docs/server.md for the server's messages.
 #[utoipa::path(
     get,
     path = "/v1/live",
@@ -56,7 +56,7 @@ pub(crate) async fn socket(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|_| {
-        let message = "this endpoint is a WebSocket; the request must ask for an upgrade";
+        let message = "this endpoint is a WebSocket; request an upgrade of the connection";
         ApiError::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message)
     })?;
     let upgrade = upgrade

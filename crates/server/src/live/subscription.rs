@@ -34,8 +34,8 @@ pub(super) struct Subscription<T> {
 impl<T: Clone + Send> Subscription<T> {
     /// Sends updates until there is a reason to end, which is sent last, or until the client disconnects.
     ///
-    /// A client that does not read for too long is disconnected, and can resume after the last update that was sent. Other clients
-    /// are not affected, because each subscription has its own task.
+    /// A client that stops reading for too long is disconnected, and can resume after the last update that was sent. Other
+    /// clients are not affected, because each subscription has its own task.
     pub(super) async fn run(mut self, mut updates: ThreadUpdates) {
         let mut last_change = None;
         let Some(reason) = self.send_updates(&mut updates, &mut last_change).await else { return };

@@ -13,13 +13,13 @@ use crate::input::{QueryParams, read_body};
 use crate::security::loopback::is_own_origin;
 use crate::security::{Caller, KeyRole};
 
-/// Both formats between which the protocol lets servers choose. Responses are always JSON.
+/// The two formats from which the protocol lets a server choose. Responses are always JSON.
 const RESPONSE_FORMATS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// Answers a message of the Model Context Protocol
 ///
-/// This is the streamable HTTP transport of MCP without sessions: each POST contains one JSON-RPC message, and the response is JSON. A
-/// caller without the role `write` gets only the tools that change nothing. The tools act on behalf of the caller.
+/// This is the streamable HTTP transport of MCP without sessions: each POST contains one JSON-RPC message, and the response is
+/// JSON. A caller without the role `write` gets only read-only tools. The tools act on behalf of the caller.
 #[utoipa::path(
     post,
     path = "/mcp",
@@ -27,7 +27,7 @@ const RESPONSE_FORMATS: HeaderValue = HeaderValue::from_static("application/json
     tag = "mcp",
     params(
         ("tools" = Option<String>, Query, description = "The tools, separated by commas: names, `default` or `all`."),
-        ("read_only" = Option<bool>, Query, description = "Whether tools that change something are left out."),
+        ("read_only" = Option<bool>, Query, description = "Whether to leave out the tools that change something."),
     ),
     request_body(content = Value, description = "A JSON-RPC request or notification."),
     responses(
@@ -64,8 +64,8 @@ fn selected_tools(params: &mut QueryParams, caller: &Caller) -> Result<ToolSelec
     Ok(if is_read_only || !caller.has(KeyRole::Write) { tools.read_only() } else { tools })
 }
 
-/// Rejects requests of pages, except those of this server and of the origins that the operator allows. The protocol requires this
-/// check, against pages that reach a local server by DNS rebinding.
+/// Rejects requests from web pages, except pages of this server and of the origins that the operator allows. The protocol
+/// requires this check as a defence against DNS rebinding, with which pages could reach a local server.
 fn check_origin(app: &App, head: &Parts) -> Result<(), ApiError> {
     let is_allowed = |origin: &HeaderValue| {
         origin.to_str().is_ok_and(|origin| {
@@ -76,18 +76,19 @@ fn check_origin(app: &App, head: &Parts) -> Result<(), ApiError> {
     if head.headers.get_all(header::ORIGIN).iter().all(is_allowed) {
         return Ok(());
     }
-    let message = "pages of this origin may not call the server; the operator can add it to server.browser_origins";
+    let message =
+        "pages of this origin may not call the server; the operator can add the origin to server.browser_origins";
     Err(ApiError::forbidden("other_origin", message))
 }
 
-/// Rejects bodies that are nested too deeply, which protects the parser.
+/// Rejects bodies that are nested too deeply, to protect the parser.
 fn check_depth(body: &Bytes) -> Result<(), ApiError> {
     let text = std::str::from_utf8(body).map_err(|_| ApiError::invalid("body", "the body is not UTF-8"))?;
     let message = || format!("the body is nested deeper than {JSON_DEPTH} levels");
     limits::check_json_depth(text).map_err(|_| ApiError::invalid("body", message()))
 }
 
-/// Returns the error for a request that does not follow the transport.
+/// Returns the error for a request that violates the transport protocol.
 fn transport_error(status: StatusCode, body: &[u8]) -> ApiError {
     let message = String::from_utf8_lossy(body).into_owned();
     match status {

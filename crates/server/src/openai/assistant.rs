@@ -15,11 +15,11 @@ use crate::error::ApiError;
 
 /// The prefix of the model names of assistants.
 pub(super) const MODEL_PREFIX: &str = "threadkeep/";
-/// How long a thread for a single answer is retained if it is not deleted, for example because the turn waits for an approval. In
-/// milliseconds.
+/// How long an ephemeral thread is retained if it is not deleted after its answer, for example because the turn waits for an
+/// approval. In milliseconds.
 const EPHEMERAL_MS: i64 = 60 * 60 * 1000;
 
-/// Finds the assistant with this model name. Returns `None` if it is not the model name of an assistant.
+/// Finds the assistant with this model name. Returns `None` if the name does not have the prefix of assistants.
 ///
 /// # Errors
 /// `model_not_found` if there is no such assistant.
@@ -44,7 +44,7 @@ pub(super) fn reject_tools(count: usize) -> Result<(), ApiError> {
     Err(ApiError::invalid("tools", "Invalid 'tools': an assistant uses its own tools and accepts no others."))
 }
 
-/// Splits messages into the question, which is the last message and must be from the user, and the messages before it.
+/// Splits off the last message, which must be a question from the user. Returns the earlier messages and the question.
 pub(super) fn split_question(mut messages: Vec<Draft>, param: &str) -> Result<(Vec<Draft>, TurnRequest), ApiError> {
     // The messages are checked before a thread is created for them, because an invalid message must not leave an empty thread
     // behind.
@@ -82,7 +82,7 @@ pub(super) async fn new_thread(
     Ok(id)
 }
 
-/// Returns the metadata that marks a thread for a single answer and the messages in it.
+/// Returns the metadata that marks an ephemeral thread and its messages.
 fn ephemeral_metadata() -> Map {
     Map::from_iter([(EPHEMERAL.to_owned(), true.into())])
 }

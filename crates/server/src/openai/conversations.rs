@@ -41,7 +41,7 @@ impl From<Thread> for ConversationJson {
     }
 }
 
-/// Checks metadata against the limits of this API. Returns empty metadata if there is none.
+/// Checks metadata against the limits of this API. Missing metadata is returned as empty.
 pub(super) fn check_metadata(metadata: Option<Map>) -> Result<Map, ApiError> {
     let metadata = metadata.unwrap_or_default();
     let is_valid = metadata.len() <= MAX_PAIRS

@@ -23,7 +23,7 @@ pub(crate) struct EmbeddingsJson {
     /// A string or an array of strings.
     #[schema(value_type = Value)]
     input: Value,
-    /// The model. Unless the server is strict, its embedder answers for any name.
+    /// The model. Unless the setting `strict_models` is on, any name selects the server's embedder.
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]

@@ -1,9 +1,9 @@
-//! Files: documents that assistants can cite. An uploaded file is added to a library of the caller, in the same way as the command
-//! line adds files.
+//! Files: documents that assistants can cite. An uploaded file is added to a library of the caller, as if it had been added on
+//! the command line.
 //!
-//! An upload is stored first, and its passages are added to the library in the background (`ingest`). The state is in the store, so
-//! any instance can report it, and can continue if a process is interrupted. Documents that were added on the command line are
-//! listed as files too; their originals are not stored.
+//! An upload is stored first, and its passages are added to the library in the background (`ingest`). The state is in the store,
+//! so any instance can report it, and can resume the work if a process is interrupted. Documents that were added on the command
+//! line are listed as files too; their originals are not stored.
 
 mod cases;
 pub(crate) mod content;
@@ -35,7 +35,7 @@ const MAX_LIBRARY_BYTES: usize = 100;
 const UPLOAD_PREFIX: &str = "file-";
 /// The prefix of the ids of documents that were not uploaded. The rest of the id encodes the library and the document's id.
 const DOCUMENT_PREFIX: &str = "doc-";
-/// The purpose of files whose uploader named none, and of documents that were not uploaded.
+/// The purpose of files that were uploaded without one, and of documents that were not uploaded.
 const DEFAULT_PURPOSE: &str = "assistants";
 
 /// A file.
@@ -137,12 +137,13 @@ impl File {
     }
 }
 
-/// Whether no process is working on an unfinished upload.
+/// Whether an upload is unfinished and no process is working on it.
 fn is_interrupted(upload: &LibraryUpload, now: Timestamp) -> bool {
     matches!(upload.state, UploadState::Receiving | UploadState::Processing) && upload.leased_until <= now
 }
 
-/// Finds a file of the caller, or of the caller's tenant, whose files all its users can read. Also returns the scope that owns it.
+/// Finds a file of the caller or of the caller's tenant, whose users can all read its files. Also returns the scope that owns the
+/// file.
 async fn find_file(app: &App, scope: &Scope, id: &str) -> Result<(Scope, File)> {
     let tenant = Scope::Tenant(scope.tenant_id().clone());
     for owner in [scope.clone(), tenant] {
@@ -162,7 +163,7 @@ async fn find_own_file(app: &App, scope: &Scope, id: &str) -> Result<Option<File
     Ok(found.map(|document| File::Document(library, document)))
 }
 
-/// Returns the id of the file for a document in a library.
+/// Returns the file id of a document in a library.
 fn file_id(library: &str, document: &str) -> String {
     if is_upload_id(document) {
         return document.to_owned();
@@ -170,7 +171,7 @@ fn file_id(library: &str, document: &str) -> String {
     format!("{DOCUMENT_PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(format!("{library}\n{document}")))
 }
 
-/// Reads the library and the id of a document from the id of a file. Returns `None` if no document can have this id.
+/// Decodes a file id into the library and the id of a document. Returns `None` if no document can have this file id.
 fn read_document_id(id: &str) -> Option<(String, String)> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(id.strip_prefix(DOCUMENT_PREFIX)?).ok()?;
     let (library, document) = std::str::from_utf8(&bytes).ok()?.split_once('\n')?;
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_that_were_not_uploaded_have_ids_that_name_them() {
+    fn file_ids_of_documents_encode_their_library_and_id() {
         let id = file_id("handbook", "/home/ana/notes/garden #1.md");
         assert!(id.starts_with("doc-") && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)));
         assert_eq!(read_document_id(&id), Some(("handbook".to_owned(), "/home/ana/notes/garden #1.md".to_owned())));

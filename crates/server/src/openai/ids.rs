@@ -16,7 +16,7 @@ pub(super) fn conversation_id(id: ThreadId) -> String {
     format!("{CONVERSATION_PREFIX}{}", id.0.simple())
 }
 
-/// Returns the id of the thread of a conversation, which is named by its id, the id of its thread, or the key of its thread. An
+/// Returns the id of a conversation's thread. `conversation` is the id of the conversation, or the id or key of the thread. An
 /// unknown name is reported as not found.
 pub(super) async fn find_conversation(app: &App, scope: &Scope, conversation: &str) -> Result<ThreadId, ApiError> {
     thread_names::resolve(app, scope, conversation).await.map_err(not_found_as(conversation))
@@ -58,7 +58,7 @@ pub(super) fn parse_item_id(item: &str) -> Option<(MessageRef, usize)> {
     }
 }
 
-/// Returns the message id in the id of an item, if this server generated the item's id.
+/// Returns the message id that an item id contains, if this server generated the item id.
 pub(super) fn generated_message_id(prefix: &str, item: &str) -> Option<MessageId> {
     item.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_')).and_then(parse_digits)
 }

@@ -23,9 +23,9 @@ const FORMAT: &str = "openai.item";
 const PART_FORMAT: &str = "openai.content";
 /// The member of a message's data that contains the exact JSON of an item.
 const DATA: &str = "openai_item";
-/// The member of a message's metadata that contains a role that [`threadkeep::Role`] does not have.
+/// The member of a message's metadata that contains the item's role if [`threadkeep::Role`] lacks it.
 const ROLE: &str = "openai_role";
-/// The detail of an image without one.
+/// The detail of an image that specifies none.
 const DEFAULT_DETAIL: &str = "auto";
 
 /// Returns the prefix of the ids of items with this type.

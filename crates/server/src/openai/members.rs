@@ -14,7 +14,7 @@ impl Members {
         serde_json::from_str(json)
     }
 
-    /// Returns the exact text of a member. If several members have the name, returns the last one, as other JSON readers do.
+    /// Returns the exact text of a member. If several members have this name, returns the last one, as other JSON readers do.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -24,7 +24,7 @@ impl Members {
         self.get(name).and_then(|value| serde_json::from_str(value).ok())
     }
 
-    /// Replaces the value of a member by a JSON text, or adds the member at the end. Members that repeat the name are removed.
+    /// Replaces the value of a member with a JSON text, or adds the member at the end. Duplicates of the member are removed.
     pub(super) fn set(&mut self, name: &str, json: impl Into<String>) {
         let mut json = Some(json.into());
         self.0.retain_mut(|(key, value)| match (key == name, json.take()) {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_several_members_counts_until_it_is_replaced() {
+    fn the_last_duplicate_is_returned_and_set_removes_the_others() {
         let mut members = Members::read(r#"{"a":1,"b":2,"a":3}"#).unwrap();
         assert_eq!(members.get("a"), Some("3"));
         members.set("a", "4");

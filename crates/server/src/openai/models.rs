@@ -61,7 +61,7 @@ pub(super) fn answering_model<'a>(app: &'a App, requested: Option<&str>) -> Resu
     Ok(name)
 }
 
-/// Rejects the name of another model than the one that answers, if the server is strict.
+/// If the server is strict, rejects any name other than that of the model that answers.
 pub(super) fn check_name(app: &App, requested: Option<&str>, answering: &str) -> Result<(), ApiError> {
     match requested.filter(|requested| app.options().strict_models && *requested != answering) {
         Some(requested) => Err(assistant::model_not_found(requested)),

@@ -11,7 +11,7 @@ use crate::error::ApiError;
 /// The maximum number of references in one request. Each reference costs a look-up.
 const MAX_REFERENCES: usize = 500;
 
-/// An item of an input without references.
+/// An item of an input after references were resolved.
 #[derive(Debug)]
 pub(super) enum ResolvedItem {
     /// The item is not in the conversation, as far as its id shows.
@@ -33,7 +33,7 @@ impl ResolvedItem {
     }
 }
 
-/// Returns the new items of an input and resolves references. Items that the conversation already contains are omitted.
+/// Resolves the references of an input and returns its new items. Items that the conversation already contains are omitted.
 pub(super) async fn resolve_new(
     app: &App,
     scope: &Scope,
@@ -109,7 +109,7 @@ async fn find_stored_item(app: &App, scope: &Scope, id: &str) -> Result<Draft, A
     responses::find_stored_item(app, scope, id).await?.ok_or_else(|| item_not_found(id))
 }
 
-/// Returns the messages of the thread whose ids occur in items.
+/// Returns the messages of the thread to which items refer by id.
 async fn existing_messages(
     app: &App,
     scope: &Scope,

@@ -13,7 +13,8 @@ use crate::error::ApiError;
 const MAX_TOOLS: usize = 128;
 /// The maximum number of items in an input. Clients that store a conversation themselves send all of it with each request.
 const MAX_ITEMS: usize = 20_000;
-/// The maximum number of new items in a conversation, which are stored in one commit together with the answer.
+/// The maximum number of items that one request can add to a conversation. They are stored in one commit together with the
+/// answer.
 const MAX_NEW_ITEMS: usize = threadkeep::core::limits::COMMIT_MESSAGES / 2;
 /// The maximum number of stop sequences.
 const MAX_STOPS: usize = 4;
@@ -52,7 +53,7 @@ pub(super) fn is_set(value: &Value) -> bool {
 }
 
 /// Creates the error for an option that this server does not support. Such an option is not ignored, because the client would get
-/// another answer than it asked for.
+/// a different answer from the one it asked for.
 pub(super) fn unsupported(name: &str) -> ApiError {
     ApiError::invalid(name, format!("Invalid '{name}': this server does not support this option."))
         .code("unsupported_option")

@@ -13,8 +13,8 @@ const MAX_PAGES: usize = 3;
 /// The minimum number of messages that are searched, if any.
 const MIN_MESSAGES: usize = 50;
 
-/// Removes the messages that the thread already contains from a request: the longest prefix that ends with an answer or a call and
-/// also occurs in the thread.
+/// Removes from a request the messages that the thread already contains: the longest prefix that ends with an answer or a call
+/// and also occurs in the thread.
 pub(super) async fn without_resent(
     app: &App,
     scope: &Scope,
@@ -26,7 +26,7 @@ pub(super) async fn without_resent(
     Ok(drafts.split_off(count))
 }
 
-/// Like [`without_resent`], for items of which some have ids that the thread contains. Those are removed wherever they are.
+/// Like [`without_resent`], but also removes items whose ids the thread contains, at any place in the request.
 pub(super) async fn without_resent_items(
     app: &App,
     scope: &Scope,

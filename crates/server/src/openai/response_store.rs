@@ -21,7 +21,7 @@ pub(super) struct ResponseStore {
     namespace: &'static str,
 }
 
-/// The value of a record whose response is too large for one record, and is therefore divided into pieces.
+/// The value of a response's own record if the response is too large for one record and is therefore divided into pieces.
 #[derive(Serialize, Deserialize)]
 struct Pieces {
     /// The number of records that contain the pieces.

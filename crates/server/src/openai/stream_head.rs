@@ -38,7 +38,7 @@ impl HeadSender {
 }
 
 impl HeldHead {
-    /// Waits until the head is released, at most for [`crate::ServerOptions::stream_head`].
+    /// Waits until the head is released, but at most for [`crate::ServerOptions::stream_head`].
     ///
     /// # Errors
     /// The error that replaces the response.
@@ -48,7 +48,7 @@ impl HeldHead {
             Ok(Ok(error)) => Err(error),
             Ok(Err(_)) => Ok(()),
             Err(_) => {
-                // The error may have been sent at this moment.
+                // An error may have been sent just as the time ran out.
                 receiver.close();
                 receiver.try_recv().map_or(Ok(()), Err)
             }

@@ -12,7 +12,7 @@ use crate::error::ApiError;
 /// The maximum number of pages of a thread that are searched for a call.
 const MAX_PAGES: usize = 3;
 
-/// Checks that each result in the input has its call before it in the input, or in the context.
+/// Checks that the call of each result in the input is either before it in the input or in the context.
 ///
 /// # Errors
 /// `tool_call_not_found` with the parameter `param`.
@@ -23,8 +23,8 @@ pub(super) fn check(input: &[Draft], context: &[ChatMessage], param: &'static st
     }
 }
 
-/// Like [`check`], but the call can also be anywhere in a thread, of which the context contains only the latest messages. Results of
-/// calls that may have been in a part of the thread that was trimmed are accepted.
+/// Like [`check`], but the call can also be anywhere in the thread; the context contains only its latest messages. A result is
+/// also accepted if its call may have been in a part of the thread that was trimmed.
 ///
 /// # Errors
 /// `tool_call_not_found` with the parameter `param`; errors from the store.
@@ -49,8 +49,8 @@ pub(super) async fn check_in_thread(
             (None, _) => break,
             (Some(_), Some(first)) if page.more && pages < MAX_PAGES => query.before = Some(Bound::Seq(first)),
             (Some(id), _) => {
-                let is_known_in_full = !page.more && page.positions.first_seq <= 1;
-                return if is_known_in_full { Err(not_found(id, param)) } else { Ok(()) };
+                let is_fully_searched = !page.more && page.positions.first_seq <= 1;
+                return if is_fully_searched { Err(not_found(id, param)) } else { Ok(()) };
             }
         }
     }

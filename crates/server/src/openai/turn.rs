@@ -75,13 +75,13 @@ pub(super) struct StartedTurn {
 /// The result of starting a turn for a request.
 pub(super) enum TurnStart {
     New(StartedTurn),
-    /// An earlier attempt of the request was answered.
+    /// An earlier attempt at the request was answered.
     Answered(TurnRecord),
 }
 
 impl ActiveTurn {
     /// Locks a conversation for a turn, unless this request was already answered. While another turn holds the lock, a repeated
-    /// request waits and any other request fails. A turn that a crash interrupted is resumed first.
+    /// request waits and any other request fails. A turn that was interrupted by a crash is resumed first.
     pub(super) async fn start(
         app: &App,
         scope: &Scope,
@@ -191,7 +191,7 @@ async fn resume_interrupted(
     }
 }
 
-/// Rejects input that cannot be stored. This is checked before the model is called, because its answer would be lost.
+/// Rejects input that cannot be stored. This is checked before the model is called, because its answer would otherwise be lost.
 pub(super) fn check_input(app: &App, input: &[Draft]) -> Result<(), ApiError> {
     let batch = input.iter().cloned().fold(app.memory().batch(), BatchBuilder::append);
     Ok(batch.check()?)
@@ -261,7 +261,7 @@ pub(super) async fn save_turn_record(
     Ok(())
 }
 
-/// Finds the record of an earlier attempt of this request.
+/// Finds the record of an earlier attempt at this request.
 pub(super) async fn find_answered(
     app: &App,
     scope: &Scope,
@@ -312,14 +312,14 @@ pub(super) async fn call_model(
     model.answer(request, deltas).await.map_err(|error| {
         let is_too_long = matches!(error, ModelError::ContextTooLong { .. });
         let error = ApiError::from(error);
-        // Clients of OpenAI check for this code.
+        // OpenAI clients check for this code.
         if is_too_long { error.code("context_length_exceeded") } else { error }
     })
 }
 
 pub(super) fn no_model_error() -> ApiError {
-    let message = "no language model is configured on this server; name an assistant as the model, such as \
-                   `threadkeep/general` (GET /v1/models lists them)";
+    let message = "no language model is configured on this server; use an assistant as the model, such as \
+                   `threadkeep/general` (GET /v1/models lists the assistants)";
     ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message).param("model")
 }
 
@@ -333,8 +333,8 @@ pub(super) fn id_family(id: impl ToString) -> String {
     format!("{}{}", &digits[..digits.len() - ITEM_DIGITS], "0".repeat(ITEM_DIGITS))
 }
 
-/// Returns the id of the first text message of an answer, which a stream reports before the rest of the answer is known. The id is
-/// derived from any id of the answer.
+/// Returns the id of the first text message of an answer. A stream reports the id before the rest of the answer is known. It can
+/// be derived from any id of the answer.
 pub(super) fn text_message_id(family: MessageId) -> MessageId {
     item_id(family, u16::MAX)
 }
@@ -403,8 +403,8 @@ pub(super) async fn stored_messages(
     Ok(app.memory().find_messages(scope, thread, &references).await?)
 }
 
-/// Finds the record of an earlier attempt of this request if the attempts have no common key. The record is that of the thread's
-/// last turn, if that turn has the same digest, is recent, and nothing has been added to the thread since.
+/// Finds the record of an earlier attempt at this request if the attempts share no key. It is the record of the thread's last
+/// turn, provided that the turn has the same digest and is recent, and that nothing has been added to the thread since.
 async fn find_repeated(
     app: &App,
     scope: &Scope,

@@ -13,15 +13,15 @@ use crate::output::json;
 pub(crate) struct ReadyJson {
     /// Always `ready`.
     status: &'static str,
-    /// What acknowledged writes survive, if that depends on the store's servers.
+    /// Which failures acknowledged writes survive, if that depends on the store's servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     durability: Option<DurabilityJson>,
 }
 
-/// What acknowledged writes survive.
+/// Which failures acknowledged writes survive.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DurabilityJson {
-    /// What they survive, in words.
+    /// A description for people.
     description: String,
     /// Whether a restart of one of the store's servers loses data.
     volatile: bool,

@@ -50,7 +50,7 @@ fn policy(html: &str) -> String {
 
 /// Exchanges the local token of this server for a cookie that is valid for a day
 ///
-/// Only as long as no key has ever been created, and only for clients on this machine. Requests with the cookie that change
+/// Works only as long as no key has ever been created, and only for clients on this machine. Requests with the cookie that change
 /// something must come from a page of this server.
 #[utoipa::path(
     post,

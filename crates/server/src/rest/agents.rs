@@ -10,7 +10,7 @@ use threadkeep::Agent;
 use crate::app::App;
 use crate::error::{ApiError, Result};
 
-/// Returns the assistant with a name.
+/// Returns the assistant with the given name.
 ///
 /// # Errors
 /// `not_found` if there is no such assistant.

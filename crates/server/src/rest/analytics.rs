@@ -32,7 +32,7 @@ pub(crate) struct AnalyticsJson {
     output_tokens: u64,
     cost_usd: f64,
     sources: SourcesJson,
-    /// The durations of the answers whose duration is stored.
+    /// The durations of the answers, as far as they are stored.
     durations: Option<DurationsJson>,
     #[schema(value_type = Option<String>, format = DateTime)]
     first_message_at: Option<Timestamp>,
@@ -45,14 +45,14 @@ pub(crate) struct AnalyticsJson {
 pub(crate) struct SourcesJson {
     citations: u64,
     distinct: u64,
-    /// Cited in more than one message.
+    /// Sources that are cited in more than one message.
     reused: u64,
     citing_messages: u64,
     /// Messages whose citations all occur earlier in their thread: they needed no search.
     reusing_messages: u64,
     /// The share of the citing messages that needed no search.
     reuse_rate: f64,
-    /// What they saved; null without `usd_per_search`.
+    /// The cost of the searches that were not needed; null without `usd_per_search`.
     saved_usd: Option<f64>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn analytics(State(app): State<App>, caller: Caller, mut params
     let price = params.take("usd_per_search")?;
     let price: Option<f64> = price.map(|price| price.parse()).transpose().unwrap_or(Some(f64::NAN));
     if price.is_some_and(|price| !(0.0..=1_000_000.0).contains(&price)) {
-        return Err(ApiError::invalid("usd_per_search", "must be a number from 0 to 1000000"));
+        return Err(ApiError::invalid("usd_per_search", "`usd_per_search` must be a number from 0 to 1000000"));
     }
     params.finish()?;
     let figures = app.memory().analytics(&caller.scope, selection).await?;

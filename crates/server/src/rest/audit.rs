@@ -53,7 +53,8 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
     let limit = params.take_limit(100)?;
     params.finish()?;
     let Scope::Tenant(tenant) = &caller.scope else {
-        let message = "the audit log is read with an `admin` key of the whole tenant, without Threadkeep-User";
+        let message =
+            "reading the audit log requires an `admin` key of the whole tenant, without the header Threadkeep-User";
         return Err(ApiError::forbidden("tenant_key_required", message));
     };
     let records = app.audit().list(tenant, limit).await?;

@@ -1,5 +1,5 @@
-//! Requests for many threads or records. Each is changed separately: the response lists what happened to each one, in the order of
-//! the request.
+//! Requests that change many threads or records. Each thread or record is changed separately, and the response lists the results
+//! in the order of the request.
 
 pub(crate) mod delete_threads;
 pub(crate) mod patch_threads;
@@ -13,7 +13,7 @@ use crate::error::{ApiError, Result};
 /// The maximum number of threads or records in one request.
 const MAX_ENTRIES: usize = 500;
 
-/// The results of a request, in its order.
+/// The results, in the order of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BulkJson {
     /// The number of entries without an error.
@@ -48,7 +48,7 @@ impl BulkJson {
 }
 
 impl BulkResultJson {
-    /// Describes the result of an entry. Errors of the server fail the whole request, which can then be repeated.
+    /// Describes the result of an entry. A server error fails the whole request, which can then be repeated.
     fn of(name: String, status: u16, result: Result<()>) -> Result<Self> {
         match result {
             Ok(()) => Ok(Self { name, status, error: None }),

@@ -35,7 +35,7 @@ fn threads(ids: &OwnedIds) -> Vec<TenantCase> {
     let user = |ids: &OwnedIds| Probe::at(format!("/v1/threads?user={}", ids.user));
     let after = |ids: &OwnedIds| Probe::at(format!("/v1/threads?order=created&after={}", ids.cursor("threads")));
     vec![
-        // An id that another tenant's thread has is not in use for the caller, so both requests create a thread.
+        // The caller can use the id of another tenant's thread, so both requests create a thread.
         TenantCase::new("POST", "/v1/threads", vec![(open(ids), open(&unknown))]),
         TenantCase::new(
             "GET",
@@ -126,7 +126,7 @@ fn thread_records(ids: &OwnedIds) -> Vec<TenantCase> {
     ]
 }
 
-/// Returns the cases of routes for all data in the scope of a caller.
+/// Returns the cases for routes that cover all data in a caller's scope.
 fn whole_scope(ids: &OwnedIds) -> Vec<TenantCase> {
     let unknown = OwnedIds::nonexistent();
     let analytics = |ids: &OwnedIds| Probe::at(format!("/v1/analytics?thread={}", ids.thread));
@@ -147,7 +147,7 @@ fn whole_scope(ids: &OwnedIds) -> Vec<TenantCase> {
         TenantCase::new("POST", "/v1/bulk/threads/delete", vec![(delete_many(ids), delete_many(&unknown))]),
         TenantCase::new("POST", "/v1/bulk/threads/patch", vec![(patch_many(ids), patch_many(&unknown))]),
         TenantCase::new("POST", "/v1/bulk/records", vec![(put_many(), put_many())]),
-        // Keys belong to a tenant, and their ids are random. `keys.rs` of the tests uses keys of another tenant.
+        // Keys belong to a tenant, and their ids are random. The test file `keys.rs` uses keys of another tenant.
         TenantCase::without_ids("GET", "/v1/audit"),
         TenantCase::without_ids("GET", "/v1/keys"),
         TenantCase::without_ids("POST", "/v1/keys"),

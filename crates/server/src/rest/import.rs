@@ -26,7 +26,7 @@ pub(crate) struct ImportedJson {
     format: String,
     /// The threads, including forks.
     threads: CountsJson,
-    /// Threads for further branches of conversations.
+    /// The forks: threads for additional branches of conversations.
     forks: CountsJson,
     /// The messages. A message that forks share is counted once.
     messages: CountsJson,
@@ -47,8 +47,9 @@ pub(crate) struct CountsJson {
 
 /// Imports conversations from a file of any supported format, optionally compressed with gzip
 ///
-/// With a key or token of a user, the user can import their own conversations. Everything else requires the role `admin`, including
-/// requests on behalf of a user (`Threadkeep-User`). Importing the same file again changes nothing. Use the command line for a file that exceeds the size limit of a body.
+/// With a key or token of a user, the user can import their own conversations. Everything else requires the role `admin`,
+/// including requests on behalf of a user (`Threadkeep-User`). Importing the same file again changes nothing. Use the command
+/// line for a file that exceeds the size limit of a request body.
 #[utoipa::path(
     post,
     path = "/v1/import",

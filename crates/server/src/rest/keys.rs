@@ -21,7 +21,7 @@ pub(crate) enum KeyRoleJson {
     Write,
     Approve,
     Admin,
-    /// Only listed: `operate` is granted on the command line, because it concerns all tenants.
+    /// Only returned, never accepted: `operate` is granted on the command line, because it concerns all tenants.
     Operate,
 }
 
@@ -80,12 +80,14 @@ fn role_json(role: KeyRole) -> KeyRoleJson {
     }
 }
 
-/// Returns the tenant whose keys a caller manages. A key of a user cannot manage keys, and neither can a request for a user.
+/// Returns the tenant whose keys a caller manages. A user's key cannot manage keys, and neither can a request on behalf of a
+/// user.
 fn managed_tenant(caller: &Caller) -> Result<&TenantId> {
     match &caller.scope {
         Scope::Tenant(tenant) => Ok(tenant),
         Scope::User(..) => {
-            let message = "keys are managed with an `admin` key of the whole tenant, without Threadkeep-User";
+            let message =
+                "managing keys requires an `admin` key of the whole tenant, without the header Threadkeep-User";
             Err(ApiError::forbidden("tenant_key_required", message))
         }
     }

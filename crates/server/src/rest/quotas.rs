@@ -11,7 +11,7 @@ use crate::security::Caller;
 /// The limits of the tenant's keys, and what they have used today (UTC).
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QuotasJson {
-    /// When the daily quotas start again.
+    /// When the daily quotas are reset.
     #[schema(value_type = String, format = DateTime)]
     resets_at: Timestamp,
     data: Vec<KeyQuotaJson>,
@@ -28,7 +28,8 @@ pub(crate) struct KeyQuotaJson {
     rate: Option<u32>,
     /// The maximum number of requests per day; null if there is none.
     quota: Option<u32>,
-    /// The requests of today. Other instances count in advance, each at most a hundredth of the quota. Null without a quota.
+    /// The number of requests today. It includes requests that other instances have reserved in advance, each at most a hundredth
+    /// of the quota. Null without a quota.
     used: Option<u32>,
     /// Null without a quota.
     remaining: Option<u32>,
@@ -36,8 +37,8 @@ pub(crate) struct KeyQuotaJson {
 
 /// Returns the rate limits and daily quotas of the tenant's valid keys
 ///
-/// A limit that a key does not have itself is the server's. Change them with `PATCH /v1/keys/{key}`. Requires a key of the whole
-/// tenant with the role `admin`.
+/// The server's limits apply to keys without limits of their own. Change limits with `PATCH /v1/keys/{key}`. Requires a key of
+/// the whole tenant with the role `admin`.
 #[utoipa::path(
     get,
     path = "/v1/quotas",
@@ -48,7 +49,7 @@ pub(crate) struct KeyQuotaJson {
 )]
 pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result {
     let Scope::Tenant(tenant) = &caller.scope else {
-        let message = "quotas are read with an `admin` key of the whole tenant, without Threadkeep-User";
+        let message = "reading quotas requires an `admin` key of the whole tenant, without the header Threadkeep-User";
         return Err(ApiError::forbidden("tenant_key_required", message));
     };
     let now = app.memory().now();

@@ -21,11 +21,12 @@ pub(crate) struct RecallJson {
     /// If set, only messages from this thread are recalled. A thread is named by its id, conversation id or key.
     #[serde(default)]
     thread: Option<String>,
-    /// If set, only messages in threads with these values in their metadata: strings, integers and booleans, at most 8.
+    /// If set, only messages in threads with these values in their metadata are recalled: strings, integers and booleans, at most
+    /// 8.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,
-    /// If set, only messages with these values in their own metadata.
+    /// If set, only messages with these values in their own metadata are recalled.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     message_metadata: Option<Map>,
@@ -58,13 +59,13 @@ pub(crate) struct RecalledTurnJson<'a> {
     score: f64,
     /// The similarity of the embeddings of the message and the question, from -1 to 1, if embeddings were used.
     similarity: Option<f64>,
-    /// The parts of the score by words.
+    /// The parts of the word-based score.
     parts: ScorePartsJson,
     message: MessageJson<'a>,
 }
 
-/// The parts of a score by words. The score of a message that repeats others is less than their sum; with embeddings, the score is
-/// computed from both rankings.
+/// The parts of a word-based score. If a message repeats others, its score is less than the sum of the parts; with embeddings,
+/// the score is computed from both rankings.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ScorePartsJson {
     /// The words of the question in the message itself.

@@ -13,7 +13,7 @@ use crate::rest::json::message::{MessageJson, RoleJson};
 use crate::security::Caller;
 use crate::thread_names;
 
-/// The number of hits on a page, unless the request sets it.
+/// The default number of hits on a page.
 const DEFAULT_LIMIT: usize = 20;
 
 /// A search query.
@@ -21,16 +21,16 @@ const DEFAULT_LIMIT: usize = 20;
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchJson {
     /// The words to search for, in any inflected form. A message matches if it contains any of them. Also "phrases", -exclusions,
-    /// prefixes*, title:, in:, project:, role:, since: and until:. Every text is a legal query.
+    /// prefixes*, title:, in:, project:, role:, since: and until:. Any text is a valid query.
     query: String,
     /// If set, only this thread is searched. A thread is named by its id, conversation id or key.
     #[serde(default)]
     thread: Option<String>,
-    /// If set, only messages in threads with these values in their metadata: strings, integers and booleans, at most 8.
+    /// If set, only messages in threads with these values in their metadata match: strings, integers and booleans, at most 8.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,
-    /// If set, only messages with these values in their own metadata.
+    /// If set, only messages with these values in their own metadata match.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     message_metadata: Option<Map>,
@@ -132,7 +132,7 @@ pub(crate) async fn search(
         Some(after) => cursor::decode(&caller.scope, &list, "after", after)?.parse().unwrap_or(PAGE),
         None => 0,
     };
-    // Hits are ranked together, so a page contains the hits after those of the earlier pages.
+    // All hits are ranked together. A page contains the hits after those of the earlier pages.
     let end = start.saturating_add(limit).min(PAGE);
     let limit = (end + 1).min(PAGE);
     let options = SearchOptions { thread, metadata, message_metadata, limit, roles, since, until };

@@ -11,7 +11,7 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::QueryParams;
 use crate::output::json;
 
-/// The number of tenants on a page, unless the request sets it.
+/// The default number of tenants on a page.
 const DEFAULT_LIMIT: usize = 100;
 
 /// Tenants, ordered by name.

@@ -11,7 +11,7 @@ use crate::input::{JsonBody, optional_whole_number};
 use crate::output::json_with;
 use crate::security::{Caller, KeyRole};
 
-/// The lifetime of a token, in seconds, unless the request sets it.
+/// The default lifetime of a token, in seconds.
 const DEFAULT_SECONDS: i64 = 300;
 
 /// The token to create. All members are optional.

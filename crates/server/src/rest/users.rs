@@ -20,12 +20,14 @@ pub(crate) struct UserJson {
     user: String,
 }
 
-/// Returns the tenant whose users a caller manages. A key of a user cannot manage users, and neither can a request for a user.
+/// Returns the tenant whose users a caller manages. A user's key cannot manage users, and neither can a request on behalf of a
+/// user.
 fn managed_tenant(caller: &Caller) -> Result<&TenantId> {
     match &caller.scope {
         Scope::Tenant(tenant) => Ok(tenant),
         Scope::User(..) => {
-            let message = "users are managed with an `admin` key of the whole tenant, without Threadkeep-User";
+            let message =
+                "managing users requires an `admin` key of the whole tenant, without the header Threadkeep-User";
             Err(ApiError::forbidden("tenant_key_required", message))
         }
     }

@@ -23,10 +23,10 @@ use crate::route_layer::Next;
 /// The header that names the user on whose behalf the key of a tenant is used.
 pub(crate) const USER_HEADER: &str = "threadkeep-user";
 
-/// The parameter of the query with a short-lived token.
+/// The query parameter that contains a short-lived token.
 pub(crate) const TOKEN_PARAM: &str = "token";
 
-/// Runs the action if the caller is authenticated and has a role.
+/// Runs the action if the caller is authenticated and has the role.
 pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> LoggedResponse {
     let (parts, body) = request.into_parts();
     match find_caller(app, &parts, next.accepts_token_in_query()).await {
@@ -35,18 +35,18 @@ pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, nex
     }
 }
 
-/// Runs the action if the door authenticates the sender, by the request's head and body, and the sender has a role.
+/// Runs the action if the door authenticates the sender, from the request's head and body, and the sender has the role.
 pub(crate) async fn recognise(
     app: &App,
     role: KeyRole,
-    by: &dyn SenderAuthenticator,
+    authenticator: &dyn SenderAuthenticator,
     request: Request,
     next: Next<'_>,
 ) -> LoggedResponse {
     let (parts, body) = request.into_parts();
     let authenticated = async {
         let body = read_body(body, app.options().body_bytes, app).await?;
-        let sender = by.sender(app, &parts, &body).await?;
+        let sender = authenticator.sender(app, &parts, &body).await?;
         Ok::<_, ApiError>((app.admit(sender).await?, body))
     };
     match authenticated.await {
@@ -171,6 +171,6 @@ fn named_user(headers: &HeaderMap) -> Result<Option<UserId>, Error> {
     }
     // Header values are bytes; names with non-ASCII characters are sent as UTF-8.
     let name = std::str::from_utf8(value.as_bytes());
-    let name = name.map_err(|_| Error::invalid("Threadkeep-User", "not UTF-8"))?;
+    let name = name.map_err(|_| Error::invalid("Threadkeep-User", "the header must be UTF-8"))?;
     UserId::new(name).map(Some).map_err(|error| Error::from(error).param("Threadkeep-User"))
 }

@@ -206,7 +206,7 @@ fn check_cookie(app: &App, token: &LocalToken, request: &Parts) -> Result<i64, A
     }
     Err(ApiError::forbidden(
         "other_origin",
-        "this request is accepted with a cookie only from a page of this server; send the token instead",
+        "a request with a cookie is accepted only from a page of this server; send the token instead",
     ))
 }
 
@@ -221,7 +221,7 @@ fn cookie_purpose(host: &str) -> String {
     format!("cookie {}", host.to_ascii_lowercase())
 }
 
-/// Returns the values of all cookies with a name.
+/// Returns the values of all cookies with this name.
 fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn short_or_unsendable_tokens_are_rejected() {
+    fn tokens_with_invalid_length_or_characters_are_rejected() {
         for text in ["", "tooshort", "with a space in the middle", "ñandúñandúñandúñandú", &"x".repeat(2000)] {
             assert_eq!(LocalToken::new(text).unwrap_err(), LocalTokenError::Form, "{text}");
         }

@@ -1,6 +1,6 @@
 use crate::door::{OwnedIds, TenantCase};
 
-/// Returns the cases of the door. Webhooks have random ids; `webhooks.rs` of the tests uses those of other tenants and users.
+/// Returns the cases of the door. Webhooks have random ids; the test file `webhooks.rs` uses ids of other tenants and users.
 pub(super) fn cases(_: &OwnedIds) -> Vec<TenantCase> {
     vec![
         TenantCase::without_ids("POST", "/v1/webhooks"),

@@ -30,8 +30,8 @@ pub(crate) struct CreateWebhookJson {
 
 /// Creates a webhook
 ///
-/// The server sends the events of all threads of the caller to the endpoint from now on: those of a user, or those of the whole tenant
-/// (role `admin`). The response contains the secret, which cannot be read later.
+/// From now on, the server sends the events of all threads of the caller to the endpoint: those of a user, or those of the whole
+/// tenant (role `admin`). The response contains the secret, which cannot be read later.
 #[utoipa::path(
     post,
     path = "/v1/webhooks",

@@ -15,7 +15,7 @@ use crate::security::Caller;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeliveriesJson {
     data: Vec<DeliveryJson>,
-    /// The `after` of the next page; null in the last page.
+    /// The value of `after` for the next page; null on the last page.
     next: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use crate::security::Caller;
 
 /// Replaces the secret of a webhook
 ///
-/// For a day, deliveries are signed with the previous secret as well.
+/// For a day, deliveries are also signed with the previous secret.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/{webhook}/rotate",

@@ -20,7 +20,7 @@ pub(crate) struct UpdateWebhookJson {
     events: Option<Vec<String>>,
     #[schema(max_length = 500)]
     description: Option<String>,
-    /// Whether events are sent. Otherwise they wait, for up to seven days.
+    /// Whether events are sent. Otherwise they are held for up to seven days.
     enabled: Option<bool>,
 }
 

@@ -147,7 +147,6 @@ async fn concurrent_writers_extend_one_chain() {
     assert_eq!((verification.records, verification.findings), ((3 * 2 * RECORDS_PER_WRITER) as u64, Vec::new()));
 }
 
-/// The retention policy for conversations does not apply to the audit log.
 #[tokio::test]
 async fn retention_policies_do_not_apply_to_the_log() {
     let (_folder, memory, _) = create_store_with_records(0).await;

@@ -17,7 +17,7 @@ async fn start() -> TestServer {
 }
 
 #[tokio::test]
-async fn pages_of_configured_origins_may_call() {
+async fn pages_of_configured_origins_may_call_the_server() {
     let server = start().await;
     let client = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let preflight = |origin: &str| {
@@ -73,7 +73,7 @@ async fn pages_sign_in_with_short_lived_tokens() {
     assert_eq!(signed_in.post("/v1/threads", json!({})).await.code(403), "role_missing");
     assert_eq!(signed_in.as_user("eve").get("/v1/threads").await.code(403), "other_user");
     assert_eq!(signed_in.post("/v1/tokens", json!({})).await.code(403), "token_refused");
-    // A token in the query is accepted for streams only, and a key is not.
+    // In the query, a token is accepted only for streams, and a key is never accepted.
     assert_eq!(page.get(&format!("/v1/threads?token={token}")).await.status, 401);
     let key = backend.key.clone().unwrap();
     assert_eq!(page.get(&format!("/v1/threads/{thread}/events?token={key}")).await.status, 401);
@@ -82,8 +82,8 @@ async fn pages_sign_in_with_short_lived_tokens() {
     for wrong in ["", "tkb_x.y", &changed] {
         assert_eq!(page.get(&format!("/v1/threads/{thread}/events?token={wrong}")).await.status, 401, "{wrong}");
     }
-    // The token ends with the key that created it.
-    let other = TestServer::start_over(server.memory.clone(), TestConfig::default()).await;
+    // A token is valid until its creator's key is revoked.
+    let other = TestServer::start_on(server.memory.clone(), TestConfig::default()).await;
     other.anonymous_client().with_key(&token).get("/v1/threads").await.expect(200);
     let keys = Keys::new(&server.memory);
     let record = keys.list(None).await.unwrap().pop().unwrap();
@@ -92,7 +92,7 @@ async fn pages_sign_in_with_short_lived_tokens() {
 }
 
 #[tokio::test]
-async fn tokens_have_at_most_the_roles_of_their_creator_and_an_hour() {
+async fn tokens_are_limited_to_an_hour_and_the_roles_of_their_creator() {
     let server = start().await;
     let writer = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
     let writing = writer.post("/v1/tokens", json!({ "roles": ["write"], "expires_in": 3600 })).await.expect(201);

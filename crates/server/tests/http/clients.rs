@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::assistants::start_with_test_assistant;
 use crate::proxy::Proxy;
 use crate::server::{TIMEOUT, TOKEN, TestServer};
-use crate::v1::{Echo, start_with_model, start_with_model_over_postgres, start_with_model_over_redis_cluster};
+use crate::v1::{Echo, start_with_model, start_with_model_on_postgres, start_with_model_on_redis_cluster};
 
 /// Whether tests with Python are skipped because it is not available. The test summary reports that.
 pub(crate) fn is_skipped() -> bool {
@@ -29,7 +29,7 @@ pub(crate) fn node_program(name: &str) -> Option<std::path::PathBuf> {
     (!is_skipped).then(|| installed("node/node_modules/.bin", name))
 }
 
-/// Returns the path of a program in a folder of the target folder.
+/// Returns the path of a program in a subfolder of the target folder.
 fn installed(folder: &str, name: &str) -> std::path::PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(3).unwrap().join(folder).join(name);
@@ -58,11 +58,11 @@ async fn run_script(script: &str, part: &str, base: &str, input: Value) -> Value
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Starts a server over a file and, unless tests over them are skipped, servers over PostgreSQL and a Redis Cluster.
+/// Starts a server on a file store and, unless they are skipped, servers on PostgreSQL and on a Redis Cluster.
 async fn start_servers() -> Vec<(TestServer, Arc<Echo>)> {
     let mut servers = vec![start_with_model().await];
-    servers.extend(start_with_model_over_postgres().await);
-    servers.extend(start_with_model_over_redis_cluster().await);
+    servers.extend(start_with_model_on_postgres().await);
+    servers.extend(start_with_model_on_redis_cluster().await);
     servers
 }
 

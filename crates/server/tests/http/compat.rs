@@ -11,7 +11,7 @@ use crate::Client;
 use crate::assistants::{start_with_test_assistant, test_assistant};
 use crate::server::{TestConfig, TestServer, send};
 
-/// A lookup that remembers the request for its user does so only for callers that may write.
+/// A lookup may record the request for its user, but only if the caller may write.
 #[tokio::test]
 async fn lookups_with_a_read_key_change_nothing() {
     let (definition, _) = test_assistant("keeper");
@@ -42,7 +42,7 @@ async fn chat_as(client: &Client, user: &str, message: &str) -> Value {
 ///
 /// Covers S2.50, and the requirement of S2.51 that a page is served.
 #[tokio::test]
-async fn the_only_assistant_is_served_at_the_root() {
+async fn a_single_assistant_is_served_at_the_root() {
     let (server, _) = start_with_test_assistant().await;
     let client = server.client();
     let first = chat_as(&client, "ana", "one").await;
@@ -100,7 +100,7 @@ async fn the_only_assistant_is_served_at_the_root() {
 }
 
 #[tokio::test]
-async fn several_assistants_are_served_below_their_names_only() {
+async fn several_assistants_are_served_only_at_their_own_paths() {
     let assistants = vec![test_assistant("one").0, test_assistant("two").0];
     let server = TestServer::start_with(TestConfig { assistants, ..TestConfig::default() }).await;
     let client = server.client();
@@ -196,7 +196,7 @@ async fn an_assistants_plugin_defines_the_tools_that_endpoints_call() {
     let assistant = (GARDENER.make)(parts, &PluginSettings::default()).unwrap();
     let assistants = vec![assistant.definition().clone()];
     let server =
-        TestServer::start_over(memory, TestConfig { assistants, lookups: GARDENER.lookups, ..TestConfig::default() })
+        TestServer::start_on(memory, TestConfig { assistants, lookups: GARDENER.lookups, ..TestConfig::default() })
             .await;
     let client = server.client();
     for path in ["/arrivals?station=lamp", "/gardener/arrivals?thing=lamp"] {

@@ -119,8 +119,8 @@ async fn queries_continue_known_threads_only() {
     let second = ask("/keeper/api/chat", json!({ "query": "two", "threadId": thread })).await;
     assert_eq!((&second["threadId"], &second["response"]), (thread, &json!("You said: two")));
     let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
-    let others = ana.post("/api/chat", json!({ "query": "mine", "threadId": thread })).await.expect(200);
-    assert_ne!(&others["threadId"], thread, "threads of other users are not known");
+    let other_users = ana.post("/api/chat", json!({ "query": "mine", "threadId": thread })).await.expect(200);
+    assert_ne!(&other_users["threadId"], thread, "threads of other users are not known");
     let client = ana;
     for unknown in ["0190b4e2-0000-7000-8000-000000000000", "session-1"] {
         let started = client.post("/api/chat", json!({ "query": "three", "threadId": unknown })).await.expect(200);

@@ -1,7 +1,7 @@
 //! After a user is erased, the store contains no trace of what the user wrote through any route.
 //!
-//! The tests send a unique word to each route. They fail for routes that `planting` does not know: for a new route, add there how
-//! it stores text of a user, or why it does not.
+//! The tests send a unique word to each route, and fail for routes that `planting` does not know. For a new route, add a case to
+//! `planting` that stores a user's text, or that explains why the route stores none.
 
 mod planting;
 
@@ -57,8 +57,8 @@ async fn test_config() -> TestConfig {
     TestConfig { assistants, ..config_with_model().0 }
 }
 
-/// Calls every route on behalf of the user Ana, with a word for each. Returns which words the store must now contain, and which it
-/// must not contain.
+/// Calls every route on behalf of the user Ana, with a different word for each. Returns the words that the store must now contain
+/// and those that it must not contain.
 async fn call_every_route(server: &TestServer) -> Planted {
     let tenant = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await;
     let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Admin]).await;
@@ -82,7 +82,7 @@ async fn erase_ana(server: &TestServer) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn erasure_leaves_no_words_in_the_file() {
+async fn erasure_leaves_no_words_in_the_sqlite_file() {
     let server = TestServer::start_with(test_config().await).await;
     let planted = call_every_route(&server).await;
     let folder = server.store_file().parent().unwrap().to_owned();
@@ -98,8 +98,8 @@ async fn erasure_leaves_no_words_in_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn erasure_leaves_no_words_in_the_database() {
-    let Some(server) = TestServer::start_over_postgres(test_config().await).await else { return };
+async fn erasure_leaves_no_words_in_the_postgres_database() {
+    let Some(server) = TestServer::start_on_postgres(test_config().await).await else { return };
     let planted = call_every_route(&server).await;
     let database = server.database();
     for (word, route) in &planted.stored {
@@ -119,10 +119,10 @@ async fn erasure_leaves_no_words_in_the_database() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn erasure_leaves_no_words_in_the_files_of_redis() {
-    // With other values, Redis may write to the file later than it acknowledges.
+    // With other values, Redis may acknowledge a command before it writes the command to the file.
     let Some(redis) = threadkeep_redis_server::Server::start(&[("appendfsync", "no")]) else { return };
     let memory = threadkeep::open(&format!("redis://{}", redis.address())).await.unwrap();
-    let server = TestServer::start_over(memory, test_config().await).await;
+    let server = TestServer::start_on(memory, test_config().await).await;
     let planted = call_every_route(&server).await;
     let found = find_words(redis.files());
     for (word, route) in &planted.stored {

@@ -18,13 +18,13 @@ struct Random(u64);
 
 impl Random {
     /// Returns a number below a bound.
-    fn roll(&mut self, below: usize) -> usize {
+    fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % below
+        usize::try_from(self.0 >> 33).unwrap() % bound
     }
 
     fn pick<'a>(&mut self, options: &[&'a str]) -> &'a str {
-        options[self.roll(options.len())]
+        options[self.below(options.len())]
     }
 }
 
@@ -39,21 +39,22 @@ const BODIES: [&str; 8] = [
     r#"{"items":[{"role":"user","content":"hello"}]}"#,
 ];
 
-/// Corrupts a body. The result either is not JSON or does not match the schema of any route.
-fn corrupt(dice: &mut Random, body: &str) -> Vec<u8> {
+/// Corrupts a body. The result is either not JSON or does not match the schema of any route.
+fn corrupt(random: &mut Random, body: &str) -> Vec<u8> {
     let mut bytes = body.as_bytes().to_vec();
-    match dice.roll(9) {
-        0 => bytes.truncate(1 + dice.roll(bytes.len() - 1)),
-        1 => bytes.insert(dice.roll(bytes.len()), 0xff),
-        2 => bytes = [vec![b'['; 65 + dice.roll(5_000)], bytes].concat(),
+    match random.below(9) {
+        0 => bytes.truncate(1 + random.below(bytes.len() - 1)),
+        1 => bytes.insert(random.below(bytes.len()), 0xff),
+        2 => bytes = [vec![b'['; 65 + random.below(5_000)], bytes].concat(),
         3 => bytes = body.replacen(':', ":-", 1).into_bytes(),
         4 => bytes.extend_from_slice(b"}"),
         5 => bytes = body.replacen('"', "\"unknown member\":1,\"", 1).replacen('{', "[", 1).into_bytes(),
-        6 => bytes = format!(r#"{{"unknown_{}":1e999}}"#, dice.roll(100)).into_bytes(),
+        6 => bytes = format!(r#"{{"unknown_{}":1e999}}"#, random.below(100)).into_bytes(),
         7 => bytes = body.replacen("hello", "\\ud800", 1).replacen('{', "{\u{1}", 1).into_bytes(),
         _ => {
-            bytes =
-                dice.pick(&["7", "\"text\"", "[]", "null", "tru", "{\"a\":1,}", "{'a':1}", "NaN", "\u{feff}{}x"]).into()
+            bytes = random
+                .pick(&["7", "\"text\"", "[]", "null", "tru", "{\"a\":1,}", "{'a':1}", "NaN", "\u{feff}{}x"])
+                .into()
         }
     }
     bytes
@@ -65,21 +66,24 @@ async fn malformed_requests_are_rejected() {
     let client = server.client();
     let thread = client.new_thread().await;
     client.say(&thread, "hello").await;
-    let mut dice = Random(20_261_121);
+    let mut random = Random(20_261_121);
     for count in 0..REQUESTS {
-        let answer = match dice.roll(4) {
+        let answer = match random.below(4) {
             0 => {
                 let path = [
-                    format!("/v1/threads/{}", dice.pick(&["x", "%ff", "..%2f..", "0", "%00", "💥", "7f000001-0"])),
-                    format!("/v1/threads?limit={}", dice.pick(&["0", "-1", "1e9", "9999999999999999999999", "x", ""])),
-                    format!("/v1/threads?after={}", dice.pick(&["x", "%ff", "AAAA", "c1", "bm9ib2R5"])),
-                    format!("/v1/threads/{thread}/messages?before={}", dice.pick(&["-1", "x", "2026-13-01", "%00"])),
-                    format!("/v1/threads/{thread}/messages?order={}", dice.pick(&["up", "", "asc,desc"])),
-                    format!("/v1/threads/{thread}/messages?limit=1&limit={}", dice.roll(9)),
-                    format!("/v1/threads/{thread}/events?after={}", dice.pick(&["-1", "x", "1.5"])),
-                    format!("/v1/export?thread={}", dice.pick(&["x", "%ff", "0"])),
+                    format!("/v1/threads/{}", random.pick(&["x", "%ff", "..%2f..", "0", "%00", "💥", "7f000001-0"])),
+                    format!(
+                        "/v1/threads?limit={}",
+                        random.pick(&["0", "-1", "1e9", "9999999999999999999999", "x", ""])
+                    ),
+                    format!("/v1/threads?after={}", random.pick(&["x", "%ff", "AAAA", "c1", "bm9ib2R5"])),
+                    format!("/v1/threads/{thread}/messages?before={}", random.pick(&["-1", "x", "2026-13-01", "%00"])),
+                    format!("/v1/threads/{thread}/messages?order={}", random.pick(&["up", "", "asc,desc"])),
+                    format!("/v1/threads/{thread}/messages?limit=1&limit={}", random.below(9)),
+                    format!("/v1/threads/{thread}/events?after={}", random.pick(&["-1", "x", "1.5"])),
+                    format!("/v1/export?thread={}", random.pick(&["x", "%ff", "0"])),
                 ];
-                client.get(&path[dice.roll(path.len())]).await
+                client.get(&path[random.below(path.len())]).await
             }
             1 => {
                 let (name, value) = [
@@ -90,7 +94,7 @@ async fn malformed_requests_are_rejected() {
                     ("content-type", "multipart/form-data"),
                     ("threadkeep-user", "\u{ff}"),
                     ("idempotency-key", ""),
-                ][dice.roll(7)];
+                ][random.below(7)];
                 let path = format!("/v1/threads/{thread}/messages");
                 let request = client.request("POST", &path).header(name, value.as_bytes());
                 let request =
@@ -111,9 +115,9 @@ async fn malformed_requests_are_rejected() {
                     ("PUT", "/v1/preferences/a".to_owned()),
                     ("POST", "/v1/erase".to_owned()),
                     ("POST", "/v1/import".to_owned()),
-                ][dice.roll(12)]
+                ][random.below(12)]
                 .clone();
-                let body = corrupt(&mut dice, BODIES[count % BODIES.len()]);
+                let body = corrupt(&mut random, BODIES[count % BODIES.len()]);
                 send(client.request(method, &path).header("content-type", "application/json").body(body)).await
             }
         };

@@ -20,7 +20,7 @@ async fn exchange_for_cookie(client: &Client, token: &str) -> Answer {
     client.post("/v1/session", json!({ "token": token })).await
 }
 
-/// Returns name and value of the cookie that a response sets.
+/// Returns the name and value of the cookie that a response sets.
 fn cookie_of(answer: &Answer) -> String {
     assert_eq!(answer.status, 204, "{}", answer.text);
     answer.header("set-cookie").split(';').next().unwrap().to_owned()
@@ -187,7 +187,7 @@ async fn cookies_are_valid_only_for_the_server_that_set_them() {
     send_with_cookie(&server, &format!("{name}=x; {cookie}; {name}=y"), &host).await.expect(200);
 }
 
-/// A pass is a short-lived secret, derived from the token, for the address that opens the browser.
+/// A pass is a short-lived secret that is derived from the token. It is part of the URL that is opened in the browser.
 #[tokio::test]
 async fn passes_expire_soon_and_can_only_be_exchanged_for_a_cookie() {
     let server = TestServer::start().await;

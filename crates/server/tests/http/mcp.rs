@@ -27,7 +27,7 @@ async fn tool_names(client: &Client, path: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn keys_that_only_read_get_only_tools_that_change_nothing() {
+async fn read_keys_get_only_read_only_tools() {
     let server = TestServer::start().await;
     let writer = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
     let reader = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Read]).await;
@@ -94,7 +94,7 @@ async fn send_body(client: &Client, body: impl Into<String>) -> Answer {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_messages_are_refused() {
+async fn invalid_bodies_are_refused() {
     let config = TestConfig::default();
     let options = ServerOptions { body_bytes: 100_000, ..config.options };
     let server = TestServer::start_with(TestConfig { options, ..config }).await;

@@ -35,7 +35,7 @@ async fn every_error_has_the_standard_format_and_a_request_id() {
 }
 
 #[tokio::test]
-async fn mistakes_of_clients_are_not_logged_as_errors() {
+async fn client_errors_are_not_logged_as_errors() {
     let (log, _guard) = Log::capture();
     let server = TestServer::start().await;
     let client = server.client();

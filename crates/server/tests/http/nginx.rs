@@ -154,7 +154,7 @@ async fn plain_proxies_give_no_access_without_the_token() {
     assert_eq!(nginx.send("GET", "/v1/live", UPGRADE_HEADERS).await, 401);
     // A client with the token is admitted from anywhere.
     for (method, path, _) in list_requests() {
-        // The token is that of a user, and administration is for administrators. Tokens are off by default.
+        // The token acts for a user, who may not call the routes for administrators. Tokens are disabled by default.
         let refused_to_users = ["/v1/keys", "/v1/audit", "/v1/tokens", "/v1/quotas", "/v1/tenants", "/v1/users"];
         let is_refused_to_users = refused_to_users.iter().any(|start| path.starts_with(start));
         if path == "/v1/session" || is_refused_to_users {

@@ -108,15 +108,15 @@ async fn accepted_requests_finish_before_the_server_stops() {
     assert!(acknowledged.iter().all(|text| stored.contains(text)));
 }
 
-/// Two servers over one database see each other's changes, and one of them sweeps expired data.
+/// Two servers on one database see each other's changes, and one of them sweeps expired data.
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_over_one_database_share_their_state() {
+async fn servers_on_one_database_share_their_state() {
     let config = || {
         let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..TestConfig::default().options };
         TestConfig { options, ..TestConfig::default() }
     };
-    let Some(one) = TestServer::start_over_postgres(config()).await else { return };
-    let other = TestServer::start_over(threadkeep::open(&one.database_url()).await.unwrap(), config()).await;
+    let Some(one) = TestServer::start_on_postgres(config()).await else { return };
+    let other = TestServer::start_on(threadkeep::open(&one.database_url()).await.unwrap(), config()).await;
     let (client, other_client) = (one.client(), other.client());
     let thread = client.new_thread().await;
     other_client.say(&thread, "hello").await;

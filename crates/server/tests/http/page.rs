@@ -53,7 +53,7 @@ async fn without_the_page_a_plain_page_says_how_to_get_it() {
 }
 
 #[tokio::test]
-async fn callers_learn_who_they_are() {
+async fn callers_can_look_up_their_identity_and_roles() {
     let server = TestServer::start().await;
     let local = server.client().get("/v1/caller").await.expect(200);
     assert_eq!((&local["tenant"], &local["user"]), (&json!("local"), &json!("me")));
@@ -68,7 +68,7 @@ async fn callers_learn_who_they_are() {
     assert_eq!(server.anonymous_client().get("/v1/caller").await.status, 401);
 }
 
-/// The policy of an assistant, sent back, gives the context that its model gets.
+/// The policy in the description of an assistant can be sent back to assemble a context.
 #[tokio::test]
 async fn assistants_show_their_graph_and_policy() {
     let (server, _) = start_with_test_assistant().await;

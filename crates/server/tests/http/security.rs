@@ -241,8 +241,8 @@ async fn quotas_are_counted_across_restarts_and_instances() {
     for _ in 0..3 {
         call(&server).await.expect(200);
     }
-    // Start another instance over the same store, as after a restart.
-    let restarted = TestServer::start_over(server.memory.clone(), TestConfig::default()).await;
+    // Start another instance on the same store, as after a restart.
+    let restarted = TestServer::start_on(server.memory.clone(), TestConfig::default()).await;
     for _ in 0..2 {
         call(&restarted).await.expect(200);
     }
@@ -263,7 +263,7 @@ async fn concurrent_requests_never_exceed_the_quota() {
     let limited =
         threadkeep_server::NewKey { quota: Some(Quota { per_day: 230 }), ..new_key("acme", None, &[KeyRole::Read]) };
     let (_, secret) = keys.create(limited).await.unwrap();
-    let other = TestServer::start_over(server.memory.clone(), TestConfig::default()).await;
+    let other = TestServer::start_on(server.memory.clone(), TestConfig::default()).await;
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..8 {
         let client = if caller % 2 == 0 { server.client() } else { other.client() }.with_key(secret.as_str());

@@ -54,7 +54,7 @@ impl Default for TestConfig {
 }
 
 impl TestServer {
-    /// Starts a server over a SQLite file that accepts [`TOKEN`].
+    /// Starts a server on a SQLite file that accepts [`TOKEN`].
     pub(crate) async fn start() -> Self {
         Self::start_with(TestConfig::default()).await
     }
@@ -63,42 +63,42 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
         let memory = threadkeep::open(&url).await.unwrap();
-        Self { folder: Some(folder), ..Self::start_over(memory, config).await }
+        Self { folder: Some(folder), ..Self::start_on(memory, config).await }
     }
 
-    /// Starts a server over a SQLite file, with a store whose calls a test can pause.
+    /// Starts a server on a SQLite file, with a store whose calls a test can pause.
     pub(crate) async fn start_with_control(store_control: &StoreControl, config: TestConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
         let memory = Memory::new(store_control.wrap(threadkeep::open_backend(&url).await.unwrap()));
-        Self { folder: Some(folder), ..Self::start_over(memory, config).await }
+        Self { folder: Some(folder), ..Self::start_on(memory, config).await }
     }
 
-    /// Starts a server over its own PostgreSQL database; `None` if tests over PostgreSQL are skipped.
-    pub(crate) async fn start_over_postgres(config: TestConfig) -> Option<Self> {
+    /// Starts a server on its own PostgreSQL database; `None` if tests on PostgreSQL are skipped.
+    pub(crate) async fn start_on_postgres(config: TestConfig) -> Option<Self> {
         let database = threadkeep_postgres_server::Server::shared()?.create_database().await;
         let memory = threadkeep::open(&database.url()).await.unwrap();
-        Some(Self { database: Some(database), ..Self::start_over(memory, config).await })
+        Some(Self { database: Some(database), ..Self::start_on(memory, config).await })
     }
 
-    /// Starts a server over the shared Redis Cluster, with its own keys; `None` if tests over Redis are skipped.
-    pub(crate) async fn start_over_redis_cluster(config: TestConfig) -> Option<Self> {
+    /// Starts a server on the shared Redis Cluster, with its own keys; `None` if tests on Redis are skipped.
+    pub(crate) async fn start_on_redis_cluster(config: TestConfig) -> Option<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let cluster = tokio::task::spawn_blocking(threadkeep_redis_server::Cluster::shared).await.unwrap()?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let url = format!("redis-cluster://{}?prefix=test-{number}&connect_timeout=30", cluster.addresses());
         let memory = threadkeep::open(&url).await.unwrap();
-        Some(Self::start_over(memory, config).await)
+        Some(Self::start_on(memory, config).await)
     }
 
     /// Returns the URL of the file that [`TestServer::start`] created.
     pub(crate) fn store_url(&self) -> String {
-        let folder = self.folder.as_ref().expect("the server was started over a file");
+        let folder = self.folder.as_ref().expect("the server was started on a file");
         format!("sqlite:{}", folder.path().join("store.db").display())
     }
 
-    /// Starts a server over an existing memory, which other servers may share.
-    pub(crate) async fn start_over(memory: Memory, config: TestConfig) -> Self {
+    /// Starts a server on an existing memory, which other servers may share.
+    pub(crate) async fn start_on(memory: Memory, config: TestConfig) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut server = Server::new(memory.clone(), config.options);
@@ -126,7 +126,7 @@ impl TestServer {
         self.folder.as_ref().unwrap().path().join("store.db")
     }
 
-    /// Returns the PostgreSQL database; panics unless the server was started with [`TestServer::start_over_postgres`].
+    /// Returns the PostgreSQL database; panics unless the server was started with [`TestServer::start_on_postgres`].
     pub(crate) fn database(&self) -> &Database {
         self.database.as_ref().unwrap()
     }

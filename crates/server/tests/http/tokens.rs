@@ -261,7 +261,7 @@ async fn supabase_roles_map_to_users_and_the_application() {
     issuer.accepts_service_role = true;
     let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..TestConfig::default().options };
     let service_server =
-        TestServer::start_over(user_server.memory.clone(), TestConfig { options, ..TestConfig::default() }).await;
+        TestServer::start_on(user_server.memory.clone(), TestConfig { options, ..TestConfig::default() }).await;
     let service = service_server.client().with_key(&token_with_role("service_role"));
     let listed = service.get("/v1/threads").await.expect(200);
     assert_eq!(listed["data"][0]["id"], opened["id"]);

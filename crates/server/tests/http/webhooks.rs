@@ -53,7 +53,7 @@ impl Received {
 /// The status and a header of an answer.
 type Answer = (u16, Option<(&'static str, String)>);
 
-/// An endpoint, which answers with the prepared answers and then with 204.
+/// An endpoint that returns the prepared responses, and then 204.
 struct Endpoint {
     address: SocketAddr,
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -273,33 +273,33 @@ async fn private_addresses_are_not_reached() {
 
 #[test]
 fn deliveries_survive_the_end_of_the_process() {
-    let later = tokio::runtime::Runtime::new().unwrap();
+    let outer_runtime = tokio::runtime::Runtime::new().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
     let (mut endpoint, path, id) = {
-        let endpoint = later.block_on(Endpoint::start());
+        let endpoint = outer_runtime.block_on(Endpoint::start());
         endpoint.prepare(&[500, 0]);
         // Dropping the runtime ends all tasks of the server at once, as a crash does.
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let (path, mut endpoint, server) = runtime.block_on(async {
             let memory = threadkeep::open(&url).await.unwrap();
-            let server = TestServer::start_over(memory, config(&[1, 1, 1])).await;
+            let server = TestServer::start_on(memory, config(&[1, 1, 1])).await;
             let client = server.client();
             let (path, _) = create(&client, &endpoint.url(), &["appended"]).await;
             let thread = client.new_thread().await;
             client.say(&thread, "hello").await;
             (path, endpoint, server)
         });
-        let id = later.block_on(endpoint.next()).id();
-        assert_eq!(later.block_on(endpoint.next()).id(), id);
+        let id = outer_runtime.block_on(endpoint.next()).id();
+        assert_eq!(outer_runtime.block_on(endpoint.next()).id(), id);
         runtime.shutdown_background();
         // Dropped only now, because dropping the server asks it to stop.
         drop(server);
         (endpoint, path, id)
     };
-    later.block_on(async {
+    outer_runtime.block_on(async {
         let memory = threadkeep::open(&url).await.unwrap();
-        let server = TestServer::start_over(memory, config(&[1, 1, 1])).await;
+        let server = TestServer::start_on(memory, config(&[1, 1, 1])).await;
         assert_eq!(endpoint.next().await.id(), id);
         wait_for(&server.client(), &path, &id, "delivered").await;
     });
@@ -339,19 +339,19 @@ async fn webhooks_belong_to_their_tenant_or_user() {
     let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
     let eve = server.client_with_new_key("acme", Some("eve"), &[KeyRole::Write]).await;
     let other = server.client_with_new_key("other", None, &[KeyRole::Admin]).await;
-    let (mut of_ana, mut of_tenant) = (Endpoint::start().await, Endpoint::start().await);
-    let (path, _) = create(&ana, &of_ana.url(), &["appended"]).await;
-    create(&tenant, &of_tenant.url(), &["appended"]).await;
+    let (mut anas_endpoint, mut tenants_endpoint) = (Endpoint::start().await, Endpoint::start().await);
+    let (path, _) = create(&ana, &anas_endpoint.url(), &["appended"]).await;
+    create(&tenant, &tenants_endpoint.url(), &["appended"]).await;
     for client in [&eve, &ana] {
         let thread = client.new_thread().await;
         client.say(&thread, "hello").await;
     }
-    // The tenant's webhook gets the events of all users, a user's webhook only those of the user.
+    // The tenant's webhook receives the events of all users, a user's webhook only those of the user.
     let user = |received: &Received| received.json()["data"]["user"].as_str().unwrap().to_owned();
-    let mut users = [user(&of_tenant.next().await), user(&of_tenant.next().await)];
+    let mut users = [user(&tenants_endpoint.next().await), user(&tenants_endpoint.next().await)];
     users.sort();
     assert_eq!(users, ["ana", "eve"]);
-    let received = of_ana.next().await;
+    let received = anas_endpoint.next().await;
     assert_eq!(user(&received), "ana");
     let delivery = format!("{path}/deliveries/{}/replay", received.id());
     for outsider in [&eve, &other, &tenant] {
@@ -365,12 +365,12 @@ async fn webhooks_belong_to_their_tenant_or_user() {
     }
     assert_eq!(other.get("/v1/webhooks").await.expect(200)["data"], json!([]));
     assert_eq!(ana.get("/v1/webhooks").await.expect(200)["data"].as_array().unwrap().len(), 1);
-    // The webhooks of a tenant need an administrator; no webhook can be read with `read` alone.
+    // The webhooks of a tenant need an administrator; no webhook can be read with the role `read` alone.
     let writer = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let reader = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Read]).await;
     for client in [writer, reader] {
         assert_eq!(client.get("/v1/webhooks").await.code(403), "role_missing");
-        assert_eq!(client.post("/v1/webhooks", json!({ "url": of_ana.url() })).await.code(403), "role_missing");
+        assert_eq!(client.post("/v1/webhooks", json!({ "url": anas_endpoint.url() })).await.code(403), "role_missing");
     }
     // Erasing the user removes the webhooks and their deliveries.
     ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200);

@@ -20,8 +20,8 @@ use crate::output::json;
 use crate::security::Caller;
 use crate::turns::{self, AskRequest, TurnTask, TurnUpdate, TurnUpdates};
 
-/// Answers a request to an assistant. If the request selects a thread, its last message starts a turn in the thread. Otherwise the
-/// messages are put into an ephemeral thread.
+/// Answers a request to an assistant. If the request selects a thread, the last message of the request starts a turn in that
+/// thread. Otherwise all messages are put into an ephemeral thread.
 pub(super) async fn complete(
     app: App,
     caller: Caller,
@@ -49,7 +49,8 @@ pub(super) async fn complete(
     };
     let is_ephemeral = selected.is_none();
     // An ephemeral thread is deleted after the answer, unless its turn waits for an approval.
-    let named_thread = |turn: &Turn| (!is_ephemeral || turn.status == TurnStatus::WaitingForApproval).then_some(thread);
+    let retained_thread =
+        |turn: &Turn| (!is_ephemeral || turn.status == TurnStatus::WaitingForApproval).then_some(thread);
     let stream_app = app.clone();
     let updates = turns::start(
         connection,
@@ -59,7 +60,7 @@ pub(super) async fn complete(
         return Ok(with_thread(respond_with_stream(stream_app, envelope, updates).await?, selected));
     }
     let turn = turns::wait_for_result(updates).await?.turn;
-    let thread = named_thread(&turn);
+    let thread = retained_thread(&turn);
     let mut body = completion_json(&envelope, &answer(&turn));
     body["threadkeep"] = assistant::extension_json(&turn);
     body["threadkeep"]["thread"] = serde_json::json!(thread);

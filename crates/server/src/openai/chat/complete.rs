@@ -25,7 +25,7 @@ use crate::thread_names;
 
 /// The prefix of the ids of completions.
 pub(super) const PREFIX: &str = "chatcmpl-";
-/// The header with the id of the thread that a chat continues.
+/// The header that selects the thread of a chat. In a response, it contains the thread's id.
 pub(super) const THREAD_HEADER: &str = "threadkeep-thread";
 
 /// The request. Members that this server does not support are ignored.
@@ -59,11 +59,11 @@ pub(crate) struct CompleteJson {
     presence_penalty: Option<f64>,
     #[serde(default, deserialize_with = "optional_whole_number")]
     seed: Option<i64>,
-    /// Changes to the likelihood of tokens, which are passed to the model.
+    /// Changes to the likelihood of tokens; passed to the model.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     logit_bias: Option<Map<String, Value>>,
-    /// How detailed the answer should be, which is passed to the model.
+    /// How detailed the answer should be; passed to the model.
     #[serde(default)]
     verbosity: Option<String>,
     /// A string, or an array of at most four strings.
@@ -83,17 +83,17 @@ pub(crate) struct CompleteJson {
     #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 1)]
     n: Option<u64>,
-    /// Options of OpenAI's API that this server does not support. They are rejected by their names.
+    /// Options of OpenAI's API that this server does not support. A request that sets one of them is rejected.
     #[serde(flatten)]
     #[schema(ignore)]
     unsupported: UnsupportedOptions,
-    /// `thread` is the id of the thread that the chat continues.
+    /// The member `thread` selects the thread that the chat continues.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) metadata: Option<Map<String, Value>>,
 }
 
-/// Options that change the answer, and that cannot be passed to the model.
+/// Options that would change the answer but cannot be passed to the model.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct UnsupportedOptions {
@@ -143,7 +143,7 @@ pub(super) struct PendingCompletion {
     /// The messages of the request that are not in the thread yet.
     new: Vec<Draft>,
     pub(super) envelope: Envelope,
-    /// The stored answer, if an earlier attempt of the request was answered.
+    /// The stored answer, if an earlier attempt at the request was answered.
     answered: Option<Answer>,
     /// The data to store with the completion, if the client wants it to be stored.
     store: Option<StoreRequest>,
@@ -174,10 +174,10 @@ pub(super) struct Answer {
 
 /// Creates a chat completion, optionally in a thread
 ///
-/// The header `Threadkeep-Thread`, or `thread` in the metadata, selects a thread by its id, by a conversation id or by its key; a
-/// thread with a new key is created. The model receives the thread's context before the messages of the request. New messages are stored in the thread together with the
-/// answer. A client may send messages that the thread already contains again; those up to the last known answer are not stored
-/// twice. Without a thread nothing is stored, unless `store` is set.
+/// The header `Threadkeep-Thread`, or `thread` in the metadata, selects a thread by its id, its conversation id or its key; an
+/// unknown key creates a thread. The model receives the thread's context before the messages of the request. New messages are
+/// stored in the thread together with the answer. If the request repeats messages that the thread already contains, those up to
+/// the last known answer are not stored again. Without a thread nothing is stored, unless `store` is set.
 ///
 /// The model `threadkeep/NAME` is an assistant: the last message starts a turn in the thread. The header `Threadkeep-Thread` of
 /// the response contains the thread's id.
@@ -287,7 +287,7 @@ fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
     })
 }
 
-/// Starts a turn in a thread, unless an earlier attempt of the request was answered.
+/// Starts a turn in a thread, unless an earlier attempt at the request was answered.
 async fn prepare_in_thread(
     app: App,
     scope: Scope,
@@ -414,7 +414,7 @@ impl PendingCompletion {
     }
 }
 
-/// Reads the stored answer of an earlier attempt of the request.
+/// Reads the stored answer to an earlier attempt at the request.
 async fn read_answered(
     app: &App,
     scope: &Scope,
@@ -431,8 +431,8 @@ async fn read_answered(
     Ok((Envelope { id: record.id.clone(), created, model: text("model"), ..envelope }, answer))
 }
 
-/// Returns the thread that a request selects in the header or in its metadata; `None` if it selects no thread. A thread is named by
-/// its id, conversation id or key; a thread with an unknown key is created.
+/// Returns the thread that a request selects in the header or in its metadata; `None` if it selects no thread. A thread is named
+/// by its id, conversation id or key; an unknown key creates a thread.
 pub(super) async fn selected_thread(
     app: &App,
     scope: &Scope,

@@ -56,8 +56,8 @@ pub(crate) async fn create(
     Ok(with_replay(list_response(&items, false), replayed))
 }
 
-/// Adds the items that do not exist yet. Returns the messages in the order of the drafts, and whether the response has to be marked
-/// as a repetition.
+/// Adds the items that do not exist yet. Returns the messages in the order of the drafts, and whether the response must be marked
+/// as a replay.
 async fn add(
     app: &App,
     scope: &Scope,
@@ -90,13 +90,13 @@ async fn add_missing(
     };
     let requested: Vec<_> = drafts.iter().filter_map(reference).collect();
     let found = app.memory().find_messages(scope, thread, &requested).await?;
-    let has_id_of = |draft: &Draft, message: &Message| {
+    let has_same_id = |draft: &Draft, message: &Message| {
         draft.id == Some(message.id) || (draft.external_id.is_some() && draft.external_id == message.external_id)
     };
     let mut existing: HashMap<usize, Message> = HashMap::new();
     let mut missing = Vec::new();
     for (index, draft) in drafts.iter().enumerate() {
-        match found.iter().find(|message| has_id_of(draft, message)) {
+        match found.iter().find(|message| has_same_id(draft, message)) {
             None => missing.push(draft.clone()),
             Some(message) if message.content == draft.content => {
                 existing.insert(index, message.clone());

@@ -13,7 +13,7 @@ use crate::security::Caller;
 const DEFAULT_LIMIT: usize = 20;
 /// The maximum number of items on a page, in all lists of this API.
 pub(crate) const MAX_LIMIT: usize = 100;
-/// The number of a thread's latest changes that are searched for the deletion of an item.
+/// How many of a thread's latest changes are searched for the deletion of an item.
 const SEARCHED_CHANGES: usize = 1_000;
 
 /// A query for a page of a list.
@@ -25,7 +25,7 @@ pub(crate) struct PageQuery {
 }
 
 impl PageQuery {
-    /// Takes the parameters that all lists of this API have. The default order is newest first.
+    /// Reads the paging parameters, which all lists of this API share. The default order is newest first.
     pub(crate) fn read(params: &mut QueryParams) -> Result<Self> {
         Self::read_with(params, RangeEnd::Newest)
     }
@@ -36,7 +36,7 @@ impl PageQuery {
     }
 
     fn read_with(params: &mut QueryParams, default: RangeEnd) -> Result<Self> {
-        // This parameter is ignored, because items always include everything that is stored.
+        // Ignored: items always include everything that is stored.
         params.take_all("include");
         let limit: i64 = params.parse("limit", "a whole number")?.unwrap_or(DEFAULT_LIMIT as i64);
         let (bound, code) = match limit {
@@ -141,7 +141,7 @@ async fn position_of(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> 
     erased.map(|seq| (seq, index)).ok_or(not_found)
 }
 
-/// Responds with a page of `items`, which are all items of the list, oldest first.
+/// Responds with a page of a list. `items` contains the whole list, oldest first.
 pub(crate) fn page_response(mut items: Vec<Item>, query: &PageQuery) -> Result {
     if query.take == RangeEnd::Newest {
         items.reverse();

@@ -12,12 +12,12 @@ use crate::openai::items::Item;
 use crate::output::encode_json;
 use crate::security::Caller;
 
-/// The maximum number of conversations that are listed.
+/// The maximum number of conversations that can be listed.
 const MAX_CONVERSATIONS: usize = 10_000;
 
 /// Lists conversations, by default newest first
 ///
-/// OpenAI's API has no such list; other servers have it. Callers with more than 10,000 threads use `GET /v1/threads`.
+/// OpenAI's API has no such list, but some compatible servers do. Callers with more than 10,000 threads use `GET /v1/threads`.
 #[utoipa::path(
     get,
     path = "/v1/conversations",
@@ -44,7 +44,8 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
             found.push(Item { id, json: String::from_utf8_lossy(&json).into_owned() });
         }
         if found.len() > MAX_CONVERSATIONS {
-            let message = format!("More than {MAX_CONVERSATIONS} conversations. List them with GET /v1/threads.");
+            let message =
+                format!("There are more than {MAX_CONVERSATIONS} conversations; list them with GET /v1/threads.");
             return Err(ApiError::invalid("after", message).code("limit_exceeded"));
         }
         threads.after = page.next;

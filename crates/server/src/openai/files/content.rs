@@ -29,7 +29,7 @@ pub(crate) async fn content(State(app): State<App>, caller: Caller, path_params:
         return Err(ApiError::new(StatusCode::NOT_FOUND, "content_not_stored", message));
     };
     let text = app.memory().read_upload(&owner, &stored.upload).await?.ok_or_else(|| file_not_found(id))?;
-    // Never the type of the file: a browser would execute the scripts of an HTML file with the rights of this server's pages.
+    // Not the file's own type: a browser would run the scripts of an HTML file with the privileges of this server's pages.
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
         (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),

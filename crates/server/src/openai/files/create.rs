@@ -14,9 +14,9 @@ use crate::security::Caller;
 
 /// Uploads a document, which assistants can then cite
 ///
-/// The document is added to a library of the caller. Its passages are added in the background; the response is sent when they are
-/// added, or after a few seconds. `status` is `uploaded` until all passages can be found. A repeated request creates another file,
-/// unless it has the same Idempotency-Key.
+/// The document is added to a library of the caller. Its passages are added in the background; the response is sent when all are
+/// added, or after a few seconds. `status` is `uploaded` until all passages can be found. A repeated request creates another
+/// file, unless it has the same Idempotency-Key.
 #[utoipa::path(
     post,
     path = "/v1/files",
@@ -61,7 +61,7 @@ pub(crate) async fn create(State(app): State<App>, caller: Caller, headers: Head
     match store(&app, scope, upload, form.text).await? {
         Ok(stored) => {
             let working = ingest::start(&app, scope, stored);
-            // After this time, the client asks for the state of the file.
+            // After this time, the client has to poll the state of the file.
             drop(tokio::time::timeout(app.options().upload_wait, working).await);
             respond(&app, scope, &id).await
         }

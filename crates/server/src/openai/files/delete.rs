@@ -19,7 +19,7 @@ pub(crate) struct DeletedFileJson<'a> {
 
 /// Deletes a file: its text and its passages
 ///
-/// Works at any time, also while the file is being processed.
+/// Works at any time, even while the file is being processed.
 #[utoipa::path(
     delete,
     path = "/v1/files/{id}",

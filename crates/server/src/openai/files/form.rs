@@ -24,7 +24,7 @@ const FIELDS: [&str; 3] = ["file", "purpose", "library"];
 const MAX_FIELD_BYTES: usize = 1_024;
 /// The maximum length of a file name, in bytes.
 const MAX_NAME_BYTES: usize = 500;
-/// The purposes for which files can be uploaded. Other services of OpenAI have purposes that this server does not offer.
+/// The purposes for which files can be uploaded. OpenAI's other purposes are for services that this server does not offer.
 const PURPOSES: [&str; 2] = [DEFAULT_PURPOSE, "user_data"];
 
 /// The form of an upload, as described in the OpenAPI document.
@@ -48,8 +48,8 @@ pub(crate) struct UploadForm {
     pub(super) text: String,
     pub(super) purpose: String,
     pub(super) library: String,
-    /// Identifies repetitions of the request. Each request has another boundary between the fields, so this is a digest of the
-    /// fields rather than of the body.
+    /// Identifies repetitions of the request. It is a digest of the fields rather than of the body, because each request has a
+    /// different boundary between the fields.
     pub(super) digest: String,
 }
 
@@ -80,7 +80,7 @@ async fn read(body: Bytes, boundary: String) -> Result<UploadForm> {
             Some("file") => set_once("file", &mut file, read_file(field).await?)?,
             Some("purpose") => set_once("purpose", &mut purpose, field.text().await.map_err(form_error)?)?,
             Some("library") => set_once("library", &mut library, field.text().await.map_err(form_error)?)?,
-            _ => return Err(invalid_form("each field needs one of the names `file`, `purpose` and `library`")),
+            _ => return Err(invalid_form("each field must be named `file`, `purpose` or `library`")),
         }
     }
     let (filename, format, text) = file.ok_or_else(|| ApiError::invalid("file", "missing field `file`"))?;
@@ -146,7 +146,7 @@ fn form_error(error: Error) -> ApiError {
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).param(name)
         }
         Error::IncompleteFieldData { .. } | Error::IncompleteStream | Error::IncompleteHeaders => {
-            invalid_form("the form ends too early")
+            invalid_form("the form is incomplete")
         }
         other => invalid_form(&format!("invalid form: {other}")),
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn invalid_forms_are_rejected_by_name() {
+    async fn invalid_forms_are_rejected_with_code_and_parameter() {
         let large = "x".repeat(MAX_FIELD_BYTES + 1);
         for (parts, code, param) in [
             (vec![], "invalid_request", Some("file")),

@@ -1,7 +1,7 @@
 //! Adds the passages of uploaded documents to their libraries, in the background.
 //!
 //! The process that works on an upload renews a lease in the upload's record, together with the progress. If the process is
-//! interrupted, the next reader with the role `write` starts the work again after the lease.
+//! interrupted, the work is restarted when the lease has expired and a client with the role `write` retrieves the file.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,12 +22,12 @@ use crate::error::{ApiError, Result};
 
 /// How long a process may work on an upload without renewing its lease.
 pub(super) const LEASE_MS: i64 = 60_000;
-/// How long before its end a lease is renewed.
+/// A lease is renewed when it has at most this long left.
 const RENEWAL_MS: i64 = 40_000;
 /// How often the progress is stored.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Starts to add the passages of an upload whose lease this process has.
+/// Starts adding the passages of an upload whose lease this process holds.
 pub(super) fn start(app: &App, scope: &Scope, stored: StoredUpload) -> JoinHandle<()> {
     let (app, scope) = (app.clone(), scope.clone());
     let guard = app.delay_shutdown();
@@ -39,7 +39,7 @@ pub(super) fn start(app: &App, scope: &Scope, stored: StoredUpload) -> JoinHandl
     })
 }
 
-/// Starts the work on an upload again if it was interrupted. Does nothing if another process does so at the same time.
+/// Restarts the work on an upload if it was interrupted, unless another process restarts it at the same time.
 pub(super) async fn resume(app: &App, scope: &Scope, stored: StoredUpload) -> Result<()> {
     let now = app.memory().now();
     if stored.upload.state != UploadState::Processing || !is_interrupted(&stored.upload, now) {
@@ -69,7 +69,7 @@ pub(super) fn lease_end(now: Timestamp) -> Timestamp {
     now.plus_ms(LEASE_MS)
 }
 
-/// Returns the name of a format in the store.
+/// Returns the name under which a format is stored.
 pub(super) fn format_name(format: DocumentFormat) -> &'static str {
     match format {
         DocumentFormat::Markdown => "markdown",
@@ -112,8 +112,8 @@ async fn run(app: &App, scope: &Scope, mut stored: StoredUpload) -> Result<()> {
                 };
                 match update(app, scope, stored.clone(), change).await {
                     Ok(renewed) => stored = renewed,
-                    // The upload was removed, or another process works on it. The library notices either while passages are
-                    // added, and removes what was added to a removed document.
+                    // The upload was removed, or another process works on it. The library notices both while passages are added,
+                    // and removes what was added to a removed document.
                     Err(MemoryError::Store(StoreError::Conflict(_))) => has_lease = false,
                     Err(error) => ApiError::from(error).log("cannot store the progress of an upload"),
                 }
@@ -157,7 +157,7 @@ async fn update(
     app.memory().update_upload(scope, stored).await
 }
 
-/// Adds all passages of an upload to its library, and returns their number. A process works on a few uploads at a time.
+/// Adds all passages of an upload to its library, and returns their number. A process works on only a few uploads at a time.
 async fn add_passages(app: &App, scope: &Scope, upload: &LibraryUpload, progress: &AtomicUsize) -> Result<usize> {
     let _permit = app.upload_permits().acquire().await.map_err(|_| ApiError::internal("the permits are closed"))?;
     let Some(text) = app.memory().read_upload(scope, upload).await? else {

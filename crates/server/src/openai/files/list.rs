@@ -12,13 +12,13 @@ use crate::openai::items::Item;
 use crate::output::encode_json;
 use crate::security::Caller;
 
-/// The maximum number of files that are listed.
+/// The maximum number of files that can be listed.
 const MAX_FILES: usize = 10_000;
 
 /// Lists the files in a library, by default newest first
 ///
-/// Includes documents that were added on the command line. A user lists the user's own files, or with `owner=tenant` those of the
-/// whole tenant.
+/// Includes documents that were added on the command line. A user's list contains the user's own files, or with `owner=tenant`
+/// those of the whole tenant.
 #[utoipa::path(
     get,
     path = "/v1/files",
@@ -49,7 +49,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
     let mut files = list_files(&app, &owner, &library).await?;
     files.retain(|file| purpose.as_ref().is_none_or(|purpose| file.purpose == *purpose));
     if files.len() > MAX_FILES {
-        let message = format!("More than {MAX_FILES} files. Divide them among several libraries.");
+        let message = format!("The library has more than {MAX_FILES} files; divide them among several libraries.");
         return Err(ApiError::invalid("library", message).code("limit_exceeded"));
     }
     files.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));

@@ -10,7 +10,7 @@ use crate::security::Caller;
 
 /// Returns a file, with the progress of its processing
 ///
-/// If processing was interrupted by a crash, a request from a caller with the role `write` starts it again.
+/// If processing was interrupted by a crash, a request from a caller with the role `write` restarts it.
 #[utoipa::path(
     get,
     path = "/v1/files/{id}",

@@ -11,9 +11,9 @@ use crate::input::{JsonBody, optional_whole_number};
 use crate::output::json;
 use crate::security::Caller;
 
-/// The number of passages, unless the request sets it.
+/// The maximum number of passages if the request sets none.
 const DEFAULT_LIMIT: usize = 5;
-/// The maximum number of passages.
+/// The largest maximum that a request can set.
 const MAX_LIMIT: usize = 100;
 /// The maximum length of a query in bytes.
 const MAX_QUERY_BYTES: usize = 64 * 1024;
@@ -57,7 +57,8 @@ pub(crate) struct FoundPassageJson {
 
 /// Finds passages in the files of a library
 ///
-/// Searches the caller's own files and those of the whole tenant. Files that are still being processed are found in part.
+/// Searches the caller's own files and those of the whole tenant. Of files that are still being processed, only the passages
+/// added so far are found.
 #[utoipa::path(
     post,
     path = "/v1/files/search",

@@ -153,10 +153,10 @@ fn with_output_members(part: &RawValue) -> String {
     if members.get_string("type").as_deref() != Some("output_text") {
         return part.get().to_owned();
     }
-    let complete = members.clone();
+    let original = members.clone();
     members.set_if_null("annotations", "[]");
     members.set_if_null("logprobs", "[]");
-    if members == complete { part.get().to_owned() } else { members.to_json() }
+    if members == original { part.get().to_owned() } else { members.to_json() }
 }
 
 fn read_content_part(json: &RawValue) -> Option<Part> {
@@ -202,8 +202,8 @@ fn read_function_call_output(mut members: Members, param: &str) -> Result<Conten
     let output = members.get("output").ok_or_else(|| missing_error(param, "output"))?;
     let text = serde_json::from_str::<String>(output);
     let is_text = text.is_ok();
-    // A model receives the parts as one text. The parts themselves are stored in the message's data, because the text does not
-    // separate them.
+    // A model receives the parts as one text. The parts themselves are stored in the message's data, because they cannot be
+    // recovered from the text.
     let output = text.unwrap_or_else(|_| join_text_parts(output).unwrap_or_else(|| output.to_owned()));
     members.set("type", "\"function_call_output\"");
     members.set_if_null("status", "\"completed\"");

@@ -51,7 +51,7 @@ pub(super) struct PendingResponse {
 pub(super) enum Work {
     CallModel(Box<ModelCall>),
     RunAssistant(Box<AssistantRun>),
-    /// None, because an earlier attempt of the request was answered. Contains the response as JSON and its output.
+    /// None, because an earlier attempt at the request was answered. Contains the response as JSON and its output.
     Answered {
         response: String,
         output: Vec<Item>,
@@ -263,7 +263,7 @@ pub(super) fn failed_response(envelope: &mut Map<String, Value>, error: ApiError
     (error, text)
 }
 
-#[expect(clippy::too_many_arguments, reason = "a part of one function, separated because of its length")]
+#[expect(clippy::too_many_arguments, reason = "part of `answer`, which would otherwise be too long")]
 async fn store_answer(
     app: &App,
     scope: &Scope,
@@ -311,7 +311,7 @@ async fn store_answer(
     }
 }
 
-/// Finds the stored answer of an earlier attempt of a request without a conversation.
+/// Finds the stored answer to an earlier attempt at a request without a conversation.
 async fn find_answered(app: &App, scope: &Scope, attempt: &Attempt, id: &str) -> Result<Option<Work>> {
     let Some(stored) = stored_response::find(app, scope, id).await? else { return Ok(None) };
     attempt.check_same(&stored.digest)?;
@@ -319,7 +319,7 @@ async fn find_answered(app: &App, scope: &Scope, attempt: &Attempt, id: &str) ->
     Ok(Some(Work::Answered { response: stored.response.as_str().to_owned(), output }))
 }
 
-/// Reads the stored answer of an earlier attempt of a request in a conversation.
+/// Reads the stored answer to an earlier attempt at a request in a conversation.
 pub(super) async fn read_answered(
     app: App,
     scope: Scope,

@@ -102,7 +102,7 @@ async fn existing_thread(app: &App, scope: &Scope, request: &CreateResponseJson)
     Ok(Some(thread))
 }
 
-/// Runs the turn of an assistant, and stores the record with which the response can be retrieved.
+/// Runs the turn of an assistant, and stores the record that allows the response to be retrieved.
 pub(super) async fn run(
     run: AssistantRun,
     id: &str,
@@ -139,7 +139,7 @@ pub(super) struct ResponseIdentity<'a> {
     pub(super) digest: &'a str,
     /// The id of the message that contains the text.
     pub(super) text_id: MessageId,
-    /// Whether nothing of the response is retained.
+    /// Whether the response is not retained.
     pub(super) is_ephemeral: bool,
 }
 

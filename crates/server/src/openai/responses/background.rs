@@ -33,11 +33,11 @@ use crate::security::MayResume;
 
 /// How often new deltas are written to the state.
 const WRITE_INTERVAL: Duration = Duration::from_millis(250);
-/// The maximum number of bytes of the deltas in the state. Text after these is available only when the response has ended.
+/// The maximum number of bytes of the deltas in the state. Later text is available only after the response has ended.
 const MAX_DELTA_BYTES: usize = 256 * 1024;
 /// How long a request waits for an assistant to store the question. Another turn of the thread may have to end first.
 const START_TIMEOUT: Duration = Duration::from_secs(2);
-/// The maximum number of attempts of a change that conflicts with other changes.
+/// The maximum number of attempts at a change that conflicts with other changes.
 const MAX_ATTEMPTS: usize = 16;
 
 /// The stored state of a background response.
@@ -104,7 +104,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
         deltas: Vec::new(),
     };
     if let Err(error) = write_state(&app, &scope, &id, Some(&state), Some(0)).await {
-        // Another attempt of the same request was stored first.
+        // Another attempt at the same request was stored first.
         if error.code == "changed_meanwhile"
             && let Some((state, _)) = read_state(&app, &scope, &id).await?
         {
@@ -131,7 +131,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
     Ok(if is_streamed { stream::response(app, events) } else { json_response(body::with_output(&state.envelope, &[])) })
 }
 
-/// Responds with the response that an earlier attempt of the request started.
+/// Responds with the response that an earlier attempt at the request started.
 async fn respond_again(pending: PendingResponse, state: BackgroundState) -> Result<Response> {
     abandon_turn(&pending).await;
     pending.attempt.check_same(&state.digest)?;
@@ -346,7 +346,7 @@ async fn to_response_state(
             {
                 return Ok(recovered);
             }
-            body::set_failed(&mut envelope, "server_error", "The server stopped before this was answered.");
+            body::set_failed(&mut envelope, "server_error", "The server stopped before the response was finished.");
         }
         Status::InProgress => return Ok(ResponseState::InProgress { envelope, text_id, deltas }),
         Status::Failed => {}

@@ -56,7 +56,7 @@ pub(super) fn envelope(
     }
 }
 
-/// Adds the members that a client may expect to the reasoning options of a request.
+/// Adds to the reasoning options of a request the members that clients expect.
 fn with_reasoning_defaults(reasoning: Option<&Map<String, Value>>) -> Value {
     let mut reasoning = reasoning.cloned().unwrap_or_default();
     for member in ["effort", "summary"] {

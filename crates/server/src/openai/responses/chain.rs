@@ -1,4 +1,4 @@
-//! Reads the messages of a chain of responses: of a response that is to be continued, and of all responses before it.
+//! Reads the messages of a chain of responses: the response to be continued and all responses before it.
 
 use axum::http::StatusCode;
 use threadkeep::{Bound, Draft, MessageQuery, Scope, ThreadId};

@@ -81,7 +81,7 @@ pub(crate) async fn compact(
     Ok(([(header::CONTENT_TYPE, "application/json")], body::with_output(&envelope, &output)).into_response())
 }
 
-/// Converts the tool calls of a message into text, because notes are written about text.
+/// Converts the tool calls of a message into text, because only text is included when notes are written.
 fn calls_as_text(draft: &Draft) -> Draft {
     let mut converted = draft.clone();
     for part in &mut converted.content.parts {
@@ -92,8 +92,8 @@ fn calls_as_text(draft: &Draft) -> Draft {
     converted
 }
 
-/// Lets the model write notes about messages. Long input is divided into pieces; each model call extends the notes by one piece.
-/// Returns the notes, `None` if there are no messages, and the token usage of all calls.
+/// Has the model write notes about messages. Long input is divided into pieces; each model call adds one piece to the notes.
+/// Returns the notes (`None` if there are no messages) and the token usage of all calls.
 async fn write_notes(model: &dyn ChatModel, messages: &[Message]) -> Result<(Option<String>, Usage)> {
     let (mut pieces, mut left) = (Vec::new(), messages);
     while !left.is_empty() {

@@ -36,7 +36,7 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     pub(super) tools: Option<Vec<Value>>,
-    /// A copy of `tools`, which remains available after `tools` is taken.
+    /// The tools with `strict` set (see `strict_tools`).
     #[serde(skip)]
     pub(super) raw_tools: Vec<Value>,
     #[serde(default)]
@@ -137,7 +137,7 @@ pub(crate) async fn create(
     }
 }
 
-/// Rejects options that change the answer, and that cannot be passed to the model.
+/// Rejects options that would change the answer but cannot be passed to the model.
 fn reject_unsupported(body: &CreateResponseJson) -> Result<()> {
     if body.top_logprobs.as_ref().is_some_and(requests::is_set) {
         return Err(requests::unsupported("top_logprobs"));

@@ -43,7 +43,7 @@ impl EventWriter {
         self.write("response.in_progress", &format!("\"response\":{response}"));
     }
 
-    /// Writes a delta of the first text.
+    /// Writes a text delta of the first message.
     pub(super) fn write_delta(&mut self, text: &str, message_id: &str) {
         if self.open_message.is_none() {
             self.write_message_start(message_id, 0);

@@ -8,14 +8,14 @@ use crate::openai::conversation_items::list::{PageQuery, page_response};
 use crate::openai::items::Item;
 use crate::security::Caller;
 
-/// The number of responses that are read with one query.
+/// The number of responses read with one query.
 const BATCH: usize = 100;
-/// The maximum number of responses that are listed.
+/// The maximum number of responses that can be listed.
 const MAX_RESPONSES: usize = 10_000;
 
 /// Lists stored responses that belong to no conversation, by default newest first
 ///
-/// OpenAI's API has no such list; other servers have it. The responses of a conversation are its items.
+/// OpenAI's API has no such list, but some compatible servers do. The responses of a conversation are its items.
 #[utoipa::path(
     get,
     path = "/v1/responses",
@@ -38,7 +38,8 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
         let (page, next) = STORE.list::<StoredResponse>(&app, &caller.scope, after, BATCH).await?;
         found.extend(page.into_iter().map(|(id, stored)| Item { id, json: stored.response.as_str().to_owned() }));
         if found.len() > MAX_RESPONSES {
-            let message = format!("More than {MAX_RESPONSES} stored responses. Delete those that you no longer need.");
+            let message =
+                format!("There are more than {MAX_RESPONSES} stored responses; delete those that you no longer need.");
             return Err(ApiError::invalid("after", message).code("limit_exceeded"));
         }
         if next.is_none() {

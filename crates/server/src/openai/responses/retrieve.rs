@@ -43,7 +43,7 @@ impl ResponseState {
 /// Retrieves a response
 ///
 /// With `stream`, all events after `starting_after` are streamed, past and future, with the same `sequence_number`s as in the
-/// original stream. If the lengths of the original deltas are not stored, the text is one delta.
+/// original stream. If the lengths of the original deltas are not stored, the text is sent as one delta.
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}",

@@ -74,7 +74,7 @@ fn stopping_event(number: u64) -> String {
     format!("event: error\ndata: {event}\n\n")
 }
 
-/// Streams the events after the number `after` of a response that another request started.
+/// Streams the events of a response that another request started, beginning after the event with the number `after`.
 pub(super) async fn subscribe(
     app: &App,
     scope: &Scope,
@@ -234,7 +234,7 @@ impl ResponseSubscription {
         }
     }
 
-    /// Writes the events of the state that were not written yet.
+    /// Writes those events of the state that were not written yet.
     fn write_events(&mut self, state: ResponseState) {
         match state {
             ResponseState::InProgress { envelope, text_id, deltas } => {

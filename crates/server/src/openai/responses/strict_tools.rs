@@ -28,10 +28,10 @@ const ALLOWED: [&str; 22] = [
     "title",
     "type",
 ];
-/// The maximum depth of a schema that is closed. Deeper schemas are left as they are.
+/// The maximum depth of a schema that can be closed. Tools with deeper schemas are not strict.
 const MAX_DEPTH: usize = 10;
 
-/// Returns a tool whose `strict` is set. Tools that set it themselves, and those that are no functions, are unchanged.
+/// Returns a tool with `strict` set. Tools that already set it, and tools that are not functions, are returned unchanged.
 pub(super) fn with_strictness(tool: &Value) -> Value {
     let mut tool = tool.clone();
     let Some(members) =
@@ -39,7 +39,7 @@ pub(super) fn with_strictness(tool: &Value) -> Value {
     else {
         return tool;
     };
-    // The function is in a member of its own if the client uses the format of chat completions.
+    // The function is in a separate member if the client uses the format of chat completions.
     if members.get("strict").is_some_and(|strict| !strict.is_null()) || members.contains_key("function") {
         return tool;
     }
@@ -81,7 +81,8 @@ fn close(schema: &Value, depth: usize) -> Option<Value> {
     });
     if is_object {
         let names = closed.get("properties").and_then(Value::as_object).map(|properties| properties.keys().cloned());
-        // An object without properties may contain anything, except at the top, where it means that there are no arguments.
+        // An object without `properties` may contain anything, except at the top level, where it means that there are no
+        // arguments.
         let names: Vec<Value> = match names {
             Some(names) => names.map(Value::String).collect(),
             None if depth == 0 => Vec::new(),

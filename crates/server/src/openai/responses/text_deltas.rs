@@ -1,5 +1,5 @@
-//! The deltas in which the text of a response was streamed. Only their lengths are stored. With the lengths, an interrupted
-//! stream can be resumed with the same event numbers, and no copy remains of text that is erased.
+//! The deltas in which the text of a response was streamed. Only their lengths are stored. They are enough to resume an
+//! interrupted stream with the same event numbers, and no copy of erased text remains.
 
 use serde_json::Value;
 use threadkeep::core::ChatDelta;
@@ -33,7 +33,7 @@ impl TextDeltas {
         }
     }
 
-    /// Returns the first deltas, as many as have at most `max_bytes` together.
+    /// Returns as many of the first deltas as fit into `max_bytes`.
     pub(super) fn first(&self, max_bytes: usize) -> Vec<String> {
         let mut remaining = max_bytes;
         let fits = |delta: &&String| {

@@ -45,7 +45,8 @@ pub(crate) struct AskJson {
 /// The user's message is stored before the model is called, and a started turn is finished even if the client disconnects. A
 /// failed turn is returned with status 200; its `status` and `error` describe the failure. A repeated request with the same
 /// Idempotency-Key returns the turn of the first request. So does a repeated request without a key if the client marks it as a
-/// retry (`X-Stainless-Retry-Count`), the question is the same, and the thread ends with the answer, which is less than 120 s old.
+/// retry (`X-Stainless-Retry-Count`), the question is the same, and the thread ends with its answer, which is less than 120 s
+/// old.
 ///
 /// With `stream`, or if the client accepts `text/event-stream`, the events are `turn.started`, `token`, `token.restarted`,
 /// `tool.started`, `tool.finished`, `approval.requested`, and finally `turn.completed` or `turn.failed` with the turn, or `end`
@@ -105,7 +106,7 @@ pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     values.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/event-stream"))
 }
 
-/// Returns the thread with the id or key `name`. Creates a thread if no thread has the key, or without a name.
+/// Returns the thread with the id or key `name`. Creates a thread if no thread has the key, or if `name` is `None`.
 pub(crate) async fn open_thread(
     app: &App,
     scope: &Scope,

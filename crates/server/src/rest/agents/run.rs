@@ -1,4 +1,5 @@
-//! Runs: a question in a conversation that is named by two ids, with a flat result.
+//! Runs. A run answers a question in a conversation, which is named by a conversation id and a user id, and returns a flat
+//! result.
 
 mod stream;
 
@@ -76,17 +77,17 @@ pub(crate) struct RunResultJson {
     embedding_calls: u64,
     /// The number of model calls.
     llm_calls: u64,
-    /// A notice, such as that nothing was stored.
+    /// A notice, for example that nothing was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
 
 /// Answers a question in a conversation of a user
 ///
-/// This is a shorter form of `POST /v1/agents/{name}/turns`: the conversation is named by `conversation_id` and `user_id`, and the
-/// result is flat. With `user_id` alone, a conversation is created; its title is the question's first 100 characters. Without
-/// `user_id`, nothing is stored, `conversation_id` is null and `warning` says so; an Idempotency-Key then has no effect. A key of a user
-/// may name no other user.
+/// This is a shorter form of `POST /v1/agents/{name}/turns`: the conversation is named by `conversation_id` and `user_id`, and
+/// the result is flat. With `user_id` alone, a conversation is created; its title is the question's first 100 characters. Without
+/// `user_id`, nothing is stored, `conversation_id` is null and `warning` says so; an Idempotency-Key then has no effect. A user's
+/// key can name only that user.
 ///
 /// A failed run is returned with status 200; its `exit_reason` is the code of the error, and `final_response` explains it.
 ///
@@ -116,7 +117,7 @@ pub(crate) async fn run(
     let attempt = input::read_attempt(&headers, "run", &format!("{name}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let request = body.into_request()?;
-    // Without a user nothing is stored, not even for a repetition of the request.
+    // Without a user nothing is stored, not even to recognise a repeated request.
     let attempt = if request.is_stored() { attempt } else { Attempt::new("run", None, &digest, 0) };
     let open = open(&app, &caller, &agent, request, &attempt).await?;
     let task = AskRequest {
@@ -152,8 +153,9 @@ impl RunJson {
         let request = RunRequest {
             user_query: self.user_query,
             max_iterations: self.max_iterations,
-            conversation_id: conversation_id
-                .map_err(|_| ApiError::invalid("conversation_id", "not the id of a conversation"))?,
+            conversation_id: conversation_id.map_err(|_| {
+                ApiError::invalid("conversation_id", "`conversation_id` must be the UUID of a conversation")
+            })?,
             user_id: user_id.map_err(|error| ApiError::from(error).param("user_id"))?,
         };
         request.check().map_err(api_error)?;
@@ -167,7 +169,7 @@ async fn open(app: &App, caller: &Caller, agent: &Agent, request: RunRequest, at
         (Scope::User(_, own), Some(user)) if user != own => {
             // A local caller of a server without keys may act for every user of its tenant.
             if caller.key_id().is_some() || !caller.has(KeyRole::Admin) {
-                return Err(ApiError::forbidden("other_user", "this key can act for its own user only"));
+                return Err(ApiError::forbidden("other_user", "this key can act only for its own user"));
             }
             Scope::Tenant(caller.scope.tenant_id().clone())
         }
@@ -177,10 +179,10 @@ async fn open(app: &App, caller: &Caller, agent: &Agent, request: RunRequest, at
         Some(user) => Scope::User(scope.tenant_id().clone(), user.clone()),
         None => scope.clone(),
     };
-    let creates = request.conversation_id.is_none();
+    let is_new_conversation = request.conversation_id.is_none();
     let id = attempt.thread_id(app, &user_scope);
     let open = agent.open_run(&scope, request, id).await.map_err(api_error)?;
-    if attempt.key().is_none() || !creates {
+    if attempt.key().is_none() || !is_new_conversation {
         return Ok(open);
     }
     attempt.record_creation(app, &open.scope, open.thread).await?;

@@ -17,11 +17,11 @@ use crate::thread_names;
 
 /// The name of this list in cursors.
 const LIST: &str = "approvals";
-/// The number of threads that are read with one query.
+/// The number of threads read with one query.
 const THREADS_PER_QUERY: usize = 100;
 /// The maximum number of threads that one request searches.
 const MAX_THREADS: usize = 1_000;
-/// How long an approval that another program requested is assumed to stay open at most.
+/// The longest time for which an approval requested by another program is assumed to stay open.
 const MAX_OPEN_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A page of approvals.

@@ -23,7 +23,7 @@ pub(crate) struct AssembleJson {
     /// The question, unless it is the last message of the thread.
     question: Option<String>,
     policy: PolicyJson,
-    /// The model whose tokens are counted. Default: token counts are approximated.
+    /// The model whose tokenizer counts the tokens. Default: token counts are approximate.
     model: Option<String>,
     /// Stores the report under this turn id for 30 days. Requires the role `write`.
     turn: Option<String>,
@@ -89,7 +89,7 @@ pub(crate) async fn assemble(
     JsonBody { value: body, .. }: JsonBody<AssembleJson>,
 ) -> Result {
     if body.turn.is_some() {
-        // A report with a turn id is stored.
+        // With a turn id, the report is stored.
         caller.require(KeyRole::Write)?;
     }
     let thread = path_params.thread(&app, &caller.scope).await?;

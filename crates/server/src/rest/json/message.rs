@@ -26,7 +26,7 @@ pub(crate) enum RoleJson {
 /// A message of a thread.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageJson<'a> {
-    /// The position in the thread, counted from 1.
+    /// The 1-based position in the thread.
     seq: u64,
     #[schema(value_type = String, format = Uuid)]
     id: MessageId,
@@ -250,7 +250,7 @@ fn content_parts(
 ) -> Result<Vec<Part>, ApiError> {
     match (content, text, parts) {
         (Some(_), None, Some(_)) | (Some(_), Some(_), _) => {
-            Err(ApiError::invalid("content", "`content` replaces `text` and `parts`; send one of them"))
+            Err(ApiError::invalid("content", "`content` cannot be combined with `text` or `parts`"))
         }
         (Some(content), None, None) => wire::read_content(&content),
         (None, Some(_), Some(_)) => Err(ApiError::invalid("text", "`text` and `parts` are mutually exclusive")),

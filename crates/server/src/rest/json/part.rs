@@ -138,7 +138,7 @@ impl From<TokenDetailsJson> for TokenDetails {
     }
 }
 
-/// Whether a map is empty. Used in attributes of serde.
+/// Whether a map is empty. Used in serde attributes.
 pub(super) fn is_empty(map: &Map) -> bool {
     map.is_empty()
 }

@@ -20,7 +20,7 @@ pub(crate) struct ThreadJson {
     state: Map,
     /// The number of messages in the thread.
     messages: u64,
-    /// The first position whose message is retained.
+    /// The position of the first retained message.
     first_seq: u64,
     /// The position of the last message that was ever appended.
     seq: u64,

@@ -1,4 +1,4 @@
-//! The content of messages in the words of the OpenAI API: `content` is a text or an array of parts that have a `type`.
+//! The content of messages in the format of the OpenAI API: `content` is a string or an array of parts that have a `type`.
 
 use std::borrow::Cow;
 
@@ -16,12 +16,12 @@ pub(crate) enum MessageTypeJson {
     Message,
 }
 
-/// Reads content: a text, or an array of parts. A part has a `type`, or is a part of this API.
+/// Reads content: a string, or an array of parts. A part either has a `type` or is a part in the format of this API.
 pub(super) fn read_content(content: &Value) -> Result<Vec<Part>, ApiError> {
     match content {
         Value::String(text) => Ok(vec![Part::Text(text.clone())]),
         Value::Array(parts) => parts.iter().enumerate().map(|(index, part)| read_part(index, part)).collect(),
-        _ => Err(ApiError::invalid("content", "`content` must be a text or an array of parts")),
+        _ => Err(ApiError::invalid("content", "`content` must be a string or an array of parts")),
     }
 }
 
@@ -29,7 +29,7 @@ fn read_part(index: usize, part: &Value) -> Result<Part, ApiError> {
     let param = format!("content[{index}]");
     let invalid = |what: &str| ApiError::invalid(param.clone(), format!("`{param}` {what}"));
     let text = |name: &str| part[name].as_str().map(str::to_owned);
-    let required = |name: &str| text(name).ok_or_else(|| invalid(&format!("needs the text `{name}`")));
+    let required = |name: &str| text(name).ok_or_else(|| invalid(&format!("needs the string `{name}`")));
     let Some(kind) = part.get("type") else {
         let own = serde_json::from_value::<PartJson<'static>>(part.clone());
         return own.map(Into::into).map_err(|_| invalid("needs a `type`"));

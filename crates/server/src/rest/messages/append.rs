@@ -57,7 +57,8 @@ pub(crate) enum OutcomeJson {
     Replaced,
 }
 
-/// Adds messages of which some have external ids that the thread contains. Those are replaced if their content differs.
+/// Adds messages, some of which have external ids that the thread already contains. The stored content of those is replaced if it
+/// differs.
 async fn upsert(
     app: &App,
     caller: &Caller,
@@ -67,13 +68,15 @@ async fn upsert(
 ) -> Result {
     let idempotency_key = attempt.key().map(|key| format!("key:{key}"));
     let options = AppendOptions { idempotency_key, expected, ..AppendOptions::default() };
-    let upserted = app.memory().upsert_with(&caller.scope, thread, drafts, &options).await.map_err(|error| match error {
-        MemoryError::Store(StoreError::Denied(_)) => {
-            let message = "the thread has a message with this external id and other content, which this caller may not replace";
-            ApiError::new(StatusCode::CONFLICT, "external_id_taken", message).param("external_id")
-        }
-        error => error.into(),
-    })?;
+    let upserted =
+        app.memory().upsert_with(&caller.scope, thread, drafts, &options).await.map_err(|error| match error {
+            MemoryError::Store(StoreError::Denied(_)) => {
+                let message = "the thread already has a message with this external id but different content, \
+                           and this caller may not replace it";
+                ApiError::new(StatusCode::CONFLICT, "external_id_taken", message).param("external_id")
+            }
+            error => error.into(),
+        })?;
     let messages: Vec<PlacedJson> = upserted
         .messages
         .iter()
@@ -136,17 +139,17 @@ pub(crate) async fn append(
         }
         (change, seq) => change.or(seq.map(Expected::Seq)),
     };
-    let known_drafts = drafts.iter().any(|draft| draft.external_id.is_some()).then(|| drafts.clone());
+    let upsert_drafts = drafts.iter().any(|draft| draft.external_id.is_some()).then(|| drafts.clone());
     let appended = match attempt.append(&app, &caller.scope, thread, drafts, expected).await {
         Err(error) if error.code == "external_id_taken" => {
-            let drafts = known_drafts.unwrap_or_default();
+            let drafts = upsert_drafts.unwrap_or_default();
             return upsert(&app, &caller, thread, drafts, (&attempt, expected)).await;
         }
-        // The request that is repeated added some of the messages and found the others.
+        // The original request added only some of the messages, because the thread already contained the others.
         Ok(appended)
-            if appended.replayed && known_drafts.as_ref().is_some_and(|all| all.len() > appended.messages.len()) =>
+            if appended.replayed && upsert_drafts.as_ref().is_some_and(|all| all.len() > appended.messages.len()) =>
         {
-            let drafts = known_drafts.unwrap_or_default();
+            let drafts = upsert_drafts.unwrap_or_default();
             return upsert(&app, &caller, thread, drafts, (&attempt, expected)).await;
         }
         result => result?,

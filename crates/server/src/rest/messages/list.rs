@@ -22,8 +22,8 @@ pub(crate) struct MessagesJson<'a> {
     unreadable: Vec<UnreadableJson<'a>>,
     /// Whether more messages match in this direction.
     has_more: bool,
-    /// The position to send for the next page: as `before` if the order is `desc`, as `after` if it is `asc`. A text if the messages
-    /// are sorted by time. Null on the last page.
+    /// The position to send for the next page: as `before` if the order is `desc`, as `after` if it is `asc`. A string if the
+    /// messages are sorted by time. Null on the last page.
     next: Option<NextJson>,
 }
 
@@ -37,9 +37,9 @@ pub(crate) enum NextJson {
 
 /// Lists messages of a thread
 ///
-/// `before` and `after` are positions or instants (RFC 3339), which are themselves excluded. They are applied before the limit. With
-/// `sort=time`, messages are ordered by `created_at`, and by position where that is equal; `before` and `after` are then instants, or
-/// the `next` of the previous page.
+/// `before` and `after` are positions or instants (RFC 3339), which are themselves excluded. They are applied before the limit.
+/// With `sort=time`, messages are ordered by `created_at`, and by position if their times are equal; `before` and `after` are
+/// then instants, or the `next` of the previous page.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/messages",
@@ -105,7 +105,7 @@ async fn list_by_time(
         RangeEnd::Newest => ["before", "after"],
         RangeEnd::Oldest => ["after", "before"],
     };
-    // In the direction of the pages, a bound is an instant or the `next` of the previous page.
+    // The bound at which the page starts is an instant or the `next` of the previous page.
     let mut start = None;
     let near = match params.take(names[0])? {
         Some(text) => match text.parse() {
@@ -140,7 +140,7 @@ fn parse_instant(name: &str, text: &str) -> Result<Timestamp> {
     })
 }
 
-/// The contents of a page. The messages are ordered oldest first, whatever the requested order is.
+/// The contents of a page. The messages are ordered oldest first, regardless of the requested order.
 struct Page<'a> {
     messages: &'a [Message],
     corrupt: &'a [CorruptRow],

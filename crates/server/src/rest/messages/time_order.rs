@@ -1,5 +1,5 @@
-//! Pages of messages ordered by time, and by position where times are equal. The position of a page is the time and the position of
-//! a message, so that no message is skipped or repeated where times are equal.
+//! Pages of messages ordered by time, and by position if times are equal. A page starts at the time and the position of a
+//! message, so that no message is skipped or repeated if times are equal.
 
 use std::fmt;
 use std::str::FromStr;
@@ -77,7 +77,7 @@ pub(super) async fn read(memory: &Memory, scope: &Scope, thread: ThreadId, query
     Ok(TimePage { messages, corrupt, next: last.filter(|_| has_more), change: page.positions.tagged() })
 }
 
-/// Returns the query for the messages of other times than that of the start.
+/// Returns the query for the messages whose time differs from that of the start.
 fn rest_query(query: &TimeQuery, limit: usize) -> MessageQuery {
     let (mut before, mut after) = (query.before.map(Bound::Time), query.after.map(Bound::Time));
     match (query.start, query.range_end) {
@@ -96,8 +96,8 @@ fn rest_query(query: &TimeQuery, limit: usize) -> MessageQuery {
     }
 }
 
-/// Reads the messages of the same time as the start that follow it, in the requested order: at least one more than a page has, if
-/// there are that many.
+/// Reads the messages that follow the start and have the same time, in the requested order: at least one more than fits on the
+/// page, if there are that many.
 async fn read_same_time(
     memory: &Memory,
     scope: &Scope,
@@ -126,7 +126,8 @@ async fn read_same_time(
             page.messages.reverse();
         }
         let last = page.messages.last().map(|message| message.seq);
-        // Messages of other times lie between those of the same time if they were not appended in the order of their times.
+        // If messages were not appended in the order of their times, messages of other times may be between those of the same
+        // time.
         found.extend(page.messages.into_iter().filter(|message| message.created_at == start.at));
         match last {
             Some(last) if page.more && found.len() <= query.limit => seq = last,

@@ -69,7 +69,7 @@ pub(crate) async fn put(
     Ok(with_etag(json(&WrittenJson { version: written.version }), written.tagged()))
 }
 
-/// Describes an unmet condition by the header that sets it. Other errors are returned unchanged.
+/// Converts the error of an unmet condition into one that names the header. Other errors are returned unchanged.
 pub(crate) fn condition_error(error: ApiError, headers: &HeaderMap) -> ApiError {
     if error.status != StatusCode::PRECONDITION_FAILED {
         return error;
@@ -77,7 +77,7 @@ pub(crate) fn condition_error(error: ApiError, headers: &HeaderMap) -> ApiError 
     let (param, message) = if headers.contains_key(header::IF_NONE_MATCH) {
         ("If-None-Match", "the record already exists")
     } else if error.headers.iter().any(|(name, value)| name == header::ETAG && value != "\"0\"") {
-        ("If-Match", "the record has another version; the ETag of the response is its current one")
+        ("If-Match", "the record has a different version; the response's ETag is the current one")
     } else {
         ("If-Match", "the record does not exist")
     };
@@ -89,7 +89,7 @@ pub(crate) fn condition_error(error: ApiError, headers: &HeaderMap) -> ApiError 
 pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<TaggedNumber>> {
     let Some(value) = headers.get(header::IF_NONE_MATCH) else {
         if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {
-            // Stores have no condition that a record exists with any version.
+            // Stores cannot check that a record exists regardless of its version.
             return Err(ApiError::invalid("If-Match", "`*` is not supported; send the record's ETag"));
         }
         return if_match(headers);

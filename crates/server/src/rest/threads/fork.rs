@@ -15,7 +15,7 @@ use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
-/// The number of messages that are read with one query.
+/// The number of messages read with one query.
 const PAGE: usize = 500;
 /// The approximate number of bytes per commit. A commit may exceed it by one message.
 const COMMIT_BYTES: usize = 8 * 1024 * 1024;
@@ -45,8 +45,8 @@ struct Progress {
 
 /// Creates a thread with a copy of another thread's messages
 ///
-/// Messages keep their ids and times, and are numbered from 1 again. The state is copied; keys and records are not. The new thread
-/// belongs to the caller. An interrupted fork is continued by a request with the same Idempotency-Key.
+/// Messages keep their ids and times, and are numbered from 1 again. The state is copied; keys and records are not. The new
+/// thread belongs to the caller. A request with the same Idempotency-Key resumes an interrupted fork.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/fork",
@@ -56,7 +56,7 @@ struct Progress {
     request_body = ForkJson,
     responses(
         (status = 201, body = ThreadJson),
-        (status = 200, description = "An earlier request created it.", body = ThreadJson),
+        (status = 200, description = "An earlier request created the thread.", body = ThreadJson),
         (status = "4XX", body = ErrorEnvelope<'_>)
     ),
     security(("key" = []))
@@ -74,7 +74,7 @@ pub(crate) async fn fork(
     let id = attempt.thread_id(&app, scope);
     let through = body.through_seq.unwrap_or(from.positions.seq);
     if through > from.positions.seq {
-        let message = format!("the last message of the thread has the position {}", from.positions.seq);
+        let message = format!("`through_seq` must not exceed the position of the last message, {}", from.positions.seq);
         return Err(ApiError::invalid("through_seq", message));
     }
     let title = body.title.or(from.title.clone());

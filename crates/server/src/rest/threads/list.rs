@@ -68,7 +68,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Que
     Ok(json(&ThreadsJson { data: listed.map(Into::into).collect(), next }))
 }
 
-/// Responds with the thread that has a key, or with an empty page.
+/// Responds with the thread with this key, or with an empty page.
 async fn find_by_key(
     app: &App,
     caller: &Caller,

@@ -35,7 +35,7 @@ pub(crate) struct OpenJson {
 
 /// Finds the thread with a key or an id, or creates it
 ///
-/// A request without a key and an id creates a thread, unless it has the same Idempotency-Key as an earlier request.
+/// A request with neither a key nor an id creates a thread, unless it has the same Idempotency-Key as an earlier request.
 #[utoipa::path(
     post,
     path = "/v1/threads",
@@ -45,7 +45,7 @@ pub(crate) struct OpenJson {
     params(("Idempotency-Key" = Option<String>, Header)),
     responses(
         (status = 201, body = ThreadJson),
-        (status = 200, description = "The thread existed.", body = ThreadJson),
+        (status = 200, description = "The thread already existed.", body = ThreadJson),
         (status = "4XX", body = ErrorEnvelope<'_>)
     ),
     security(("key" = []))

@@ -68,7 +68,7 @@ pub(crate) async fn cancel(
     Ok(json(&TurnJson::from(*turn)))
 }
 
-/// Returns the turn of a stopped model call, of which nothing is stored.
+/// Returns the turn of a stopped model call. Nothing of such a call is stored.
 ///
 /// # Errors
 /// `not_found` if `requested` is not a model call, or if the call finished before it was stopped.

@@ -29,8 +29,8 @@ pub(crate) struct RunningJson {
 
 /// Gets a turn
 ///
-/// The messages of the turn are read from the thread, so erased messages are missing. Turns are retained for 30 days. If a crash
-/// interrupted the turn, this request resumes it, provided that the caller has the role `write`.
+/// The messages of the turn are read from the thread, so erased messages are missing. Turns are retained for 30 days. If the turn
+/// was interrupted by a crash, this request resumes it, provided that the caller has the role `write`.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/turns/{turn}",

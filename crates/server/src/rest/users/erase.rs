@@ -10,8 +10,8 @@ use crate::security::Caller;
 
 /// Erases all data of a user of the caller's tenant
 ///
-/// Like `POST /v1/erase`. A user without data is erased too, in case a backup has data of the user. Keys of the user stay valid;
-/// revoke them first. Requires a key of the whole tenant with the role `admin`.
+/// Like `POST /v1/erase`. A user without data can be erased too, in case a backup contains data of the user. Keys of the user
+/// stay valid; revoke them first. Requires a key of the whole tenant with the role `admin`.
 #[utoipa::path(
     delete,
     path = "/v1/users/{user}",

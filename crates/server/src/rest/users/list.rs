@@ -11,7 +11,7 @@ use crate::input::QueryParams;
 use crate::output::json;
 use crate::security::Caller;
 
-/// The number of users on a page, unless the request sets it.
+/// The default number of users on a page.
 const DEFAULT_LIMIT: usize = 100;
 /// The name of the list in cursors.
 const LIST: &str = "users";

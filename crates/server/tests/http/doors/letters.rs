@@ -26,8 +26,9 @@ const SECRET: &[u8] = b"the secret that the chat service and this door share";
 const SIGNATURE: &str = "x-letters-signature";
 
 pub(super) fn letters_door() -> Door {
-    let recogniser: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
-    let signed = |role| Rule::recognised(role, Arc::clone(&recogniser));
+    let authenticator: Arc<dyn SenderAuthenticator> =
+        Arc::new(SignatureCheck(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
+    let signed = |role| Rule::recognised(role, Arc::clone(&authenticator));
     Door::new("letters")
         .error_format(
             ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string()),
@@ -87,7 +88,7 @@ impl Letter {
     }
 }
 
-/// Sends a form with the signature of `signed`, or else of `body`.
+/// Sends a form, signed with the signature of `signed`, or of `body` if `signed` is `None`.
 pub(super) async fn send_letter(server: &TestServer, path: &str, body: &str, signed: Option<&str>) -> Answer {
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET);
     let signature = hex(hmac::sign(&key, signed.unwrap_or(body).as_bytes()).as_ref());

@@ -180,7 +180,7 @@ impl Planter {
                 let turn = self.ask_assistant(client, &format!("delete {word}")).await;
                 let path = format!("/v1/threads/{}/approvals", to_text(&turn["thread"]));
                 let approval = to_text(&turn["approvals"][0]["id"]);
-                // An invalid id must not get into the audit log either.
+                // The audit log must not contain an invalid id either.
                 assert_eq!(client.post(&format!("{path}/{word}"), json!({ "decision": "deny" })).await.status, 404);
                 let body = json!({ "decision": "deny", "reason": sentence });
                 client.post(&format!("{path}/{approval}"), body).await.expect(200);
@@ -502,7 +502,7 @@ impl Planter {
             }
             ("POST", "/api/chat" | "/{assistant}/api/chat") => {
                 let path = path.replace("{assistant}", "keeper");
-                // The metadata of the thread contains the query and the context as well.
+                // The metadata of the thread also contains the query and the context.
                 let body = json!({ "query": sentence, "userContext": { "note": sentence } });
                 self.ana.post(&path, body).await.expect(200);
                 Stored

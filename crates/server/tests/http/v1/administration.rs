@@ -30,7 +30,7 @@ async fn administrators_list_and_erase_the_users_of_their_tenant() {
         (users(&admin).await, users(&other).await),
         (vec!["ana".into(), "ben".into(), "cleo".into()], vec!["eve".into()])
     );
-    // Pages.
+    // The list is read in pages.
     let (mut paged, mut path) = (Vec::new(), "/v1/users?limit=2".to_owned());
     loop {
         let page = admin.get(&path).await.expect(200);
@@ -49,7 +49,7 @@ async fn administrators_list_and_erase_the_users_of_their_tenant() {
     assert_eq!((&erased["threads"], &erased["messages"], &erased["swept"]), (&json!(1), &json!(1), &json!(true)));
     admin.delete("/v1/users/cleo?shared_messages=true").await.expect(200);
     assert_eq!(users(&admin).await, ["ben"]);
-    // Erasing a user of another tenant's name has no effect there.
+    // Erasing a user who has the name of another tenant's user does not affect the other tenant.
     admin.delete("/v1/users/eve").await.expect(200);
     assert_eq!(users(&other).await, ["eve"]);
     assert_eq!(admin.delete("/v1/users/ben?shared=true").await.code(400), "unknown_parameter");
@@ -57,7 +57,7 @@ async fn administrators_list_and_erase_the_users_of_their_tenant() {
     let acts = names(&log.expect(200), "act");
     assert!(acts.contains(&"DELETE /v1/users/{user}".to_owned()), "{acts:?}");
     assert!(!log.text.contains("cleo"), "the log contains no names");
-    // Users, and keys without the role, manage nothing.
+    // Users, and keys without the role, may not manage users or quotas.
     let writer = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     for (client, code) in [(admin.as_user("ben"), "tenant_key_required"), (writer, "role_missing")] {
         for path in ["/v1/users", "/v1/users/ben", "/v1/quotas"] {

@@ -201,7 +201,7 @@ async fn turns_finish_during_shutdown() {
 async fn turns_can_be_cancelled_from_any_instance() {
     let (server, model) = start_with_test_assistant().await;
     let (definition, _) = test_assistant("keeper");
-    let other = TestServer::start_over(
+    let other = TestServer::start_on(
         server.memory.clone(),
         TestConfig { assistants: vec![definition], ..TestConfig::default() },
     )

@@ -104,7 +104,7 @@ async fn only_one_of_concurrent_decisions_is_accepted() {
     let (server, model) = start_with_test_assistant().await;
     let (definition, other_model) = test_assistant("keeper");
     let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
-    let other = TestServer::start_over(threadkeep::open(&server.store_url()).await.unwrap(), config).await;
+    let other = TestServer::start_on(threadkeep::open(&server.store_url()).await.unwrap(), config).await;
     for round in 0..ROUNDS {
         let (turn, path) = start_waiting_turn(&server.client(), &format!("delete thing{round}"), None).await;
         let turn_path =
@@ -178,7 +178,7 @@ async fn undecided_approval_requests_expire() {
     let backend = threadkeep::open("memory:").await.unwrap().backend().clone();
     let (definition, model) = test_assistant("keeper");
     let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
-    let server = TestServer::start_over(Memory::with_clock(backend, clock.clone()), config).await;
+    let server = TestServer::start_on(Memory::with_clock(backend, clock.clone()), config).await;
     let client = server.client();
     let (_, path) = start_waiting_turn(&client, "delete lamp", None).await;
     clock.milliseconds.store(31 * 60 * 1000, Ordering::SeqCst);

@@ -65,7 +65,7 @@ impl ModelServer {
     }
 }
 
-/// Receives one request, and answers it with the next queued text unless the client closes the connection before.
+/// Receives one request, and answers it with the next queued text unless the client closes the connection first.
 async fn serve_request(
     mut stream: TcpStream,
     sender: &mpsc::UnboundedSender<ModelEvent>,
@@ -290,7 +290,7 @@ async fn responses_from_assistants_resume_after_a_crash() {
     let crashing_runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let memory = threadkeep::open(&url).await.unwrap();
     let config = TestConfig { assistants: vec![definition], ..echo_config };
-    let first = crashing_runtime.spawn(TestServer::start_over(memory, config)).await.unwrap();
+    let first = crashing_runtime.spawn(TestServer::start_on(memory, config)).await.unwrap();
     let ask = |model: &str| json!({ "model": model, "input": "wait", "background": true });
     let started = first.client().post("/v1/responses", ask("threadkeep/keeper")).await.expect(200);
     let without_assistant = first.client().post("/v1/responses", ask("echo")).await.expect(200);
@@ -300,7 +300,7 @@ async fn responses_from_assistants_resume_after_a_crash() {
     let (definition, resumed_model) = test_assistant("keeper");
     let memory = threadkeep::open(&url).await.unwrap();
     let second =
-        TestServer::start_over(memory, TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
+        TestServer::start_on(memory, TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = second.client();
     let id = started["id"].as_str().unwrap();
     resumed_model.wait_until_blocked().await;

@@ -31,7 +31,7 @@ async fn merge_patches_change_single_members() {
     }
     let merged = client.get(&format!("/v1/threads/{id}")).await.expect(200);
     assert!((0..8).all(|number| merged["metadata"][format!("m{number}")] == number), "{merged}");
-    // Other patches replace the whole metadata, and a condition is kept.
+    // Other patches replace the whole metadata, and `If-Match` is checked.
     let replaced = client.send("PATCH", &format!("/v1/threads/{id}"), json!({ "metadata": { "a": null } })).await;
     assert_eq!(replaced.expect(200)["metadata"], json!({ "a": null }));
     let request = client.request("PATCH", &format!("/v1/threads/{id}")).header("if-match", "\"1\"");
@@ -46,8 +46,8 @@ async fn many_threads_and_records_are_changed_with_one_request() {
     let (ana, eve) = (tenant.as_user("ana"), tenant.as_user("eve"));
     let shared = tenant.new_thread().await;
     ana.post("/v1/threads", json!({ "key": "mine", "metadata": { "a": 1 } })).await.expect(201);
-    let (own, of_eve) = (ana.new_thread().await, eve.new_thread().await);
-    let names = json!(["mine", own, of_eve, shared, "unknown"]);
+    let (own, eves_thread) = (ana.new_thread().await, eve.new_thread().await);
+    let names = json!(["mine", own, eves_thread, shared, "unknown"]);
     let statuses = |answer: &Value| {
         answer["results"]
             .as_array()
@@ -64,7 +64,7 @@ async fn many_threads_and_records_are_changed_with_one_request() {
     assert_eq!((statuses(&deleted), &deleted["failed"]), (vec![204, 204, 404, 403, 404], &json!(3)));
     assert_eq!(deleted["results"][2]["error"]["code"], "not_found");
     assert_eq!(ana.get("/v1/threads/mine").await.code(404), "not_found");
-    eve.get(&format!("/v1/threads/{of_eve}")).await.expect(200);
+    eve.get(&format!("/v1/threads/{eves_thread}")).await.expect(200);
 
     let record =
         |key: &str, version: Value| json!({ "namespace": "notes", "key": key, "value": key, "version": version });

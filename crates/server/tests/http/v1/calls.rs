@@ -50,7 +50,7 @@ async fn completions_read_a_conversation_once_before_calling_the_model() {
             store_control.take_calls();
             client.post(path, body.clone()).await.expect(200);
             let calls = std::mem::take(&mut *calls_before.lock().unwrap());
-            // The calls list the server's keys, read the conversation, and lock it by a commit.
+            // The calls list the server's keys, read the conversation, and lock it with a commit.
             assert_eq!(calls, ["list_records", "read_thread", "commit"], "{path}");
         }
     }

@@ -29,7 +29,7 @@ async fn completions_are_stored_if_store_is_true() {
     };
     assert_eq!(list("").await, (ids[..20].to_vec(), true));
     assert_eq!(list(&format!("after={}&limit=5", ids[19])).await, (ids[20..].to_vec(), true));
-    // A completion has the name of the model that answered, whatever the request named.
+    // A completion names the model that answered, regardless of the model in the request.
     assert_eq!(list("model=echo&limit=1").await, (vec![ids[0].clone()], true));
     assert_eq!(list("model=other").await.0.len(), 0);
     let odd_ids: Vec<String> = ids.iter().skip(1).step_by(2).cloned().collect();

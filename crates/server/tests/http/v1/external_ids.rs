@@ -31,7 +31,7 @@ async fn a_message_with_a_known_external_id_is_not_added_again() {
     assert_eq!(outcomes(&mixed), [(3, "added"), (1, "replaced"), (2, "unchanged")]);
     assert_eq!(client.texts(&thread).await, ["one, again", "two", "three"]);
     assert_eq!(client.get(&format!("{path}/1")).await.expect(200)["revision"], 1);
-    // With a key, a repeated request adds nothing, even messages without external ids.
+    // With an idempotency key, a repeated request adds no messages, even if they have no external ids.
     let messages = json!([draft("a", "one, at last"), { "role": "user", "text": "four" }]);
     for is_repeated in [false, true] {
         let body = json!({ "messages": messages });

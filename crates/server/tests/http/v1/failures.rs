@@ -1,4 +1,4 @@
-//! Failures of streamed requests, options that are not supported, and the words of refusals.
+//! Failures of streamed requests, options that are not supported, and error messages.
 
 use serde_json::{Value, json};
 use threadkeep::Part;
@@ -46,7 +46,7 @@ async fn a_failure_before_the_first_token_has_its_own_status() {
     }
 }
 
-/// The head of a stream is not held forever: a client whose model is slow gets it before the first token.
+/// The head of a stream is not delayed indefinitely: if the model is slow, the client receives the head before the first token.
 #[tokio::test]
 async fn the_head_of_a_stream_is_held_for_a_limited_time() {
     let (config, model) = config_with_model();
@@ -124,7 +124,7 @@ async fn options_are_passed_on_or_rejected_by_name() {
     assert_eq!((requests[0].sampling.logit_bias["50256"].as_i64(), requests[0].sampling.seed), (Some(-100), Some(7)));
 }
 
-/// Any model name is answered by the server's model, whose name the answer has; a strict server rejects other names.
+/// The server's model answers requests for any model, and the answer contains its name; a strict server rejects other names.
 #[tokio::test]
 async fn answers_name_the_model_that_answered() {
     let (server, _) = start_with_model().await;
@@ -151,7 +151,7 @@ async fn answers_name_the_model_that_answered() {
     assert_eq!(strict.client().post("/v1/embeddings", embedding).await.code(404), "model_not_found");
 }
 
-/// A function tool of a response is strict if its schema can be closed, like in OpenAI's API.
+/// A function tool of a response is strict if its schema can be closed, as in OpenAI's API.
 #[tokio::test]
 async fn tools_of_responses_are_strict_where_they_can_be() {
     let (server, model) = start_with_model().await;
@@ -174,7 +174,7 @@ async fn tools_of_responses_are_strict_where_they_can_be() {
 }
 
 #[tokio::test]
-async fn refusals_are_in_the_words_of_json() {
+async fn error_messages_use_the_terms_of_json() {
     let (server, _) = start_with_model().await;
     let client = server.client();
     for (path, body, message) in [

@@ -193,7 +193,7 @@ async fn users_read_files_of_their_tenant_but_change_only_their_own() {
     }
     assert_eq!(eve.delete(&format!("/v1/files/{own}")).await.code(404), "not_found");
     assert_eq!(ana.delete(&format!("/v1/files/{shared}")).await.code(403), "tenant_file");
-    // A key that may only read changes nothing.
+    // A key that may only read cannot change files.
     assert_eq!(upload(&reader, "x.md", b"x", &[]).await.code(403), "role_missing");
     assert_eq!(reader.delete(&format!("/v1/files/{own}")).await.code(403), "role_missing");
     // A key of the tenant acts for a user.
@@ -203,7 +203,7 @@ async fn users_read_files_of_their_tenant_but_change_only_their_own() {
 }
 
 #[tokio::test]
-async fn documents_of_the_command_line_are_files_without_content() {
+async fn documents_added_on_the_command_line_are_files_without_content() {
     let server = TestServer::start().await;
     let client = server.client();
     let me = Scope::user("local", "me").unwrap();
@@ -319,24 +319,24 @@ async fn files_that_are_deleted_while_they_are_processed_leave_nothing() {
 async fn processing_continues_after_an_interruption() {
     let (config, permits) = paused_config();
     let memory = threadkeep::open("memory:").await.unwrap();
-    let mut server = TestServer::start_over(memory.clone(), config).await;
+    let mut server = TestServer::start_on(memory.clone(), config).await;
     let created = upload(&server.client(), "long.md", long_document().as_bytes(), &[]).await.expect(200);
     let id = text_of(&created["id"]).to_owned();
     permits.add_permits(1);
     wait_for(&server.client(), &id, |file| file["processed_passages"] == 64).await;
-    // A server that stops gives up its lease, so that another instance continues.
+    // A server that stops releases its lease, so that another instance can continue.
     server.request_shutdown();
     server.wait_until_stopped().await.unwrap();
     let (config, permits) = paused_config();
     permits.add_permits(100);
-    let server = TestServer::start_over(memory, config).await;
+    let server = TestServer::start_on(memory, config).await;
     let client = server.client();
     let processed = wait_until_processed(&client, &id).await;
     assert_eq!((&processed["status"], &processed["processed_passages"]), (&json!("processed"), &json!(100)));
     assert_eq!(found_files(&client, json!({ "query": "paragraph 99 walruses", "limit": 1 })).await, [id]);
 }
 
-/// A process that was killed leaves an upload with a lease that ends.
+/// A process that was killed leaves an upload whose lease expires.
 #[tokio::test]
 async fn uploads_of_killed_processes_are_resumed_or_reported() {
     let server = TestServer::start().await;

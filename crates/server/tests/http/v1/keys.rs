@@ -38,7 +38,7 @@ async fn administrators_manage_the_keys_of_their_tenant() {
     phone.get("/v1/threads").await.expect(200);
     assert!(admin.delete(&path).await.expect(200)["revoked_at"].is_string());
     assert_eq!(phone.get("/v1/threads").await.status, 401);
-    // Only an administrator of the whole tenant manages keys, and `operate` is not theirs to grant.
+    // Only an administrator of the whole tenant manages keys, and administrators cannot grant `operate`.
     for client in [admin.as_user("ana"), server.client_with_new_key("acme", None, &[KeyRole::Write]).await] {
         assert_eq!(client.get("/v1/keys").await.status, 403);
         assert_eq!(client.post("/v1/keys", json!({ "name": "x" })).await.status, 403);

@@ -89,7 +89,7 @@ fn texts_of(event: &Event) -> Vec<&str> {
 
 // S1.06
 #[tokio::test]
-async fn subscribers_receive_their_thread_in_order() {
+async fn subscribers_receive_the_changes_to_their_thread_in_order() {
     let server = TestServer::start().await;
     let client = server.client();
     let (thread, other) = (client.new_thread().await, client.new_thread().await);
@@ -550,7 +550,7 @@ async fn subscribers_of_a_thread_receive_notices_when_they_change() {
     weather.set("london", "snow");
     assert_eq!(events.next().await.unwrap().data, notice("london", "snow"));
     assert_eq!(receive(&mut socket).await["data"]["weather"], "snow");
-    // A source that is down for a while changes nothing.
+    // Changes are still sent after the source was down for a while.
     weather.is_down.store(true, Ordering::SeqCst);
     let reads = weather.reads.load(Ordering::SeqCst);
     wait_until(|| weather.reads.load(Ordering::SeqCst) > reads + 1).await;

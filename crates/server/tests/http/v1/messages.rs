@@ -83,7 +83,7 @@ async fn messages_sorted_by_time_are_paged_without_gaps_where_times_tie() {
 }
 
 #[tokio::test]
-async fn content_is_also_read_in_the_words_of_the_openai_api() {
+async fn content_can_have_the_format_of_the_openai_api() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;

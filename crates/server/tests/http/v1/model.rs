@@ -108,16 +108,16 @@ pub(crate) async fn start_with_model() -> (TestServer, Arc<Echo>) {
     (TestServer::start_with(config).await, model)
 }
 
-/// Starts a server with a model over its own PostgreSQL database; `None` if tests over PostgreSQL are skipped.
-pub(crate) async fn start_with_model_over_postgres() -> Option<(TestServer, Arc<Echo>)> {
+/// Starts a server with a model on its own PostgreSQL database; `None` if tests on PostgreSQL are skipped.
+pub(crate) async fn start_with_model_on_postgres() -> Option<(TestServer, Arc<Echo>)> {
     let (config, model) = config_with_model();
-    Some((TestServer::start_over_postgres(config).await?, model))
+    Some((TestServer::start_on_postgres(config).await?, model))
 }
 
-/// Starts a server with a model over a Redis Cluster; `None` if tests over Redis are skipped.
-pub(crate) async fn start_with_model_over_redis_cluster() -> Option<(TestServer, Arc<Echo>)> {
+/// Starts a server with a model on a Redis Cluster; `None` if tests on Redis are skipped.
+pub(crate) async fn start_with_model_on_redis_cluster() -> Option<(TestServer, Arc<Echo>)> {
     let (config, model) = config_with_model();
-    Some((TestServer::start_over_redis_cluster(config).await?, model))
+    Some((TestServer::start_on_redis_cluster(config).await?, model))
 }
 
 pub(crate) fn config_with_model() -> (TestConfig, Arc<Echo>) {

@@ -1,4 +1,4 @@
-//! Names of threads: an id, a conversation id or a key, wherever a request names a thread.
+//! Names of threads: every request that names a thread may contain an id, a conversation id or a key.
 
 use serde_json::json;
 use threadkeep_server::KeyRole;

@@ -109,7 +109,7 @@ async fn repeated_thread_creation_is_recognised_by_key_only() {
 #[tokio::test]
 async fn appends_through_several_instances_are_not_mistaken_for_retries() {
     let server = TestServer::start().await;
-    let other = TestServer::start_over(server.memory.clone(), crate::server::TestConfig::default()).await;
+    let other = TestServer::start_on(server.memory.clone(), crate::server::TestConfig::default()).await;
     let (client, other_client) = (server.client(), other.client());
     let thread = client.new_thread().await;
     for sender in [&client, &client, &other_client, &client, &other_client, &other_client] {

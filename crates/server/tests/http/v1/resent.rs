@@ -30,8 +30,8 @@ async fn items_that_are_sent_again_are_stored_once() {
     let (server, model) = start_with_model().await;
     let client = server.client();
     let question = json!({ "role": "user", "content": "call" });
-    // Some clients send everything again, some omit the calls that the server knows.
-    for leaves_out_calls in [false, true] {
+    // Some clients resend all items, and some omit the calls that the server knows.
+    for omits_calls in [false, true] {
         let conversation = new_conversation(&client).await;
         let ask = async |input: Value| {
             let body = json!({ "conversation": conversation, "input": input, "tools": tools() });
@@ -42,7 +42,7 @@ async fn items_that_are_sent_again_are_stored_once() {
         for text in ["call", "call", "in 3 minutes"] {
             let call = ask(json!(input)).await;
             assert_eq!(call["type"], "function_call", "{call}");
-            if !leaves_out_calls {
+            if !omits_calls {
                 let mut call = call.clone();
                 call.as_object_mut().unwrap().remove("id");
                 input.push(call);

@@ -89,7 +89,7 @@ async fn invalid_runs_name_the_member() {
 
 // S3.40
 #[tokio::test]
-async fn a_key_of_a_user_names_no_other_user() {
+async fn a_users_key_cannot_name_another_user() {
     let (server, _) = start_with_test_assistant().await;
     let tenant = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
@@ -108,13 +108,13 @@ async fn a_repeated_run_returns_the_first_result() {
     let (server, model) = start_with_test_assistant().await;
     let client = server.client();
     let body = json!({ "user_query": "hello", "user_id": "me" });
-    let send_it = |body: Value| send(client.request("POST", PATH).header("idempotency-key", "k-1").json(&body));
-    let first = send_it(body.clone()).await.expect(200);
-    let again = send_it(body).await;
+    let send_with_key = |body: Value| send(client.request("POST", PATH).header("idempotency-key", "k-1").json(&body));
+    let first = send_with_key(body.clone()).await.expect(200);
+    let again = send_with_key(body).await;
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_eq!(again.expect(200), first);
     assert_eq!(model.request_count(), 1);
-    let other = send_it(json!({ "user_query": "other", "user_id": "me" })).await;
+    let other = send_with_key(json!({ "user_query": "other", "user_id": "me" })).await;
     assert_eq!(other.code(409), "idempotency_key_reused");
 }
 
@@ -147,7 +147,7 @@ async fn a_run_is_streamed_as_start_token_sources_metadata_and_done() {
 
 // S3.46
 #[tokio::test]
-async fn a_failed_run_stores_neither_question_nor_answer_if_the_assistant_says_so() {
+async fn a_failed_run_stores_nothing_if_the_assistant_is_configured_so() {
     let definition = Definition { store_user: StoreUser::WithAnswer, ..test_assistant("keeper").0 };
     let server = TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();

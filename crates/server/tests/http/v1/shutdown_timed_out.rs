@@ -31,7 +31,7 @@ async fn crash_during_responses(models: &[&str]) -> Interrupted {
     let crashing_runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let memory = threadkeep::open(&url).await.unwrap();
     let config = TestConfig { assistants: vec![definition], ..echo_config };
-    let server = crashing_runtime.spawn(TestServer::start_over(memory, config)).await.unwrap();
+    let server = crashing_runtime.spawn(TestServer::start_on(memory, config)).await.unwrap();
     let mut responses = Vec::new();
     for model in models {
         let body = json!({ "model": model, "input": "wait", "background": true });
@@ -46,12 +46,12 @@ async fn crash_during_responses(models: &[&str]) -> Interrupted {
 }
 
 impl Interrupted {
-    /// Starts another instance over the same store.
+    /// Starts another instance on the same store.
     async fn restart(&self, options: ServerOptions) -> (TestServer, Arc<CommandModel>) {
         let (definition, model) = test_assistant("keeper");
         let memory = threadkeep::open(&self.url).await.unwrap();
         let config = TestConfig { assistants: vec![definition], options, ..TestConfig::default() };
-        (TestServer::start_over(memory, config).await, model)
+        (TestServer::start_on(memory, config).await, model)
     }
 
     /// Returns the path of the response with this index.

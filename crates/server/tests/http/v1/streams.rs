@@ -111,7 +111,7 @@ fn event_types(events: &[(String, Value)]) -> Vec<&str> {
 #[tokio::test]
 async fn background_streams_can_be_resumed_on_any_instance() {
     let (server, model) = start_with_channel_model().await;
-    let other = TestServer::start_over(server.memory.clone(), TestConfig::default()).await;
+    let other = TestServer::start_on(server.memory.clone(), TestConfig::default()).await;
     let client = server.client();
     let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
     for conversation in [Value::Null, conversation["id"].clone()] {

@@ -122,7 +122,7 @@ async fn forks_copy_the_first_messages() {
     let beyond = client.post(&path, json!({ "through_seq": 6 })).await.error(400);
     assert_eq!(
         (&beyond["param"], &beyond["message"]),
-        (&json!("through_seq"), &json!("the last message of the thread has the position 5"))
+        (&json!("through_seq"), &json!("`through_seq` must not exceed the position of the last message, 5"))
     );
     client.say(id, "otherwise").await;
     assert_eq!(client.texts(&thread).await.len(), 4, "the original thread is not affected");
@@ -203,7 +203,7 @@ async fn threads_are_filtered_by_metadata() {
     assert_eq!(list("key=k1&metadata[env]=test").await, [ids[1].clone()]);
     assert_eq!(list("key=k1&metadata[env]=prod").await, Vec::<Value>::new());
 
-    // A cursor is of one filter.
+    // A cursor is valid only for the filter of its list.
     let next = client.get("/v1/threads?limit=1&metadata[env]=prod").await.expect(200)["next"].take();
     let other = client.get(&format!("/v1/threads?limit=1&metadata[env]=test&after={}", next.as_str().unwrap())).await;
     assert_eq!(other.code(400), "invalid_cursor");

@@ -1,4 +1,4 @@
-//! Turns of assistants and calls to models in one conversation, on two instances over one store.
+//! Turns of assistants and calls to models in one conversation, on two instances with one store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::Client;
 use crate::assistants::{CommandModel, test_assistant};
 use crate::server::{TIMEOUT, TestConfig, TestServer, send};
 
-/// Two instances over one file, each with its own store handle, an assistant and a model.
+/// Two instances on one file, each with its own store handle, an assistant and a model.
 struct TwoServers {
     first: TestServer,
     second: TestServer,
@@ -34,7 +34,7 @@ impl TwoServers {
         let first = TestServer::start_with(TestConfig { assistants: vec![definition.clone()], ..config }).await;
         let memory = threadkeep::open(&first.store_url()).await.unwrap();
         let second =
-            TestServer::start_over(memory, TestConfig { assistants: vec![definition], model, ..TestConfig::default() })
+            TestServer::start_on(memory, TestConfig { assistants: vec![definition], model, ..TestConfig::default() })
                 .await;
         Self { first, second, assistant_model, echo }
     }
@@ -199,7 +199,7 @@ async fn interrupted_model_calls_are_not_repeated() {
     let crashing_runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (config, echo) = config_with_model();
     let memory = threadkeep::open(&url).await.unwrap();
-    let server = crashing_runtime.spawn(TestServer::start_over(memory, config)).await.unwrap();
+    let server = crashing_runtime.spawn(TestServer::start_on(memory, config)).await.unwrap();
     let client = server.client();
     let thread = client.new_thread().await;
     let pending = ask_model(&client, "chat", &thread, "wait");
@@ -208,7 +208,7 @@ async fn interrupted_model_calls_are_not_repeated() {
     drop(pending);
     let (definition, _) = test_assistant("keeper");
     let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
-    let server = TestServer::start_over(threadkeep::open(&url).await.unwrap(), config).await;
+    let server = TestServer::start_on(threadkeep::open(&url).await.unwrap(), config).await;
     let client = server.client();
     // The server looks for interrupted turns and unlocks their threads without a request.
     let unlocked = async {
@@ -230,7 +230,7 @@ async fn interrupted_assistant_turns_end_before_a_model_is_called() {
     let (definition, model) = test_assistant("keeper");
     let memory = threadkeep::open(&url).await.unwrap();
     let config = TestConfig { assistants: vec![definition], ..TestConfig::default() };
-    let server = crashing_runtime.spawn(TestServer::start_over(memory, config)).await.unwrap();
+    let server = crashing_runtime.spawn(TestServer::start_on(memory, config)).await.unwrap();
     let client = server.client();
     let threads = [client.new_thread().await, client.new_thread().await];
     for thread in &threads {
@@ -241,7 +241,7 @@ async fn interrupted_assistant_turns_end_before_a_model_is_called() {
     let (mut config, _) = config_with_model();
     config.options.resume_turns = false;
     // If the assistant is not available, the turn is closed.
-    let server = TestServer::start_over(threadkeep::open(&url).await.unwrap(), config).await;
+    let server = TestServer::start_on(threadkeep::open(&url).await.unwrap(), config).await;
     let client = server.client();
     ask_model(&client, "chat", &threads[0], "hello").await.unwrap().expect(200);
     let texts = client.texts(&threads[0]).await;
@@ -251,7 +251,7 @@ async fn interrupted_assistant_turns_end_before_a_model_is_called() {
     let (mut config, _) = config_with_model();
     config.options.resume_turns = false;
     let config = TestConfig { assistants: vec![definition], ..config };
-    let server = TestServer::start_over(threadkeep::open(&url).await.unwrap(), config).await;
+    let server = TestServer::start_on(threadkeep::open(&url).await.unwrap(), config).await;
     let pending = ask_model(&server.client(), "chat", &threads[1], "hello");
     model.wait_until_blocked().await;
     model.unblock();
@@ -268,7 +268,7 @@ async fn turns_can_be_read_without_their_assistant() {
     let (finished, waiting) = (ask("hello").await.expect(200), ask("delete lamp").await.expect(200));
     assert_eq!(waiting["status"], "waiting_for_approval");
     let memory = threadkeep::open(&servers.first.store_url()).await.unwrap();
-    let server_without_assistant = TestServer::start_over(memory, TestConfig::default()).await;
+    let server_without_assistant = TestServer::start_on(memory, TestConfig::default()).await;
     let client_without_assistant = server_without_assistant.client();
     let path = |turn: &Value| {
         format!("/v1/threads/{}/turns/{}", turn["thread"].as_str().unwrap(), turn["turn"].as_str().unwrap())

@@ -9,7 +9,7 @@ use crate::openai::conversation_items::list::{PageQuery, page_response};
 use crate::openai::items::Item;
 use crate::security::Caller;
 
-/// The number of completions that are read with one query.
+/// The number of completions read with one query.
 const BATCH: usize = 100;
 /// The maximum number of completions that may match.
 const MAX_MATCHES: usize = 10_000;
@@ -64,7 +64,7 @@ impl Filter {
     }
 }
 
-/// Reads the metadata pairs that a completion must have from parameters of the form `metadata[name]=value`.
+/// Reads the metadata that a completion must have. Each pair is a parameter of the form `metadata[name]=value`.
 fn read_metadata_filter(params: QueryParams) -> Result<Vec<(String, String)>> {
     let read_pair = |(name, value): (String, Value)| {
         let name = name.strip_prefix("metadata[")?.strip_suffix(']')?.to_owned();

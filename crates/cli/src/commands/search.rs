@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     /// Only conversations of a project, by a part of its folder; can be repeated
     #[arg(long, value_name = "FOLDER")]
     project: Vec<String>,
-    /// The page of results, from 1
+    /// The page of results, starting at 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     page: u16,
     /// The maximum number of messages
@@ -119,7 +119,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let roles = arguments.role;
     let (metadata, since, until) = (arguments.metadata.filter(), arguments.since, arguments.until);
     let (first, size) = (usize::from(arguments.page - 1) * usize::from(arguments.limit), usize::from(arguments.limit));
-    // Hits are ranked together, so a page contains the hits after those of the earlier pages.
+    // The hits of all pages are ranked together, so the earlier pages are fetched and skipped.
     let limit = (first + size + 1).min(PAGE);
     let options = SearchOptions { thread, metadata, roles, since, until, limit, ..SearchOptions::default() };
     let mut found = memory.search(&scope, &query, &options).await?;

@@ -1,4 +1,4 @@
-//! The types of the values of settings.
+//! The types of setting values.
 
 use crate::instants;
 use crate::listen::ListenAddress;

@@ -85,7 +85,7 @@ struct Member {
 
 impl Object {
     fn root(document: &str) -> Result<Self, EditError> {
-        // Parsed completely first, because the errors for people name lines of the whole document.
+        // The whole document is parsed first, so that error messages contain its line numbers.
         serde_json::from_str::<serde::de::IgnoredAny>(document)
             .map_err(|error| EditError::Invalid(error.to_string()))?;
         let start = document.len() - document.trim_start().len();

@@ -258,13 +258,13 @@ fn blocks(language: &str) -> Vec<&'static str> {
     DOCS.split(fence.as_str()).skip(1).map(|rest| rest.split_once("```").unwrap().0).collect()
 }
 
-/// Replaces the ids of threads.
+/// Removes the ids of threads.
 fn without_ids(text: &str) -> String {
     text.lines().map(|line| line.split(" of 0").next().unwrap_or_default().trim_end()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn documented_commands_find_a_decision_of_march() {
+fn documented_commands_find_a_decision_from_march() {
     let cli = Cli::new();
     cli.file("conversations.json", std::fs::read(fixture("mcp/conversations.json")).unwrap());
     let mut runs = 0;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::{Cli, TIMEOUT};
 
-/// Repeats the question. If the question contains `wait`, the reply starts and never finishes. `call` makes the reply call a
-/// tool. `fail`, `refuse` and `nonsense` cause an error or an invalid reply, which quotes the question.
+/// A provider whose model repeats the question. If the question contains `wait`, the reply starts and never finishes. `call`
+/// makes the reply call a tool. `fail`, `refuse` and `nonsense` cause an error or an invalid reply, which quotes the question.
 pub(super) struct Provider {
     pub(super) address: String,
     /// Receives an item for each request that waits.

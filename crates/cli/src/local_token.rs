@@ -148,7 +148,7 @@ fn open_to_others(path: &Path, file: &File) -> std::io::Result<Option<Failure>> 
     Ok(None)
 }
 
-/// Elsewhere, the operating system protects users' folders.
+/// On other systems, users' folders are already protected from other users.
 #[cfg(not(unix))]
 fn open_to_others(_: &Path, _: &File) -> std::io::Result<Option<Failure>> {
     Ok(None)

@@ -168,7 +168,7 @@ impl SlackApi {
         }
     }
 
-    /// Sends a request once. The error is the wait before a retry that Slack asks for, if it does.
+    /// Sends a request once. The error is how long Slack asks to wait before a retry; `None` if it does not ask.
     async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Value, Option<Duration>> {
         let mut response = request.send().await.map_err(|_| None)?;
         if response.status().as_u16() == 429 {

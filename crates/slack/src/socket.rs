@@ -128,7 +128,7 @@ impl Connection {
     /// Reads messages until the connection or the service ends. Messages that were already read are still stored and acknowledged.
     async fn read(self, socket: WebSocketStream<Upgraded>) {
         let (mut sink, mut stream) = socket.split();
-        // The number of messages on their way to be acknowledged is bounded by the lanes.
+        // This channel needs no bound, because the lanes limit the number of messages that wait to be acknowledged.
         let (acknowledge, mut acknowledgements) = mpsc::unbounded_channel();
         let mut workers = JoinSet::new();
         let lanes = [(); LANES].map(|()| self.start_lane(&mut workers, acknowledge.clone()));

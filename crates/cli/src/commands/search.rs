@@ -48,10 +48,10 @@ pub(crate) struct Arguments {
     /// Only messages with these roles: system, user, assistant, tool
     #[arg(long, value_name = "ROLE", value_delimiter = ',')]
     role: Vec<Role>,
-    /// Only messages of this time or later: 2026, 2026-03, 2026-03-14 or an instant
+    /// Only messages from this time or later: 2026, 2026-03, 2026-03-14 or an instant
     #[arg(long, value_name = "DATE", value_parser = first_instant)]
     since: Option<Timestamp>,
-    /// Only messages of this time or earlier, inclusive
+    /// Only messages from this time or earlier, inclusive
     #[arg(long, value_name = "DATE", value_parser = last_instant)]
     until: Option<Timestamp>,
     /// Only conversations imported from this format, such as claude-code; can be repeated
@@ -109,7 +109,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             let hint = "use at least one word of letters or digits, or a condition such as --since 2026-03";
             return Err(Failure::user_error("no word to search for").hint(hint).into());
         }
-        // Every message passes this condition, so that the options alone select messages.
+        // A query needs a condition. Every message meets this one, so the options alone decide which messages are found.
         query.push_str(" since:0001");
     }
     let thread = match &arguments.thread {

@@ -406,7 +406,7 @@ fn links_and_permissions_of_files_are_kept() {
     assert_eq!(std::fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
 }
 
-/// Sends requests to the program over the standard streams. Returns the responses by their ids, without the first.
+/// Sends requests to the program over the standard streams. Returns the responses in the order of the requests.
 fn exchange(cli: &Cli, arguments: &[&str], requests: &[Value]) -> Vec<Value> {
     let mut child = cli.command(&[&["mcp"], arguments].concat()).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = format!("{INITIALIZE}\n{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));

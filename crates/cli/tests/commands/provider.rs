@@ -39,7 +39,7 @@ impl Provider {
         command
     }
 
-    /// Waits until `count` requests wait.
+    /// Waits until `count` requests are waiting.
     pub(super) fn wait_for(&self, count: usize) {
         for _ in 0..count {
             self.waits.recv_timeout(TIMEOUT).unwrap();

@@ -133,7 +133,7 @@ impl Bench {
         self.running = Some(Running { stop, task });
     }
 
-    /// Starts another server on the same store, beside the first. Returns its app and what keeps it running.
+    /// Starts another server on the same store, beside the first. Returns its app, and a value that keeps it running.
     pub(crate) async fn serve_beside(&mut self) -> (App, impl Sized + use<>) {
         let first = (self.app.clone(), self.running.take());
         self.serve().await;

@@ -7,7 +7,7 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let web = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("../../web");
     let dist = web.join("dist");
-    // Cargo runs this program again and again if a path does not exist. A new folder changes the folder that contains it.
+    // Cargo would rerun this script on every build if the watched path did not exist. A new folder changes its parent folder.
     let watched = if dist.is_dir() { &dist } else { &web };
     println!("cargo:rerun-if-changed={}", watched.display());
     let mut files = Vec::new();

@@ -49,12 +49,12 @@ pub(crate) struct MetadataArguments {
 }
 
 impl MetadataArguments {
-    /// Returns the filter. A value matches a string, and an integer or boolean with this text.
+    /// Returns the filter. A value matches an equal string, and an integer or boolean that is written like it.
     pub(crate) fn filter(&self) -> MetadataFilter {
         self.pairs.iter().fold(MetadataFilter::default(), |filter, (key, value)| filter.with_text(key, value))
     }
 
-    /// Returns the arguments as typed, each after a blank, for a suggested command.
+    /// Returns the arguments as typed, each preceded by a space, for a suggested command.
     pub(crate) fn text(&self) -> String {
         self.pairs.iter().map(|(key, value)| format!(" --metadata {}", quoted(&format!("{key}={value}")))).collect()
     }
@@ -154,12 +154,12 @@ impl Arguments {
 }
 
 fn is_typed(matches: &ArgMatches, name: &str) -> bool {
-    let below = matches.subcommand().is_some_and(|(_, matches)| is_typed(matches, name));
-    below || matches.value_source(name) == Some(ValueSource::CommandLine)
+    let in_subcommand = matches.subcommand().is_some_and(|(_, matches)| is_typed(matches, name));
+    in_subcommand || matches.value_source(name) == Some(ValueSource::CommandLine)
 }
 
 impl Global {
-    /// Sets options that neither the command line nor the environment specifies, from the settings.
+    /// Fills in, from the settings, the options that neither the command line nor the environment specifies.
     pub(crate) fn complete(&mut self, settings: &Settings) {
         let from_file =
             |name: &str| settings.find(name).filter(|(_, from)| *from == SettingSource::File).map(|(value, _)| value);

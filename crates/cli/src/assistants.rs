@@ -48,14 +48,14 @@ pub(crate) enum AssistantSource {
 /// The assistant that answers in Slack unless another one is named, and that operates the cluster of a simulation.
 pub(crate) const OPERATOR: &AssistantPlugin = &threadkeep_kubeops::PLUGIN;
 
-/// The rules of the operator that its door has to follow.
+/// The operator's settings that its door must enforce.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OperatorRules {
     pub(crate) remembers: bool,
     pub(crate) requester_may_approve: bool,
 }
 
-/// Returns the rules of the operator.
+/// Returns the operator's settings that its door must enforce.
 ///
 /// # Errors
 /// Its configuration file is invalid.
@@ -65,7 +65,8 @@ pub(crate) fn operator_rules(settings: &Settings) -> Result<OperatorRules> {
 }
 
 impl AssistantSource {
-    /// Returns how long the assistant's conversations are kept, if that is not the program's choice.
+    /// Returns how long the assistant's conversations are kept, or `None` for the default of the program that opens the
+    /// store.
     ///
     /// # Errors
     /// The assistant's configuration is invalid.
@@ -159,14 +160,14 @@ impl AssistantSource {
 }
 
 fn read(path: &Path) -> Result<AssistantSource> {
-    let unread = || format!("cannot read the assistant {}", path.display());
+    let cannot_read = || format!("cannot read the assistant {}", path.display());
     let mut bytes = Vec::new();
-    let file = File::open(path).with_context(unread)?;
-    file.take(MANIFEST_BYTES + 1).read_to_end(&mut bytes).with_context(unread)?;
+    let file = File::open(path).with_context(cannot_read)?;
+    file.take(MANIFEST_BYTES + 1).read_to_end(&mut bytes).with_context(cannot_read)?;
     if bytes.len() as u64 > MANIFEST_BYTES {
         return Err(Failure::user_error(format!("{} is larger than {MANIFEST_BYTES} bytes", path.display())).into());
     }
-    let text = String::from_utf8(bytes).with_context(unread)?;
+    let text = String::from_utf8(bytes).with_context(cannot_read)?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let manifest = Manifest::from_yaml(&text, &name).map_err(|error| {
         let failure = Failure::user_error(format!("{}: {error}", path.display()));

@@ -3,7 +3,7 @@
 /// The characters for the first, second and further segments of a stacked bar. They can be distinguished without colour.
 pub(crate) const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];
 
-/// The scale of a bar: how many columns represent which amount.
+/// The scale of a bar: its width, and the amount that the whole width represents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     pub(crate) columns: usize,

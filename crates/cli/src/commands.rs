@@ -104,7 +104,7 @@ impl Command {
     }
 }
 
-/// The outcome of a command that did not fail. Decides the exit code.
+/// The outcome of a command that did not fail. Determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// The command did everything.
@@ -184,7 +184,7 @@ impl App {
         self.open_at(&self.location()?, purpose).await
     }
 
-    /// Opens the store at a location, which can be another store than the command's.
+    /// Opens the store at `location`, which need not be the command's store.
     pub(crate) async fn open_at(&self, location: &Location, purpose: Purpose) -> Result<OpenStore> {
         location.open(purpose, clock(self.global.now), &self.erasure_ledger()).await
     }

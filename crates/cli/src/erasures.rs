@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use apply::{Applied, apply, load};
 pub(crate) use contents::LedgerContents;
 pub(crate) use key::key_file;
-pub(crate) use ledger::{ErasureLedger, Unwritten};
+pub(crate) use ledger::{ErasureLedger, LedgerWriteError};
 
 use crate::store::Location;
 
@@ -28,7 +28,7 @@ const DISABLED: &str = "none";
 /// The location of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LedgerLocation {
-    /// Set by an option or a setting. Its entries for all stores apply to every store with which it is used.
+    /// Set by an option or a setting. All of its entries, even those for other stores, apply to every store it is used with.
     Explicit(PathBuf),
     /// In the user's state folder. Contains the erasures in all of the user's stores.
     Default(PathBuf),

@@ -12,7 +12,7 @@ use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
 use threadkeep_formats::FormatError;
 use threadkeep_server::{KeyError, ServeError, TlsError};
 
-use crate::erasures::Unwritten;
+use crate::erasures::LedgerWriteError;
 use crate::output::{Output, PipeClosed};
 
 /// The exit code of a failure that the user can correct: invalid input, or an object that does not exist.
@@ -109,14 +109,14 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
 
 /// Joins causes in one line. Omits a cause that only repeats the previous one.
 pub(crate) fn join<'a>(causes: impl Iterator<Item = &'a (dyn std::error::Error + 'static)>) -> String {
-    let (mut text, mut above) = (String::new(), String::new());
+    let (mut text, mut previous) = (String::new(), String::new());
     for cause in causes.map(ToString::to_string) {
         if text.is_empty() {
             text.clone_from(&cause);
-        } else if !text.ends_with(&cause) && !cause.ends_with(&above) {
+        } else if !text.ends_with(&cause) && !cause.ends_with(&previous) {
             text = format!("{text}: {cause}");
         }
-        above = cause;
+        previous = cause;
     }
     text
 }
@@ -162,7 +162,7 @@ fn diagnose(error: &anyhow::Error) -> Diagnosis {
         if let Some(error) = cause.downcast_ref::<StoreError>() {
             return of_store(error);
         }
-        // In a transparent error, the inner store error is not a separate cause of the chain.
+        // `OpenError` is transparent: the inner store error is not a separate cause in the chain.
         if let Some(OpenError::Store(error)) = cause.downcast_ref() {
             return of_store(error);
         }
@@ -212,7 +212,7 @@ fn of_store(error: &StoreError) -> Diagnosis {
         StoreError::Conflict(_) => {
             Diagnosis::new(USER_ERROR, "the data has changed: check it, then run the command again if it still applies")
         }
-        StoreError::Unavailable { source: Some(source), .. } if source.is::<Unwritten>() => Diagnosis::new(
+        StoreError::Unavailable { source: Some(source), .. } if source.is::<LedgerWriteError>() => Diagnosis::new(
             SYSTEM_ERROR,
             "make its folder writable, name another file with --erasure-ledger, or disable it with --erasure-ledger none",
         ),
@@ -223,7 +223,7 @@ fn of_store(error: &StoreError) -> Diagnosis {
         ),
         StoreError::Invalid { field: "Redis URL", .. } => Diagnosis::new(
             USAGE,
-            "use redis://USER:PASSWORD@HOST:PORT or redis-cluster://HOST:PORT,HOST:PORT, with TLS rediss:// or rediss-cluster://; docs/stores.md lists the parameters",
+            "use redis://USER:PASSWORD@HOST:PORT or redis-cluster://HOST:PORT,HOST:PORT; for TLS, rediss:// or rediss-cluster://; docs/stores.md lists the parameters",
         ),
         StoreError::Invalid { field: "tenant", .. } => {
             Diagnosis::new(USAGE, "name another tenant with --tenant or THREADKEEP_TENANT")

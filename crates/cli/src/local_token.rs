@@ -84,20 +84,20 @@ fn load_or_generate(path: &Path) -> Result<String> {
     if let Some(text) = read(path)? {
         return Ok(text);
     }
-    let unwritten = || format!("cannot store the server's token in {}", path.display());
+    let cannot_store = || format!("cannot store the server's token in {}", path.display());
     let text = LocalToken::mint().map_err(|error| unusable(error, None))?;
     let folder = path.parent().unwrap_or(Path::new("."));
-    private_folder(folder).with_context(unwritten)?;
+    private_folder(folder).with_context(cannot_store)?;
     // The permissions at creation allow access by the owner only.
-    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(unwritten)?;
-    file.write_all(format!("{text}\n").as_bytes()).with_context(unwritten)?;
-    file.as_file().sync_all().with_context(unwritten)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(cannot_store)?;
+    file.write_all(format!("{text}\n").as_bytes()).with_context(cannot_store)?;
+    file.as_file().sync_all().with_context(cannot_store)?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(text),
         Err(failed) if failed.error.kind() == std::io::ErrorKind::AlreadyExists => {
-            read(path)?.ok_or_else(|| Failure::system_error(unwritten()).into())
+            read(path)?.ok_or_else(|| Failure::system_error(cannot_store()).into())
         }
-        Err(failed) => Err(failed.error).with_context(unwritten),
+        Err(failed) => Err(failed.error).with_context(cannot_store),
     }
 }
 
@@ -106,17 +106,17 @@ fn load_or_generate(path: &Path) -> Result<String> {
 /// # Errors
 /// The file cannot be read, or other users can read or replace it and so may know the token.
 fn read(path: &Path) -> Result<Option<String>> {
-    let unread = || format!("cannot read the server's token in {}", path.display());
+    let cannot_read = || format!("cannot read the server's token in {}", path.display());
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(unread),
+        Err(error) => return Err(error).with_context(cannot_read),
     };
-    if let Some(problem) = open_to_others(path, &file).with_context(unread)? {
+    if let Some(problem) = open_to_others(path, &file).with_context(cannot_read)? {
         return Err(problem.into());
     }
     let mut text = String::new();
-    file.take(FILE_BYTES).read_to_string(&mut text).with_context(unread)?;
+    file.take(FILE_BYTES).read_to_string(&mut text).with_context(cannot_read)?;
     Ok(Some(text.trim().to_owned()))
 }
 
@@ -135,10 +135,10 @@ fn private_folder(folder: &Path) -> std::io::Result<()> {
 fn open_to_others(path: &Path, file: &File) -> std::io::Result<Option<Failure>> {
     use std::os::unix::fs::MetadataExt;
     let folder = path.parent().unwrap_or(Path::new("."));
-    let again = "or delete the file to generate a new token if the old one may have leaked";
+    let or_regenerate = "or delete the file to generate a new token if the old one may have leaked";
     if file.metadata()?.mode() & 0o077 != 0 {
         let failure = Failure::usage(format!("other users can access the server's token in {}", path.display()));
-        return Ok(Some(failure.hint(format!("run `chmod 600 {}`, {again}", path.display()))));
+        return Ok(Some(failure.hint(format!("run `chmod 600 {}`, {or_regenerate}", path.display()))));
     }
     if folder.metadata()?.mode() & 0o022 != 0 {
         let failure =
@@ -148,7 +148,7 @@ fn open_to_others(path: &Path, file: &File) -> std::io::Result<Option<Failure>> 
     Ok(None)
 }
 
-/// On other systems, the system protects the folders of users.
+/// On other systems, users' folders are already protected from other users.
 #[cfg(not(unix))]
 fn open_to_others(_: &Path, _: &File) -> std::io::Result<Option<Failure>> {
     Ok(None)

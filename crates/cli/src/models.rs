@@ -28,8 +28,8 @@ pub(crate) fn chat_model(name: Option<&str>, settings: &Settings) -> Result<Opti
     }
 }
 
-/// Returns the variables by which models are found. Unless a model is named, they exclude the URL and token that `serve`
-/// prints for its clients. Otherwise a server would use itself as its provider.
+/// Returns a lookup of the variables that configure models. Unless a model is named, the lookup omits the URL and token
+/// that `serve` prints for its clients. Otherwise a server would use itself as its provider.
 pub(crate) fn environment(name: Option<&str>, settings: &Settings) -> impl Fn(&str) -> Option<String> {
     let is_named = name.is_some() || settings.get("THREADKEEP_MODEL").is_some();
     let is_token = |key: String| is_local_token(&key) || settings.get("THREADKEEP_TOKEN") == Some(key);

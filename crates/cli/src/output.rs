@@ -187,7 +187,7 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| *c != '\r').map(|c| if is_unsafe(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// Like [`printable`], and collapses all white space so that the text is a single line.
+/// Like [`printable`], but also collapses all white space, so that the text is a single line.
 pub(crate) fn printable_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -26,7 +26,7 @@ use crate::thread_name;
 /// The maximum number of threads that are searched for a turn or an approval.
 const MAX_THREADS: usize = 10_000;
 
-/// The time for which a question outside of any conversation is stored.
+/// How long a question asked outside any conversation is stored, in minutes.
 const EPHEMERAL_MINUTES: u32 = 24 * 60;
 
 /// The time after which a note explains why a turn has not started yet.
@@ -45,7 +45,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the store that the assistant requires and makes the assistant. `model` selects the chat model.
+    /// Opens the store that the assistant requires and creates the assistant. `model` selects the chat model.
     pub(crate) async fn open(app: &App, name: &str, model: Option<&str>, purpose: Purpose) -> Result<Self> {
         Self::open_with_expiry(app, name, model, purpose, None).await
     }
@@ -159,9 +159,9 @@ impl Session {
         turn
     }
 
-    /// Returns the name of the assistant for suggested commands, if the name that turns record is not sufficient to find the
-    /// assistant.
-    pub(crate) fn name_elsewhere(&self) -> Option<String> {
+    /// Returns the assistant's name or path for suggested commands, if the name recorded in turns does not suffice to
+    /// find the assistant.
+    pub(crate) fn name_to_suggest(&self) -> Option<String> {
         let is_path = self.name.ends_with(".yaml") || self.name.ends_with(".yml");
         let path = || Some(std::path::absolute(&self.name).ok()?.to_str()?.to_owned());
         let name = if is_path { path().unwrap_or_else(|| self.name.clone()) } else { self.name.clone() };
@@ -197,7 +197,7 @@ impl Session {
     }
 }
 
-/// Converts an error of an agent to a failure with a hint.
+/// Converts an agent error to a failure with a hint.
 pub(crate) fn agent_error(error: AgentError) -> anyhow::Error {
     match error {
         AgentError::Memory(error) => error.into(),

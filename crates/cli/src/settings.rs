@@ -98,7 +98,7 @@ impl Settings {
         environment.or_else(|| self.secrets.get(name).cloned()).or_else(from_file)
     }
 
-    /// Returns the parsed value of a setting. [`Settings::ensure_valid`] must have rejected invalid values before.
+    /// Returns the parsed value of a setting. [`Settings::ensure_valid`] must already have rejected invalid values.
     pub(crate) fn read<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let expected = Setting::find(name).map_or("a value", |setting| setting.kind.expected());

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 
 /// The time for which one attempt waits for another process. [`Memory`] makes eight attempts.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
-/// The schemes of Redis.
+/// The schemes of Redis URLs.
 pub(crate) const REDIS: &[&str] = &["redis", "rediss", "redis-cluster", "rediss-cluster"];
 const FILE_NAME: &str = "threadkeep.db";
 
@@ -104,7 +104,7 @@ impl Location {
         }
     }
 
-    /// Returns the URL, if it is of Redis.
+    /// Returns the URL of a Redis store, or `None` for other stores.
     pub(crate) fn redis_url(&self) -> Option<&str> {
         match self {
             Self::Other(url) if url.split_once("://").is_some_and(|(scheme, _)| REDIS.contains(&scheme)) => Some(url),
@@ -148,13 +148,13 @@ impl Location {
     }
 }
 
-/// Whether the text before a colon is a URL scheme. A single letter is a drive.
+/// Whether the text before a colon is a URL scheme. A single letter is a Windows drive.
 fn is_scheme(text: &str) -> bool {
     text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
 }
 
 fn open_file(path: &Path, purpose: Purpose) -> Result<SqliteStore> {
-    let unopened = || format!("the store {} cannot be opened", path.display());
+    let cannot_open = || format!("the store {} cannot be opened", path.display());
     if path.as_os_str().is_empty() {
         return Err(Failure::usage("missing file name after sqlite:").hint("write sqlite:FILE").into());
     }
@@ -172,9 +172,9 @@ fn open_file(path: &Path, purpose: Purpose) -> Result<SqliteStore> {
     match SqliteStore::open(path, options.clone()) {
         Err(error) if purpose == Purpose::Read && is_unwritable(&error) => {
             let for_reading = SqliteOptions { read_only: true, ..options };
-            SqliteStore::open(path, for_reading).map_err(|_| error).with_context(unopened)
+            SqliteStore::open(path, for_reading).map_err(|_| error).with_context(cannot_open)
         }
-        opened => opened.with_context(unopened),
+        opened => opened.with_context(cannot_open),
     }
 }
 
@@ -184,7 +184,7 @@ fn is_unwritable(error: &StoreError) -> bool {
 
 /// Returns the platform's folder for this program's data, or `None` without a home folder.
 pub(crate) fn data_folder() -> Option<PathBuf> {
-    data_folder_by(|name| std::env::var_os(name).filter(|value| !value.is_empty()))
+    data_folder_from(|name| std::env::var_os(name).filter(|value| !value.is_empty()))
 }
 
 fn default_file() -> Result<PathBuf> {
@@ -194,7 +194,7 @@ fn default_file() -> Result<PathBuf> {
     Ok(folder.join(FILE_NAME))
 }
 
-fn data_folder_by(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn data_folder_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = |rest: &str| variable("HOME").map(|home| PathBuf::from(home).join(rest));
     let data = if cfg!(windows) {
         variable("APPDATA").map(PathBuf::from)
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn default_store_is_in_the_data_folder() {
         let folder = |xdg: &str, home: &str| {
-            data_folder_by(|name| match name {
+            data_folder_from(|name| match name {
                 "XDG_DATA_HOME" if !xdg.is_empty() => Some(OsString::from(xdg)),
                 "HOME" if !home.is_empty() => Some(OsString::from(home)),
                 _ => None,

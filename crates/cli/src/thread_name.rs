@@ -9,7 +9,7 @@ use crate::output::printable_line;
 use crate::table::cut;
 
 /// The length of an id prefix that is unique in practice: it contains the milliseconds and the first random characters.
-pub(crate) const SHORT_ID: usize = 18;
+pub(crate) const SHORT_ID_CHARS: usize = 18;
 /// The minimum length of an id prefix.
 const MIN_PREFIX_CHARS: usize = 4;
 /// The maximum number of threads that are listed for an ambiguous prefix.
@@ -31,7 +31,7 @@ pub(crate) async fn get(memory: &Memory, scope: &Scope, name: &str) -> Result<Th
     Err(failure.hint("`threadkeep threads` lists threads; name one by its id, a prefix of the id, or its key").into())
 }
 
-/// Finds the thread with a name. Otherwise like [`get`].
+/// Like [`get`], but returns `None` if no thread has the name.
 pub(crate) async fn find(memory: &Memory, scope: &Scope, name: &str) -> Result<Option<Thread>> {
     if let Ok(id) = name.parse::<ThreadId>()
         && let Some(thread) = memory.find_thread(scope, id).await?
@@ -111,11 +111,11 @@ pub(crate) fn forked_from(thread: &Thread) -> Option<String> {
 
 /// Returns a prefix of an id, for display in narrow columns.
 pub(crate) fn short(thread: ThreadId) -> String {
-    thread.to_string().chars().take(SHORT_ID).collect()
+    thread.to_string().chars().take(SHORT_ID_CHARS).collect()
 }
 
 /// Returns the error for a message that does not exist in its thread.
-pub(crate) fn no_message(name: &str) -> anyhow::Error {
+pub(crate) fn message_not_found(name: &str) -> anyhow::Error {
     let failure = Failure::user_error(format!("{} `{}` not found in the thread", Kind::Message, printable_line(name)));
     failure.hint("`threadkeep show THREAD` lists the messages with their positions").into()
 }

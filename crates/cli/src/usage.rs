@@ -25,14 +25,14 @@ fn with_plain_usage(mut error: Error, command: &mut Command) -> Error {
     let Some(ContextValue::StyledStr(derived)) = error.get(ContextKind::Usage) else { return error };
     let derived = derived.to_string();
     command.build();
-    let mut at = command;
+    let mut current = command;
     for word in derived.split_whitespace().skip_while(|word| *word != "threadkeep").skip(1) {
-        if at.find_subcommand(word).is_none() {
+        if current.find_subcommand(word).is_none() {
             break;
         }
-        at = at.find_subcommand_mut(word).expect("the subcommand was found above");
+        current = current.find_subcommand_mut(word).expect("the subcommand was found above");
     }
-    error.insert(ContextKind::Usage, ContextValue::StyledStr(at.render_usage()));
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(current.render_usage()));
     error
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::arguments::Arguments;
 
-    fn refused(words: &[&str]) -> Error {
+    fn parse_error(words: &[&str]) -> Error {
         let mut command = Arguments::command();
         let error = command.try_get_matches_from_mut([&["threadkeep"], words].concat()).unwrap_err();
         with_plain_usage(error, &mut command)
@@ -97,7 +97,7 @@ mod tests {
             (&["--json", "keys", "create"], "Usage: threadkeep keys create [OPTIONS] <NAME>"),
             (&["--now", "2026-01-01T00:00:00Z", "nonsense"], "Usage: threadkeep [OPTIONS] <COMMAND>"),
         ] {
-            let text = refused(words).render().to_string();
+            let text = parse_error(words).render().to_string();
             assert!(text.contains(&format!("{usage}\n")), "{text}");
         }
     }
@@ -114,7 +114,7 @@ mod tests {
             &["show", "--limit", address, "x"],
             &["help", address],
         ] {
-            let error = redact_addresses(refused(words));
+            let error = redact_addresses(parse_error(words));
             let text = format!("{}{}", error.render().ansi(), as_json(&error));
             assert!(!text.contains("hunter2"), "{text}");
         }
@@ -122,11 +122,11 @@ mod tests {
 
     #[test]
     fn json_has_error_hint_and_exit_code() {
-        let json: serde_json::Value = serde_json::from_str(&as_json(&refused(&["serch", "x"]))).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&as_json(&parse_error(&["serch", "x"]))).unwrap();
         assert_eq!(json["error"], "unrecognized subcommand 'serch'");
         assert!(json["hint"].as_str().unwrap().contains("'search'"), "{json}");
         assert_eq!(json["exit_code"], 2);
-        let json: serde_json::Value = serde_json::from_str(&as_json(&refused(&["show"]))).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&as_json(&parse_error(&["show"]))).unwrap();
         assert_eq!(json["error"], "the following required arguments were not provided: <THREAD>");
         assert!(is_json_requested(["show", "--json"].map(str::to_owned).into_iter()));
         assert!(!is_json_requested(["append", "--", "--json"].map(str::to_owned).into_iter()));

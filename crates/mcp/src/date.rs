@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_dates_are_rejected_by_name() {
+    fn errors_for_invalid_dates_name_the_argument() {
         for text in ["", "March", "2026-13", "2026-02-30", "26-03", "-026", "9999999999", "2026-03-14T09", "10:00"] {
             let error = start("since", text).unwrap_err().to_string();
             assert!(error.starts_with("invalid argument since: expected a date"), "{text}: {error}");

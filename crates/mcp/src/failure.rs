@@ -20,7 +20,7 @@ pub enum ToolFailure {
     /// The thread, message or memory does not exist in this scope.
     #[error("{what} not found; {hint}")]
     NotFound {
-        /// The kind of thing.
+        /// What was not found, such as `thread`.
         what: &'static str,
         /// What to do.
         hint: &'static str,

@@ -59,7 +59,7 @@ pub(crate) fn text(toolbox: &Toolbox, name: &str, arguments: &Map<String, Value>
     if let Some(unknown) = arguments.keys().find(|name| !prompt.arguments.iter().any(|(known, ..)| known == name)) {
         return Err(ToolFailure::argument(
             unknown.chars().take(60).collect::<String>(),
-            "this prompt does not have it",
+            "the prompt has no such argument",
         ));
     }
     let (mut text, mut rest) = (String::new(), prompt.text);

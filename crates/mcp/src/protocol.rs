@@ -47,8 +47,8 @@ pub async fn serve_stdio(toolbox: Toolbox) -> Result<(), ServeError> {
 /// Answers one request of the streamable HTTP transport. Nothing is kept between requests: there are no sessions, and each response
 /// is complete, so any instance can answer any request.
 ///
-/// The caller checks the credentials, the host, the origin and the size of the body. Responses with errors of the transport are plain
-/// text; responses with errors of the protocol are JSON.
+/// The caller checks the credentials, the host, the origin and the size of the body. Transport errors are returned as plain text,
+/// protocol errors as JSON.
 pub async fn answer_http(toolbox: Toolbox, request: Request<Bytes>) -> Response<Bytes> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -89,7 +89,7 @@ fn definition(tool: Tool) -> ToolDefinition {
         .with_annotations(annotations)
 }
 
-/// Returns the error of a request that is not a call of a tool.
+/// Returns the protocol error for a failed request other than a tool call.
 fn protocol_error(error: &ToolFailure) -> ErrorData {
     match error {
         ToolFailure::NotFound { .. } => ErrorData::resource_not_found(error.to_string(), None),

@@ -11,7 +11,7 @@ use crate::{Tool, ToolFailure, Toolbox};
 
 /// The scheme of the addresses.
 const SCHEME: &str = "thread://";
-/// The number of messages in a resource, at most.
+/// The maximum number of messages in a resource.
 const MESSAGES: u64 = 100;
 
 /// The template of the addresses.
@@ -30,7 +30,7 @@ pub(crate) fn are_served(toolbox: &Toolbox) -> bool {
     toolbox.tools().contains(Tool::ReadThread)
 }
 
-/// Returns the conversations that changed last, and the cursor of the next page.
+/// Returns the most recently changed conversations, and the cursor of the next page.
 pub(crate) async fn list(
     toolbox: &Toolbox,
     cursor: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) async fn read(toolbox: &Toolbox, uri: &str) -> Result<String, ToolFai
         "" => None,
         query => Some(query.strip_prefix("cursor=").ok_or_else(crate::tools::invalid_cursor)?),
     };
-    // A `+` in a query can be written as an escape.
+    // Clients may percent-encode the `+` of a cursor.
     let cursor = cursor.map(|cursor| cursor.replace("%2B", "+").replace("%2b", "+"));
     let arguments = json!({ "thread": thread, "limit": MESSAGES, "cursor": cursor });
     let arguments =

@@ -50,7 +50,7 @@ impl Tool {
         Self::SearchDocuments,
     ];
     /// The number of tools that are selected by default.
-    const DEFAULT: usize = 6;
+    const DEFAULT_COUNT: usize = 6;
 
     /// Returns the name.
     #[must_use]
@@ -71,7 +71,7 @@ impl Tool {
         }
     }
 
-    /// Returns the tool with a name. `search_memories` is an alias of `search_memory`.
+    /// Finds the tool with the given name. `search_memories` is an alias of `search_memory`.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         let name = if name == "search_memories" { Self::SearchMemory.name() } else { name };
@@ -224,7 +224,7 @@ pub struct ToolSelectionError {
 
 impl Default for ToolSelection {
     fn default() -> Self {
-        Self(Tool::ALL[..Tool::DEFAULT].iter().copied().collect())
+        Self(Tool::ALL[..Tool::DEFAULT_COUNT].iter().copied().collect())
     }
 }
 

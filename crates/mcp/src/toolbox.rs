@@ -35,7 +35,7 @@ impl Toolbox {
         &self.tools
     }
 
-    /// Calls a tool. `client` is the name of the program that calls, which is stored with new memories.
+    /// Calls a tool. `client` is the name of the calling program, which is stored with new memories.
     ///
     /// # Errors
     /// [`ToolFailure`]; its text is for the model.

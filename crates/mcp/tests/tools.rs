@@ -1,4 +1,4 @@
-//! The tools over a store in memory.
+//! The tools on an in-memory store.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The files of the page that `threadkeep serve` shows, built from the folder `web` of this repository.
 //!
-//! `cargo xtask web` builds them into web/dist, which a later build of this crate contains. A build without that folder, for
+//! `cargo xtask web` builds them into web/dist, which a later build of this crate includes. A build without that folder, for
 //! example on a machine without Node.js, contains no files. The server then shows a plain page. This crate has no code: it
 //! exists so that only the program, and not the server library, contains the page.
 #![warn(missing_docs)]

@@ -69,7 +69,7 @@ struct Entry {
 }
 
 impl Assistants {
-    /// Reserves the names with which paths of doors begin.
+    /// Reserves names for the paths of doors.
     ///
     /// # Errors
     /// [`AssistantNameError`] if a registered assistant has a reserved name.

@@ -115,7 +115,7 @@ impl AuditLog {
         self.write(&AuditRecord { outcome: "done".to_owned(), ..record }).await
     }
 
-    /// Performs an action of the command line. Writes a record before the action, and another with the outcome after it. If the
+    /// Performs an action for the command line. Writes a record before the action, and another with the outcome after it. If the
     /// first record cannot be written, the action is not performed. `target` is an id.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl AuditLog {
         Ok(value)
     }
 
-    /// Creates the record to be written before an action of the command line.
+    /// Creates the record to be written before an action on the command line.
     fn command_record(&self, scope: &Scope, act: &str, target: &str) -> AuditRecord {
         let (tenant, user) = tenant_and_user(scope);
         AuditRecord {

@@ -100,7 +100,7 @@ impl BrowserTokens {
         text.starts_with(PREFIX)
     }
 
-    /// Returns the caller of a valid token. Whether the credential of its issuer is still valid is not checked.
+    /// Returns the caller of a valid token. Does not check whether the issuer's credential is still valid.
     ///
     /// # Errors
     /// Errors from the store.

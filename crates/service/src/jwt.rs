@@ -85,7 +85,7 @@ pub enum IssuerError {
 }
 
 impl TrustedIssuer {
-    /// Accepts the tokens of an issuer that are signed with a secret, by HS256. Its users belong to `tenant` and have the role `write`.
+    /// Accepts an issuer whose tokens are signed with a secret (HS256). Its users belong to `tenant` and have the role `write`.
     ///
     /// # Errors
     /// `ShortSecret`, `EmptyName` and `ReservedTenant`.
@@ -103,7 +103,7 @@ impl TrustedIssuer {
         Self::with_verifier(verifier, issuer.into(), audience.into(), tenant)
     }
 
-    /// Accepts the tokens of an issuer that publishes its keys (JWKS) in a file or at a URL. Its users belong to `tenant` and have the role
+    /// Accepts an issuer that publishes its keys (JWKS) in a file or at a URL. Its users belong to `tenant` and have the role
     /// `write`.
     ///
     /// The keys are fetched when the first token arrives, through the proxy if one is set. They are fetched again when they are ten

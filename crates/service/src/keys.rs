@@ -2,8 +2,8 @@
 //! immediately.
 //!
 //! Keys are stored as system records of the internal tenant, so that all instances share them. No API exposes these records,
-//! because no key can be created for the internal tenant. Revoked keys remain stored: a server that has had a key does not accept
-//! requests without keys again when the last key is revoked.
+//! because no key can be created for the internal tenant. Revoked keys remain stored, so that a server still rejects requests
+//! without a key after the last key is revoked.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -105,7 +105,7 @@ pub struct NewKey {
     pub quota: Option<Quota>,
 }
 
-/// The changes of a key. With `None`, a member stays as it is.
+/// The changes to a key. A member that is `None` stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct KeyChanges {
     /// The name for people.
@@ -409,7 +409,7 @@ impl Keys {
         let found = store.find_record(&self.scope, &owner, &namespace(), id, now).await?;
         let decode = |record: Record| Ok::<_, StoreError>((record.value.read::<KeyRecord>()?, record.version));
         let found = found.map(decode).transpose()?;
-        // No key is valid for the internal tenant, even if a record of one was written.
+        // No key is valid for the internal tenant, even if such a record was written.
         Ok(found.filter(|(record, _)| !record.tenant.is_internal()))
     }
 

@@ -66,7 +66,7 @@ pub(crate) struct Quotas {
 struct Block {
     day: i64,
     remaining: u32,
-    /// The quota per day with which the store granted no further block, if that happened. If the caller's quota is raised, a block
+    /// The daily quota for which the store granted no further block, if that happened. After the caller's quota is raised, blocks
     /// can be reserved again.
     exceeded: Option<u32>,
 }
@@ -142,7 +142,7 @@ impl Quotas {
     }
 }
 
-/// Returns the start of the next day (UTC), when quotas start again.
+/// Returns the start of the next day (UTC), when quotas are reset.
 #[must_use]
 pub fn next_day(now: Timestamp) -> Timestamp {
     now.plus_ms(DAY_MS - now.as_millis().rem_euclid(DAY_MS))
@@ -161,7 +161,8 @@ fn namespace() -> Namespace {
     Namespace::System("server.quotas".to_owned())
 }
 
-/// Returns the key of the record that counts a caller. The name of a caller may contain the name of a user.
+/// Returns the key of the record that counts a caller's requests. It is a hash, because a caller's name may contain a user's
+/// name.
 fn record_key(caller: &str) -> String {
     hex(&Sha256::digest(caller.as_bytes()))
 }

@@ -52,7 +52,7 @@ pub(crate) struct RateLimits {
 /// A token bucket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bucket {
-    /// The number of tokens left when the last token was taken, and the time of that; `None` for a full bucket.
+    /// The number of tokens left after the last token was taken, and when it was taken; `None` for a full bucket.
     last: Option<(f64, Instant)>,
 }
 
@@ -97,7 +97,7 @@ impl Bucket {
         (tokens + refilled).min(capacity(limit))
     }
 
-    /// Whether the bucket is full whatever its limit is: one minute after the last token was taken, every bucket is full.
+    /// Whether the bucket is full, whatever its limit: one minute after the last token was taken, every bucket is full.
     fn is_refilled(&self, now: Instant) -> bool {
         self.last.is_none_or(|(_, at)| now.saturating_duration_since(at) >= Duration::from_secs(60))
     }

@@ -8,8 +8,8 @@
 //! reads the time of the last append from the change log and derives the same key; other requests read nothing. The time is the
 //! first component because increasing keys are adjacent in indexes.
 //!
-//! Creation of a thread is never matched by the body: otherwise two clients that both start a conversation would get the same
-//! thread.
+//! The creation of a thread is never matched by its body: otherwise two clients that both start a conversation would get the
+//! same thread.
 
 use threadkeep::core::{ChangePage, Effect, Fingerprint, PutRecord};
 use threadkeep::memory::Appended;
@@ -25,7 +25,7 @@ use crate::service::Service;
 pub const RETRY_WINDOW_MS: i64 = 120_000;
 /// The number of changes at the end of the change log that are searched for the first attempt.
 const CHANGES: usize = 64;
-/// The maximum number of attempts of an append that conflicts with others.
+/// The maximum number of attempts at an append that conflicts with others.
 const ATTEMPTS: usize = 64;
 /// The number of hexadecimal digits of the digest that are omitted from derived keys: the remaining 128 bits are sufficient.
 const OMITTED_DIGITS: usize = 32;
@@ -36,13 +36,13 @@ pub struct Attempt {
     key: Option<String>,
     /// The name of the API, and the digest of the route and the body, separated by a colon.
     digest: String,
-    /// The number of earlier attempts that the client states.
+    /// The number of earlier attempts, as stated by the client.
     retries: u64,
 }
 
 impl Attempt {
     /// Creates an attempt of a request to an API. `key` is its `Idempotency-Key`, `digest` the digest of its route and body, and
-    /// `retries` the number of earlier attempts that the client states.
+    /// `retries` the number of earlier attempts, as stated by the client.
     #[must_use]
     pub fn new(api: &str, key: Option<String>, digest: &str, retries: u64) -> Self {
         Self { key, digest: format!("{api}:{digest}"), retries }
@@ -176,7 +176,7 @@ impl Attempt {
         let options = AppendOptions { expected: Some(Expected::Seq(before)), ..self.options_at(at) };
         match service.memory().append_all(scope, thread, drafts.to_vec(), &options).await {
             Ok(appended) => Ok(Some(appended)),
-            // Another request appended the end of the thread, or the thread has changed since.
+            // Another request appended the last messages, or the thread has changed since.
             Err(MemoryError::Store(StoreError::Conflict(_))) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -316,7 +316,7 @@ impl Service {
         }
     }
 
-    /// Returns how many requests from a caller with a daily quota all instances have counted today.
+    /// Returns how many requests all instances have counted today for a caller with a daily quota.
     ///
     /// # Errors
     /// Errors from the store.

@@ -17,7 +17,7 @@ const MAX_MESSAGE: usize = 3_900;
 const MAX_PARTS: usize = 3;
 /// The maximum number of messages of an answer that cannot be uploaded.
 const MAX_PARTS_WITHOUT_FILE: usize = 10;
-/// What follows an answer that is being written.
+/// The suffix of an answer that is still being written.
 const UNFINISHED: &str = " …";
 /// The event type in the metadata of posted messages.
 const EVENT_TYPE: &str = "threadkeep_turn";
@@ -79,7 +79,7 @@ impl<'a> Answer<'a> {
         json!({ "event_type": EVENT_TYPE, "event_payload": { "turn": self.turn, "id": id } })
     }
 
-    /// Recognises what an instance that ended has posted, in messages of the channel or thread.
+    /// Finds the parts of the answer that an instance posted before it ended, among the messages of the channel or thread.
     pub(crate) fn recognise(&mut self, posted: &[Value]) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for number in 0.. {
@@ -93,14 +93,14 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Whether a message is the post of a turn that has an id.
+/// Whether a message is the post of a turn with the given id.
 pub(crate) fn is_post(message: &Value, turn: &str, id: &str) -> bool {
     let payload = &message["metadata"]["event_payload"];
     payload["turn"] == *turn && payload["id"] == *id
 }
 
 impl Worker {
-    /// Waits for the end of a turn. Meanwhile the answer grows, if it is written for longer than a moment.
+    /// Waits for the end of a turn. If the model writes for longer than a moment, the posted answer grows meanwhile.
     pub(crate) async fn follow(
         &self,
         mut updates: TurnUpdates,
@@ -123,7 +123,7 @@ impl Worker {
                             grows_at = Some(Instant::now() + self.options().growth_interval);
                         }
                     }
-                    // What the model said before it called a tool, or before a retry, is not the answer.
+                    // Text that the model wrote before a tool call or a retry is not part of the answer.
                     Some(TurnUpdate::Event(TurnEvent::Restarted | TurnEvent::ToolStarted { .. })) => text.clear(),
                     Some(TurnUpdate::Event(_)) => {}
                     Some(TurnUpdate::End(result)) => return result,
@@ -157,7 +157,7 @@ impl Worker {
         self.show(answer, &parts).await
     }
 
-    /// Shows the complete answer. Uploads it as well if it is long.
+    /// Shows the complete answer. If it is long, also uploads it.
     pub(crate) async fn finish(&self, answer: &mut Answer<'_>, text: &str) -> Result<(), WorkError> {
         let mut parts = split(&to_slack(text), MAX_MESSAGE);
         if parts.len() <= MAX_PARTS {
@@ -185,7 +185,7 @@ impl Worker {
         }
     }
 
-    /// Makes the messages of an answer equal to these texts: changes, posts and deletes messages.
+    /// Changes, posts and deletes messages until the messages of the answer have these texts.
     async fn show(&self, answer: &mut Answer<'_>, parts: &[String]) -> Result<(), WorkError> {
         for (number, part) in parts.iter().enumerate() {
             match answer.posts.get(number) {
@@ -205,7 +205,7 @@ impl Worker {
         self.remove_posts(answer, parts.len()).await
     }
 
-    /// Deletes the messages of an answer from a number on.
+    /// Deletes the messages of an answer, starting at the index `from`.
     pub(crate) async fn remove_posts(&self, answer: &mut Answer<'_>, from: usize) -> Result<(), WorkError> {
         while answer.posts.len() > from {
             let Some(post) = answer.posts.pop() else { break };
@@ -253,7 +253,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Uploads an answer as a file, and shares it where the answer is.
+    /// Uploads an answer as a file, and shares it in the channel or thread of the answer.
     async fn upload(&self, answer: &mut Answer<'_>, text: &str) -> Result<(), WorkError> {
         let name = answer.file_name();
         let announced = json!({ "filename": name, "length": text.len() });

@@ -22,7 +22,7 @@ use crate::{SlackError, SlackOptions};
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The maximum number of attempts of a call that fails because of the network or a rate limit.
 const ATTEMPTS: u32 = 8;
-/// The longest wait that Slack may ask for.
+/// The maximum wait before a retry, even if Slack asks for a longer one.
 const MAX_WAIT: Duration = Duration::from_secs(120);
 /// The maximum size of a response, in bytes.
 const MAX_BYTES: usize = 8 << 20;
@@ -79,9 +79,9 @@ pub(crate) struct SlackApi {
     url: String,
     interval: Duration,
     growth_interval: Duration,
-    /// The earliest time of the next change of an unfinished answer in each workspace.
+    /// When an unfinished answer may next be changed, by workspace.
     next_growth: Mutex<HashMap<String, Instant>>,
-    /// The earliest time of the next message in each channel.
+    /// When the next message may be posted, by channel.
     next_post: Mutex<HashMap<String, Instant>>,
 }
 
@@ -168,7 +168,7 @@ impl SlackApi {
         }
     }
 
-    /// Sends a request once. Returns how long to wait before a retry as the error.
+    /// Sends a request once. The error is how long Slack asks to wait before a retry; `None` if it does not ask.
     async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Value, Option<Duration>> {
         let mut response = request.send().await.map_err(|_| None)?;
         if response.status().as_u16() == 429 {

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_to_the_bot_is_ignored() {
+    fn messages_that_are_not_for_the_bot_are_ignored() {
         assert_eq!(key_of(&message("lunch?")), None);
         let mut direct = message("hello");
         direct["channel"] = json!("D1");

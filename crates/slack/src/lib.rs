@@ -1,9 +1,10 @@
 //! Slack as a door of the server.
 //!
 //! [`door`] returns the door. Slack sends events and interactions to its endpoints, each with a signature, or over a WebSocket that
-//! the door opens ([`EventSource`]). Each is stored in an inbox before it is acknowledged; then a worker processes it. Another instance
-//! takes over the requests of an instance that ended. Each conversation is a thread of the workspace's tenant, with the key that [`conversation_key`] returns. An approval
-//! request is posted as a message with buttons; users decide with the buttons or with reactions.
+//! the door opens ([`EventSource`]). Each event and interaction is stored in an inbox before it is acknowledged; then a worker
+//! processes it. If an instance ends, another one takes over its requests. Each conversation is a thread of the workspace's tenant,
+//! with the key that [`conversation_key`] returns. An approval request is posted as a message with buttons; users decide with the
+//! buttons or with reactions.
 #![warn(missing_docs)]
 
 mod answer;

@@ -1,7 +1,7 @@
 //! Conversion from and to Slack's markup.
 
-/// Converts a message from Slack's markup to plain text: replaces links by their addresses, and unescapes characters. Keeps mentions.
-/// Removes control characters, which stores reject.
+/// Converts a message from Slack's markup to plain text: replaces links with their labels, or with their addresses if they have none,
+/// and unescapes characters. Keeps mentions. Removes control characters, which stores reject.
 pub(crate) fn to_plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -16,8 +16,8 @@ use crate::worker::{WorkError, Worker};
 const MAX_SECTION: usize = 2_900;
 
 impl Worker {
-    /// Posts the answer of a turn, or one message per approval that it waits for. After a crash, the messages that were posted
-    /// since the request, at the timestamp `since`, are not posted again.
+    /// Posts the answer of a turn, or one message per approval that it waits for. After a crash, `since` is the timestamp of the
+    /// request: messages that were posted since then are not posted again.
     pub(crate) async fn publish(
         &self,
         service: &Service,
@@ -50,7 +50,7 @@ impl Worker {
     ) -> Result<(), WorkError> {
         let inbox = self.inbox(service.memory(), &answer.place().team).await?;
         let agent = self.agent(service)?;
-        // What the model wrote before its request makes room for the request.
+        // The approval request replaces the text that the model wrote before it.
         self.remove_posts(answer, 1).await?;
         let pending = turn.approvals.iter().filter(|approval| approval.state == ApprovalState::Pending);
         for approval in pending {

@@ -1,8 +1,8 @@
 //! Socket Mode: receives events and interactions over a WebSocket that the app opens, so that the server needs no public URL.
 //!
-//! Each message has an envelope with an id. It is stored in the inbox before its id is sent back, as with the endpoints; Slack
-//! sends a message again that is not acknowledged. Slack closes connections regularly and announces that. Then the next connection
-//! is opened while the old one is read to its end.
+//! Each message has an envelope with an id. As with the endpoints, the message is stored in the inbox before it is acknowledged
+//! with its id; Slack resends messages that are not acknowledged. Slack closes connections regularly, and announces it. The next
+//! connection is then opened while the old one is still read to its end.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -125,10 +125,10 @@ struct Connection {
 }
 
 impl Connection {
-    /// Reads messages until the connection or the service ends. Messages that were read are stored and acknowledged.
+    /// Reads messages until the connection or the service ends. Messages that were already read are still stored and acknowledged.
     async fn read(self, socket: WebSocketStream<Upgraded>) {
         let (mut sink, mut stream) = socket.split();
-        // The number of messages on their way to be acknowledged is bounded by the lanes.
+        // This channel needs no bound, because the lanes limit the number of messages that wait to be acknowledged.
         let (acknowledge, mut acknowledgements) = mpsc::unbounded_channel();
         let mut workers = JoinSet::new();
         let lanes = [(); LANES].map(|()| self.start_lane(&mut workers, acknowledge.clone()));
@@ -192,7 +192,7 @@ impl Connection {
     }
 
     async fn report(&self, report: Report) {
-        // There is no listener after the first end that was reported.
+        // Sending fails once an end was reported, because the receiver is gone.
         drop(self.reporter.send(report).await);
     }
 

@@ -108,7 +108,7 @@ impl Worker {
         self.instance.get_or_init(|| Driver::begin(memory))
     }
 
-    /// Works until the service stops: in Socket Mode also receives events.
+    /// Runs until the service stops. In Socket Mode, also receives events.
     pub(crate) async fn run(self: Arc<Self>, service: Service) {
         match &self.options.source {
             EventSource::Requests { .. } => self.keep_up(&service).await,

@@ -13,7 +13,7 @@ pub(crate) fn names() -> String {
 pub(crate) fn chat_details() -> String {
     let offline = BUILT_IN.iter().map(|plugin| plugin.offline).filter(|offline| !offline.is_empty());
     format!(
-        "Talk with an assistant\n\nWithout an API key of a language model, the offline model answers: {}. Ctrl-C stops \
+        "Talk with an assistant\n\nWithout an API key for a language model, the offline model answers: {}. Ctrl-C stops \
          an answer and keeps the conversation. With --json, each line of standard input is a question, and each line of \
          the output is the turn that answers it.",
         offline.collect::<Vec<_>>().join("; ")

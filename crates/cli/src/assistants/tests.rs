@@ -31,7 +31,7 @@ const ALMANAC: Setting = Setting {
     default: SettingDefault::Description("none"),
 };
 
-/// A test assistant, in the form in which a crate exports it.
+/// A list with one test assistant.
 const GARDENERS: &[AssistantPlugin] = &[AssistantPlugin {
     settings: &[ALMANAC],
     watched: &[ALMANAC],

@@ -106,8 +106,8 @@ async fn thread(memory: &Memory, scope: &Scope, arguments: &Arguments) -> Result
     if !arguments.create {
         return Ok((thread_name::get(memory, scope, &arguments.thread).await?.id, false));
     }
-    // With --create the name must be complete, because the message must not go to an existing thread whose id starts with
-    // it.
+    // With --create the name must be complete: the message must not go to an existing thread whose id merely starts with the
+    // name.
     let opened = match arguments.thread.parse() {
         Ok(id) => memory.open_by_id(scope, id).await?,
         Err(_) => memory.open_by_key(scope, &arguments.thread).await?,

@@ -14,7 +14,7 @@ use crate::store::Purpose;
 use crate::table::{Align, Table, cut};
 use crate::thread_name;
 
-const PREVIEW: usize = 60;
+const PREVIEW_COLUMNS: usize = 60;
 
 /// List and decide the approvals that assistants request
 ///
@@ -123,7 +123,7 @@ async fn list(app: &App, all: bool) -> Result<Status> {
         table.add_row([
             approval.id.clone(),
             approval.state.to_string(),
-            cut(&printable_line(&approval.preview), PREVIEW),
+            cut(&printable_line(&approval.preview), PREVIEW_COLUMNS),
             instants::minute(approval.expires_at),
             thread_name::short(*thread),
         ]);
@@ -136,7 +136,8 @@ async fn decide(app: &App, id: &str, verdict: Verdict, options: &AssistantOption
     let session = Session::open(app, DEFAULT, Some("offline"), Purpose::Change).await?;
     let found = rows(&session, true).await?.into_iter().find(|row| row.approval.id == id);
     let Some(Row { thread, approval }) = found else {
-        let failure = Failure::user_error(format!("approval `{}` not found", cut(&printable_line(id), PREVIEW)));
+        let failure =
+            Failure::user_error(format!("approval `{}` not found", cut(&printable_line(id), PREVIEW_COLUMNS)));
         return Err(failure.hint("`threadkeep approvals list` lists open approvals").into());
     };
     // The assistant that requested the approval also continues the turn.
@@ -158,7 +159,7 @@ async fn decide(app: &App, id: &str, verdict: Verdict, options: &AssistantOption
     Ok(ask::status(&turn))
 }
 
-/// Opens the assistant that requested an approval: the assistant in `options`, or else the assistant that the turn recorded.
+/// Opens the assistant that requested an approval: the one named in `options`, or else the one that the turn recorded.
 async fn open(app: &App, requester: &str, options: &AssistantOptions) -> Result<Session> {
     let name = options.assistant.as_deref().unwrap_or(requester);
     if let (None, Err(error)) = (&options.assistant, AssistantSource::find(requester, &app.settings)) {
@@ -188,7 +189,7 @@ pub(super) fn print_open_approvals(app: &App, session: &Session, turn: &Turn) {
 /// Prints the commands that decide an approval.
 pub(super) fn print_decision_commands(app: &App, session: &Session, id: &str) {
     let program = app.global.command_prefix();
-    let assistant = session.name_elsewhere().map(|name| format!(" --assistant {}", quoted(&name))).unwrap_or_default();
+    let assistant = session.name_to_suggest().map(|name| format!(" --assistant {}", quoted(&name))).unwrap_or_default();
     app.output.note(format_args!(
         "to approve: {program} approvals approve {id}{assistant}\n   to deny: {program} approvals deny {id}{assistant}"
     ));

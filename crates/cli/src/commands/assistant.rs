@@ -13,7 +13,7 @@ use threadkeep::agent::plugin::{
     Fault, PluginCommand, PluginError,
 };
 
-use super::backup::Unfinished;
+use super::backup::UnfinishedFile;
 use super::{App, Status};
 use crate::assistants::{BUILT_IN, lines};
 use crate::clock::clock;
@@ -157,7 +157,7 @@ impl Host<'_> {
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<()> {
         let cannot_write = || format!("cannot write {}", file.display());
         private::make_folder_of(file).with_context(cannot_write)?;
-        let unfinished = Unfinished::next_to(self.app, file)?;
+        let unfinished = UnfinishedFile::next_to(self.app, file)?;
         std::fs::write(unfinished.path(), bytes).with_context(cannot_write)?;
         unfinished.rename(file)
     }

@@ -115,7 +115,7 @@ pub(super) fn is_portable(file: &Path) -> bool {
 }
 
 async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<BackupReport> {
-    let copy = Unfinished::next_to(app, &file)?;
+    let copy = UnfinishedFile::next_to(app, &file)?;
     let log_bytes_before = store.log_bytes();
     copy_store(store.clone(), copy.path()).await.with_context(|| format!("cannot write {}", file.display()))?;
     let log_growth_bytes = Some(store.log_bytes().saturating_sub(log_bytes_before));
@@ -161,12 +161,12 @@ pub(super) async fn copy_store(store: SqliteStore, target: &Path) -> Result<()> 
 }
 
 /// A file with a temporary name until it is complete. Dropping the value deletes an incomplete file.
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedFile {
     folder: tempfile::TempDir,
     file: PathBuf,
 }
 
-impl Unfinished {
+impl UnfinishedFile {
     /// Creates a temporary folder next to the final file, so that renaming is atomic.
     pub(super) fn next_to(app: &App, file: &Path) -> Result<Self> {
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -195,8 +195,8 @@ impl Unfinished {
     /// Syncs the file and replaces an existing file, whose permissions are kept.
     pub(super) fn finish_as(self, file: &Path) -> Result<()> {
         let cannot_write = || format!("cannot write {}", file.display());
-        let rights = std::fs::metadata(file).with_context(cannot_write)?.permissions();
-        std::fs::set_permissions(&self.file, rights).with_context(cannot_write)?;
+        let permissions = std::fs::metadata(file).with_context(cannot_write)?.permissions();
+        std::fs::set_permissions(&self.file, permissions).with_context(cannot_write)?;
         self.rename(file)
     }
 

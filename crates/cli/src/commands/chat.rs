@@ -105,7 +105,7 @@ impl Chat<'_> {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let mut reader = Reader::new(is_terminal)?;
         self.greet().await?;
-        self.show_open().await?;
+        self.show_open_approvals().await?;
         loop {
             let line = match tokio::task::block_in_place(|| reader.read())? {
                 Line::Text(line) => line,
@@ -184,8 +184,8 @@ impl Chat<'_> {
     fn finish_turn(&mut self, printer: ReplyPrinter<'_>, turn: Turn) -> Result<()> {
         printer.finish(&turn)?;
         trace::print_sources(&self.app.output, &turn)?;
-        let waits = turn.approvals.iter().any(|approval| approval.state == ApprovalState::Pending);
-        if turn.status == TurnStatus::WaitingForApproval && waits {
+        let has_pending_approval = turn.approvals.iter().any(|approval| approval.state == ApprovalState::Pending);
+        if turn.status == TurnStatus::WaitingForApproval && has_pending_approval {
             self.app.output.note("decide with /approve or /deny [REASON]");
             approvals::print_open_approvals(self.app, &self.session, &turn);
         }
@@ -229,7 +229,7 @@ impl Chat<'_> {
     }
 
     /// Prints the open approvals of the current thread.
-    async fn show_open(&self) -> Result<()> {
+    async fn show_open_approvals(&self) -> Result<()> {
         let Some(thread) = self.thread else { return Ok(()) };
         let open = self.session.agent.list_open_approvals(&self.session.scope, thread).await.map_err(agent_error)?;
         for approval in &open {

@@ -110,7 +110,8 @@ async fn check(app: &App) -> Result<Status> {
     Ok(if problems.is_empty() { Status::Done } else { Status::Findings })
 }
 
-/// Describes what acknowledged commits survive, for a store in Redis. Returns an error if the servers cannot be used.
+/// Describes which failures acknowledged commits survive, if the store is in Redis. Returns an error if the servers cannot
+/// be used.
 async fn check_durability(app: &App) -> Result<Option<String>, String> {
     let Ok(location) = app.location() else { return Ok(None) };
     let Some(url) = location.redis_url() else { return Ok(None) };

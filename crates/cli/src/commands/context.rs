@@ -79,7 +79,7 @@ pub(super) struct Policy {
     counter: String,
 }
 
-/// Where relevant messages are searched.
+/// Where to search for relevant messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecallScope {
     Thread,

@@ -183,7 +183,8 @@ async fn add_file(
     Ok(Some(added))
 }
 
-/// Returns the revision of a document. Documents that another version of the code split are added again.
+/// Returns the revision of a document. It includes the version of the splitter, so that documents split by another version
+/// are added again.
 fn revision(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();

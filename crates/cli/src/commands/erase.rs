@@ -89,7 +89,7 @@ async fn erase_message(
             .hint("`threadkeep show` prints the positions")
     })?;
     let found = memory.find_messages(scope, thread.id, &[name]).await?;
-    let Some(Message { id, seq, .. }) = found.first() else { return Err(thread_name::no_message(message)) };
+    let Some(Message { id, seq, .. }) = found.first() else { return Err(thread_name::message_not_found(message)) };
     app.confirm(&format!("Erase message #{seq} of “{}”?", short_title(&thread)), yes)?;
     let (target, ids) = (format!("{}/{id}", thread.id), [*id]);
     let erasing = memory.erase_messages(scope, thread.id, &ids);

@@ -82,12 +82,12 @@ pub(super) struct Selection {
     format: Option<ImportFormat>,
     exclusions: Exclusions,
     keep_secrets: bool,
-    /// Whether other files in the same folders are not mentioned.
+    /// Whether to omit notes about files that contain no conversations.
     is_quiet: bool,
 }
 
 impl Selection {
-    /// Imports everything, as it is.
+    /// Imports everything unchanged.
     pub(super) fn verbatim() -> Self {
         Self { keep_secrets: true, ..Self::default() }
     }
@@ -291,7 +291,7 @@ fn database(path: &Path, format: Option<ImportFormat>) -> Option<ImportFormat> {
         Some(ImportFormat::Records(_)) => None,
         Some(database) => Some(database),
         None if !tfl_sqlite::is_database(path) => None,
-        None if cursor::CursorDatabase::is_one(path) => Some(ImportFormat::Cursor),
+        None if cursor::CursorDatabase::is_cursor_database(path) => Some(ImportFormat::Cursor),
         None => Some(ImportFormat::TflSqlite),
     }
 }

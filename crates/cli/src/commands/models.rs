@@ -88,9 +88,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let selected = match select(arguments.model.as_deref(), &environment) {
         // An invalid model in the environment is not fatal: it is listed with its error.
         Err(error) if arguments.model.is_none() => Err(error),
-        selected => Ok(selected.map_err(unselected)?),
+        selected => Ok(selected.map_err(selection_failure)?),
     };
-    let embedder = select_embedder(None, &environment).map_err(unselected)?;
+    let embedder = select_embedder(None, &environment).map_err(selection_failure)?;
     let found = listed(find_models(&environment), selected.as_ref().ok());
     let spinner = progress::spinner("contacting the providers…");
     let mut rows = Vec::new();
@@ -144,7 +144,7 @@ fn print(app: &App, rows: &[Row]) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn unselected(error: SelectionError) -> Failure {
+pub(super) fn selection_failure(error: SelectionError) -> Failure {
     Failure::user_error(error.to_string()).hint("docs/models.md lists the variables and names")
 }
 

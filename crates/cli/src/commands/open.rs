@@ -52,8 +52,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             let failure = Failure::system_error(format!("no server responds at {address}: {error}"));
             failure.hint("start one with `threadkeep serve`, or specify its address with --listen")
         })?;
-        let handed = url.clone();
-        if has_screen() && tokio::task::spawn_blocking(move || webbrowser::open(&handed)).await?.is_ok() {
+        let url_to_open = url.clone();
+        if has_screen() && tokio::task::spawn_blocking(move || webbrowser::open(&url_to_open)).await?.is_ok() {
             app.output.note(format_args!("opened {scheme}://{address} in the browser"));
             return Ok(Status::Done);
         }

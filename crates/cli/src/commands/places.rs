@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// A family of operating systems, by where programs keep their files.
+/// An operating system. Programs keep their files in different folders on each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
     Linux,
@@ -41,7 +41,7 @@ impl System {
     }
 }
 
-/// Returns the path in a variable of the environment, if it is not empty.
+/// Returns the path in an environment variable, if it is not empty.
 pub(super) fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

@@ -11,7 +11,7 @@ use threadkeep::core::{Severity, VerifyReport};
 use threadkeep::{Memory, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-use super::backup::{Unfinished, copy_store};
+use super::backup::{UnfinishedFile, copy_store};
 use super::import::{self, Import, Selection};
 use super::{App, Status};
 use crate::clock::clock;
@@ -80,7 +80,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         private::make_folder(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let known = erasures::load(app, &location)?;
-    let unfinished = Unfinished::next_to(app, target)?;
+    let unfinished = UnfinishedFile::next_to(app, target)?;
     let (report, erasures) = prepare(app, &file, &unfinished, known).await?;
     confirm_replacing(app, target, yes).await?;
     if target.exists() {
@@ -119,7 +119,7 @@ fn is_database(file: &Path) -> Result<bool> {
 async fn prepare(
     app: &App,
     file: &Path,
-    unfinished: &Unfinished,
+    unfinished: &UnfinishedFile,
     mut known: Option<LedgerContents>,
 ) -> Result<(VerifyReport, Applied)> {
     let cannot_restore = || format!("cannot restore {}", file.display());

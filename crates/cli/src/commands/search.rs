@@ -48,10 +48,10 @@ pub(crate) struct Arguments {
     /// Only messages with these roles: system, user, assistant, tool
     #[arg(long, value_name = "ROLE", value_delimiter = ',')]
     role: Vec<Role>,
-    /// Only messages of this time or later: 2026, 2026-03, 2026-03-14 or an instant
+    /// Only messages from this time or later: 2026, 2026-03, 2026-03-14 or an instant
     #[arg(long, value_name = "DATE", value_parser = first_instant)]
     since: Option<Timestamp>,
-    /// Only messages of this time or earlier, inclusive
+    /// Only messages from this time or earlier, inclusive
     #[arg(long, value_name = "DATE", value_parser = last_instant)]
     until: Option<Timestamp>,
     /// Only conversations imported from this format, such as claude-code; can be repeated
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     /// Only conversations of a project, by a part of its folder; can be repeated
     #[arg(long, value_name = "FOLDER")]
     project: Vec<String>,
-    /// The page of results, from 1
+    /// The page of results, starting at 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     page: u16,
     /// The maximum number of messages
@@ -109,7 +109,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             let hint = "use at least one word of letters or digits, or a condition such as --since 2026-03";
             return Err(Failure::user_error("no word to search for").hint(hint).into());
         }
-        // Every message passes this condition, so that the options alone select messages.
+        // A query needs a condition. Every message meets this one, so the options alone decide which messages are found.
         query.push_str(" since:0001");
     }
     let thread = match &arguments.thread {
@@ -119,7 +119,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let roles = arguments.role;
     let (metadata, since, until) = (arguments.metadata.filter(), arguments.since, arguments.until);
     let (first, size) = (usize::from(arguments.page - 1) * usize::from(arguments.limit), usize::from(arguments.limit));
-    // Hits are ranked together, so a page contains the hits after those of the earlier pages.
+    // The hits of all pages are ranked together, so the earlier pages are fetched and skipped.
     let limit = (first + size + 1).min(PAGE);
     let options = SearchOptions { thread, metadata, roles, since, until, limit, ..SearchOptions::default() };
     let mut found = memory.search(&scope, &query, &options).await?;

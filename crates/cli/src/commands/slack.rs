@@ -53,7 +53,7 @@ pub(crate) fn door_options(settings: &Settings) -> Result<Option<SlackOptions>> 
             let failure =
                 Failure::usage("a Slack app needs a bot token, and its signing secret or a token for Socket Mode");
             return Err(failure
-                .hint("set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN; docs/slack.md says where they are")
+                .hint("set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN; docs/slack.md says where to find them")
                 .into());
         }
     };

@@ -9,9 +9,9 @@ use crate::instants;
 use crate::json::ThreadJson;
 use crate::store::Purpose;
 use crate::table::{Align, Table, counted, cut, number};
-use crate::thread_name::{self, SHORT_ID};
+use crate::thread_name::{self, SHORT_ID_CHARS};
 
-const FULL_ID: usize = 36;
+const FULL_ID_CHARS: usize = 36;
 /// The minimum width of a terminal for full ids.
 const WIDE_COLUMNS: usize = 120;
 
@@ -66,9 +66,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         (DatedThreads { threads: dated, next: page.next }, if arguments.created { " --created" } else { " --recent" })
     } else {
         let first: usize = match &arguments.after {
-            Some(after) => {
-                after.parse().map_err(|_| Failure::user_error("invalid --after: not a value that was printed"))?
-            }
+            Some(after) => after
+                .parse()
+                .map_err(|_| Failure::user_error("invalid --after: use the value printed at the end of a page"))?,
             None => 0,
         };
         let all = memory.list_by_last_message(&scope, &metadata).await?;
@@ -109,7 +109,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 
 fn table(app: &App, threads: &[(Thread, Timestamp)], is_by_message: bool) -> String {
     let columns = app.output.columns();
-    let id_width = if columns.is_some_and(|columns| columns < WIDE_COLUMNS) { SHORT_ID } else { FULL_ID };
+    let id_width = if columns.is_some_and(|columns| columns < WIDE_COLUMNS) { SHORT_ID_CHARS } else { FULL_ID_CHARS };
     let has_owners = app.global.as_tenant;
     let time = if is_by_message { "last message (UTC)" } else { "updated (UTC)" };
     let mut headers =

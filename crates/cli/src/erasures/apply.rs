@@ -21,7 +21,7 @@ pub(crate) struct Applied {
     ledger: Option<PathBuf>,
     #[serde(flatten)]
     pub(crate) removed: AppliedErasures,
-    /// The number of skipped entries. They are for other stores, and this store may contain the same names.
+    /// The number of entries skipped because they are for other stores, which may use the same names as this store.
     passed_over: u64,
     /// The numbers of unreadable lines.
     damaged_lines: Vec<u64>,

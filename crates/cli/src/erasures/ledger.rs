@@ -24,7 +24,7 @@ pub(crate) struct ErasureLedger {
 /// An error that prevented writing to the ledger.
 #[derive(Debug, thiserror::Error)]
 #[error("the erasure ledger {} cannot be written, so nothing is erased: {source}", file.display())]
-pub(crate) struct Unwritten {
+pub(crate) struct LedgerWriteError {
     file: PathBuf,
     #[source]
     source: io::Error,
@@ -36,9 +36,9 @@ impl ErasureLedger {
     }
 
     /// Checks that entries can be written. Writes none.
-    pub(crate) fn try_open(&self) -> Result<(), Unwritten> {
+    pub(crate) fn try_open(&self) -> Result<(), LedgerWriteError> {
         let opened = private::make_folder_of(&self.file).and_then(|()| private::open_to_append(&self.file));
-        opened.map(drop).map_err(|source| Unwritten { file: self.file.clone(), source })
+        opened.map(drop).map_err(|source| LedgerWriteError { file: self.file.clone(), source })
     }
 
     async fn append(&self, lines: impl FnOnce(&Key) -> Vec<Line> + Send + 'static) -> Result<(), StoreError> {
@@ -48,7 +48,7 @@ impl ErasureLedger {
         appended.map_err(|source| StoreError::Unavailable {
             reason: if source.kind() == io::ErrorKind::StorageFull { Reason::Full } else { Reason::Io },
             maybe_applied: false,
-            source: Some(Box::new(Unwritten { file: self.file.clone(), source })),
+            source: Some(Box::new(LedgerWriteError { file: self.file.clone(), source })),
         })
     }
 }

@@ -16,7 +16,7 @@ const MIN_SIMILARITY: f64 = 0.75;
 /// The values of a configuration file, and its problems.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
-    /// By variable, including the `_FILE` variables of secrets.
+    /// The values by environment variable, including the `_FILE` variables of secrets.
     pub(super) values: BTreeMap<String, String>,
     pub(super) problems: Vec<String>,
 }
@@ -32,10 +32,10 @@ pub(super) fn read(path: &Path) -> Content {
 
 /// Reads a text file of at most [`FILE_BYTES`].
 pub(super) fn bounded(path: &Path) -> Result<String, String> {
-    let unread = |error: std::io::Error| format!("the file {} cannot be read: {error}", path.display());
+    let cannot_read = |error: std::io::Error| format!("the file {} cannot be read: {error}", path.display());
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unread)?;
-    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
+    let file = File::open(path).map_err(cannot_read)?;
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
     if bytes.len() as u64 > FILE_BYTES {
         return Err(format!("the file {} is larger than {FILE_BYTES} bytes", path.display()));
     }
@@ -104,9 +104,9 @@ fn from_toml(text: &str) -> Result<Vec<(String, RawValue)>, String> {
     Ok(entries)
 }
 
-fn toml_entries(above: &str, table: toml::Table, entries: &mut Vec<(String, RawValue)>) {
+fn toml_entries(prefix: &str, table: toml::Table, entries: &mut Vec<(String, RawValue)>) {
     for (key, value) in table {
-        let key = below(above, &key);
+        let key = dotted(prefix, &key);
         let raw = match value {
             toml::Value::Table(table) => {
                 toml_entries(&key, table, entries);
@@ -136,9 +136,9 @@ fn from_yaml(text: &str) -> Result<Vec<(String, RawValue)>, String> {
     Ok(entries)
 }
 
-fn yaml_entries(above: &str, map: serde_json::Map<String, serde_json::Value>, entries: &mut Vec<(String, RawValue)>) {
+fn yaml_entries(prefix: &str, map: serde_json::Map<String, serde_json::Value>, entries: &mut Vec<(String, RawValue)>) {
     for (key, value) in map {
-        let key = below(above, &key);
+        let key = dotted(prefix, &key);
         let raw = match value {
             serde_json::Value::Object(map) => {
                 yaml_entries(&key, map, entries);
@@ -154,8 +154,8 @@ fn yaml_entries(above: &str, map: serde_json::Map<String, serde_json::Value>, en
     }
 }
 
-fn below(above: &str, key: &str) -> String {
-    if above.is_empty() { key.to_owned() } else { format!("{above}.{key}") }
+fn dotted(prefix: &str, key: &str) -> String {
+    if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
 }
 
 fn is_comment(line: &str) -> bool {

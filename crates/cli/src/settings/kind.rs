@@ -1,4 +1,4 @@
-//! The types of the values of settings.
+//! The types of setting values.
 
 use crate::instants;
 use crate::listen::ListenAddress;
@@ -82,7 +82,7 @@ impl Kind {
         if is_right && self.accepts(&text) {
             return Ok(text);
         }
-        // Only values of the correct type are quoted, because another text may be a misplaced secret.
+        // Only values of the correct type are quoted, because any other text may be a misplaced secret.
         let found = if is_right { format!("`{text}`") } else { found.to_owned() };
         Err(format!("expected {}, found {found}", self.expected()))
     }

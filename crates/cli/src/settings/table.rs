@@ -69,7 +69,7 @@ impl Setting {
 /// All settings, including those of the built-in assistants.
 pub(crate) static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| with_settings_of(BUILT_IN));
 
-/// Returns the settings of this program, with those of the assistants between them.
+/// Returns all settings of this program, including those of `assistants`.
 pub(crate) fn with_settings_of(assistants: &[AssistantPlugin]) -> Vec<Setting> {
     let assistant_settings = assistants.iter().flat_map(|plugin| plugin.settings).map(Setting::from);
     BEFORE.into_iter().chain(assistant_settings).chain(AFTER).collect()

@@ -4,7 +4,7 @@ use super::{Cli, RunOutput};
 
 const SECRET: &str = "s3cret";
 
-/// URLs with a secret in each place that a URL offers. No server listens at these addresses.
+/// API keys, and URLs with a secret everywhere a URL can hold one. No server listens at these addresses.
 const SETTINGS: [(&str, &str); 14] = [
     ("GROQ_API_KEY", "gsk-s3cret"),
     ("GROQ_BASE_URL", "http://me:s3cret@127.0.0.1:9/v1?key=s3cret"),
@@ -97,7 +97,7 @@ fn assert_no_secret(arguments: &[&str], output: &RunOutput) {
 #[test]
 fn no_command_shows_secrets_of_urls() {
     let cli = Cli::new();
-    // Without a store, most commands report only that the store does not exist.
+    // A file that does not exist, and a URL with a secret at which no server listens.
     for store in [cli.store().to_str().unwrap(), STORES[0]] {
         for command in commands() {
             for json in [&[][..], &["--json"]] {
@@ -126,13 +126,13 @@ fn every_command_is_covered() {
     let listed = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
     let names =
         listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
-    let walked: Vec<&str> = commands().iter().map(|command| command[0]).collect();
-    let missing: Vec<&str> = names.filter(|name| *name != "help" && !walked.contains(name)).collect();
+    let covered: Vec<&str> = commands().iter().map(|command| command[0]).collect();
+    let missing: Vec<&str> = names.filter(|name| *name != "help" && !covered.contains(name)).collect();
     assert_eq!(missing, Vec::<&str>::new());
 }
 
 #[test]
-fn store_urls_are_not_repeated() {
+fn store_urls_are_not_echoed() {
     let cli = Cli::new();
     for store in STORES {
         for arguments in [

@@ -18,12 +18,12 @@ fn the_demo_uses_a_separate_store() {
 fn readme_shows_the_output_of_the_demo() {
     let cli = Cli::new();
     let out = cli.out(&["demo", "--store", "demo.db"]);
-    let sees = out.split("\n▸ ").find(|section| section.starts_with("Explain the context")).unwrap();
-    let (_, explained) = sees.split_once("\n\n").unwrap();
+    let section = out.split("\n▸ ").find(|section| section.starts_with("Explain the context")).unwrap();
+    let (_, explained) = section.split_once("\n\n").unwrap();
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     assert!(
         readme.contains(&format!("```text\n{}\n```", explained.trim_end())),
-        "README.md shows another picture than\n{explained}"
+        "README.md does not contain this output of the demo:\n{explained}"
     );
 }
 

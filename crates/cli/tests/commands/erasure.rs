@@ -47,21 +47,21 @@ fn commands(cli: &Cli) -> Vec<String> {
     while let Some(name) = pending.pop() {
         let words: Vec<&str> = name.split_whitespace().chain(["--help"]).collect();
         let help = cli.out(&words);
-        let below: Vec<String> = help
+        let subcommands: Vec<String> = help
             .lines()
             .skip_while(|line| *line != "Commands:")
             .skip(1)
             .take_while(|line| !line.is_empty())
             .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
             .filter_map(|line| line.split_whitespace().next())
-            .filter(|below| *below != "help")
-            .map(|below| format!("{name} {below}").trim().to_owned())
+            .filter(|subcommand| *subcommand != "help")
+            .map(|subcommand| format!("{name} {subcommand}").trim().to_owned())
             .collect();
-        // `mcp` is also a command without the commands below it.
-        if below.is_empty() || name == "mcp" {
+        // `mcp` is also a command of its own, without a subcommand.
+        if subcommands.is_empty() || name == "mcp" {
             found.push(name);
         }
-        pending.extend(below);
+        pending.extend(subcommands);
     }
     // `restore` comes first, because it requires an empty store.
     found.sort_by_key(|name| name != "restore");
@@ -198,7 +198,7 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
         "graph" | "config show" | "config check" | "models" | "completions" | "man" | "supabase doctor" => {
             Nothing("it opens no store")
         }
-        _ => panic!("`{command}` has no case here: add the data of a user that it stores"),
+        _ => panic!("`{command}` has no case here: add one that stores a user's data, or states why it stores none"),
     }
 }
 
@@ -268,7 +268,7 @@ fn erased_data_of_all_commands_leaves_nothing_in_the_database() {
 
 #[test]
 fn erased_data_of_all_commands_leaves_no_bytes_in_the_files_of_redis() {
-    // With other values, Redis may write to the file later than it acknowledges.
+    // With other values, Redis may acknowledge a command before it writes to the file.
     let Some(server) = threadkeep_redis_server::Server::start(&[("appendfsync", "no")]) else { return };
     let cli = Cli { url: Some(format!("redis://{}", server.address())), ..Cli::new() };
     let stored = store_all_words(&cli);

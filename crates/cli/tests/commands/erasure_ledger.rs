@@ -117,8 +117,8 @@ fn text_by(cli: &Cli, thread: &str, user: &str) -> String {
     cli.json(&["show", thread, "--user", user])["messages"][0]["parts"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// After an older backup is restored, the store assigns the numbers again that it assigned after that backup. New data must not be
-/// erased because the ledger contains its number.
+/// After an older backup is restored, the store assigns numbers again that it had assigned after that backup was made. New data must
+/// not be erased because the ledger contains its number.
 #[test]
 fn data_written_after_a_restore_is_not_erased() {
     for name in ["monday.db", "monday.jsonl"] {

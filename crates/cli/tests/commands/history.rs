@@ -9,10 +9,10 @@ use std::time::Instant;
 use super::{Cli, RunOutput, TIMEOUT};
 
 const DOCS: &str = include_str!("../../../../docs/history.md");
-/// The folder of the home of a person with several programs.
+/// The home folder of a user with several programs.
 const HOME: &str = "home";
 
-/// A fixture of the readers.
+/// Returns a fixture of the format readers.
 fn session(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/fixtures").join(name);
     std::fs::read(path).unwrap()
@@ -53,7 +53,7 @@ fn run_at_home(cli: &Cli, arguments: &[&str]) -> RunOutput {
 }
 
 #[test]
-fn everything_on_the_machine_is_named_and_imported_once() {
+fn all_conversations_on_the_machine_are_listed_and_imported_once() {
     let cli = with_programs();
     let unasked = run_at_home(&cli, &["import", "--all"]);
     assert_eq!(unasked.code, Some(2), "{unasked}");
@@ -145,7 +145,7 @@ fn secrets_are_masked_unless_they_are_kept() {
     kept.out(&["import", "chats.jsonl", "--keep-secrets"]);
     let export = kept.exported();
     assert!(export.join("\n").contains(&secret));
-    // An export of this program is imported as it is.
+    // An export of this program is imported unchanged.
     let copy = Cli::new();
     copy.file("export.jsonl", kept.out(&["export"]));
     copy.out(&["import", "export.jsonl"]);
@@ -169,7 +169,7 @@ fn files_and_projects_are_excluded() {
 }
 
 #[test]
-fn archives_are_read_and_what_is_in_them_is_named() {
+fn archives_are_read_and_their_other_files_are_listed() {
     let cli = Cli::new();
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let entries = [
@@ -208,9 +208,9 @@ impl Drop for Watcher {
     }
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
-    while !is_so() {
+    while !condition() {
         assert!(started.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
@@ -239,11 +239,11 @@ fn new_turns_are_imported_once_across_restarts() {
     append(&format!("{}\n{}", lines[10], &lines[11][..40]));
     wait_until("a further message", || count() == 4);
     append(&format!("{}\n", &lines[11][40..]));
-    wait_until("the line that was cut", || count() == 5);
+    wait_until("the line that was written in two parts", || count() == 5);
     drop(watcher);
     append(&(lines[12..].join("\n") + "\n"));
     let _watcher = Watcher::start(&cli);
-    wait_until("the messages of the time without a watcher", || count() == 12);
+    wait_until("the messages that were added without a watcher", || count() == 12);
     cli.file(&format!("{HOME}/.codex/sessions/second.jsonl"), text.replace("01a214d9-0f9c", "01a214d9-0f9d"));
     wait_until("a new file", || count() == 24);
     assert_eq!(cli.json(&["stats"])["threads"], 2);
@@ -263,7 +263,7 @@ fn services_are_printed_with_absolute_paths() {
 }
 
 #[test]
-fn the_examples_of_the_documentation_are_what_the_program_prints() {
+fn documented_examples_match_the_output() {
     let cli = with_programs();
     for block in DOCS.split("```console\n").skip(1) {
         let block = block.split_once("```").unwrap().0;

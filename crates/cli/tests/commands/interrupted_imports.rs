@@ -1,4 +1,4 @@
-//! Imports that stop halfway. The second half of the file is never written, so they cannot finish before.
+//! Imports that stop halfway. The second half of the input is never written, so that they cannot finish first.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -80,7 +80,7 @@ fn interrupted_imports_leave_complete_batches() {
     let mut first_line = String::new();
     err.read_line(&mut first_line).unwrap();
     assert!(first_line.starts_with("stopping"), "{first_line}");
-    // The import waits for input, so it notices the interrupt when it gets some.
+    // The import is waiting for input, so it notices the interrupt only when the input ends.
     drop(child.stdin.take());
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();

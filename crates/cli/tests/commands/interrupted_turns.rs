@@ -68,7 +68,7 @@ impl HeldEndpoint {
 }
 
 impl HeldRequest {
-    /// Replies as a model does.
+    /// Replies like a model, with a text.
     fn answer(mut self, text: &str) {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         let delta = json!({ "choices": [{ "index": 0, "delta": { "role": "assistant", "content": text }, "finish_reason": null }] });
@@ -76,7 +76,7 @@ impl HeldRequest {
         write!(self.stream, "{head}data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n").unwrap();
     }
 
-    /// Replies as a model that calls a tool.
+    /// Replies like a model that calls a tool.
     fn call(mut self, tool: &str, arguments: &Value) {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         let function = json!({ "name": tool, "arguments": arguments.to_string() });
@@ -184,7 +184,7 @@ fn turns_resume_after_a_restart_on_a_redis_cluster() {
     super::redis::with_cluster(assert_turn_resumes_after_restart);
 }
 
-/// The killed instance does not return.
+/// Asserts that another instance resumes a turn if the killed instance is not restarted.
 fn assert_another_instance_resumes(cli: &Cli) {
     let model = HeldEndpoint::new();
     let mut server = Server::start_with(model.serve(cli));

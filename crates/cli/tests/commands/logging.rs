@@ -93,7 +93,7 @@ fn run(server: &Server, key: &str) -> Vec<String> {
         );
     }
     socket(server, key, &id);
-    broken(server);
+    send_invalid_http(server);
     ids
 }
 
@@ -111,7 +111,7 @@ fn socket(server: &Server, key: &str, id: &str) {
 }
 
 /// Sends bytes that are not HTTP.
-fn broken(server: &Server) {
+fn send_invalid_http(server: &Server) {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.write_all(b"hidden-words\0\r\nhidden: hidden\r\n\r\n").unwrap();
     drop(std::io::Read::read_to_end(&mut stream, &mut Vec::new()));

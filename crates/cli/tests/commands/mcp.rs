@@ -258,13 +258,13 @@ fn blocks(language: &str) -> Vec<&'static str> {
     DOCS.split(fence.as_str()).skip(1).map(|rest| rest.split_once("```").unwrap().0).collect()
 }
 
-/// Replaces the ids of threads.
+/// Removes the ids of threads.
 fn without_ids(text: &str) -> String {
     text.lines().map(|line| line.split(" of 0").next().unwrap_or_default().trim_end()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn documented_commands_find_a_decision_of_march() {
+fn documented_commands_find_a_decision_from_march() {
     let cli = Cli::new();
     cli.file("conversations.json", std::fs::read(fixture("mcp/conversations.json")).unwrap());
     let mut runs = 0;
@@ -406,7 +406,7 @@ fn links_and_permissions_of_files_are_kept() {
     assert_eq!(std::fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
 }
 
-/// Sends requests to the program over the standard streams. Returns the responses by their ids, without the first.
+/// Sends requests to the program over the standard streams. Returns the responses in the order of the requests.
 fn exchange(cli: &Cli, arguments: &[&str], requests: &[Value]) -> Vec<Value> {
     let mut child = cli.command(&[&["mcp"], arguments].concat()).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = format!("{INITIALIZE}\n{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));

@@ -14,7 +14,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// Runs the program with a umask that makes new files readable by all users, unless the program restricts them.
-fn run_openly(cli: &Cli, arguments: &[&str]) -> RunOutput {
+fn run_with_open_umask(cli: &Cli, arguments: &[&str]) -> RunOutput {
     let program = cli.command(arguments);
     let mut shell = Command::new("sh");
     shell.args(["-c", "umask 022; exec \"$0\" \"$@\""]).arg(program.get_program()).args(program.get_args());
@@ -33,7 +33,7 @@ fn run_openly(cli: &Cli, arguments: &[&str]) -> RunOutput {
 fn created_files_are_private() {
     let cli = Cli::new();
     let store = cli.path("deep/down/store.db").display().to_string();
-    let with_store = |arguments: &[&str]| run_openly(&cli, &[arguments, &["--store", &store]].concat());
+    let with_store = |arguments: &[&str]| run_with_open_umask(&cli, &[arguments, &["--store", &store]].concat());
     with_store(&["append", "plans", "Plans.", "--create"]);
     for folder in ["deep", "deep/down"] {
         assert_eq!(mode(&cli.path(folder)), 0o700, "{folder}");
@@ -47,10 +47,13 @@ fn created_files_are_private() {
     assert_eq!(mode(&cli.path("out.jsonl")), 0o600);
     // A backup that others can read is restored to a store that they cannot read.
     std::fs::set_permissions(cli.path("monday.db"), PermissionsExt::from_mode(0o644)).unwrap();
-    run_openly(&cli, &["restore", "monday.db", "--store", "new/store.db"]);
+    run_with_open_umask(&cli, &["restore", "monday.db", "--store", "new/store.db"]);
     assert_eq!((mode(&cli.path("new")), mode(&cli.path("new/store.db"))), (0o700, 0o600));
     with_store(&["erase", "plans", "--yes"]);
-    run_openly(&cli, &["erase", "plans", "--yes", "--store", "new/store.db", "--erasure-ledger", "own/ledger.jsonl"]);
+    run_with_open_umask(
+        &cli,
+        &["erase", "plans", "--yes", "--store", "new/store.db", "--erasure-ledger", "own/ledger.jsonl"],
+    );
     assert_eq!((mode(&cli.path("own")), mode(&cli.path("own/ledger.jsonl"))), (0o700, 0o600));
     assert_eq!(mode(&cli.path("own/ledger.jsonl.key")), 0o600);
 }
@@ -59,7 +62,7 @@ fn created_files_are_private() {
 #[test]
 fn the_log_of_a_store_is_private() {
     let cli = Cli::new();
-    run_openly(&cli, &["append", "plans", "Plans.", "--create"]);
+    run_with_open_umask(&cli, &["append", "plans", "Plans.", "--create"]);
     let mut open = cli.command(&["import", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let began = std::time::Instant::now();
     while !(cli.path("store.db-wal").exists() && cli.path("store.db-shm").exists()) {

@@ -1,4 +1,4 @@
-//! Commands print the same over PostgreSQL as over a file.
+//! Commands print the same on PostgreSQL as on a file.
 
 use serde_json::Value;
 use threadkeep_postgres_server::{Database, Server};
@@ -85,12 +85,12 @@ fn comparable_output(cli: &Cli, arguments: &[&str]) -> (Option<i32>, String, Str
 }
 
 #[test]
-fn commands_print_the_same_as_over_a_file() {
+fn commands_print_the_same_as_on_a_file() {
     let Some(on_server) = PostgresCli::new() else { return };
     assert_behaves_as_on_a_file(on_server.cli);
 }
 
-/// Runs commands over a store and over a file, and asserts that they print the same.
+/// Runs commands on a store on a server and on a file, and asserts that they print the same.
 pub(super) fn assert_behaves_as_on_a_file(server: Cli) {
     let clis = [Cli::new(), server];
     for cli in &clis {
@@ -240,7 +240,7 @@ pub(super) fn assert_two_servers_share_a_store(cli: &Cli) {
     // Subscribers of the other instance receive each acknowledged message once.
     let mut received = 0;
     while received < acknowledged.len() {
-        received += usize::from(stream.next().expect("the stream goes on").starts_with("id:"));
+        received += usize::from(stream.next().expect("the stream ended").starts_with("id:"));
     }
     assert_stored(cli, &thread, &acknowledged);
     let (status, body) = other.ask(&format!("GET /v1/threads/{thread}"), "").unwrap();

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::{Cli, TIMEOUT};
 
-/// Repeats the question. If the question contains `wait`, the reply starts and never finishes. `call` makes the reply call a
-/// tool. `fail`, `refuse` and `nonsense` cause an error or an invalid reply, which quotes the question.
+/// A provider whose model repeats the question. If the question contains `wait`, the reply starts and never finishes. `call`
+/// makes the reply call a tool. `fail`, `refuse` and `nonsense` cause an error or an invalid reply, which quotes the question.
 pub(super) struct Provider {
     pub(super) address: String,
     /// Receives an item for each request that waits.
@@ -39,7 +39,7 @@ impl Provider {
         command
     }
 
-    /// Waits until `count` requests wait.
+    /// Waits until `count` requests are waiting.
     pub(super) fn wait_for(&self, count: usize) {
         for _ in 0..count {
             self.waits.recv_timeout(TIMEOUT).unwrap();

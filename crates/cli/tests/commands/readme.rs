@@ -41,18 +41,19 @@ fn readme_conversation_matches_the_program() {
             let input: String = typed.iter().map(|line| format!("{line}\n")).collect();
             let output = cli.run_with_input(&[&words[..], &["--now", now]].concat(), input.as_bytes());
             assert_eq!(output.code, Some(0), "{output}");
-            let blank = |text: &str| text.lines().filter(|line| !line.is_empty()).map(known_ids).collect::<Vec<_>>();
+            let comparable =
+                |text: &str| text.lines().filter(|line| !line.is_empty()).map(without_thread_id).collect::<Vec<_>>();
             let expected = match is_repeated && command.starts_with("docs add") {
                 true => "added 0 documents, 0 passages; 1 unchanged",
                 false => expected,
             };
-            assert_eq!(blank(&output.out), blank(expected), "{command}, repeated: {is_repeated}");
+            assert_eq!(comparable(&output.out), comparable(expected), "{command}, repeated: {is_repeated}");
         }
     }
 }
 
 /// Removes the id of the thread from a line, because it differs between runs.
-fn known_ids(line: &str) -> String {
+fn without_thread_id(line: &str) -> String {
     line.split(" of ").next().unwrap_or_default().to_owned()
 }
 

@@ -19,8 +19,8 @@ fn scores_are_the_sums_of_their_parts() {
         let sum: f64 = turn["parts"].as_object().unwrap().values().map(|part| part.as_f64().unwrap()).sum();
         assert!((sum - turn["score"].as_f64().unwrap()).abs() < 1e-9, "{turn}");
     }
-    let is_met = |part: &str| turns.iter().any(|turn| turn["parts"][part].as_f64() > Some(0.0));
-    assert!(["words", "passage", "neighbours", "speaker", "time"].into_iter().all(is_met), "{found}");
+    let occurs = |part: &str| turns.iter().any(|turn| turn["parts"][part].as_f64() > Some(0.0));
+    assert!(["words", "passage", "neighbours", "speaker", "time"].into_iter().all(occurs), "{found}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The commands over Redis and Redis Cluster.
+//! The commands on Redis and Redis Cluster.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,14 +7,14 @@ use threadkeep_redis_server::{Cluster, Server};
 use super::Cli;
 use super::postgres::{assert_behaves_as_on_a_file, assert_two_servers_share_a_store, everything};
 
-/// Runs a test with its own keys on a server that other tests share, unless tests over Redis are skipped.
+/// Runs a test with its own keys on a server that other tests share, unless tests on Redis are skipped.
 pub(super) fn with_server(run: impl Fn(&Cli)) {
     if let Some(server) = Server::shared() {
         run(&Cli { url: Some(format!("redis://{}?prefix={}", server.address(), prefix())), ..Cli::new() });
     }
 }
 
-/// Runs a test with its own keys on a cluster that other tests share, unless tests over Redis are skipped.
+/// Runs a test with its own keys on a cluster that other tests share, unless tests on Redis are skipped.
 pub(super) fn with_cluster(run: impl Fn(&Cli)) {
     if let Some(cluster) = Cluster::shared() {
         run(&Cli { url: Some(format!("redis-cluster://{}?prefix={}", cluster.addresses(), prefix())), ..Cli::new() });
@@ -33,7 +33,7 @@ fn commands_behave_as_on_a_file() {
 }
 
 #[test]
-fn commands_behave_as_on_a_file_over_a_cluster() {
+fn commands_on_a_cluster_behave_as_on_a_file() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = format!("redis-cluster://{}?prefix=commands", cluster.addresses());
     assert_behaves_as_on_a_file(Cli { url: Some(url), ..Cli::new() });
@@ -56,16 +56,16 @@ fn migrations_and_backups_keep_everything() {
             "{from}: {moved}"
         );
     }
-    let over = |url: &str| Cli { url: Some(url.to_owned()), ..Cli::new() };
+    let cli_at = |url: &str| Cli { url: Some(url.to_owned()), ..Cli::new() };
     for url in [&node, &slots, &back] {
-        assert_eq!(everything(&over(url)), before, "{url}");
+        assert_eq!(everything(&cli_at(url)), before, "{url}");
     }
     let backup = file.path("monday.jsonl.gz").display().to_string();
-    over(&node).out(&["backup", &backup]);
-    over(&restored).out(&["restore", &backup]);
-    assert_eq!(everything(&over(&restored)), before);
-    assert_eq!(over(&restored).run(&["check"]).code, Some(0));
-    assert!(over(&restored).out(&["search", "tomatoes"]).contains("omato"));
+    cli_at(&node).out(&["backup", &backup]);
+    cli_at(&restored).out(&["restore", &backup]);
+    assert_eq!(everything(&cli_at(&restored)), before);
+    assert_eq!(cli_at(&restored).run(&["check"]).code, Some(0));
+    assert!(cli_at(&restored).out(&["search", "tomatoes"]).contains("omato"));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn the_configuration_check_describes_durability() {
     assert!(checked.code == Some(0) && checked.out.contains("appendfsync everysec"), "{checked}");
     let checked = check(format!("redis://{}", volatile.address()));
     assert!(checked.code == Some(0) && checked.out.contains("NO PERSISTENCE"), "{checked}");
-    // The answer to readiness checks says so too.
+    // The response to a readiness check also describes durability.
     for (server, is_volatile) in [(&durable, false), (&volatile, true)] {
         let cli = Cli { url: Some(format!("redis://{}", server.address())), ..Cli::new() };
         let server = super::serve::Server::start(&cli);

@@ -1,6 +1,6 @@
 use super::Cli;
 
-/// What the transcript in docs/slack.md has as input, one line each.
+/// Returns the input lines of the transcript in docs/slack.md.
 fn inputs(transcript: &str) -> String {
     let users = ["alice: ", "bob: "];
     let lines = transcript.lines().filter_map(|line| users.iter().find_map(|user| line.strip_prefix(user)));
@@ -9,7 +9,7 @@ fn inputs(transcript: &str) -> String {
 
 // S4.34, S4.46, S4.47
 #[test]
-fn the_transcript_of_the_documentation_is_what_the_simulation_prints() {
+fn documented_transcript_matches_the_simulation() {
     let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/slack.md")).unwrap();
     let (_, rest) = docs.split_once("```text\n#ops").unwrap();
     let (transcript, _) = rest.split_once("\n```\n").unwrap();

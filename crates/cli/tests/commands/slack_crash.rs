@@ -17,16 +17,16 @@ use super::postgres::with_postgres;
 use super::serve::Server;
 use super::{Cli, TIMEOUT};
 
-/// The number of questions; `THREADKEEP_SLACK_EVENTS` sets another one.
+/// The number of questions, which `THREADKEEP_SLACK_EVENTS` overrides.
 fn questions() -> usize {
     std::env::var("THREADKEEP_SLACK_EVENTS").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
 }
 
 /// The number of senders.
 const SENDERS: usize = 8;
-/// The number of questions in one channel: an answer a second is what Slack allows there.
+/// The number of questions per channel. It is small, because Slack allows only one answer per second in a channel.
 const PER_CHANNEL: usize = 6;
-/// How long to wait before an event that was not acknowledged is sent again, and before the store is looked at again.
+/// How long to wait before an event that was not acknowledged is sent again, and between two checks of the store.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// The name of an object that does not exist; the answer to a question contains it.
@@ -34,11 +34,11 @@ fn marker(number: usize) -> String {
     format!("ghost-{number:06}")
 }
 
-/// A local Slack and a local cluster, which outlive the server.
+/// A simulated Slack and a simulated cluster, which outlive the server.
 struct Setup {
     slack: Slack,
     _cluster: Cluster,
-    /// The URL for events of the server that runs.
+    /// The URL for events at the running server.
     events: Mutex<String>,
     acknowledged: AtomicUsize,
 }
@@ -103,7 +103,7 @@ impl Setup {
     }
 }
 
-/// Returns the number of requests that are accepted and not done.
+/// Returns the number of requests that were accepted but are not finished.
 async fn pending(memory: &Memory) -> usize {
     let scope = Scope::tenant(TEAM).unwrap();
     let Some(inbox) = memory.find_thread_by_key(&scope, "slack:inbox").await.unwrap() else { return 0 };
@@ -114,46 +114,46 @@ async fn pending(memory: &Memory) -> usize {
 
 fn answers_survive_a_kill(cli: &Cli, store: &str) {
     let (runtime, count) = (Runtime::new().unwrap(), questions());
-    let world = Arc::new(runtime.block_on(Setup::start(cli)));
-    let mut server = world.serve(cli);
+    let setup = Arc::new(runtime.block_on(Setup::start(cli)));
+    let mut server = setup.serve(cli);
     let mut senders = JoinSet::new();
     for sender in 0..SENDERS {
-        let world = Arc::clone(&world);
+        let setup = Arc::clone(&setup);
         let task = async move {
             for number in (sender..count).step_by(SENDERS) {
-                world.ask(number).await;
+                setup.ask(number).await;
             }
         };
         senders.spawn_on(task, runtime.handle());
     }
     runtime.block_on(async {
-        while world.acknowledged.load(Ordering::Relaxed) < count {
+        while setup.acknowledged.load(Ordering::Relaxed) < count {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     });
     server.signal("-KILL");
     server.child.wait().unwrap();
-    let server = world.serve(cli);
+    let server = setup.serve(cli);
     runtime.block_on(async {
         while senders.join_next().await.transpose().unwrap().is_some() {}
         let memory = threadkeep::open(store).await.unwrap();
-        let (mut left, mut since) = (usize::MAX, std::time::Instant::now());
+        let (mut fewest, mut since) = (usize::MAX, std::time::Instant::now());
         loop {
-            let now_left = pending(&memory).await + count.saturating_sub(world.answers().len());
-            if now_left == 0 {
+            let remaining = pending(&memory).await + count.saturating_sub(setup.answers().len());
+            if remaining == 0 {
                 break;
             }
-            if now_left < left {
-                (left, since) = (now_left, std::time::Instant::now());
+            if remaining < fewest {
+                (fewest, since) = (remaining, std::time::Instant::now());
             }
-            assert!(since.elapsed() < TIMEOUT, "{left} requests are not answered: {:?}", server.log.lock().unwrap());
+            assert!(since.elapsed() < TIMEOUT, "{fewest} requests are not answered: {:?}", server.log.lock().unwrap());
             tokio::time::sleep(RETRY).await;
         }
     });
     let expected: BTreeMap<String, usize> = (0..count).map(|number| (marker(number), 1)).collect();
     let wrong: Vec<_> =
-        world.answers().into_iter().filter(|(marker, times)| expected.get(marker) != Some(times)).collect();
-    assert_eq!((world.answers().len(), wrong), (count, Vec::new()));
+        setup.answers().into_iter().filter(|(marker, times)| expected.get(marker) != Some(times)).collect();
+    assert_eq!((setup.answers().len(), wrong), (count, Vec::new()));
 }
 
 // S4.37

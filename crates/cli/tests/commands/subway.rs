@@ -203,7 +203,7 @@ fn interrupted_fetches_change_nothing() {
 fn subway_urls_are_listed() {
     let cli = Cli::new();
     let mut command = cli.command(&["config", "show", "--json"]);
-    // A value without any word of the settings, so that it is found only where it must be.
+    // A value that occurs in no name or description of a setting.
     command.env("MTA_API_KEY", "tk-5417").env_remove("MTA_TIMETABLE");
     let output: RunOutput = command.output().unwrap().into();
     assert!(!output.to_string().contains("tk-5417"), "{output}");
@@ -284,11 +284,11 @@ fn servers_reload_a_new_timetable() {
         let route: Value = serde_json::from_str(&body).unwrap();
         route["text"].as_str().unwrap().to_owned()
     };
-    let until = |is_it: &dyn Fn(&String) -> bool| {
+    let until = |is_expected: &dyn Fn(&String) -> bool| {
         let deadline = std::time::Instant::now() + TIMEOUT;
         loop {
             let found = answer();
-            if is_it(&found) {
+            if is_expected(&found) {
                 return found;
             }
             assert!(std::time::Instant::now() < deadline, "{found:?}");

@@ -29,7 +29,7 @@ fn cli_with_corpus() -> Cli {
 
 // S3.08, S3.18, S3.29, S3.36
 #[test]
-fn an_imported_corpus_is_asked_over_http() {
+fn an_imported_corpus_is_queried_over_http() {
     let cli = cli_with_corpus();
     let server = Server::start(&cli);
     let run = |body: &Value| -> Value {

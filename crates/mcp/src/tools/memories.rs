@@ -34,7 +34,7 @@ pub(crate) struct ChangedMemory {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Named {
+pub(crate) struct MemoryArguments {
     id: String,
 }
 
@@ -62,13 +62,13 @@ pub(crate) async fn update(toolbox: &Toolbox, arguments: ChangedMemory) -> Resul
     Ok(json!({ "id": arguments.id }))
 }
 
-pub(crate) async fn delete(toolbox: &Toolbox, arguments: Named) -> Result<Value, ToolFailure> {
+pub(crate) async fn delete(toolbox: &Toolbox, arguments: MemoryArguments) -> Result<Value, ToolFailure> {
     let (thread, message) = get_memory(toolbox, &arguments.id).await?;
     toolbox.memory.erase_messages(&toolbox.scope, thread.id, &[message.id]).await.map_err(missing)?;
     Ok(json!({ "deleted": arguments.id }))
 }
 
-pub(crate) async fn get(toolbox: &Toolbox, arguments: Named) -> Result<Value, ToolFailure> {
+pub(crate) async fn get(toolbox: &Toolbox, arguments: MemoryArguments) -> Result<Value, ToolFailure> {
     let name = MessageName::parse("id", &arguments.id)?;
     let refs = [MessageRef::Seq(name.seq)];
     let found = toolbox.memory.find_messages(&toolbox.scope, name.thread, &refs).await.map_err(missing)?;

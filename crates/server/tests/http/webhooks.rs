@@ -240,7 +240,7 @@ async fn deliveries_that_were_given_up_can_be_replayed() {
     client.delete(&format!("/v1/threads/{thread}/messages/{message}")).await;
     client.post(&replay, json!({})).await.expect(202);
     let obsolete = wait_for(&client, &path, &id, "failed").await;
-    assert_eq!(obsolete["last_error"], "what the event reports does not exist any more");
+    assert_eq!(obsolete["last_error"], "the subject of the event no longer exists");
     let unknown = format!("{path}/deliveries/evt_018bcfe5687b_{}_created/replay", "0".repeat(32));
     for unknown in [unknown, format!("{path}/deliveries/unknown/replay")] {
         assert_eq!(client.post(&unknown, json!({})).await.code(404), "not_found");

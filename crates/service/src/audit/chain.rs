@@ -22,7 +22,7 @@ use crate::hex::hex;
 const KEY: &str = "audit:chain";
 /// The previous hash in the first record.
 const NO_PREVIOUS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// The maximum number of attempts of an append that conflicts with others.
+/// The maximum number of attempts at an append that conflicts with others.
 const ATTEMPTS: usize = 64;
 /// The maximum number of reported findings. A log that was replaced completely would have a finding for each record.
 const FINDINGS: usize = 100;

@@ -170,8 +170,8 @@ impl AskRequest {
         }
     }
 
-    /// Returns the turn that starts with the question at a position, if it is the turn of the last of these newest messages of the
-    /// thread. Returns `None` if the last message is too old for this request to be a retry.
+    /// Returns the turn that starts with the question at a position, if the last of the thread's newest messages belongs to that
+    /// turn. Returns `None` if the last message is too old for this request to be a retry.
     async fn find_turn(&self, newest: &[Message], question: u64) -> Result<Option<TurnState>> {
         let memory = self.agent.memory();
         let Some(last) = newest.last().filter(|last| last.created_at.plus_ms(RETRY_WINDOW_MS) >= memory.now()) else {

@@ -1,8 +1,8 @@
 //! Resuming turns that were interrupted by a crash of this server, of another instance or of another program.
 //!
 //! Every instance polls for interrupted turns and resumes a few of them concurrently. If several instances try to resume a turn,
-//! one of them gets it, by compare-and-set on the turn's record. Interrupted model calls that no assistant made are not repeated;
-//! their threads are unlocked.
+//! a compare-and-set on the turn's record lets one of them succeed. Interrupted model calls that no assistant made are not
+//! repeated; their threads are unlocked.
 
 use std::sync::Arc;
 use std::time::Duration;

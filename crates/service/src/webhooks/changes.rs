@@ -15,14 +15,15 @@ use crate::error::{ErrorKind, Result};
 
 /// The number of changes that are read at once.
 const PAGE: usize = 100;
-/// The age up to which a deleted thread of which nothing is known is regarded as a thread for a single question.
+/// A deleted thread that is younger than this, and of which no event was read, is assumed to have been created for a single
+/// question.
 const EPHEMERAL_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How far a webhook has read a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Position {
-    /// Through this change.
+    /// Up to and including this change.
     Change(String),
     /// The thread was deleted.
     Deleted(Timestamp),
@@ -84,7 +85,8 @@ impl ChangeReader {
         let now = self.memory.now();
         let at = match position {
             Some(Position::Ephemeral) => return Step::NOTHING,
-            // Nothing of a thread that was deleted soon after its creation was sent: most of them had a single question.
+            // No event of the thread was sent before, and most threads that are deleted soon after their creation were created
+            // for a single question. So its deletion is not reported.
             None if created_since(thread, webhook.created_at, now) => return Step::NOTHING,
             // The event has the same time, and so the same id, when it is read again after a crash.
             Some(Position::Deleted(at)) => at,
@@ -106,7 +108,7 @@ impl ChangeReader {
             let events = if webhook.wants("created") { vec![event] } else { Vec::new() };
             return self.read_after(webhook, id, TaggedNumber::default(), events).await;
         }
-        // Older changes than these are not retained.
+        // Older changes are not retained.
         let since = webhook.created_at.max(self.memory.now().plus_ms(-RETENTION_MS));
         let start = self.find_start(id, positions.change, since).await?;
         self.read_after(webhook, id, start.into(), Vec::new()).await

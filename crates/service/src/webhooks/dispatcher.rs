@@ -49,7 +49,7 @@ pub(super) async fn run(service: Service, encoder: Arc<dyn EventEncoder>) {
     }
 }
 
-/// A worker's task, which ends when this is dropped.
+/// A worker's task, which is aborted when this value is dropped.
 #[derive(Debug)]
 struct Task(JoinHandle<()>);
 
@@ -106,7 +106,7 @@ impl<'a> Dispatcher<'a> {
             }
         }
         for task in self.tasks.values_mut() {
-            // Workers end on their own when the service stops. Other workers have no webhook any more.
+            // When the service stops, workers end on their own. Otherwise, their webhooks no longer exist, and they are aborted.
             if self.service.is_stopping() {
                 drop((&mut task.0).await);
             }

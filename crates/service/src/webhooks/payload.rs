@@ -22,7 +22,7 @@ pub trait EventEncoder: fmt::Debug + Send + Sync {
     async fn encode(&self, memory: &Memory, scope: &Scope, thread: ThreadId, update: &ThreadUpdate) -> Option<Value>;
 }
 
-/// Returns the body of an event; `None` if what the event was about does not exist any more.
+/// Returns the body of an event; `None` if the subject of the event no longer exists.
 pub(super) async fn read(
     memory: &Memory,
     scope: &Scope,
@@ -110,7 +110,7 @@ fn merge(data: &mut Value, object: Value) {
     }
 }
 
-/// Reduces the events of a body that is too large to their types. The receiver can read the thread.
+/// Shortens a body that is too large: only the types of its events remain. The receiver can read the thread.
 fn truncate(mut data: Value) -> Value {
     if let Some(Value::Array(events)) = data.get_mut("events") {
         for event in events {

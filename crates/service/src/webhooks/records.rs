@@ -100,8 +100,8 @@ impl Records {
         Ok(found.into_iter().map(decode).collect::<Result<_, StoreError>>()?)
     }
 
-    /// Writes a record if it has the version `expected` (0: it does not exist; `None`: any). Returns the new version; `None` if it has
-    /// another version.
+    /// Writes a record if it has the version `expected` (0: it does not exist; `None`: any). Returns the new version, or `None` if the
+    /// record has another version.
     pub(super) async fn write<T: Serialize>(
         &self,
         kind: Kind,

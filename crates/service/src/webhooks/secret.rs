@@ -14,7 +14,7 @@ const SECRET_BYTES: usize = 32;
 /// How long the previous secret also signs after a rotation: one day, in milliseconds.
 const ROTATION_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// A secret with which deliveries are signed. It is stored as it is, because signing requires it.
+/// A secret with which deliveries are signed. It is stored in plain text, because signing requires it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Secret(String);
@@ -77,7 +77,7 @@ mod tests {
 
     /// The example of the specification's reference implementations.
     #[test]
-    fn signatures_are_those_of_the_specification() {
+    fn signatures_match_the_specification() {
         let secret = Secret("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
         let secrets = Secrets { current: secret, previous: None };
         let signature =

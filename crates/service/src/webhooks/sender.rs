@@ -33,7 +33,7 @@ impl Outcome {
         Self { status: None, error: Some(error.to_owned()), retry_after: None }
     }
 
-    /// Whether the endpoint answers that it does not exist any more.
+    /// Whether the endpoint answered that it no longer exists.
     pub(super) fn is_gone(&self) -> bool {
         self.status == Some(StatusCode::GONE.as_u16())
     }

@@ -20,11 +20,11 @@ use super::{Webhook, WebhookOptions};
 use crate::error::{Error, Result};
 use crate::service::Service;
 
-/// The maximum number of pending deliveries. While there are as many, no changes are read: they wait in the change logs.
+/// The maximum number of pending deliveries. While there are this many, no further changes are read from the change logs.
 const MAX_PENDING: usize = 500;
 /// The maximum number of concurrent attempts.
 const MAX_CONCURRENT: usize = 4;
-/// The longest delay before another attempt that an endpoint can ask for.
+/// The longest delay that an endpoint can request before the next attempt.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(12 * 3600);
 /// The delay after a failure of the store.
 const STORE_RETRY: Duration = Duration::from_secs(1);
@@ -104,13 +104,13 @@ struct Queued {
 #[derive(Debug)]
 enum Attempt {
     Sent(Outcome),
-    /// What the event was about does not exist any more.
+    /// The subject of the event no longer exists.
     Obsolete,
     /// The store failed, so the event was not sent.
     NotSent,
 }
 
-/// What a worker knows between two failures of the store.
+/// The state of a worker between two failures of the store.
 struct Session<'a> {
     worker: &'a Worker,
     memory: Memory,
@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
                     }
                 }
                 () = tokio::time::sleep(next_attempt.unwrap_or_default()), if next_attempt.is_some() => {}
-                // The sender of this channel is a part of the service.
+                // Cannot fail: the service owns the sender.
                 _ = changed.changed() => if !self.reload().await? { return Ok(End::Removed) },
                 _ = poll.tick() => if !self.reload().await? { return Ok(End::Removed) },
             }
@@ -230,9 +230,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The cursor belongs to another store: continues with the current changes.
+    /// Restarts from the current changes, because the cursor belongs to another store.
     async fn restart_after(&mut self, error: threadkeep::MemoryError) -> Result<ThreadsUpdates> {
-        tracing::warn!(webhook = self.worker.id, %error, "cannot continue a webhook; it continues with the next changes");
+        tracing::warn!(webhook = self.worker.id, %error, "invalid webhook cursor; continuing with the current changes");
         let cursor = self.memory.current_cursor(&self.worker.scope).await?;
         let updates = self.memory.subscribe_threads(&self.worker.scope, Some(cursor.clone())).await?;
         self.cursor = Some(cursor);
@@ -329,7 +329,7 @@ impl<'a> Session<'a> {
             Attempt::NotSent => delivery.next_attempt_at = Some(after(now, STORE_RETRY)),
             Attempt::Obsolete => {
                 (delivery.state, delivery.next_attempt_at) = (DeliveryState::Failed, None);
-                delivery.last_error = Some("what the event reports does not exist any more".to_owned());
+                delivery.last_error = Some("the subject of the event no longer exists".to_owned());
             }
             Attempt::Sent(outcome) => {
                 apply(delivery, &outcome, now, &self.worker.service.webhooks().options);
@@ -346,7 +346,7 @@ impl<'a> Session<'a> {
         }
         if delivery.state == DeliveryState::Failed {
             let (error, attempts) = (delivery.last_error.as_deref(), delivery.attempts);
-            tracing::warn!(webhook = self.worker.id, event = delivery.event, attempts, error, "gave up a delivery");
+            tracing::warn!(webhook = self.worker.id, event = delivery.event, attempts, error, "gave up on a delivery");
         }
         let expires_at = Some(now.plus_ms(RETENTION_MS));
         self.records.write(Kind::History, &key, None, delivery, expires_at).await?;
@@ -396,14 +396,14 @@ fn apply(delivery: &mut Delivery, outcome: &Outcome, now: Timestamp, options: &W
     match retry.filter(|_| !outcome.is_gone()) {
         _ if outcome.error.is_none() => delivery.state = DeliveryState::Delivered,
         Some(delay) => {
-            let asked = outcome.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
-            delivery.next_attempt_at = Some(after(now, jittered(*delay).max(asked)));
+            let requested = outcome.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
+            delivery.next_attempt_at = Some(after(now, jittered(*delay).max(requested)));
         }
         None => delivery.state = DeliveryState::Failed,
     }
 }
 
-/// Varies a delay by up to a fifth, so that the attempts of many deliveries spread.
+/// Adds jitter of up to 20 % to a delay, so that the attempts of many deliveries are spread out.
 fn jittered(delay: Duration) -> Duration {
     let mut random = [0];
     if getrandom::fill(&mut random).is_err() {

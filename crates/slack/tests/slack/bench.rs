@@ -1,4 +1,4 @@
-//! A server with the door, a local Slack and a local cluster.
+//! The test bench: a server with the Slack door, a simulated Slack and a simulated cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// How long an answer may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Settings {
     pub(crate) config: &'static str,
@@ -63,15 +63,15 @@ struct Running {
 }
 
 impl Bench {
-    /// Starts a server over a SQLite file.
+    /// Starts a server on a SQLite file.
     pub(crate) async fn start(settings: Settings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("slack.db").display());
         Self::start_in(folder, store, settings).await
     }
 
-    /// Starts a server over a store, by its URL.
-    pub(crate) async fn start_over(store: String, settings: Settings) -> Self {
+    /// Starts a server on the store with the given URL.
+    pub(crate) async fn start_on(store: String, settings: Settings) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), store, settings).await
     }
 
@@ -133,7 +133,7 @@ impl Bench {
         self.running = Some(Running { stop, task });
     }
 
-    /// Starts another server on the same store, beside the first. Returns its app and what keeps it running.
+    /// Starts another server on the same store, beside the first. Returns its app, and a value that keeps it running.
     pub(crate) async fn serve_beside(&mut self) -> (App, impl Sized + use<>) {
         let first = (self.app.clone(), self.running.take());
         self.serve().await;
@@ -161,7 +161,7 @@ impl Bench {
         let answer = self.slack.wait_for(|messages| {
             messages.iter().skip(before).find(|message| message.is_from_bot() && message.channel == channel).cloned()
         });
-        tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| panic!("no answer to {text}"))
+        tokio::time::timeout(ANSWER_TIMEOUT, answer).await.unwrap_or_else(|_| panic!("no answer to {text}"))
     }
 
     /// A user reacts to a message; waits until the bot has posted the outcome, and returns it.
@@ -169,7 +169,7 @@ impl Bench {
         let before = self.slack.messages().len();
         self.slack.react(&self.app, channel, &request.ts, user, emoji).await;
         let outcome = self.slack.wait_for(|messages| messages.get(before).cloned());
-        tokio::time::timeout(PATIENCE, outcome).await.expect("the decision has an outcome")
+        tokio::time::timeout(ANSWER_TIMEOUT, outcome).await.expect("the decision has an outcome")
     }
 
     fn scope(&self) -> Scope {
@@ -200,7 +200,7 @@ impl Bench {
         self.messages(key).await.iter().map(|message| format!("{:?}", message.content.role).to_lowercase()).collect()
     }
 
-    /// Returns who did what with which outcome.
+    /// Returns the actor, the action and the outcome of each audit record.
     pub(crate) async fn audit(&self) -> Vec<(String, String, String)> {
         let log = AuditLog::new(&self.memory).list(&TenantId::new(self.team()).unwrap(), 100).await.unwrap();
         log.into_iter().map(|record| (record.by, record.act, record.outcome)).collect()
@@ -211,7 +211,7 @@ pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-/// Returns the objects of the tests: `nginx` and a redis pod in `default`, `api` and `cart` in `shop`.
+/// Returns the cluster's objects: `nginx` and a redis pod in `default`, `api` and `cart` in `shop`.
 pub(crate) fn world() -> World {
     let mut objects = Vec::new();
     for (namespace, name, replicas, image) in

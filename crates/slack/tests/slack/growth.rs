@@ -11,7 +11,7 @@ use threadkeep_simulator::slack::Message;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::CHANNEL;
-use crate::bench::{Bench, PATIENCE, Settings};
+use crate::bench::{ANSWER_TIMEOUT, Bench, Settings};
 
 /// What the model does next.
 #[derive(Debug)]
@@ -28,10 +28,10 @@ enum Step {
 
 /// A model whose answer a test dictates.
 #[derive(Debug)]
-struct Dictated(Mutex<mpsc::UnboundedReceiver<Step>>);
+struct DictatedModel(Mutex<mpsc::UnboundedReceiver<Step>>);
 
 #[async_trait]
-impl ChatModel for Dictated {
+impl ChatModel for DictatedModel {
     fn name(&self) -> &str {
         "dictated"
     }
@@ -76,7 +76,7 @@ struct Question {
 impl Question {
     async fn ask() -> Self {
         let (steps, receiver) = mpsc::unbounded_channel();
-        let model: Arc<dyn ChatModel> = Arc::new(Dictated(Mutex::new(receiver)));
+        let model: Arc<dyn ChatModel> = Arc::new(DictatedModel(Mutex::new(receiver)));
         let bench = Bench::start(Settings {
             model: Some(model),
             growth_interval: Duration::from_millis(5),
@@ -106,7 +106,7 @@ impl Question {
             let own: Vec<Message> = messages.iter().filter(|message| message.is_from_bot()).cloned().collect();
             condition(&own).then_some(own)
         });
-        match tokio::time::timeout(PATIENCE, found).await {
+        match tokio::time::timeout(ANSWER_TIMEOUT, found).await {
             Ok(found) => found,
             Err(_) => panic!("the messages are {:?}", self.bench.slack.messages()),
         }
@@ -145,9 +145,9 @@ async fn an_answer_that_starts_again_replaces_what_was_shown() {
     question.wait_for(&["In short: yes."]).await;
 }
 
-// S4.46: what a model says before its request makes room for the request.
+// S4.46: an approval request replaces what the model said before it.
 #[tokio::test]
-async fn a_request_takes_the_place_of_what_was_said_before_it() {
+async fn an_approval_request_replaces_the_text_before_it() {
     let question = Question::ask().await;
     question.write("I will scale it.");
     question.wait_for(&["I will scale it. …"]).await;
@@ -179,7 +179,7 @@ async fn an_answer_of_several_messages_is_complete() {
 }
 
 #[tokio::test]
-async fn a_longer_answer_is_also_a_file() {
+async fn a_long_answer_is_also_uploaded_as_a_file() {
     let question = Question::ask().await;
     let lines: Vec<String> = (0..2_000).map(|number| format!("line {number:04} of the answer <b>")).collect();
     question.write(&lines.join("\n"));
@@ -193,7 +193,7 @@ async fn a_longer_answer_is_also_a_file() {
 }
 
 #[tokio::test]
-async fn without_the_permission_to_upload_a_long_answer_is_messages() {
+async fn a_long_answer_is_posted_as_messages_without_the_permission_to_upload() {
     let question = Question::ask().await;
     question.bench.slack.refuse("files.getUploadURLExternal", "missing_scope");
     let lines: Vec<String> = (0..4_000).map(|number| format!("line {number:04} of the answer")).collect();
@@ -210,7 +210,7 @@ async fn an_answer_that_grew_is_completed_after_a_restart() {
     let mut question = Question::ask().await;
     question.write("Half of it");
     question.wait_for(&["Half of it …"]).await;
-    // As many refusals as attempts, so that the end cannot be shown.
+    // Slack refuses all attempts, so that the end of the answer cannot be shown.
     question.bench.slack.limit(8, 0);
     question.write(" and the rest.");
     question.step(Step::End);

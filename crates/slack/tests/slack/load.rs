@@ -1,4 +1,4 @@
-//! Many events and many channels. The counts are small by default; the environment sets those of a measurement, whose figures are printed:
+//! Many events and many channels. The counts are small by default; for a measurement, set larger ones in the environment and print the figures:
 //! `THREADKEEP_SLACK_RATE=200 THREADKEEP_SLACK_SECONDS=30 cargo test -p threadkeep-slack --test slack acknowledged -- --nocapture`
 //! `THREADKEEP_SLACK_CHANNELS=100000 cargo test -p threadkeep-slack --test slack many_channels -- --nocapture`
 
@@ -88,7 +88,7 @@ fn resident_mib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
 }
 
-/// A message in each of many channels. The store has all conversations; the process keeps few of them.
+/// Sends a message in each of many channels. The store contains all conversations; the process keeps few of them in memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_is_bounded_with_many_channels() {
     let count = number("THREADKEEP_SLACK_CHANNELS").unwrap_or(200);
@@ -111,7 +111,7 @@ async fn memory_is_bounded_with_many_channels() {
         sizes.push(resident_mib());
         println!("{to} channels: {} MiB", resident_mib());
     }
-    // The second half adds less than a KiB for each channel, and room for noise.
+    // The second half of the channels adds less than 1 KiB per channel, plus a tolerance for noise.
     let growth = sizes[10].saturating_sub(sizes[5]);
     assert!(growth <= 32 + count / 2_048, "{sizes:?}");
 }

@@ -1,4 +1,4 @@
-//! The door with a local Slack, a local cluster and the Kubernetes assistant, over real sockets.
+//! The door with a simulated Slack, a simulated cluster and the Kubernetes assistant, over real sockets.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bench;
@@ -135,7 +135,7 @@ async fn the_url_is_verified_with_the_challenge() {
 
 // S4.47, S4.49: approvers, the requester, buttons
 #[tokio::test]
-async fn only_allowed_people_decide_also_with_buttons() {
+async fn only_allowed_users_can_decide_even_with_buttons() {
     let settings = Settings {
         config: "spec: {approvals: {allowed_users: [U02BOB, U01ALICE]}}",
         requester_may_approve: false,
@@ -270,12 +270,12 @@ async fn messages_of_two_users_are_answered_in_order() {
     assert_eq!(bench.team(), TEAM);
 }
 
-// S4.18, S4.51: an accepted event goes on after a restart, with one turn and one reply.
+// S4.18, S4.51: after a restart, an accepted event is completed with one turn and one reply.
 #[tokio::test]
 async fn an_answer_that_could_not_be_posted_is_posted_after_a_restart() {
     let mut bench = Bench::start(Settings::default()).await;
     bench.ask(CHANNEL, "U1", "<@U0BOT> hi", None).await;
-    // As many refusals as attempts.
+    // Slack refuses all attempts.
     bench.slack.limit(8, 0);
     let calls = bench.slack.calls().len();
     bench.slack.say(&bench.app, CHANNEL, "U1", "<@U0BOT> scale api in shop to 4", None).await;
@@ -296,7 +296,7 @@ async fn an_answer_that_could_not_be_posted_is_posted_after_a_restart() {
 async fn an_instance_that_starts_leaves_the_requests_of_others_alone() {
     let mut bench = Bench::start(Settings::default()).await;
     bench.ask(CHANNEL, "U1", "<@U0BOT> hi", None).await;
-    // The first instance waits with its answer for as long as Slack asks for.
+    // The first instance delays its answer as long as Slack asks it to.
     bench.slack.limit(1, 2);
     bench.slack.say(&bench.app, CHANNEL, "U1", "<@U0BOT> list deployments in shop", None).await;
     let (other, _running) = bench.serve_beside().await;

@@ -1,16 +1,16 @@
-//! Many people decide about one request at the same time, on two instances.
+//! Many users decide on one request at the same time, on two instances.
 
 use threadkeep_simulator::slack::Message;
 
 use crate::CHANNEL;
-use crate::bench::{Bench, PATIENCE, Settings};
+use crate::bench::{ANSWER_TIMEOUT, Bench, Settings};
 
-/// The number of requests; `THREADKEEP_SLACK_APPROVALS` sets another one.
+/// The number of requests, which `THREADKEEP_SLACK_APPROVALS` overrides.
 fn rounds() -> usize {
     std::env::var("THREADKEEP_SLACK_APPROVALS").ok().and_then(|count| count.parse().ok()).unwrap_or(9)
 }
 
-/// How people decide in a round.
+/// How users decide in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Round {
     /// All eight approve.
@@ -62,11 +62,12 @@ async fn raced_approvals_are_carried_out_once_or_not_at_all() {
     }
 }
 
-/// Waits until this many thanks were answered since the start. Later ones must not be taken for the answer to the next request.
+/// Waits until this many thanks were answered since the start. An answer that arrives later would be mistaken for the answer to the
+/// next request.
 async fn wait_for_thanks(bench: &Bench, count: usize) {
     let is_answered = |messages: &[Message]| {
         let answers = messages.iter().filter(|message| message.text == "You are welcome.");
         (answers.count() == count).then_some(())
     };
-    tokio::time::timeout(PATIENCE, bench.slack.wait_for(is_answered)).await.expect("all thanks are answered");
+    tokio::time::timeout(ANSWER_TIMEOUT, bench.slack.wait_for(is_answered)).await.expect("all thanks are answered");
 }

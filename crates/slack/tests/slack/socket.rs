@@ -74,7 +74,7 @@ async fn a_broken_connection_is_replaced_and_messages_arrive_again() {
 }
 
 #[tokio::test]
-async fn two_instances_share_the_connections() {
+async fn two_instances_share_the_messages() {
     let mut bench = start().await;
     let (_, _running) = bench.serve_beside().await;
     bench.slack.wait_for_sockets(2).await;
@@ -89,7 +89,7 @@ async fn two_instances_share_the_connections() {
 async fn messages_of_one_channel_are_stored_in_order() {
     let bench = start().await;
     for number in 0..20 {
-        // Acknowledged, so it is stored before the next one is sent; other channels are stored meanwhile.
+        // `say` returns after the acknowledgement, so each message is stored before the next one is sent.
         bench.slack.say(&App::SocketMode, CHANNEL, "U1", &format!("<@U0BOT> describe pod ghost-{number}"), None).await;
     }
     let texts = bench

@@ -1,11 +1,11 @@
-//! The door behaves alike over every store.
+//! The door behaves the same on every store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::CHANNEL;
 use crate::bench::{Bench, Settings};
 
-/// Has a conversation with everything that the store is used for, and returns what people, the cluster and the store have seen.
+/// Has a conversation that uses the store in every way that the door does. Returns what users, the cluster and the store have seen.
 async fn converse(mut bench: Bench) -> Vec<String> {
     bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> describe deployment api in shop", None).await;
     let request = bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> scale it to 4", None).await;
@@ -49,7 +49,7 @@ async fn converse(mut bench: Bench) -> Vec<String> {
     seen
 }
 
-/// Returns the first difference of two lists.
+/// Returns the first difference between two lists.
 fn difference(one: &[String], other: &[String]) -> Option<(Option<String>, Option<String>)> {
     let length = one.len().max(other.len());
     let at = (0..length).find(|at| one.get(*at) != other.get(*at))?;
@@ -57,12 +57,12 @@ fn difference(one: &[String], other: &[String]) -> Option<(Option<String>, Optio
 }
 
 async fn in_memory() -> Vec<String> {
-    converse(Bench::start_over("memory:".to_owned(), Settings::default()).await).await
+    converse(Bench::start_on("memory:".to_owned(), Settings::default()).await).await
 }
 
-// S4.02, S4.04, S4.05, S4.38: with the store in memory, which is also what the other stores are compared with.
+// S4.02, S4.04, S4.05, S4.38: on the in-memory store, with which the other stores are compared.
 #[tokio::test]
-async fn over_memory() {
+async fn on_the_in_memory_store() {
     let seen = in_memory().await;
     let changes: Vec<&String> = seen.iter().filter(|line| line.starts_with("Request ")).collect();
     assert_eq!(changes.len(), 1, "{changes:?}");
@@ -74,11 +74,11 @@ async fn over_memory() {
 // S4.30, S4.31, S4.44: a store in memory ends with its process, and no other process sees it.
 #[tokio::test]
 async fn a_store_in_memory_is_not_shared() {
-    let first = Bench::start_over("memory:".to_owned(), Settings::default()).await;
+    let first = Bench::start_on("memory:".to_owned(), Settings::default()).await;
     first.ask(CHANNEL, "U01ALICE", "<@U0BOT> describe deployment api in shop", None).await;
     assert_eq!(first.texts(CHANNEL).await.len(), 2);
     drop(first);
-    let second = Bench::start_over("memory:".to_owned(), Settings::default()).await;
+    let second = Bench::start_on("memory:".to_owned(), Settings::default()).await;
     let asked = second.ask(CHANNEL, "U01ALICE", "<@U0BOT> scale it to 4", None).await;
     assert!(asked.text.ends_with('?'), "{}", asked.text);
     assert_eq!(second.texts(CHANNEL).await.len(), 2);
@@ -86,29 +86,29 @@ async fn a_store_in_memory_is_not_shared() {
 
 // S4.34
 #[tokio::test]
-async fn over_sqlite() {
+async fn on_sqlite() {
     let seen = converse(Bench::start(Settings::default()).await).await;
     assert_eq!(difference(&seen, &in_memory().await), None);
 }
 
 // S4.38
 #[tokio::test]
-async fn over_postgres() {
+async fn on_postgres() {
     let Some(server) = threadkeep_postgres_server::Server::shared() else { return };
     let database = server.create_database().await;
-    let seen = converse(Bench::start_over(database.url(), Settings::default()).await).await;
+    let seen = converse(Bench::start_on(database.url(), Settings::default()).await).await;
     assert_eq!(difference(&seen, &in_memory().await), None);
 }
 
 // S4.33
 #[tokio::test]
-async fn over_redis() {
+async fn on_redis() {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let Some(server) = tokio::task::spawn_blocking(threadkeep_redis_server::Server::shared).await.unwrap() else {
         return;
     };
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let store = format!("redis://{}?prefix=slack-{number}&connect_timeout=30", server.address());
-    let seen = converse(Bench::start_over(store, Settings::default()).await).await;
+    let seen = converse(Bench::start_on(store, Settings::default()).await).await;
     assert_eq!(difference(&seen, &in_memory().await), None);
 }

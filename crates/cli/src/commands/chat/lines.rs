@@ -53,7 +53,7 @@ impl Reader {
 /// Reads the next line, or `None` at the end. Invalid UTF-8 and NUL become U+FFFD.
 ///
 /// # Errors
-/// The line is longer than [`LINE_BYTES`]. It is not split, because that would make two questions of it.
+/// The line is longer than [`LINE_BYTES`]. It is not split, because each part would become a separate question.
 pub(super) fn read_line(input: &mut impl BufRead) -> Result<Option<String>> {
     let mut bytes = Vec::new();
     if input.take(LINE_BYTES + 1).read_until(b'\n', &mut bytes)? == 0 {

@@ -10,7 +10,7 @@ use crate::table::cut;
 use crate::word_wrap::WordWrap;
 
 /// The number of columns after which the arguments of a tool are truncated.
-const ARGUMENTS: usize = 60;
+const ARGUMENTS_COLUMNS: usize = 60;
 
 /// Prints the events of a turn as they arrive.
 pub(super) struct ReplyPrinter<'a> {
@@ -33,7 +33,7 @@ impl<'a> ReplyPrinter<'a> {
             }
             TurnEvent::Restarted => self.start_over("(starting over)"),
             TurnEvent::ToolStarted { name, arguments, .. } => {
-                let arguments = cut(&printable_line(arguments.as_str()), ARGUMENTS);
+                let arguments = cut(&printable_line(arguments.as_str()), ARGUMENTS_COLUMNS);
                 self.start_over(&format!("· {name} {arguments}"));
             }
             _ => {}

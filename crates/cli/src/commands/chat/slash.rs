@@ -19,8 +19,8 @@ const HELP: &str = "/context          show the context that the model received i
 /deny [REASON]    refuse it
 /quit             quit, as does Ctrl-D";
 /// The maximum number of listed threads.
-const THREADS: usize = 10;
-const TITLE: usize = 60;
+const MAX_THREADS: usize = 10;
+const TITLE_COLUMNS: usize = 60;
 
 impl Chat<'_> {
     /// Runs a command, given without its slash.
@@ -40,7 +40,7 @@ impl Chat<'_> {
                 let found = thread_name::get(&self.session.memory, &self.session.scope, name).await?;
                 (self.thread, self.last) = (Some(found.id), None);
                 self.app.output.note(format_args!("switched to {}", thread_name::title(&found)));
-                self.show_open().await?;
+                self.show_open_approvals().await?;
             }
             ("clear" | "new", _) => {
                 (self.thread, self.last) = (None, None);
@@ -83,11 +83,11 @@ impl Chat<'_> {
         }
         let columns = [("", Align::Left), ("thread", Align::Left), ("title", Align::Left), ("messages", Align::Right)];
         let mut table = Table::new(columns.into_iter().chain([("updated (UTC)", Align::Left)]));
-        for thread in threads.iter().take(THREADS) {
+        for thread in threads.iter().take(MAX_THREADS) {
             table.add_row([
                 if self.thread == Some(thread.id) { "*" } else { "" }.to_owned(),
                 thread_name::short(thread.id),
-                cut(&thread_name::title(thread), TITLE),
+                cut(&thread_name::title(thread), TITLE_COLUMNS),
                 number(thread.message_count),
                 instants::minute(thread.updated_at),
             ]);

@@ -9,7 +9,7 @@ use threadkeep::{Conflict, Memory, StoreError};
 use threadkeep_store_sqlite::{Salvage, SalvagedItem, SqliteOptions, SqliteStore};
 
 use crate::clock::clock;
-use crate::commands::backup::{self, Unfinished, copy_store};
+use crate::commands::backup::{self, UnfinishedFile, copy_store};
 use crate::commands::{App, Status};
 use crate::failure::Failure;
 use crate::progress;
@@ -43,10 +43,10 @@ pub(super) async fn run(app: &App, to: PathBuf) -> Result<Status> {
         let failure = Failure::user_error(format!("{} already exists", to.display()));
         return Err(failure.hint("choose another name; no file is overwritten").into());
     }
-    // Like all commands, opening updates a file of an earlier version. A file that is too damaged to be opened is read
-    // without that.
+    // Opening the store migrates a file of an earlier version. A file that is too damaged to be opened is read without a
+    // migration.
     drop(app.open(Purpose::Read).await);
-    let unfinished = Unfinished::next_to(app, &to)?;
+    let unfinished = UnfinishedFile::next_to(app, &to)?;
     let options = SqliteOptions { background: false, ..SqliteOptions::default() };
     let cannot_write = || format!("cannot write {}", to.display());
     let target = SqliteStore::open(unfinished.sibling("salvaged.db"), options).with_context(cannot_write)?;

@@ -17,9 +17,9 @@ use crate::thread_name;
 use crate::transcript::{one_line, speaker, wrapped};
 
 /// The number of newest history messages with a line each. Older messages are grouped by fate.
-const LINES: usize = 8;
+const HISTORY_LINES: usize = 8;
 /// The number of recalled messages with a line each.
-const FOUND: usize = 10;
+const FOUND_LINES: usize = 10;
 /// The maximum length of a token bar, in columns.
 const TOKEN_BAR_COLUMNS: usize = 60;
 /// The maximum length of a score bar, in columns.
@@ -53,7 +53,8 @@ impl<'a> Explanation<'a> {
         let rows = rows(&report.messages);
         let mut positions: BTreeMap<ThreadId, BTreeSet<u64>> = BTreeMap::new();
         let single = rows.iter().filter(|row| row.count == 1).map(|row| (thread.id, row.first_seq));
-        let found = report.recalled.iter().take(FOUND).map(|found| (found.thread.unwrap_or(thread.id), found.seq));
+        let found =
+            report.recalled.iter().take(FOUND_LINES).map(|found| (found.thread.unwrap_or(thread.id), found.seq));
         for (thread, seq) in single.chain(found) {
             positions.entry(thread).or_default().insert(seq);
         }
@@ -138,7 +139,7 @@ impl<'a> Explanation<'a> {
         let best = self.report.recalled.iter().map(|found| found.score).fold(0.0, f64::max);
         let scale = Scale { columns: SCORE_BAR_COLUMNS, whole: best };
         let mut rows = Vec::new();
-        for found in self.report.recalled.iter().take(FOUND) {
+        for found in self.report.recalled.iter().take(FOUND_LINES) {
             let thread = found.thread.unwrap_or(self.thread.id);
             let other = found.thread.map_or_else(String::new, |thread| format!(" of {}", thread_name::short(thread)));
             let (_, blocks) = scale.range(0.0, found.score);
@@ -175,8 +176,8 @@ fn table(output: &Output, names: &[&str; 5], rows: Vec<(Vec<Cell>, String)>) -> 
     if rows.is_empty() {
         return None;
     }
-    let sides = [Align::Left, Align::Left, Align::Right, Align::Left, Align::Left];
-    let headers = || names.iter().copied().zip(sides);
+    let alignments = [Align::Left, Align::Left, Align::Right, Align::Left, Align::Left];
+    let headers = || names.iter().copied().zip(alignments);
     let mut narrow = Table::new(headers().take(4));
     rows.iter().for_each(|(cells, _)| narrow.add_row(cells.clone()));
     let room = output.explained_columns().saturating_sub(narrow.columns() + crate::table::GAP);
@@ -195,7 +196,7 @@ fn table(output: &Output, names: &[&str; 5], rows: Vec<(Vec<Cell>, String)>) -> 
 fn rows(spans: &[FateSpan]) -> Vec<Row> {
     let is_shown = |span: &FateSpan| matches!(span.fate, Fate::Kept | Fate::Truncated);
     let shown: Vec<u64> = spans.iter().filter(|span| is_shown(span)).map(|span| span.first_seq).collect();
-    let single_from = shown.len().checked_sub(LINES).map_or(0, |older| shown[older]);
+    let single_from = shown.len().checked_sub(HISTORY_LINES).map_or(0, |older| shown[older]);
     let mut groups: BTreeMap<(Fate, Option<FateReason>), Row> = BTreeMap::new();
     let mut rows = Vec::new();
     for span in spans {
@@ -239,7 +240,7 @@ const fn mark(fate: Fate) -> &'static str {
     }
 }
 
-/// Returns the fate of a found message as a recalled message. It may still be in the history or the summary.
+/// Describes whether a found message was recalled. A message that was not may still be in the history or the summary.
 fn found_fate(fate: Fate) -> String {
     if fate == Fate::Dropped { "not recalled".to_owned() } else { word(&fate) }
 }
@@ -279,7 +280,7 @@ fn positions(report: &Report) -> u64 {
 
 /// Summarises the recalled messages that have no line of their own.
 fn remaining_counts(found: &[RecalledFate]) -> String {
-    let Some(rest) = found.get(FOUND..).filter(|rest| !rest.is_empty()) else { return String::new() };
+    let Some(rest) = found.get(FOUND_LINES..).filter(|rest| !rest.is_empty()) else { return String::new() };
     let mut counts: BTreeMap<Fate, u64> = BTreeMap::new();
     rest.iter().for_each(|found| *counts.entry(found.fate).or_default() += 1);
     let counts: Vec<_> =
@@ -335,7 +336,7 @@ mod tests {
     #[test]
     fn messages_without_their_own_line_are_counted_by_fate() {
         let found = |fate| RecalledFate { thread: None, seq: 1, score: 1.0, fate, tokens: TokenCount::ZERO };
-        let mut all = vec![found(Fate::Recalled); FOUND];
+        let mut all = vec![found(Fate::Recalled); FOUND_LINES];
         assert_eq!(remaining_counts(&all), "");
         all.extend([found(Fate::Dropped), found(Fate::Recalled), found(Fate::Dropped)]);
         assert_eq!(remaining_counts(&all), "and 3 more: 1 recalled, 2 not recalled");

@@ -25,7 +25,7 @@ pub(super) struct File {
     pub(super) title: String,
 }
 
-/// Returns the given files, and the documents in the given folders. Folders are walked in the order of names.
+/// Returns the given files, and the documents in the given folders. Folders are walked in name order.
 pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<File>> {
     let mut files = Vec::new();
     for path in paths {
@@ -83,8 +83,8 @@ fn walk((folder, root): (&Path, &Path), title: &str, depth: usize, files: &mut V
             continue;
         }
         let title = if title.is_empty() { name } else { format!("{title}/{name}") };
-        // Links are not followed. They may lead to a parent folder, or to files outside the given folder, which must not be
-        // added.
+        // Links to folders are not followed, because they may lead to a parent folder. Links to files outside the given folder
+        // are skipped, because those files must not be added.
         let is_inside = || !path.is_symlink() || path.canonicalize().is_ok_and(|target| target.starts_with(root));
         if entry.file_type()?.is_dir() {
             if depth > 0 {

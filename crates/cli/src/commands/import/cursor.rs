@@ -1,8 +1,8 @@
 //! Reads the conversations of Cursor: the database `state.vscdb` in its folder `User/globalStorage`.
 //!
-//! Cursor documents no format, and no registry carries the program. What is read here is what several projects that read
-//! these databases describe in public: `docs/cursor/storage-reference.md` in the repository `michaeldhood/chatrxiv` and
-//! `docs/vscdbRelation.md` in `pppp606/cursor-efficiency`. The fixture was written by hand from them.
+//! Cursor does not document the format, and no registry carries the program. This reader follows the descriptions published
+//! by projects that read these databases: `docs/cursor/storage-reference.md` in the repository `michaeldhood/chatrxiv` and
+//! `docs/vscdbRelation.md` in `pppp606/cursor-efficiency`. The fixture was written by hand from these descriptions.
 //!
 //! The table `cursorDiskKV` has the key `composerData:ID` for each conversation, with the order of its messages
 //! (`fullConversationHeadersOnly`), and `bubbleId:ID:MESSAGE` for each message. Earlier versions keep the messages in the
@@ -29,15 +29,15 @@ const MESSAGES: usize = 1_000_000;
 /// The conversations of a database, one of them in memory at a time.
 pub(super) struct CursorDatabase {
     connection: Connection,
-    /// The keys of the conversations that follow.
+    /// The keys of the conversations that are not read yet.
     keys: VecDeque<String>,
-    /// What was read of the current conversation.
-    read: VecDeque<RowResult>,
+    /// The items of the current conversation that were read but not returned yet.
+    pending: VecDeque<RowResult>,
 }
 
 impl CursorDatabase {
-    /// Whether a database is one of Cursor.
-    pub(super) fn is_one(path: &Path) -> bool {
+    /// Whether a database was written by Cursor.
+    pub(super) fn is_cursor_database(path: &Path) -> bool {
         let find = || {
             let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
             let sql = "SELECT count(*) FROM sqlite_schema WHERE name = 'cursorDiskKV'";
@@ -49,15 +49,15 @@ impl CursorDatabase {
     /// Opens a database for reading.
     ///
     /// # Errors
-    /// The file is not such a database.
+    /// The file is not a database of Cursor.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        // A range, because the key is indexed: ';' follows ':'.
+        // A range condition uses the index on the key. In ASCII, ';' follows ':'.
         let sql = "SELECT key FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY rowid";
-        let mut statement = connection.prepare(sql).context("it has no table of conversations as Cursor writes it")?;
+        let mut statement = connection.prepare(sql).context("it has no table `cursorDiskKV` as Cursor writes it")?;
         let keys = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
-        Ok(Self { connection, keys, read: VecDeque::new() })
+        Ok(Self { connection, keys, pending: VecDeque::new() })
     }
 
     /// Reads a value; `None` if it is missing, null or too large.
@@ -87,7 +87,7 @@ impl CursorDatabase {
                 metadata.insert(name.to_owned(), value.clone());
             }
         }
-        self.read.push_back(Ok(ImportItem::Thread(Box::new(ImportedThread {
+        self.pending.push_back(Ok(ImportItem::Thread(Box::new(ImportedThread {
             id: None,
             key: Some(ThreadKey::new(format!("import:{NAME}:{id}"))?),
             title: data["name"].as_str().map(str::trim).filter(|title| !title.is_empty()).map(|title| {
@@ -101,25 +101,25 @@ impl CursorDatabase {
         }))));
         for entry in entries.iter().take(MESSAGES) {
             let Some(message) = entry["bubbleId"].as_str().map(str::to_owned) else {
-                self.read.push_back(Err(format!("{key}: a message has no id")));
+                self.pending.push_back(Err(format!("{key}: a message has no id")));
                 continue;
             };
             let bubble = match self.value(&format!("bubbleId:{id}:{message}")) {
                 Ok(Some(bubble)) => bubble,
-                // Earlier versions have the message in the list itself.
+                // Earlier versions store the message in the list itself.
                 Ok(None) if entry.get("text").is_some() => entry.clone(),
                 Ok(None) => {
-                    self.read.push_back(Err(format!("{key}: message {message} is missing")));
+                    self.pending.push_back(Err(format!("{key}: message {message} is missing")));
                     continue;
                 }
                 Err(error) => {
-                    self.read.push_back(Err(format!("{key}: message {message}: {error:#}")));
+                    self.pending.push_back(Err(format!("{key}: message {message}: {error:#}")));
                     continue;
                 }
             };
             match messages(&message, &bubble, created_at) {
-                Ok(read) => self.read.extend(read.into_iter().map(Ok)),
-                Err(error) => self.read.push_back(Err(format!("{key}: message {message}: {error:#}"))),
+                Ok(read) => self.pending.extend(read.into_iter().map(Ok)),
+                Err(error) => self.pending.push_back(Err(format!("{key}: message {message}: {error:#}"))),
             }
         }
         Ok(())
@@ -131,12 +131,12 @@ impl Iterator for CursorDatabase {
 
     fn next(&mut self) -> Option<RowResult> {
         loop {
-            if let Some(item) = self.read.pop_front() {
+            if let Some(item) = self.pending.pop_front() {
                 return Some(item);
             }
             let key = self.keys.pop_front()?;
             if let Err(error) = self.read_conversation(&key) {
-                self.read.push_back(Err(format!("{key}: {error:#}")));
+                self.pending.push_back(Err(format!("{key}: {error:#}")));
             }
         }
     }
@@ -212,7 +212,7 @@ mod tests {
             connection.execute("INSERT INTO cursorDiskKV VALUES (?1, ?2)", (key, value.as_bytes())).unwrap();
         }
         drop(connection);
-        assert!(CursorDatabase::is_one(&path));
+        assert!(CursorDatabase::is_cursor_database(&path));
         let database = CursorDatabase::open(&path).unwrap();
         (folder, database)
     }

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// The members of a conversation's metadata that name the folder of its project.
 const PROJECT_FOLDERS: [&str; 2] = ["cwd", "project"];
 
-/// Patterns of files and folders. `*` stands for any characters except `/`, `**` for any characters, `?` for one.
+/// Patterns of files and folders. `*` matches any characters except `/`, `**` any characters, and `?` one character except `/`.
 #[derive(Debug, Default)]
 pub(super) struct Exclusions {
     /// Patterns without a `/`, which match a name in a path.
@@ -27,7 +27,7 @@ impl Exclusions {
         for pattern in patterns {
             let trimmed = pattern.trim_end_matches('/');
             if trimmed.is_empty() {
-                return Err(Failure::usage("an exclusion is empty").hint("name a file, a folder or a pattern"));
+                return Err(Failure::usage("an --exclude pattern is empty").hint("name a file, a folder or a pattern"));
             }
             match (trimmed.strip_prefix('~'), home) {
                 (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
@@ -39,7 +39,7 @@ impl Exclusions {
         }
         let set = |expressions: Vec<String>, end: &str| {
             RegexSet::new(expressions.iter().map(|expression| format!("^{expression}{end}$")))
-                .map_err(|_| Failure::usage("the exclusions are too long"))
+                .map_err(|_| Failure::usage("the --exclude patterns are too long"))
         };
         Ok(Self { names: set(names, "")?, paths: set(paths, "(?s:/.*)?")? })
     }

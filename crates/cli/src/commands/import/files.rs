@@ -17,7 +17,7 @@ const EXTENSIONS: [&str; 6] = [".json", ".jsonl", ".ndjson", ".gz", ".zip", ".vs
 const ENTRY_EXTENSIONS: [&str; 3] = [".json", ".jsonl", ".ndjson"];
 /// The chat history of Aider, in the folder of a project.
 pub(super) const AIDER_FILE: &str = ".aider.chat.history.md";
-/// The number of names in a note.
+/// The maximum number of file names in a note.
 const NAMES_LISTED: usize = 3;
 
 /// A file to import.

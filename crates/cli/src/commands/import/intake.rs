@@ -41,7 +41,7 @@ struct State<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) line: u64,
-    /// The index of the record in the file, from 0.
+    /// The 0-based index of the record in the file.
     record: u64,
     pub(super) conversation: ConversationName,
 }
@@ -100,7 +100,7 @@ impl<'a> Intake<'a> {
         self.bar.suspend(|| self.output.note(format_args!("{}: {reason}", self.name)));
     }
 
-    /// Counts what is changed or left out on the way to the store.
+    /// Counts masked secrets and excluded conversations.
     fn count(&self, masked: u64, excluded: u64) {
         let report = &mut *self.state.borrow_mut().report;
         report.secrets_masked += masked;
@@ -242,7 +242,7 @@ impl<'a, 'b> Items<'a, 'b> {
         interrupt: &'a Interrupt,
         mut filter: Filter<'a>,
     ) -> Self {
-        // What this program exported was masked when it was imported, if that was wanted.
+        // Data that this program exported was masked when it was first imported, unless the user chose to keep secrets.
         filter.mask = filter.mask.filter(|_| reader.format() != Format::Threadkeep);
         Self { reader, intake, interrupt, filter, late: 0 }
     }

@@ -13,7 +13,7 @@ pub(super) struct Place {
 
 /// The editors in whose folders extensions keep their data.
 const EDITORS: [&str; 5] = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"];
-/// Extensions, by the name of their folder.
+/// Editor extensions: the name of the program, and the folder of its data.
 const EXTENSIONS: [(&str, &str); 2] = [("Cline", "saoudrizwan.claude-dev"), ("Roo Code", "rooveterinaryinc.roo-cline")];
 
 /// Returns the places that exist.
@@ -23,7 +23,7 @@ pub(super) fn existing() -> Vec<Place> {
     places
 }
 
-/// Returns all places in which programs keep their conversations by default, or where the environment says so.
+/// Returns all places in which programs keep their conversations: the defaults, or the folders that the environment names.
 fn candidates(system: System, variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Place> {
     let mut places = Vec::new();
     let mut add = |program, path: Option<PathBuf>| places.extend(path.map(|path| Place { program, path }));

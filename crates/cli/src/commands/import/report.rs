@@ -145,7 +145,7 @@ impl Counts {
         self.messages.total()
     }
 
-    fn is_nothing_new(&self) -> bool {
+    fn has_nothing_new(&self) -> bool {
         self.threads.new + self.messages.new + self.records.new == 0
     }
 }
@@ -228,7 +228,7 @@ impl Report {
         for (count, noun) in skipped.into_iter().filter(|(count, _)| *count > 0) {
             output.note(format_args!("{} skipped, listed above", counted(count, noun)));
         }
-        if secrets_masked > 0 && !counts.is_nothing_new() {
+        if secrets_masked > 0 && !counts.has_nothing_new() {
             let count = counted(secrets_masked, "possible secret");
             output.note(format_args!("{count} masked; --keep-secrets imports texts as they are"));
         }
@@ -244,7 +244,7 @@ impl Report {
 
 fn summary(counts: &Counts) -> String {
     let Counts { threads, forks, messages, records } = counts;
-    if counts.is_nothing_new() {
+    if counts.has_nothing_new() {
         let known = threads_and_messages(threads.known, messages.known);
         return format!("nothing new: {known} already existed");
     }

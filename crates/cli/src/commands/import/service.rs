@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::App;
 
-/// A system that runs services of a user.
+/// A service manager that runs a user's services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Kind {
     /// A systemd user unit (Linux)

@@ -1,7 +1,7 @@
 //! Reads the database of the TFL assistant: `chatHistory.sqlite`, with the tables `threads` and `messages`.
 //!
-//! Threads keep their ids in their keys, and messages their ids, roles, times, agents and data. A row that cannot be read is
-//! reported by its number and skipped; data that is not JSON is reported, and its message imported without it.
+//! A thread's id becomes part of its key. Messages keep their ids, roles, times, agents and data. A row that cannot be read
+//! is reported by its number and skipped; data that is not JSON is reported, and its message is imported without it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,7 +18,7 @@ use threadkeep::{Content, JsonText, Map, Role, ThreadKey, Timestamp, Value};
 pub(super) const NAME: &str = "tfl-sqlite";
 /// The first bytes of every SQLite database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// The instant of a text in milliseconds, as SQLite reads it; null for any other text.
+/// Converts `created_at` to milliseconds since the Unix epoch; null if SQLite cannot parse it as a time.
 const MILLISECONDS: &str = "CAST(ROUND((julianday(created_at) - 2440587.5) * 86400000.0) AS INTEGER)";
 
 /// An item, or the reason why a row is skipped.
@@ -33,17 +33,17 @@ pub(super) fn is_database(path: &Path) -> bool {
 /// The conversations of a database, one thread in memory at a time.
 pub(super) struct TflDatabase {
     connection: Connection,
-    /// The row numbers of the threads that follow.
+    /// The row numbers of the threads that are not read yet.
     threads: VecDeque<i64>,
-    /// What was read of the current thread.
-    read: VecDeque<RowResult>,
+    /// The items of the current thread that were read but not returned yet.
+    pending: VecDeque<RowResult>,
 }
 
 impl TflDatabase {
     /// Opens a database for reading.
     ///
     /// # Errors
-    /// The file is not such a database.
+    /// The file is not a database of the TFL assistant.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let threads = rows(&connection, "SELECT rowid FROM threads ORDER BY created_at, rowid", [], |row| row.get(0));
@@ -54,10 +54,10 @@ impl TflDatabase {
             "SELECT rowid, thread_id FROM messages WHERE thread_id NOT IN (SELECT id FROM threads) ORDER BY rowid";
         let orphans =
             rows(&connection, orphans, [], |row| Ok((row.get::<_, i64>(0)?, text(row, 1).unwrap_or_default())))?;
-        let read =
+        let pending =
             orphans.into_iter().map(|(row, thread)| Err(format!("messages, row {row}: there is no thread {thread}")));
-        let read = read.collect();
-        Ok(Self { connection, threads: threads.into(), read })
+        let pending = pending.collect();
+        Ok(Self { connection, threads: threads.into(), pending })
     }
 
     /// Reads a thread with its messages.
@@ -67,13 +67,13 @@ impl TflDatabase {
             .connection
             .query_row(&sql, [row], |row| Ok((text(row, 0), text(row, 1), row.get::<_, Option<i64>>(2)?)))?;
         let Some(id) = id.filter(|id| !id.is_empty()) else {
-            self.read.push_back(Err(format!("threads, row {row}: `id` is not text")));
+            self.pending.push_back(Err(format!("threads, row {row}: `id` is not text")));
             return Ok(());
         };
         let key = match ThreadKey::new(format!("import:{NAME}:{id}")) {
             Ok(key) => key,
             Err(error) => {
-                self.read.push_back(Err(format!("threads, row {row}: {error}")));
+                self.pending.push_back(Err(format!("threads, row {row}: {error}")));
                 return Ok(());
             }
         };
@@ -81,13 +81,13 @@ impl TflDatabase {
             None => Map::new(),
             Some(Ok(metadata)) => metadata,
             Some(Err(_)) => {
-                self.read.push_back(Err(format!(
+                self.pending.push_back(Err(format!(
                     "threads, row {row}: `metadata` is not a JSON object; imported without it"
                 )));
                 Map::new()
             }
         };
-        self.read.push_back(Ok(ImportItem::Thread(Box::new(ImportedThread {
+        self.pending.push_back(Ok(ImportItem::Thread(Box::new(ImportedThread {
             id: None,
             key: Some(key),
             title: None,
@@ -101,7 +101,7 @@ impl TflDatabase {
              ORDER BY created_at, rowid"
         );
         let messages = rows(&self.connection, &sql, [&id], |row| Ok(message(row)))?;
-        self.read.extend(messages.into_iter().flatten());
+        self.pending.extend(messages.into_iter().flatten());
         Ok(())
     }
 }
@@ -111,7 +111,7 @@ impl Iterator for TflDatabase {
 
     fn next(&mut self) -> Option<RowResult> {
         loop {
-            if let Some(item) = self.read.pop_front() {
+            if let Some(item) = self.pending.pop_front() {
                 return Some(item);
             }
             let row = self.threads.pop_front()?;
@@ -133,7 +133,7 @@ fn rows<T, P: rusqlite::Params>(
     Ok(found)
 }
 
-/// Returns a text; `None` for any other value.
+/// Returns the text in a column; `None` if the value has another type.
 fn text(row: &Row<'_>, column: usize) -> Option<String> {
     match row.get::<_, SqlValue>(column) {
         Ok(SqlValue::Text(text)) => Some(text),
@@ -141,7 +141,7 @@ fn text(row: &Row<'_>, column: usize) -> Option<String> {
     }
 }
 
-/// Reads a message, after the problem of its data if there is one.
+/// Reads a message. If its data is invalid, that problem precedes the message in the result.
 fn message(row: &Row<'_>) -> Vec<RowResult> {
     let number = row.get::<_, i64>(0).unwrap_or_default();
     let id = text(row, 1).filter(|id| !id.is_empty());

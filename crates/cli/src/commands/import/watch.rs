@@ -1,8 +1,8 @@
 //! Imports what is added to files, until Ctrl-C.
 //!
-//! The files are found and compared by size and time of change. A file that changed is imported as a whole; what was imported
-//! before is recognised, so a restart loses and repeats nothing. Polling works on every file system, including those of
-//! networks, and costs little: between two searches of all folders, only the files that changed last are looked at.
+//! A change is detected by the size and modification time of a file. A changed file is imported as a whole; what was imported
+//! before is recognised, so a restart loses and repeats nothing. Polling works on every file system, including network file
+//! systems, and costs little: between two searches of all folders, only the most recently changed files are checked.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use anyhow::Result;
 use super::files::{self, File};
 use super::{Import, Status, threads_and_messages};
 
-/// The time between two looks at the files that changed last.
+/// The time between two checks of the most recently changed files.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// The time between two searches of all folders, at least. A search that takes long is repeated less often.
+/// The minimum time between two searches of all folders. A slow search is repeated less often.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
-/// The number of files that are looked at between two searches.
+/// The number of files that are checked between two searches.
 const RECENT_FILES: usize = 32;
 
-/// Files without an entry in the file system, such as those of archives, have no state and are imported once.
+/// The size and modification time of a file. `None` for a file in an archive, which is imported once.
 type FileState = Option<(u64, SystemTime)>;
 
 pub(super) async fn run(import: &Import<'_>, paths: &[PathBuf]) -> Result<Status> {
@@ -31,7 +31,7 @@ pub(super) async fn run(import: &Import<'_>, paths: &[PathBuf]) -> Result<Status
     while !app.interrupt.is_stop_requested() {
         if Instant::now() >= next_search {
             let began_at = Instant::now();
-            // A folder can be missing for a while.
+            // A folder can be missing temporarily.
             known = files::find(paths, exclusions).map_or_else(|_| Vec::new(), |found| found.files);
             known.sort_by_cached_key(|file| std::cmp::Reverse(state(file).map(|(_, changed_at)| changed_at)));
             next_search = Instant::now() + SEARCH_INTERVAL.max(began_at.elapsed() * 200);
@@ -41,9 +41,9 @@ pub(super) async fn run(import: &Import<'_>, paths: &[PathBuf]) -> Result<Status
         let changed: Vec<File> =
             known.iter().filter(|file| imported.get(&file.to_string()) != Some(&state(file))).cloned().collect();
         if !changed.is_empty() {
-            // The states are taken before the files are read, so that what is added meanwhile is noticed next time.
+            // The states are recorded before the files are read, so that data added meanwhile is noticed next time.
             let states: Vec<_> = changed.iter().map(|file| (file.to_string(), state(file))).collect();
-            round(import, &changed, is_first).await?;
+            import_changed(import, &changed, is_first).await?;
             imported.extend(states);
         }
         if is_first && !app.interrupt.is_stop_requested() {
@@ -59,7 +59,7 @@ pub(super) async fn run(import: &Import<'_>, paths: &[PathBuf]) -> Result<Status
 }
 
 /// Imports the files that changed, and reports what is new.
-async fn round(import: &Import<'_>, changed: &[File], is_first: bool) -> Result<()> {
+async fn import_changed(import: &Import<'_>, changed: &[File], is_first: bool) -> Result<()> {
     let output = &import.app.output;
     let report = match import.run(changed).await {
         Ok(report) => report,

@@ -85,7 +85,7 @@ struct Member {
 
 impl Object {
     fn root(document: &str) -> Result<Self, EditError> {
-        // Parsed completely first, because the errors for people name lines of the whole document.
+        // The whole document is parsed first, so that error messages contain its line numbers.
         serde_json::from_str::<serde::de::IgnoredAny>(document)
             .map_err(|error| EditError::Invalid(error.to_string()))?;
         let start = document.len() - document.trim_start().len();
@@ -146,7 +146,7 @@ impl Object {
     fn insert(&self, document: &str, name: &str, value: &Value) -> Edit {
         let member = format!("{}: {}", Value::from(name), self.format(document, value));
         let Some(last) = self.members.last() else {
-            // An empty object gets lines of its own, unless the document has only one line.
+            // The first member of an object is put on a new line, unless the document has only one line.
             let has_lines = document.trim_end().contains('\n') || self.start == 1;
             let outer = line_indentation(document, self.start);
             let member = format!("{}: {}", Value::from(name), pretty(value, &format!("{outer}  ")));

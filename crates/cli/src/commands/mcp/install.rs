@@ -17,7 +17,7 @@ const FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Add the server to the configuration of a program, or remove it
 ///
-/// Shows the change and asks before it makes it. Everything else in the file stays as it is, and a copy of the file is kept beside it.
+/// Shows the change and asks for confirmation. Everything else in the file stays as it is, and a copy of the file is kept beside it.
 /// The program then starts `threadkeep mcp` for the store, tenant and user of this command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -77,7 +77,7 @@ pub(super) fn run(app: &App, arguments: &Arguments) -> Result<Status> {
         Some(entry) => edit::set(text, client.section(), name, entry),
         None => edit::remove(text, client.section(), name),
     };
-    let edit = edit.map_err(|error| unedited(&file, &error, client, name, entry.as_ref()))?;
+    let edit = edit.map_err(|error| edit_failure(&file, &error, client, name, entry.as_ref()))?;
     let Some(edit) = edit else {
         return report(app, client, &file, None, entry.as_ref(), false);
     };
@@ -86,9 +86,9 @@ pub(super) fn run(app: &App, arguments: &Arguments) -> Result<Status> {
     app.confirm(&format!("{question} {}?", file.display()), arguments.yes)?;
     if read(&file)? != before {
         let failure =
-            Failure::user_error(format!("{} was changed in the meantime; nothing was changed", file.display()));
+            Failure::user_error(format!("{} was changed by another program; it was not edited", file.display()));
         return Err(failure
-            .hint(format!("run the command again, without {} if it keeps writing the file", client.name()))
+            .hint(format!("run the command again; quit {} first if it keeps writing the file", client.name()))
             .into());
     }
     let backup = before.as_ref().map(|_| backup_of(&file));
@@ -153,7 +153,7 @@ fn backup_of(file: &Path) -> PathBuf {
 }
 
 /// Returns the failure for a file that cannot be changed, with the entry to add by hand.
-fn unedited(file: &Path, error: &EditError, client: Client, name: &str, entry: Option<&Value>) -> Failure {
+fn edit_failure(file: &Path, error: &EditError, client: Client, name: &str, entry: Option<&Value>) -> Failure {
     let failure = Failure::user_error(format!("cannot change {}: {error}", file.display()));
     failure.hint(match entry {
         Some(entry) => {
@@ -198,7 +198,7 @@ fn report(
     };
     app.output.line(text)?;
     if let Some(backup) = backup {
-        app.output.note(format_args!("the file before the change is {}", backup.display()));
+        app.output.note(format_args!("the previous version of the file is {}", backup.display()));
     }
     Ok(Status::Done)
 }

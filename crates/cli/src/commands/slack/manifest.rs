@@ -21,7 +21,7 @@ const SCOPES: [&str; 12] = [
     "users:read",
 ];
 
-/// The events that the bot gets.
+/// The events that the bot subscribes to.
 const EVENTS: [&str; 5] = ["app_mention", "message.channels", "message.groups", "message.im", "reaction_added"];
 
 /// Print the manifest of the Slack app, to paste at api.slack.com/apps

@@ -1,4 +1,4 @@
-//! `threadkeep slack simulate`: a channel in the terminal, with the real door, a local Slack and a local cluster.
+//! `threadkeep slack simulate`: a channel in the terminal, with the real Slack door, a simulated Slack and a simulated cluster.
 
 mod session;
 
@@ -23,7 +23,7 @@ use crate::models;
 use crate::store::{Location, Purpose};
 use session::{Next, Session};
 
-/// The objects of a simulation without a folder.
+/// The objects of the cluster that is simulated if no folder is given.
 const WORLD: &str = include_str!("world/cluster.json");
 const LOGS: [(&str, &str); 3] = [
     ("prod/web-6d4b75cb6d-hk2lp", include_str!("world/web.log")),
@@ -31,11 +31,11 @@ const LOGS: [(&str, &str); 3] = [
     ("prod/cache-59d7bfc8d4-q4z8p.previous", include_str!("world/cache.previous.log")),
 ];
 
-/// Play a Slack channel in the terminal, against a cluster made of a folder
+/// Simulate a Slack channel in the terminal, with a cluster loaded from a folder
 ///
 /// Starts a local Slack and a local Kubernetes API server, and connects the server's Slack door and the Kubernetes assistant to
 /// them. A line is a message of the current user; /help lists what else users can do. Nothing leaves this machine, except
-/// calls of a configured language model.
+/// requests to a configured language model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep slack simulate
@@ -78,7 +78,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let endpoints = SlackApp::at(&url, EVENTS_PATH, INTERACTIONS_PATH);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve(listener, async { drop(stopped.await) }));
-    let status = talk(app, Session::new(slack, endpoints)).await;
+    let status = run_lines(app, Session::new(slack, endpoints)).await;
     drop(stop);
     drop(serving.await);
     status
@@ -103,8 +103,9 @@ fn world(arguments: &Arguments) -> Result<World> {
 fn server(app: &App, arguments: &Arguments, memory: &Memory, kubeconfig: &str, slack: &Slack) -> Result<Server> {
     let settings = &app.settings;
     // The cluster is the simulated one, whatever the settings name.
-    let names_context =
-        |name: &str| OPERATOR.settings.iter().any(|it| it.variable == name && it.key.ends_with(".context"));
+    let names_context = |name: &str| {
+        OPERATOR.settings.iter().any(|setting| setting.variable == name && setting.key.ends_with(".context"))
+    };
     let value = |name: &str| match name {
         "KUBECONFIG" => Some(kubeconfig.to_owned()),
         name if names_context(name) => None,
@@ -112,12 +113,12 @@ fn server(app: &App, arguments: &Arguments, memory: &Memory, kubeconfig: &str, s
     };
     let plugin_settings = PluginSettings::new(OPERATOR.settings, value, None);
     let retention = (OPERATOR.retention)(&plugin_settings).map_err(Failure::from)?;
-    let memory_of_agent = memory.with_options(MemoryOptions { retention, ..memory.options().clone() })?;
+    let agent_memory = memory.with_options(MemoryOptions { retention, ..memory.options().clone() })?;
     let model = models::chat_model(arguments.model.as_deref(), settings)?;
-    let parts = AssistantParts { memory: memory_of_agent.clone(), model, embedder: None };
+    let parts = AssistantParts { memory: agent_memory.clone(), model, embedder: None };
     let assistant = (OPERATOR.make)(parts, &plugin_settings).map_err(Failure::from)?;
     let assistants = Server::assistants();
-    assistants.put(Agent::with_assistant(memory_of_agent, assistant))?;
+    assistants.put(Agent::with_assistant(agent_memory, assistant))?;
     let rules = operator_rules(settings)?;
     let source = EventSource::Requests { signing_secret: SIGNING_SECRET.to_owned() };
     let options = SlackOptions {
@@ -134,8 +135,8 @@ fn server(app: &App, arguments: &Arguments, memory: &Memory, kubeconfig: &str, s
     Ok(server.with_door(super::open_door(options)?)?)
 }
 
-/// Reads lines until the end of the input.
-async fn talk(app: &App, mut session: Session) -> Result<Status> {
+/// Reads and executes lines until the end of the input.
+async fn run_lines(app: &App, mut session: Session) -> Result<Status> {
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     app.output.line(session.welcome())?;
     loop {

@@ -1,4 +1,4 @@
-//! Connects to the database to check.
+//! Connects to the database that is checked.
 
 use anyhow::{Context, Result};
 use threadkeep_store_postgres::PostgresOptions;

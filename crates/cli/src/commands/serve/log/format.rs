@@ -187,8 +187,8 @@ mod tests {
         let log = tracing_subscriber::fmt().event_format(format).with_writer(lines).finish();
         tracing::subscriber::with_default(log, || {
             let (text, words) = ("it said \"no\"\nand left", vec!["a", "b"]);
-            let (plain, steering) = ("as it is", format_args!("red \u{1b}[31m\r\nand a line"));
-            tracing::warn!(text, number = -3, share = 0.5, is_it = true, ?words, plain, %steering, "two {}", "words");
+            let (plain, control) = ("as it is", format_args!("red \u{1b}[31m\r\nand a line"));
+            tracing::warn!(text, number = -3, share = 0.5, is_new = true, ?words, plain, %control, "two {}", "words");
         });
         drop(guard);
         captured.text()
@@ -199,8 +199,8 @@ mod tests {
         let line = logged(false);
         let (at, rest) = line.split_once("  WARN ").unwrap();
         assert!(at.parse::<threadkeep::Timestamp>().is_ok(), "{at}");
-        let expected = "two words text=\"it said \\\"no\\\"\\nand left\" number=-3 share=0.5 is_it=true words=[\"a\", \"b\"] \
-                        plain=\"as it is\" steering=red \\u{1b}[31m\\r\\nand a line\n";
+        let expected = "two words text=\"it said \\\"no\\\"\\nand left\" number=-3 share=0.5 is_new=true words=[\"a\", \"b\"] \
+                        plain=\"as it is\" control=red \\u{1b}[31m\\r\\nand a line\n";
         assert_eq!(rest.split_once(": ").unwrap(), (module_path!(), expected));
     }
 
@@ -212,8 +212,8 @@ mod tests {
         assert!(at.as_str().unwrap().parse::<threadkeep::Timestamp>().is_ok(), "{at}");
         let expected = json!({
             "level": "WARN", "message": "two words", "text": "it said \"no\"\nand left", "number": -3, "share": 0.5,
-            "is_it": true, "words": "[\"a\", \"b\"]", "plain": "as it is",
-            "steering": "red \u{1b}[31m\r\nand a line", "target": module_path!(),
+            "is_new": true, "words": "[\"a\", \"b\"]", "plain": "as it is",
+            "control": "red \u{1b}[31m\r\nand a line", "target": module_path!(),
         });
         assert_eq!((object, line.matches('\n').count()), (expected, 1));
     }

@@ -9,9 +9,9 @@ use crate::assistants::OPERATOR;
 /// The channel of the simulation.
 const CHANNEL: &str = "C0OPS";
 /// How long to wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How long to wait for what a reaction does; it may do nothing.
-const REACTION: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long to wait for the effect of a reaction, which may have none.
+const REACTION_TIMEOUT: Duration = Duration::from_secs(3);
 
 const HELP: &str = "A line is a message of the current user in #ops.
 /as USER       write as another user, such as bob
@@ -21,7 +21,7 @@ const HELP: &str = "A line is a message of the current user in #ops.
 /edit TEXT     change your last message; /delete deletes it
 /quit          end";
 
-/// What follows a line.
+/// What happens after a line of input.
 pub(super) enum Next {
     /// Lines to print.
     Lines(Vec<String>),
@@ -53,7 +53,7 @@ impl Session {
         )
     }
 
-    /// Returns a line of input as part of the transcript.
+    /// Formats a line of input as a line of the transcript.
     pub(super) fn echo(&self, line: &str) -> String {
         let indent = if self.thread.is_some() { "  ↳ " } else { "" };
         format!("\n{indent}{}: {line}", self.user)
@@ -63,7 +63,7 @@ impl Session {
         format!("U0{}", self.user.to_uppercase())
     }
 
-    /// Carries out a line.
+    /// Executes a line of input.
     pub(super) async fn act(&mut self, line: &str) -> Next {
         let (command, rest) = line.split_once(' ').map_or((line, ""), |(command, rest)| (command, rest.trim()));
         match command {
@@ -111,7 +111,7 @@ impl Session {
         self.printed = self.slack.messages().len() + 1;
         let message = self.slack.say(&self.app, CHANNEL, &self.user_id(), &text, self.thread.as_deref()).await;
         self.last = Some(message);
-        self.new_posts(PATIENCE, "(no answer)").await
+        self.new_posts(ANSWER_TIMEOUT, "(no answer)").await
     }
 
     async fn react(&mut self, emoji: &str) -> Next {
@@ -120,7 +120,7 @@ impl Session {
         let Some(request) = requests.next() else { return Next::Lines(vec!["there is no request yet".to_owned()]) };
         self.printed = self.slack.messages().len();
         self.slack.react(&self.app, CHANNEL, &request.ts, &self.user_id(), emoji).await;
-        self.new_posts(REACTION, "(nothing happened)").await
+        self.new_posts(REACTION_TIMEOUT, "(nothing happened)").await
     }
 
     async fn edit(&mut self, text: &str) -> Next {
@@ -136,11 +136,11 @@ impl Session {
     }
 
     /// Waits for posts of the bot, and returns them.
-    async fn new_posts(&mut self, patience: Duration, nothing: &str) -> Next {
+    async fn new_posts(&mut self, timeout: Duration, nothing: &str) -> Next {
         let printed = self.printed;
         let has_post =
             self.slack.wait_for(|messages| messages.iter().skip(printed).any(Message::is_from_bot).then_some(()));
-        if tokio::time::timeout(patience, has_post).await.is_err() {
+        if tokio::time::timeout(timeout, has_post).await.is_err() {
             return Next::Lines(vec![nothing.to_owned()]);
         }
         let messages = self.slack.messages();

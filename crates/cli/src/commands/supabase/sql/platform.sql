@@ -1,4 +1,4 @@
--- Supabase creates these itself. On plain PostgreSQL they are replaced by these; a setting contains the request's claims.
+-- On Supabase, these exist already. On plain PostgreSQL, this creates replacements; a setting contains the request's claims.
 DO $$
 BEGIN
   BEGIN CREATE ROLE anon NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END;

@@ -202,8 +202,8 @@ impl<S: State> Run<S> {
         while let Some(nodes) = self.next_nodes(&from) {
             self.steps += 1;
             if self.steps > self.graph.inner.max_steps {
-                let bound = self.graph.inner.max_steps;
-                self.end(Err(Failure::new("too_many_steps", format!("the run took more than {bound} steps"))));
+                let limit = self.graph.inner.max_steps;
+                self.end(Err(Failure::new("too_many_steps", format!("the run took more than {limit} steps"))));
                 return Ok(());
             }
             self.activate(&nodes)?;

@@ -1,6 +1,6 @@
 //! Redacts secrets in addresses before they are displayed or logged.
 
-/// Replaces the redacted parts.
+/// Shown in place of each redacted part.
 const HIDDEN: char = '…';
 /// Precedes a password among named connection parameters.
 const PASSWORD: &str = "password=";

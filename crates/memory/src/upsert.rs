@@ -92,7 +92,7 @@ impl Memory {
         drafts: &[Draft],
         options: &AppendOptions,
     ) -> Result<(Appended, Vec<Option<UpsertedMessage>>)> {
-        limits::check_at_most("messages of a commit", drafts.len(), limits::COMMIT_MESSAGES)?;
+        limits::check_at_most("messages per commit", drafts.len(), limits::COMMIT_MESSAGES)?;
         for _ in 1..ATTEMPTS {
             match self.try_upsert(scope, thread, drafts, options).await {
                 Err(error) if is_race(&error) && options.expected.is_none() => {}

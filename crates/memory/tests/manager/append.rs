@@ -74,7 +74,7 @@ async fn errors_name_the_exceeded_limit() {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let too_many = vec![Draft::user("x"); 1_001];
         let error = memory.append_all(&scope, thread, too_many, &AppendOptions::default()).await.unwrap_err();
-        assert_eq!(error.to_string(), "messages of a commit: 1001 exceeds the maximum of 1000");
+        assert_eq!(error.to_string(), "messages per commit: 1001 exceeds the maximum of 1000");
         let error = memory.append(&scope, thread, Draft::user("nul \0")).await.unwrap_err();
         assert_eq!(error.to_string(), "invalid text: contains a NUL character");
         assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());

@@ -46,14 +46,14 @@ pub struct ContextOptions {
     pub counter: Arc<dyn TokenCounter>,
     /// Messages that the caller found for the question, best first. They precede the messages that the policy recalls.
     pub recalled: Vec<Recalled>,
-    /// Ranks recalled messages also by meaning ([`Memory::recall_with_embedder`]). Default: none.
+    /// If set, recalled messages are also ranked by meaning ([`Memory::recall_with_embedder`]). Default: none.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// Facts about the conversation that the application extracted.
     pub enrichment: Option<Enrichment>,
     /// Assembles the context as if this position were the thread's last. Default: the whole thread.
     pub through_seq: Option<u64>,
-    /// The id of the turn (1 to 400 bytes) with which to store the report for 30 days, so that [`Memory::context_report`] can
-    /// read it. A failure to store it is not an error, see [`AssembledContext::is_report_stored`]. Default: not stored.
+    /// The id of the turn (1 to 400 bytes) under which the report is stored for 30 days, so that [`Memory::context_report`] can
+    /// read it. Failing to store it is not an error (see [`AssembledContext::is_report_stored`]). Default: not stored.
     pub turn: Option<String>,
 }
 
@@ -77,7 +77,7 @@ pub struct AssembledContext {
     pub context: Context,
     /// The positions of the thread when its messages were read.
     pub positions: Positions,
-    /// The messages that cannot be decoded, which the context lacks.
+    /// The messages that cannot be decoded. The context does not include them.
     pub unreadable: Vec<CorruptRow>,
     /// The outcome of the search for messages that are relevant to the question.
     pub recall: RecallOutcome,
@@ -95,7 +95,7 @@ impl Memory {
     ///
     /// If the policy recalls messages ([`threadkeep_context::RecallPolicy::from`]), this searches for messages that are relevant
     /// to the question or, without one, to the newest user message. If the search fails, the context is assembled without
-    /// recalled messages, see [`AssembledContext::recall`]. The cost does not depend on the length of the thread: a summary that
+    /// recalled messages (see [`AssembledContext::recall`]). The cost does not depend on the length of the thread: a summary that
     /// lacks many messages is completed over several calls.
     ///
     /// # Errors

@@ -160,7 +160,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Starts to write a conversation with branches. The whole conversation is in memory, so large ones are written one at a
+    /// Starts writing a conversation with branches. The whole conversation is in memory, so large ones are written one at a
     /// time.
     async fn add_tree(
         &mut self,
@@ -192,7 +192,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Starts to write the pending messages and records of a conversation.
+    /// Starts writing the pending messages and records of a conversation.
     async fn submit(&mut self, conversation: Conversation, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         self.wait_until_written(&conversation.name, progress).await?;
         self.names_in_flight.insert(conversation.name.clone());

@@ -64,8 +64,8 @@ pub struct LibraryDocument {
     /// The model that embedded the passages; `None` without an embedder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedded_by: Option<String>,
-    /// Whether all passages are stored. `false` while the document is being added, and if that was interrupted or failed: add it
-    /// again.
+    /// Whether all passages are stored. `false` while the document is being added, and if adding it was interrupted or failed; in
+    /// that case, add it again.
     pub is_complete: bool,
     /// When the document was added.
     pub added_at: Timestamp,
@@ -150,7 +150,7 @@ impl Memory {
         Err(StoreError::from(Conflict::Record { namespace, key: entry.id.clone(), actual }).into())
     }
 
-    /// Lists a document as complete, unless others changed its entry since `version`.
+    /// Marks a document as complete, unless others have changed its entry since `version`.
     async fn complete_entry(
         &self,
         scope: &Scope,

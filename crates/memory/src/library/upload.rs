@@ -12,7 +12,8 @@ pub const UPLOAD_BYTES: usize = 16 * 1024 * 1024;
 /// Size of the pieces in which a text is stored. As a JSON string, a piece is at most six times as long, which fits into a record.
 const PIECE_BYTES: usize = 512 * 1024;
 
-/// An uploaded document: what is known about its file, and how far the passages are stored. Its original text is stored with it.
+/// An uploaded document: what is known about its file, and how many of its passages are stored. Its original text is stored
+/// with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibraryUpload {
     /// The id, which is also the id of the document in the library. Unique for its owner.
@@ -100,7 +101,7 @@ impl Memory {
         updated
     }
 
-    /// Changes an upload, if its record still has this version. Returns the upload with its new version.
+    /// Changes an upload, if its record still has the version in `stored`. Returns the upload with its new version.
     ///
     /// # Errors
     /// `Conflict` if others changed or removed the upload; errors from the store.
@@ -181,7 +182,7 @@ impl Memory {
     }
 
     async fn remove_pieces(&self, scope: &Scope, id: &str) -> Result<()> {
-        // The pieces are found rather than counted, because storing them may have been interrupted.
+        // The pieces are listed, not derived from the size of the text, because storing them may have been interrupted.
         let after = Some((texts(), piece_prefix(id)));
         let query = RecordQuery { namespace: Some(texts()), after, ..RecordQuery::of(record_owner(scope)) };
         let query = RecordQuery { limit: UPLOAD_BYTES / PIECE_BYTES + 2, ..query };

@@ -1,6 +1,6 @@
 //! Keeps a recall from feeding on earlier recalls. An answer that quotes messages, and the question that it answers, contain the
-//! words of these messages, but are no further evidence: they count for what they add. The sources of an answer are the messages
-//! that it is based on. Without sources, the ranking is unchanged.
+//! words of these messages but are not further evidence, so only what they add counts. The sources of an answer identify the
+//! messages that it is based on. Without sources, the ranking is unchanged.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use threadkeep_core::{Message, Role, Scope, SearchHit, Source, ThreadId};
 use super::RecalledMessage;
 use crate::{Memory, Result};
 
-/// The number of messages after a question among which its answer is looked for: calls and results precede the answer.
+/// How many messages after a question are searched for its answer. Tool calls and results precede the answer.
 const ANSWER_REACH: u64 = 6;
 
 /// The thread and the position of a message.
@@ -20,9 +20,9 @@ type Position = (ThreadId, u64);
 pub(super) type Known = BTreeMap<Position, Message>;
 
 impl Memory {
-    /// Removes ranked messages that add no word of the question to the messages that they are based on, and ranks those that add
-    /// some by their share. `unranked` contains other messages that were read; missing answers are read for the first `count`
-    /// messages.
+    /// Removes ranked messages that add nothing to the messages that they are based on, and multiplies the scores of the others by
+    /// the share that they add ([`Lookup::added_share`]). `unranked` contains other messages that were read; missing answers are
+    /// read for the first `count` messages.
     pub(super) async fn without_restatements(
         &self,
         scope: &Scope,
@@ -117,9 +117,10 @@ impl<'a> Lookup<'a> {
         following.find(|message| ends_turn(message)).filter(|message| message.content.role == Role::Assistant)
     }
 
-    /// Returns the share of a message's words that it adds to the messages that it is based on: of the words that match the
-    /// question for an answer, of the words that are not in the question for a user's message. `None` if one of the messages no
-    /// longer exists: then this message may be the only one with its words.
+    /// Returns the share of a message's words that are new. For a user's message, these are the words that occur neither in the
+    /// messages that it is based on nor in the question. For an answer, only words of the question are considered, and those are
+    /// new that do not occur in these messages. `None` if one of these messages no longer exists, because this message may then be
+    /// the only one with its words.
     fn added_share(&self, message: &Message, basis: &Basis, question: &Question) -> Option<f64> {
         let mut sources = Vec::with_capacity(basis.messages.len());
         for (position, id) in &basis.messages {

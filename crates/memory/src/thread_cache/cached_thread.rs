@@ -41,7 +41,8 @@ pub(super) struct CachedThread {
 }
 
 impl CachedThread {
-    /// Creates an entry from a page of newest messages. Gives an empty or damaged page back, because a change could go unnoticed.
+    /// Creates an entry from a page of newest messages. Returns an empty or damaged page as the error, because a change to it could go
+    /// unnoticed.
     pub(super) fn of(page: MessagePage, limit: usize) -> Result<Self, MessagePage> {
         if !page.corrupt.is_empty() || page.messages.is_empty() {
             return Err(page);

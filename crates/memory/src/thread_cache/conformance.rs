@@ -39,7 +39,7 @@ impl Clock for CallerClock {
     }
 }
 
-/// A store that passes its calls in turn to several `Memory` values over the same data. Each must see the others' writes.
+/// A store that passes its calls in turn to several `Memory` values with the same data. Each must see the others' writes.
 #[derive(Debug)]
 struct CachingStore {
     memories: Vec<Memory>,

@@ -72,7 +72,7 @@ pub struct RunRecord {
     pub is_prepared: bool,
     /// The name of the model.
     pub model: String,
-    /// When it started.
+    /// When the turn started.
     pub started_at: Timestamp,
     /// The number of entries in the journal.
     pub entries: u32,
@@ -173,7 +173,7 @@ pub struct TurnRecord {
     pub context: ContextNumbers,
     /// The number of messages in the thread that belong to the turn.
     pub messages: u16,
-    /// When it started.
+    /// When the turn started.
     pub started_at: Timestamp,
     /// How long the turn took, in milliseconds.
     pub duration_ms: u64,
@@ -273,7 +273,7 @@ pub fn journal_namespace() -> Namespace {
     Namespace::System(JOURNALS.to_owned())
 }
 
-/// The name of a journal entry, counted from 1.
+/// The name of the journal entry with this 1-based number.
 #[must_use]
 pub fn entry_name(turn: &str, number: u32) -> RecordName {
     RecordName { namespace: journal_namespace(), key: format!("{turn}/{number:04}") }

@@ -1,9 +1,9 @@
 //! Planning which thread each message of a conversation with branches belongs to.
 //!
-//! Every message belongs to the first thread that contained it, and is one of the *own messages* of that thread. A thread
-//! contains a path of the tree from the root; in a fork, the messages before the first own message are copies. Messages never
-//! move between threads: a thread is only continued at its end, and only if its last message is part of the tree. All other
-//! messages go to new forks.
+//! Every message belongs to the first thread that contained it, and is one of that thread's *own messages*. A thread contains a
+//! path of the tree from the root; in a fork, the messages before the first own message are copies. Messages never move between
+//! threads: a thread is only continued at its end, and only if its last message is part of the tree. All other messages go to
+//! new forks.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ pub(super) struct MessageTree {
     on_current_path: Vec<bool>,
 }
 
-/// The data of nodes from which a tree is built.
+/// The data from which a tree is built.
 pub(super) struct TreeParts {
     parents: Vec<Option<usize>>,
     times: Vec<Option<Timestamp>>,
@@ -92,7 +92,7 @@ impl MessageTree {
         self.by_external_id.get(external_id).copied()
     }
 
-    pub(super) fn branches(&self) -> usize {
+    pub(super) fn branch_count(&self) -> usize {
         self.children.iter().filter(|children| children.is_empty()).count()
     }
 
@@ -152,7 +152,7 @@ pub(super) enum End {
     Other,
 }
 
-/// The changes that import a conversation.
+/// The changes that are needed to import a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// For each message, the index of the thread to which it belongs, among the existing threads followed by the new threads.
@@ -166,7 +166,8 @@ pub(super) struct Plan {
     pub(super) is_mixed: Vec<bool>,
     /// The threads to create. A thread precedes its forks.
     pub(super) new: Vec<NewThread>,
-    /// Messages that existing forks contain as copies although no known thread owns them. A fork that starts with one may exist.
+    /// Messages that existing forks contain as copies although no known thread owns them. Each may be the first own message of an
+    /// existing fork that has not been looked up yet.
     pub(super) orphans: Vec<usize>,
     /// The last message of each branch that is skipped because of a limit.
     pub(super) skipped: Vec<usize>,
@@ -226,7 +227,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Assigns to a thread the messages that it contains. Returns where the thread can be continued; `None` if it cannot be.
+    /// Assigns the messages that a thread contains to the thread. Returns where it can be continued; `None` if it cannot be.
     fn assign(&mut self, thread: usize, contents: &ThreadContents) -> Option<ContinueAfter> {
         let tree = self.tree;
         let deepest = contents.positions.keys().copied().max_by_key(|node| (tree.preceding[*node].0, *node));

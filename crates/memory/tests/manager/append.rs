@@ -256,7 +256,7 @@ async fn upsert_replaces_a_message_with_the_same_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn concurrent_upserts_of_a_new_id_make_one_message() {
+async fn concurrent_upserts_of_a_new_id_create_one_message() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
         let id = MessageId::from_name(b"one");

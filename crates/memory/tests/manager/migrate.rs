@@ -9,7 +9,7 @@ use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Retention};
 use super::faulty_maintenance::{FaultyMaintenance, Outcome};
 use super::test_env::{TestEnv, acme, ana, ben};
 
-/// The numbers of threads, messages and records that `fill` creates, in all tenants.
+/// The numbers of threads, messages and records that `fill` creates, across all tenants.
 const FILLED_TOTALS: Progress = Progress { threads: 44, messages: 176, records: 4 };
 
 fn create_envs() -> [TestEnv; 2] {
@@ -24,7 +24,7 @@ fn record_name(namespace: Namespace, key: &str) -> RecordName {
     RecordName { namespace, key: key.to_owned() }
 }
 
-/// Creates threads and records of several tenants and users. Returns the id of the last thread, which has every kind of change.
+/// Creates threads and records for several tenants and users. Returns the id of the last thread, which has every kind of change.
 async fn fill(env: &TestEnv) -> ThreadId {
     let memory = &env.memory;
     let globex = Scope::tenant("globex").unwrap();
@@ -172,7 +172,7 @@ async fn conflicting_target_data_is_not_overwritten() {
         );
         assert!(reported[2].starts_with("tenant acme, record app/preferences/line of ben: "), "{reported:?}");
 
-        // A copy nevertheless copies the rest and does not change existing data.
+        // Copying nevertheless copies the rest, and does not change existing data.
         let copied = migration.copy(|_| {}).await.unwrap();
         assert_eq!((copied.copied.threads, copied.conflicts.count), (FILLED_TOTALS.threads - 2, 3));
         assert_eq!(to.memory.newest(&scope, id, 9).await.unwrap().len(), 1);
@@ -196,7 +196,7 @@ async fn verification_reports_differences() {
     source_memory.delete_preference(&ben(), "line").await.unwrap();
     source_memory.set_preference(&ben(), "line", "Bakerloo").await.unwrap();
     let new = source_memory.open(&ana()).await.unwrap().thread.id;
-    // The migration compares a snapshot of the source without later writes. A new migration includes the later writes.
+    // The migration compares a snapshot of the source, which does not include later writes. A new migration includes them.
     let differences = migration.verify(|_| {}).await.unwrap().differences;
     let reported: Vec<_> =
         differences.listed.iter().map(|difference| (&difference.item, difference.detail.as_str())).collect();
@@ -266,7 +266,7 @@ fn with_concurrent_writes(from: &TestEnv, thread: ThreadId) -> Backend {
     FaultyMaintenance::with_actions(&from.backend, events.collect())
 }
 
-/// Writes that follow the creation of the snapshot are not copied.
+/// Writes made after the snapshot was taken are not copied.
 #[tokio::test(start_paused = true)]
 async fn concurrent_writes_do_not_affect_a_copy() {
     for (from, from_copy) in create_envs().into_iter().zip(create_envs()) {
@@ -294,7 +294,7 @@ async fn concurrent_writes_do_not_affect_a_copy() {
     }
 }
 
-/// The header of backups that earlier versions made does not contain a consistency.
+/// The header of a backup made by an earlier version does not contain a consistency.
 #[tokio::test(start_paused = true)]
 async fn a_backup_without_a_consistency_field_is_readable() {
     let (from, to) = (TestEnv::plain(), TestEnv::plain());

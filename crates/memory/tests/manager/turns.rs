@@ -88,7 +88,7 @@ async fn the_lock_of_an_ended_process_is_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_completion_locks_a_thread_at_a_time() {
+async fn only_one_completion_at_a_time_locks_a_thread() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
         let other = env.another_process();

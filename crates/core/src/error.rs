@@ -42,7 +42,7 @@ pub enum StoreError {
         /// The requested size or count.
         actual: u64,
     },
-    /// The store cannot be reached or written. Retry later with the same idempotency key.
+    /// The store cannot be reached or written to. Retry later with the same idempotency key.
     #[error("store unavailable: {reason}{}", if *.maybe_applied { " (the change may have been applied)" } else { "" })]
     Unavailable {
         /// Why it is unavailable.

@@ -60,7 +60,7 @@ pub fn check_at_most(limit: &'static str, actual: usize, max: usize) -> Result<(
     check_count(limit, actual, max)
 }
 
-/// Checks the requested number of entries of a page.
+/// Checks the requested number of entries per page.
 ///
 /// # Errors
 /// `Invalid` for 0, `LimitExceeded` for more than [`PAGE`].
@@ -143,7 +143,7 @@ fn contains_nul(json: &str) -> bool {
 /// Checks that a text, if it is JSON, nests no deeper than [`JSON_DEPTH`].
 ///
 /// # Errors
-/// `LimitExceeded` with the first depth over the limit.
+/// `LimitExceeded`, with the limit plus 1 as the actual depth.
 pub fn check_json_depth(json: &str) -> Result<()> {
     // Few texts have more brackets than this, and counting brackets is faster than tracking the depth.
     if json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() <= JSON_DEPTH {

@@ -6,7 +6,7 @@ use crate::{
     RecordOwner, Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
-/// How durable acknowledged commits are, as a store's servers are configured.
+/// How durable acknowledged commits are with the current configuration of a store's servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreDurability {
     /// What acknowledged commits survive, in words.
@@ -57,7 +57,7 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// `now`.
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>>;
 
-    /// Writes a thread verbatim, chunk by chunk in the order of dumping.
+    /// Writes a thread verbatim, chunk by chunk, in the order in which the chunks were dumped.
     ///
     /// The thread is not visible until its last chunk (`next` is `None`) is written. A first chunk discards the chunks of an earlier
     /// restoration that was not completed. An existing thread with the same id or key is `Conflict::Thread`; a later chunk without a

@@ -123,9 +123,9 @@ impl Content {
     #[must_use]
     pub fn only_text(&self) -> Option<&str> {
         let Self { role: _, author, parts, agent, data, sources, usage, metadata } = self;
-        let is_bare = author.is_none() && agent.is_none() && data.is_none() && usage.is_none();
+        let has_no_options = author.is_none() && agent.is_none() && data.is_none() && usage.is_none();
         match parts.as_slice() {
-            [Part::Text(text)] if is_bare && sources.is_empty() && metadata.is_empty() => Some(text),
+            [Part::Text(text)] if has_no_options && sources.is_empty() && metadata.is_empty() => Some(text),
             _ => None,
         }
     }

@@ -8,7 +8,8 @@ pub const METADATA_VALUE_BYTES: usize = 2_048;
 /// A filter on metadata: every condition must be met.
 ///
 /// A condition compares one top-level member with strings, integers and booleans. Other values (fractions, null, lists, objects,
-/// strings longer than [`METADATA_VALUE_BYTES`]) meet no condition. Strings are compared exactly. The empty filter passes everything.
+/// strings longer than [`METADATA_VALUE_BYTES`]) never meet a condition. Strings are compared exactly. The empty filter passes
+/// everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MetadataFilter {
     conditions: Vec<MetadataCondition>,

@@ -9,8 +9,8 @@
 //! - `role:user`, `in:claude-code`, `project:folder`: only messages with this role, imported from this format, or from this project
 //!   folder.
 //!
-//! Every text is a valid query. Whatever is not part of the syntax is a word; this includes names before a colon that are unknown
-//! and conditions with an invalid value. A quotation that is not closed extends to the end.
+//! Every text is a valid query. Anything outside this syntax is searched for as words, including unknown names before a colon and
+//! conditions with invalid values. An unclosed quotation extends to the end of the query.
 
 use crate::text::{self, TermMatcher};
 use crate::{Map, Role, Timestamp};
@@ -110,7 +110,7 @@ impl TextQuery {
         let format = || key?.strip_prefix(IMPORT_KEY)?.split_once(':').map(|(format, _)| format);
         let folders = PROJECT_MEMBERS.iter().filter_map(|name| metadata.get(*name)?.as_str());
         let folders: Vec<String> = folders.map(str::to_lowercase).collect();
-        (self.formats.is_empty() || format().is_some_and(|format| self.formats.iter().any(|given| given == format)))
+        (self.formats.is_empty() || format().is_some_and(|format| self.formats.iter().any(|other| other == format)))
             && (self.projects.is_empty()
                 || self.projects.iter().any(|project| folders.iter().any(|folder| folder.contains(project.as_str()))))
             && self.titles.iter().all(|words| title.is_some_and(|title| contains_all(title, words)))
@@ -195,7 +195,7 @@ impl TextQuery {
     }
 }
 
-/// A part of a query between white space.
+/// A part of a query, delimited by white space.
 struct Token<'t> {
     is_negative: bool,
     /// The name before a colon.
@@ -211,8 +211,8 @@ impl<'t> Token<'t> {
     fn split(text: &'t str) -> (Self, &'t str) {
         let is_negative = text.starts_with('-') && text[1..].starts_with(|c: char| !c.is_whitespace());
         let body = if is_negative { &text[1..] } else { text };
-        let bare_end = body.find(char::is_whitespace).unwrap_or(body.len());
-        let name = body[..bare_end].split_once(':').map(|(name, _)| name);
+        let unquoted_end = body.find(char::is_whitespace).unwrap_or(body.len());
+        let name = body[..unquoted_end].split_once(':').map(|(name, _)| name);
         let name = name.filter(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic()));
         let start = name.map_or(0, |name| name.len() + 1);
         let value = &body[start..];
@@ -225,8 +225,9 @@ impl<'t> Token<'t> {
                 (Self { is_negative, name, value, is_quoted: true, whole: value }, rest)
             }
             None => {
-                let value = &body[start..bare_end.max(start)];
-                (Self { is_negative, name, value, is_quoted: false, whole: &body[..bare_end] }, &body[bare_end..])
+                let value = &body[start..unquoted_end.max(start)];
+                let whole = &body[..unquoted_end];
+                (Self { is_negative, name, value, is_quoted: false, whole }, &body[unquoted_end..])
             }
         }
     }

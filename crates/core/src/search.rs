@@ -31,7 +31,7 @@ pub trait SearchIndex: Portable + std::fmt::Debug {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
     /// Adds entries to the scope's part of a named collection, all or nothing. Replaces entries with the same id. Searches find the new
-    /// entries immediately. The collection of messages is `Invalid`. For the limits see [`IndexEntry::check_all`].
+    /// entries immediately. [`Collection::Messages`] is `Invalid`. For the limits, see [`IndexEntry::check_all`].
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()>;
 
     /// Removes at most [`limits::COMMIT_MESSAGES`] entries from the scope's part of a named collection, and returns how many existed.

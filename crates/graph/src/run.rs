@@ -70,7 +70,7 @@ impl<S: State> Run<S> {
     /// Applies an event. The resulting state does not depend on the order in which outcomes arrive.
     ///
     /// # Errors
-    /// `NotOutstanding` or `UnexpectedOutcome` if the run does not wait for this outcome; the run is then unchanged. `RequestEncoding`
+    /// `NotOutstanding` or `UnexpectedOutcome` if the run is not waiting for this outcome; the run is then unchanged. `RequestEncoding`
     /// if the next node cannot encode the input of its request.
     pub fn handle_event(&mut self, event: Event) -> Result<()> {
         match event {

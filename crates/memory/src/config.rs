@@ -105,7 +105,7 @@ mod tests {
 
     // S1.23
     #[test]
-    fn check_names_the_invalid_setting_and_unknown_settings_survive() {
+    fn errors_name_the_invalid_setting_and_unknown_settings_are_preserved() {
         let cases = [
             (ThreadConfig { history_limit: Some(0), ..ThreadConfig::default() }, "invalid history_limit"),
             (ThreadConfig { model: Some(String::new()), ..ThreadConfig::default() }, "invalid model"),

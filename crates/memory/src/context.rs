@@ -217,13 +217,13 @@ impl Memory {
         policy: SummaryPolicy,
     ) -> Result<Option<Cow<'a, Summary>>> {
         let first_seq = loaded.range.first_seq;
-        let is_gone =
+        let is_trimmed =
             |created_at: Timestamp, seq| seq < first_seq || loaded.cutoff.is_some_and(|cutoff| created_at < cutoff);
         let summary = state.summary.as_ref().map(|summary| {
-            let is_gone_item = |item: &SummaryItem| is_gone(item.created_at, item.seq);
-            let has_gone = summary.items.iter().any(is_gone_item);
-            let kept = if has_gone { Cow::Owned(summary.without(is_gone_item)) } else { Cow::Borrowed(summary) };
-            let is_outdated = summary.written.as_ref().is_some_and(|text| is_gone(text.oldest_at, text.first_seq));
+            let is_trimmed_item = |item: &SummaryItem| is_trimmed(item.created_at, item.seq);
+            let has_trimmed = summary.items.iter().any(is_trimmed_item);
+            let kept = if has_trimmed { Cow::Owned(summary.without(is_trimmed_item)) } else { Cow::Borrowed(summary) };
+            let is_outdated = summary.written.as_ref().is_some_and(|text| is_trimmed(text.oldest_at, text.first_seq));
             if is_outdated { Cow::Owned(kept.without_written()) } else { kept }
         });
         let covered = summary.as_deref().map_or(0, |summary| summary.through_seq).max(first_seq.saturating_sub(1));
@@ -235,7 +235,7 @@ impl Memory {
         let step = self.page_after(scope, thread, covered, usize::try_from(limit).unwrap_or(limits::PAGE)).await?;
         let through = step.next.unwrap_or(loaded.from() - 1).min(loaded.from() - 1);
         let mut messages = step.page.messages;
-        messages.retain(|message| !is_gone(message.created_at, message.seq));
+        messages.retain(|message| !is_trimmed(message.created_at, message.seq));
         let extended = Summary::extend(summary.as_deref(), &messages, first_seq, through, policy.characters);
         Ok(Some(Cow::Owned(extended)))
     }

@@ -63,8 +63,8 @@ impl Memory {
     /// `on_progress` is called with the current report whenever a chunk of messages has been written.
     ///
     /// # Errors
-    /// An error that affects all items: the store is unavailable, cannot be written, or is damaged. Data that was imported before
-    /// the error remains, and repeating the import adds the rest.
+    /// An error that affects all items: the store is unavailable, cannot be written to, or is damaged. Data that was imported
+    /// before the error remains, and repeating the import adds the rest.
     pub async fn import(
         &self,
         scope: &Scope,

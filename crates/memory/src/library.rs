@@ -264,7 +264,7 @@ fn entry_write(
 fn check_document(document: &NewLibraryDocument) -> Result<()> {
     limits::check_at_most("document id", document.id.len(), DOCUMENT_ID_BYTES)?;
     limits::check_at_most("document title", document.title.len(), limits::TITLE_BYTES)?;
-    limits::check_at_most("passages of a document", document.passages.len(), DOCUMENT_PASSAGES)?;
+    limits::check_at_most("passages per document", document.passages.len(), DOCUMENT_PASSAGES)?;
     match document.id.is_empty() {
         true => Err(MemoryError::invalid("document id", "must not be empty")),
         false => Ok(()),

@@ -86,7 +86,7 @@ impl Memory {
         let (cache, stamp, now) = (self.thread_cache()?, self.store().stamp()?, self.now());
         let key = (scope.tenant_id().clone(), thread);
         let cached = cache.find_current(&key, scope, limit, stamp, now)?;
-        // A regular read omits messages past their retention. The cache cannot omit some messages, so it returns none.
+        // A regular read omits messages past their retention. The cache cannot filter messages, so it returns none.
         let cutoff = self.options().retention.and_then(|retention| retention.cutoff(now));
         let is_outdated = |message: &Message| cutoff.is_some_and(|cutoff| message.created_at < cutoff);
         (!cached.messages().iter().any(is_outdated)).then_some(cached)

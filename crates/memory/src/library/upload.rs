@@ -22,7 +22,7 @@ pub struct LibraryUpload {
     pub library: String,
     /// The name of the file.
     pub filename: String,
-    /// What the uploader wants to use the file for; for the uploader only.
+    /// The purpose of the file, in the terms of the uploader. It has no effect here.
     pub purpose: String,
     /// The format of the text, in the terms of the uploader.
     pub format: String,
@@ -78,7 +78,7 @@ impl Memory {
     /// # Errors
     /// `Conflict` if the owner has an upload with this id, `LimitExceeded` for more than [`UPLOAD_BYTES`], errors from the store.
     pub async fn store_upload(&self, scope: &Scope, upload: LibraryUpload, text: &str) -> Result<StoredUpload> {
-        limits::check_at_most("bytes of a document", text.len(), UPLOAD_BYTES)?;
+        limits::check_at_most("document bytes", text.len(), UPLOAD_BYTES)?;
         let receiving = LibraryUpload { state: UploadState::Receiving, ..upload };
         let receiving = self.update_upload(scope, StoredUpload { upload: receiving, version: 0 }).await?;
         let mut rest = text;

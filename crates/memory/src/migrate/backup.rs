@@ -188,7 +188,7 @@ impl BackupReader {
             return self.restore_object(&partial.text).await;
         }
         if partial.text.len() > MAX_OBJECT_BYTES {
-            return Err(self.corrupt("object without an end"));
+            return Err(self.corrupt("the object is too large, or its end is missing"));
         }
         self.partial = Some(partial);
         Ok(self.done)
@@ -228,7 +228,7 @@ impl BackupReader {
             }
             BackupLine::End { threads, records, hash } => {
                 if (threads, records) != (self.done.threads, self.done.records) || hash != hex(self.hasher.clone()) {
-                    return Err(self.corrupt("the lines differ from those that were written"));
+                    return Err(self.corrupt("lines were added, removed or changed"));
                 }
                 self.has_ended = true;
             }

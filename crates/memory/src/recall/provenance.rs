@@ -86,8 +86,8 @@ impl<'a> Lookup<'a> {
         Ok(())
     }
 
-    /// Returns what a message is based on: an assistant's message on the messages among its sources, a user's message on those of
-    /// its answer. `None` if no message is cited.
+    /// Returns what a message is based on. An assistant's message is based on the messages among its sources, a user's message on
+    /// those among the sources of its answer. `None` if no message is cited.
     fn basis(&self, found: &RecalledMessage) -> Option<Basis> {
         let answer = match found.message.content.role {
             Role::Assistant => &found.message,
@@ -118,9 +118,9 @@ impl<'a> Lookup<'a> {
     }
 
     /// Returns the share of a message's words that are new. For a user's message, these are the words that occur neither in the
-    /// messages that it is based on nor in the question. For an answer, only words of the question are considered, and those are
-    /// new that do not occur in these messages. `None` if one of these messages no longer exists, because this message may then be
-    /// the only one with its words.
+    /// messages that it is based on nor in the question. For an answer, these are the words of the question that do not occur in the
+    /// messages that it is based on; other words are ignored. `None` if one of those messages no longer exists, because this message
+    /// may then be the only one with its words.
     fn added_share(&self, message: &Message, basis: &Basis, question: &Question) -> Option<f64> {
         let mut sources = Vec::with_capacity(basis.messages.len());
         for (position, id) in &basis.messages {

@@ -90,8 +90,8 @@ impl LegacyLock {
             None => Some(RecordState::Absent),
             Some(record) => {
                 let holder: Option<String> = record.value.read().ok();
-                let is_gone = holder.is_some_and(|holder| is_driving(memory, &holder) == Some(false));
-                is_gone.then_some(RecordState::Version(record.tagged()))
+                let has_ended = holder.is_some_and(|holder| is_driving(memory, &holder) == Some(false));
+                has_ended.then_some(RecordState::Version(record.tagged()))
             }
         };
         Ok(self.state.is_some())

@@ -76,7 +76,7 @@ pub struct RunRecord {
     pub started_at: Timestamp,
     /// The number of entries in the journal.
     pub entries: u32,
-    /// The numbers of requests for work that may be started only once, and has been started.
+    /// The numbers of requests for work that may be started only once and has been started.
     #[serde(rename = "begun", default, skip_serializing_if = "Vec::is_empty")]
     pub started_once: Vec<u32>,
     /// The number of messages from the run that are stored in the thread.
@@ -256,9 +256,9 @@ pub fn is_run_conflict(error: &MemoryError) -> bool {
 /// Whether a commit failed because another driver has changed a run record, or because the turn has already ended.
 #[must_use]
 pub fn is_turn_conflict(error: &MemoryError) -> bool {
-    let is_turns = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == TURNS);
+    let is_turn_namespace = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == TURNS);
     is_run_conflict(error)
-        || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_turns(namespace))
+        || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_turn_namespace(namespace))
 }
 
 /// Whether a commit failed because an approval has already been decided.

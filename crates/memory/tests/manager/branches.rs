@@ -575,9 +575,9 @@ async fn run_steps(steps: Vec<Step>) {
                 assert_eq!(import_conversation(memory, &conversation).await.messages_added, 0);
                 assert_eq!(threads(memory, &ana()).await, before, "importing again changed the threads");
             }
-            Step::ImportAgain(which) if !exports.is_empty() => {
+            Step::ImportAgain(index) if !exports.is_empty() => {
                 let before = threads(memory, &ana()).await;
-                let report = import_conversation(memory, which.get(&exports)).await;
+                let report = import_conversation(memory, index.get(&exports)).await;
                 assert_eq!((report.threads_created, report.messages_added), (0, 0));
                 assert_eq!(threads(memory, &ana()).await, before, "importing an older export changed the threads");
             }

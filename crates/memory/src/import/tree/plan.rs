@@ -98,8 +98,8 @@ impl MessageTree {
 
     /// The messages that have siblings. Each may be the first own message of a fork.
     pub(super) fn siblings(&self) -> impl Iterator<Item = usize> {
-        let families = self.children.iter().chain(std::iter::once(&self.roots));
-        families.filter(|family| family.len() > 1).flatten().copied()
+        let sibling_lists = self.children.iter().chain(std::iter::once(&self.roots));
+        sibling_lists.filter(|siblings| siblings.len() > 1).flatten().copied()
     }
 
     /// A message and all its ancestors, with the root at the end. Empty if `node` is `None`.

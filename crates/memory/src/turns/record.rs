@@ -119,7 +119,7 @@ impl PendingQuestion {
 }
 
 impl TurnKind {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_run(&self) -> bool {
         *self == Self::Run
     }
@@ -196,7 +196,7 @@ impl TurnRecord {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }

@@ -215,7 +215,7 @@ async fn verification_reports_differences() {
         )),
         "{reported:?}"
     );
-    assert!(reported.contains(&(&Item::Thread(new), "missing in the target")), "{reported:?}");
+    assert!(reported.contains(&(&Item::Thread(new), "missing from the target")), "{reported:?}");
     assert!(
         matches!(reported[2], (Item::Record { .. }, detail) if detail.starts_with("it has version")),
         "{reported:?}"

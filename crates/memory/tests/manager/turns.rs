@@ -219,7 +219,7 @@ async fn the_lock_of_earlier_versions_is_respected_and_written() {
 #[tokio::test]
 async fn version_0_1_can_read_the_run_record() {
     #[derive(Deserialize)]
-    #[expect(dead_code, reason = "the fields are only deserialized")]
+    #[expect(dead_code, reason = "the fields are only deserialised")]
     struct EarlierRecord {
         turn: String,
         assistant: String,

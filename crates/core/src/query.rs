@@ -284,7 +284,7 @@ pub fn date_range(text: &str) -> Option<(Timestamp, Timestamp)> {
     }
 }
 
-/// Whether two words differ by one insertion, deletion, replacement or exchange of adjacent letters.
+/// Whether two words differ by one inserted, deleted or replaced letter, or by one swap of adjacent letters.
 ///
 /// ```
 /// use threadkeep_core::query::is_typing_error;

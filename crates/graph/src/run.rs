@@ -17,7 +17,7 @@ use crate::{
 pub struct Run<S: State> {
     graph: Graph<S>,
     state: S,
-    steps: u32,
+    step_count: u32,
     next_request: u32,
     /// The active nodes, in declaration order.
     active: Vec<ActiveNode>,
@@ -45,7 +45,7 @@ impl<S: State> Run<S> {
         let mut run = Self {
             graph,
             state,
-            steps: 0,
+            step_count: 0,
             next_request: 0,
             active: Vec::new(),
             effects: BTreeMap::new(),
@@ -200,8 +200,8 @@ impl<S: State> Run<S> {
     fn advance_from(&mut self, from: &[&'static str]) -> Result<()> {
         let mut from = from.to_vec();
         while let Some(nodes) = self.next_nodes(&from) {
-            self.steps += 1;
-            if self.steps > self.graph.inner.max_steps {
+            self.step_count += 1;
+            if self.step_count > self.graph.inner.max_steps {
                 let limit = self.graph.inner.max_steps;
                 self.end(Err(Failure::new("too_many_steps", format!("the run took more than {limit} steps"))));
                 return Ok(());
@@ -268,7 +268,7 @@ impl<S: State> std::fmt::Debug for Run<S> {
         f.debug_struct("Run")
             .field("graph", &self.graph)
             .field("state", &self.state)
-            .field("steps", &self.steps)
+            .field("steps", &self.step_count)
             .field("end", &self.end)
             .finish_non_exhaustive()
     }

@@ -139,10 +139,10 @@ impl Memory {
         let seed_count = (options.limit / 2).clamp(*SEEDS.start(), *SEEDS.end());
         let neighbours = neighbours_of_seeds(&counted, &question, &statistics, seed_count);
         counted.extend(self.read_hits(scope, neighbours).await?.into_iter().map(count_words));
-        let (ranked, known) = rank_messages(counted, &question, &statistics, options);
+        let (ranked, unranked) = rank_messages(counted, &question, &statistics, options);
         let preferred = options.thread.or(options.except.map(|except| except.thread));
         let ranked = self.remove_duplicates(scope, ranked, preferred, |found| (found.thread, &found.message)).await?;
-        let ranked = self.without_restatements(scope, ranked, &question, known, options.limit * 2).await?;
+        let ranked = self.without_restatements(scope, ranked, &question, unranked, options.limit * 2).await?;
         let is_included = |found: &RecalledMessage| {
             options.except.is_none_or(|except| !except.contains(found.thread, found.message.seq))
                 && options.message_metadata.matches(&found.message.content.metadata)
@@ -186,7 +186,7 @@ fn rank_messages(
     question: &Question,
     statistics: &Statistics,
     options: &RecallOptions,
-) -> (Vec<RecalledMessage>, provenance::Known) {
+) -> (Vec<RecalledMessage>, provenance::MessagesByPosition) {
     let ranked: Vec<(ThreadId, u64, ScoreParts)> =
         rank(question, &as_rank_candidates(&counted), statistics, &options.weights)
             .into_iter()

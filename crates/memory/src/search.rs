@@ -318,11 +318,11 @@ fn score_and_sort(
     query: &TextQuery,
     options: &SearchOptions,
 ) -> (Vec<(f64, Candidate)>, Vec<u64>) {
-    let mut containing = vec![0; question.words().count()];
+    let mut word_frequencies = vec![0; question.words().count()];
     let counted = found.into_iter().map(|candidate| {
         let counts = question.count(&candidate.message.plain_text());
-        for (sum, count) in containing.iter_mut().zip(&counts.counts) {
-            *sum += u64::from(*count > 0);
+        for (frequency, count) in word_frequencies.iter_mut().zip(&counts.counts) {
+            *frequency += u64::from(*count > 0);
         }
         (candidate, counts)
     });
@@ -341,5 +341,5 @@ fn score_and_sort(
     scored.sort_by(|(a_score, a), (b_score, b)| {
         b_score.total_cmp(a_score).then_with(|| newest_first(a).cmp(&newest_first(b)))
     });
-    (scored, containing)
+    (scored, word_frequencies)
 }

@@ -17,7 +17,7 @@ pub struct TermMatcher {
     other_forms: Vec<&'static str>,
     /// For each byte, whether a matching word can start with it. Excludes most words quickly.
     first_bytes: Vec<bool>,
-    words: usize,
+    word_count: usize,
 }
 
 /// The first one or two characters of a stem.
@@ -67,7 +67,7 @@ impl TermMatcher {
     /// first of them.
     #[must_use]
     pub fn new(words: &[Vec<String>]) -> Self {
-        let mut matcher = Self { first_bytes: vec![false; 256], words: words.len(), ..Self::default() };
+        let mut matcher = Self { first_bytes: vec![false; 256], word_count: words.len(), ..Self::default() };
         for (index, stems) in words.iter().enumerate() {
             for stem in stems {
                 matcher.word_indexes.entry(stem.clone()).or_insert(index);
@@ -149,7 +149,7 @@ impl CachingTermMatcher<'_> {
             self.cache_indexes.clear();
             self.cached.clear();
         }
-        let mut found = TermCounts { counts: vec![0; self.matcher.words], length: 0 };
+        let mut found = TermCounts { counts: vec![0; self.matcher.word_count], length: 0 };
         let (mut function_words, mut candidates) = (FunctionWordCounts::default(), Vec::new());
         for_each_word(text, |word| {
             found.length = found.length.saturating_add(1);

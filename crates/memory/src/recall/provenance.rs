@@ -16,8 +16,7 @@ const ANSWER_REACH: u64 = 6;
 
 /// The thread and the position of a message.
 type Position = (ThreadId, u64);
-/// Messages by their positions.
-pub(super) type Known = BTreeMap<Position, Message>;
+pub(super) type MessagesByPosition = BTreeMap<Position, Message>;
 
 impl Memory {
     /// Removes ranked messages that add nothing to the messages that they are based on, and multiplies the scores of the others by
@@ -28,22 +27,22 @@ impl Memory {
         scope: &Scope,
         ranked: Vec<RecalledMessage>,
         question: &Question,
-        unranked: Known,
+        unranked: MessagesByPosition,
         count: usize,
     ) -> Result<Vec<RecalledMessage>> {
-        let mut known = Lookup::new(&ranked, unranked);
+        let mut lookup = Lookup::new(&ranked, unranked);
         let questions = ranked.iter().take(count).filter(|found| found.message.content.role == Role::User);
-        let unread = questions.flat_map(|found| known.unread_answer(found.thread, found.message.seq)).collect();
-        known.read(self, scope, unread).await?;
-        let bases: Vec<Option<Basis>> = ranked.iter().map(|found| known.basis(found)).collect();
+        let unread = questions.flat_map(|found| lookup.unread_answer(found.thread, found.message.seq)).collect();
+        lookup.read(self, scope, unread).await?;
+        let bases: Vec<Option<Basis>> = ranked.iter().map(|found| lookup.basis(found)).collect();
         if bases.iter().all(Option::is_none) {
             return Ok(ranked);
         }
         let sources = bases.iter().flatten().flat_map(|basis| &basis.messages).map(|(position, _)| *position);
-        let unread = sources.filter(|position| known.get(*position).is_none()).collect();
-        known.read(self, scope, unread).await?;
+        let unread = sources.filter(|position| lookup.get(*position).is_none()).collect();
+        lookup.read(self, scope, unread).await?;
         let share = |(found, basis): (&RecalledMessage, &Option<Basis>)| {
-            basis.as_ref().and_then(|basis| known.added_share(&found.message, basis, question)).unwrap_or(1.0)
+            basis.as_ref().and_then(|basis| lookup.added_share(&found.message, basis, question)).unwrap_or(1.0)
         };
         let shares: Vec<f64> = ranked.iter().zip(&bases).map(share).collect();
         let scaled = ranked.into_iter().zip(shares).filter(|(_, share)| *share > 0.0);
@@ -64,11 +63,11 @@ struct Basis {
 /// The messages that were read, by position.
 struct Lookup<'a> {
     ranked: HashMap<Position, &'a Message>,
-    unranked: Known,
+    unranked: MessagesByPosition,
 }
 
 impl<'a> Lookup<'a> {
-    fn new(ranked: &'a [RecalledMessage], unranked: Known) -> Self {
+    fn new(ranked: &'a [RecalledMessage], unranked: MessagesByPosition) -> Self {
         let ranked = ranked.iter().map(|found| ((found.thread, found.message.seq), &found.message)).collect();
         Self { ranked, unranked }
     }

@@ -9,8 +9,8 @@ fn dialogue_start() -> Timestamp {
 }
 
 /// Returns the messages of a dialogue over several days: small talk with some memorable facts.
-fn dialogue_drafts(turns: usize) -> Vec<Draft> {
-    let drafts = (0..turns).map(|turn| {
+fn dialogue_drafts(turn_count: usize) -> Vec<Draft> {
+    let drafts = (0..turn_count).map(|turn| {
         let text = match turn % 12 {
             3 => format!("What did you paint this time, number {turn}?"),
             4 => "A heron by the lake, last Sunday.".to_owned(),
@@ -26,9 +26,9 @@ fn dialogue_drafts(turns: usize) -> Vec<Draft> {
     drafts.collect()
 }
 
-async fn append_dialogue(memory: &Memory, scope: &Scope, turns: usize) -> ThreadId {
+async fn append_dialogue(memory: &Memory, scope: &Scope, turn_count: usize) -> ThreadId {
     let thread = memory.open(scope).await.unwrap().thread.id;
-    for drafts in dialogue_drafts(turns).chunks(100) {
+    for drafts in dialogue_drafts(turn_count).chunks(100) {
         memory.append_all(scope, thread, drafts.to_vec(), &AppendOptions::default()).await.unwrap();
     }
     thread

@@ -23,7 +23,7 @@ pub(super) struct MessageTree {
     children: Vec<Vec<usize>>,
     roots: Vec<usize>,
     by_external_id: HashMap<String, usize>,
-    /// For each message, the number and size in bytes of its ancestors.
+    /// The number and total size in bytes of each message's ancestors.
     preceding: Vec<(usize, u64)>,
     /// The last message of the current branch.
     pub(super) current_leaf: Option<usize>,
@@ -196,7 +196,7 @@ pub(super) fn plan(tree: &MessageTree, existing: &[ThreadContents]) -> Plan {
         },
         first_own_messages: existing.iter().map(|contents| contents.first_own).collect(),
         is_skipped: vec![false; tree.len()],
-        threads: existing.len(),
+        thread_count: existing.len(),
         copied: (0, 0),
     };
     let assign = |(thread, contents)| planner.assign(thread, contents);
@@ -222,17 +222,19 @@ struct Planner<'a> {
     first_own_messages: Vec<Option<usize>>,
     /// Whether each message is in a skipped branch.
     is_skipped: Vec<bool>,
-    threads: usize,
+    /// The number of existing and new threads.
+    thread_count: usize,
+    /// The number and total size in bytes of the copied messages in all forks.
     copied: (usize, u64),
 }
 
 impl Planner<'_> {
-    /// Assigns the messages that a thread contains to the thread. Returns where it can be continued; `None` if it cannot be.
+    /// Assigns to a thread the messages that it contains. Returns where it can be continued; `None` if it cannot be.
     fn assign(&mut self, thread: usize, contents: &ThreadContents) -> Option<ContinueAfter> {
         let tree = self.tree;
         let deepest = contents.positions.keys().copied().max_by_key(|node| (tree.preceding[*node].0, *node));
-        let on_path = tree.path_to_root(deepest).filter(|node| contents.positions.contains_key(node)).count();
-        if on_path < contents.positions.len() {
+        let on_path_count = tree.path_to_root(deepest).filter(|node| contents.positions.contains_key(node)).count();
+        if on_path_count < contents.positions.len() {
             // The thread is not changed, and its messages are imported into other threads.
             self.plan.is_mixed[thread] = true;
             return None;
@@ -285,8 +287,8 @@ impl Planner<'_> {
     fn continue_from(&mut self, last: Option<usize>, thread: usize) -> Vec<usize> {
         let (tree, mut last, mut path) = (self.tree, last, Vec::new());
         loop {
-            let free = tree.children_of(last).iter().copied().filter(|node| self.plan.owners[*node].is_none());
-            let Some(next) = tree.preferred(free) else { return path };
+            let unassigned = tree.children_of(last).iter().copied().filter(|node| self.plan.owners[*node].is_none());
+            let Some(next) = tree.preferred(unassigned) else { return path };
             self.plan.owners[next] = Some(thread);
             path.push(next);
             last = Some(next);
@@ -297,8 +299,8 @@ impl Planner<'_> {
     fn add_threads(&mut self, has_main: bool) {
         let tree = self.tree;
         let mut has_main = has_main;
-        let is_free = |node: &usize, plan: &Plan| plan.owners[*node].is_none();
-        let current = tree.path_to_root(tree.current_leaf).take_while(|node| is_free(node, &self.plan)).last();
+        let is_unassigned = |node: &usize, plan: &Plan| plan.owners[*node].is_none();
+        let current = tree.path_to_root(tree.current_leaf).take_while(|node| is_unassigned(node, &self.plan)).last();
         for first in current.into_iter().chain(0..tree.len()) {
             if self.plan.owners[first].is_some() || self.is_skipped[first] {
                 continue;
@@ -311,8 +313,8 @@ impl Planner<'_> {
                 continue;
             }
             self.count_copies(first);
-            let thread = self.threads;
-            self.threads += 1;
+            let thread = self.thread_count;
+            self.thread_count += 1;
             self.plan.owners[first] = Some(thread);
             let mut own = vec![first];
             own.extend(self.continue_from(Some(first), thread));
@@ -323,7 +325,7 @@ impl Planner<'_> {
 
     fn has_room_for(&self, first: usize) -> bool {
         let (messages, bytes) = self.tree.preceding[first];
-        self.threads < MAX_BRANCHES
+        self.thread_count < MAX_BRANCHES
             && self.copied.0 + messages <= MAX_COPIED_MESSAGES
             && self.copied.1 + bytes <= MAX_COPIED_BYTES
     }

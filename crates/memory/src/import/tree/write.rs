@@ -37,7 +37,7 @@ pub(super) struct Counts {
     forks: usize,
     forks_created: usize,
     skipped: Vec<usize>,
-    owned: usize,
+    assigned_messages: usize,
 }
 
 impl Counts {
@@ -49,7 +49,7 @@ impl Counts {
         report.forks_created += self.forks_created as u64;
         report.forks_found += (self.forks - self.forks_created) as u64;
         report.messages_added += self.messages_added;
-        report.messages_already_there += (self.owned as u64).saturating_sub(self.messages_added);
+        report.messages_already_there += (self.assigned_messages as u64).saturating_sub(self.messages_added);
         for last in self.skipped {
             let name = tree.messages[last].as_ref().and_then(|message| message.external_id.clone());
             tree.report.add_problem(tree.number, name, SKIPPED_BRANCH);
@@ -175,8 +175,8 @@ impl Writer<'_> {
     /// The thread and position of `parent`, after which a fork begins, or of its nearest ancestor that still exists.
     fn fork_point(&self, parent: Option<usize>) -> Option<(ThreadId, u64)> {
         let target = &self.threads[self.plan.owners[parent?]?];
-        let mut before = self.tree.message_tree.path_to_root(parent);
-        let seq = before.find_map(|node| target.positions.get(&node)).copied().unwrap_or(0);
+        let mut path = self.tree.message_tree.path_to_root(parent);
+        let seq = path.find_map(|node| target.positions.get(&node)).copied().unwrap_or(0);
         Some((target.id, seq))
     }
 
@@ -279,9 +279,9 @@ impl Writer<'_> {
 
     /// The branch metadata of a thread; `None` if the conversation has no branches.
     fn branch_metadata(&self, thread: usize, target: &TargetThread, updates_current: bool) -> Option<BranchMetadata> {
-        let count = self.plan.to_append.len() + self.plan.new.len();
+        let thread_count = self.plan.to_append.len() + self.plan.new.len();
         let has_metadata = target.metadata.contains_key(BRANCH);
-        if count < 2 && !has_metadata && target.fork.is_none() {
+        if thread_count < 2 && !has_metadata && target.fork.is_none() {
             return None;
         }
         let member = |name: &str| target.metadata.get(BRANCH).and_then(|branch| branch.get(name));
@@ -346,8 +346,9 @@ impl Writer<'_> {
         self.counts.threads = self.threads.len();
         self.counts.forks = self.threads.iter().filter(|target| !target.is_main).count();
         self.counts.skipped.clone_from(&self.plan.skipped);
-        let is_owned = |(node, owner): &(usize, &Option<usize>)| owner.is_some() && self.tree.messages[*node].is_some();
-        self.counts.owned = self.plan.owners.iter().enumerate().filter(is_owned).count();
+        let is_assigned =
+            |(node, owner): &(usize, &Option<usize>)| owner.is_some() && self.tree.messages[*node].is_some();
+        self.counts.assigned_messages = self.plan.owners.iter().enumerate().filter(is_assigned).count();
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct CachedThread {
     pub(super) last_own_change: u64,
     /// The approximate size of all cached data of the thread, in bytes.
     pub(super) bytes: usize,
-    /// The number of the last use, which determines the order of evictions.
+    /// The cache's use counter at the last use of this thread, which determines the order of evictions.
     pub(super) last_use: u64,
     pub(super) used_at: Timestamp,
     /// The scopes in which the store has returned the thread. Filled only if the store has a stamp.

@@ -1,15 +1,15 @@
 //! Redacts secrets in addresses before they are displayed or logged.
 
-/// Replaces the redacted parts.
+/// Shown in place of each redacted part.
 const HIDDEN: char = '…';
 /// Precedes a password among named connection parameters.
 const PASSWORD: &str = "password=";
 
 /// Redacts the password and the query of an address, for output, logs and errors.
 ///
-/// `postgres://ana:secret@host/db?sslpassword=x` becomes `postgres://ana:…@host/db?…`. For other schemes the whole user
-/// information is redacted, because it may be a key. A text that is not an address, such as a file name, is returned unchanged.
-/// If the extent of a password is ambiguous, more is redacted rather than less.
+/// `postgres://ana:secret@host/db?sslpassword=x` becomes `postgres://ana:…@host/db?…`. For other schemes, the entire userinfo is
+/// redacted, because it may be a key. A text that is not an address, such as a file name, is returned unchanged. If the extent
+/// of a password is ambiguous, more is redacted rather than less.
 #[must_use]
 pub fn redact_address(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {

@@ -13,7 +13,7 @@ use crate::{
 pub struct Batch {
     /// Makes retries of the commit idempotent.
     pub key: IdempotencyKey,
-    /// A digest of the request for which the key is used. The same key with a different fingerprint is a conflict.
+    /// A digest of the request that uses the key. The same key with a different fingerprint is a conflict.
     pub fingerprint: Fingerprint,
     /// A precondition on the thread's positions.
     pub expected: Option<Expected>,
@@ -69,13 +69,13 @@ impl Batch {
         }
     }
 
-    /// Whether it changes nothing. Committing an empty batch succeeds, but is not recorded and produces no event.
+    /// Whether the batch changes nothing. Committing an empty batch succeeds, but is not recorded and produces no event.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.is_append_only() && self.append.is_empty()
     }
 
-    /// Whether it only appends messages, the only change that [`crate::Access::Append`] allows.
+    /// Whether the batch only appends messages, the only change that [`crate::Access::Append`] allows.
     #[must_use]
     pub fn is_append_only(&self) -> bool {
         self.replace.is_empty()
@@ -86,7 +86,7 @@ impl Batch {
             && self.patch.is_empty()
     }
 
-    /// Makes all checks that need no stored data, and encodes the content. Every store calls this method first.
+    /// Performs all checks that need no stored data, and encodes the content. Every store calls this method first.
     ///
     /// # Errors
     /// `Invalid` if a name is invalid, a text contains NUL, or a message or record appears twice; `LimitExceeded` if a size or count
@@ -105,11 +105,11 @@ impl Batch {
 
     fn check(&self) -> Result<()> {
         self.key.check()?;
-        limits::check_count("messages of a commit", self.append.len(), limits::COMMIT_MESSAGES)?;
-        limits::check_count("replacements of a commit", self.replace.len(), limits::COMMIT_EDITS)?;
-        limits::check_count("erasures of a commit", self.erase.len(), limits::COMMIT_EDITS)?;
+        limits::check_count("messages per commit", self.append.len(), limits::COMMIT_MESSAGES)?;
+        limits::check_count("replacements per commit", self.replace.len(), limits::COMMIT_EDITS)?;
+        limits::check_count("erasures per commit", self.erase.len(), limits::COMMIT_EDITS)?;
         let records = self.put.len() + self.delete.len() + self.require.len();
-        limits::check_count("records of a commit", records, limits::COMMIT_RECORDS)?;
+        limits::check_count("records per commit", records, limits::COMMIT_RECORDS)?;
         self.append.iter().try_for_each(NewMessage::check)?;
         self.replace.iter().try_for_each(|replacement| replacement.content.check())?;
         for put in &self.put {
@@ -152,7 +152,7 @@ fn check_distinct<T: Eq + std::hash::Hash>(field: &'static str, names: impl Into
     }
 }
 
-/// Identifies a commit among retries: within one thread and [`crate::IDEMPOTENCY_WINDOW_MS`], a second commit with the same key
+/// Identifies the retries of a commit: within one thread and [`crate::IDEMPOTENCY_WINDOW_MS`], a second commit with the same key
 /// has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -173,7 +173,7 @@ impl IdempotencyKey {
         }
     }
 
-    /// Returns the key as bytes, to be stored and indexed. Different keys have different bytes.
+    /// Encodes the key as bytes, to be stored and indexed. Different keys have different bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
@@ -183,7 +183,7 @@ impl IdempotencyKey {
         }
     }
 
-    /// Decodes the bytes of [`IdempotencyKey::to_bytes`].
+    /// Decodes a key that [`IdempotencyKey::to_bytes`] encoded.
     ///
     /// # Errors
     /// `Corrupt` for other bytes.
@@ -218,9 +218,10 @@ impl Fingerprint {
 /// A precondition on a thread's positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// The position of the last message must be equal.
+    /// The last message must have this position.
     Seq(u64),
-    /// The change number must be equal, and from the same commit if both have a tag ([`TaggedNumber::may_be_same`]).
+    /// The thread must be at this change number. If both numbers have a tag, they must be from the same commit
+    /// ([`TaggedNumber::may_be_same`]).
     Change(TaggedNumber),
 }
 
@@ -253,9 +254,9 @@ pub struct RecordName {
 }
 
 impl RecordName {
-    /// Returns the name of the record that names the driver of a thread's current turn. The record is written when a run locks the
-    /// thread and deleted when the run releases the thread; an interrupted run leaves the record behind. Stores can find these records
-    /// across all threads ([`crate::Maintenance::list_driven_threads`]).
+    /// Returns the name of the record that identifies the driver of a thread's current turn. The record is written when a run locks
+    /// the thread and deleted when the run releases the thread; an interrupted run leaves the record behind. Stores can find these
+    /// records across all threads ([`crate::Maintenance::list_driven_threads`]).
     #[must_use]
     pub fn driver() -> Self {
         Self { namespace: Namespace::System("run".to_owned()), key: "active".to_owned() }
@@ -281,7 +282,8 @@ pub struct RecordCondition {
 pub enum RecordState {
     /// The record does not exist or has expired.
     Absent,
-    /// The record exists with this version, from the same commit if both versions have a tag ([`TaggedNumber::may_be_same`]).
+    /// The record exists with this version. If both versions have a tag, they must be from the same commit
+    /// ([`TaggedNumber::may_be_same`]).
     Version(TaggedNumber),
 }
 

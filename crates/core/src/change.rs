@@ -85,7 +85,7 @@ pub enum Effect {
 pub enum ChangePage {
     /// The changes, oldest first, without a gap after the requested change.
     Changes {
-        /// At most as many as requested.
+        /// The changes, at most as many as requested.
         changes: Vec<Change>,
         /// The positions of the thread when the changes were read. More changes follow if `positions.change` is beyond the last one
         /// of `changes`.
@@ -159,7 +159,7 @@ impl ChangesWithMessages {
 #[serde(transparent)]
 pub struct UserCursor(pub String);
 
-/// A hint that something may have changed. Hints may be lost or duplicated: clients only use them to decide when to read.
+/// A hint that something may have changed. Hints may be lost or duplicated, so clients use them only to decide when to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeUp {
     /// This thread changed.

@@ -5,7 +5,7 @@ use crate::{MessageId, Role, Timestamp};
 /// A checksum of a message: the CRC-32 (IEEE) of its role, id, `created_at`, external id and stored content.
 ///
 /// It is computed once, when a message is written or replaced. Dumps contain it, and restoring a dump stores it unchanged, so
-/// later changes of the bytes are detected. It detects accidents, not forgeries. Position and revision are not covered, because a
+/// later changes to the bytes are detected. It detects accidents, not forgeries. Position and revision are not covered, because a
 /// dump may change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -16,7 +16,7 @@ impl Checksum {
     /// only if the stored role is missing or unknown.
     #[must_use]
     pub fn of(id: MessageId, role: Option<Role>, created_at: Timestamp, external_id: Option<&str>, body: &str) -> Self {
-        // Fixed-size fields first, and the length before each text but the last: different messages give different bytes.
+        // Fixed-size fields come first, and a length precedes each text but the last, so different messages give different bytes.
         let mut head = [0; 33];
         head[0] = role.map_or(0, |role| role.as_str().as_bytes()[0]);
         head[1..17].copy_from_slice(id.0.as_bytes());

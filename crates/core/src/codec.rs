@@ -1,4 +1,4 @@
-//! Encodes message content and thread attributes as text, and decodes them. No other module does.
+//! Encodes message content and thread attributes as text, and decodes them. Only this module knows the encoding.
 //!
 //! Stores treat the text as opaque, and have separate columns for the few fields that they index. The text begins with a version
 //! digit:
@@ -7,7 +7,7 @@
 //!   text part without other fields, otherwise an object with the members that are not empty;
 //! - title, metadata and state of a thread, version 1: `1`, then a JSON object with the members that are not empty.
 //!
-//! Members of a thread's object that a later version added are preserved when this version changes the thread.
+//! If a later version added members to a thread's object, they are preserved when this version changes the thread.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
-//! The logic of commits, shared by all stores that decide in Rust.
+//! The commit logic, shared by all stores that check commits in Rust.
 //!
-//! [`decide`] makes the checks of the contract ([`crate::Store::commit`]) in the order of the contract. It queries the store through
-//! [`Facts`], and makes no more queries after the first failed check. It returns a [`Plan`] with every position, checksum and effect,
-//! which the store only has to write. For stores with their own logic, such as a function in PostgreSQL, the tests with
+//! [`decide`] performs the checks of the contract ([`crate::Store::commit`]) in the order of the contract. It queries the store
+//! through [`Facts`], and makes no more queries after the first failed check. It returns a [`Plan`] with every position, checksum and
+//! effect, which the store only has to write. For stores with their own logic, such as a function in PostgreSQL, the tests with
 //! [`crate::vectors`] ensure the same order.
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ pub trait Facts {
     fn thread_body(&mut self) -> Result<String, Self::Error>;
 }
 
-/// The idempotency record of an earlier commit: which request it was, and its outcome.
+/// The idempotency record of an earlier commit, which identifies the request and contains its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitRecord {
     /// The `now` of the commit.
@@ -201,8 +201,8 @@ impl<F: Facts> Commit<'_, F> {
         ChangeTag::of(&self.batch.key)
     }
 
-    /// Checks that ids and external ids of appended messages are unused. Those of trimmed messages can be used again, even while
-    /// their rows still exist: returns the positions of these rows.
+    /// Checks that the ids and external ids of appended messages are unused. Those of trimmed messages can be used again, even while
+    /// the rows of the trimmed messages still exist. Returns the positions of these rows.
     fn check_ids(&mut self) -> Result<BTreeSet<u64>, F::Error> {
         let first_seq = self.positions.first_seq;
         let mut stale = BTreeSet::new();

@@ -42,7 +42,7 @@ pub enum StoreError {
         /// The requested size or count.
         actual: u64,
     },
-    /// The store cannot be reached or written. Retry later with the same idempotency key.
+    /// The store cannot be reached or written to. Retry later with the same idempotency key.
     #[error("store unavailable: {reason}{}", if *.maybe_applied { " (the change may have been applied)" } else { "" })]
     Unavailable {
         /// Why it is unavailable.
@@ -122,7 +122,7 @@ impl fmt::Display for Kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Conflict {
-    /// The last message of the thread has another position than expected.
+    /// The last message of the thread is not at the expected position.
     #[error("the thread is at message {actual}, not {expected}")]
     Seq {
         /// The expected position.
@@ -130,7 +130,7 @@ pub enum Conflict {
         /// The actual position.
         actual: u64,
     },
-    /// The thread is at another change than expected, because it was changed after the caller read it, or because the expected change
+    /// The thread is not at the expected change, because it was changed after the caller read it, or because the expected change
     /// belongs to a discarded history.
     #[error("the thread is at change {}, not {}{}", actual.number, expected.number, discarded_history_suffix(*expected, *actual))]
     Change {
@@ -205,7 +205,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Returns what the error text adds if the two changes have the same number, and differ only by their tags.
+/// Returns the end of the error text for two changes that have the same number and differ only in their tags.
 fn discarded_history_suffix(expected: TaggedNumber, actual: TaggedNumber) -> &'static str {
     if expected.number == actual.number { " of a discarded history" } else { "" }
 }

@@ -1,5 +1,5 @@
-//! Formats of conversations for import and export: the lines of export and backup files, and the items to which the files
-//! of other programs are converted.
+//! Conversation formats for import and export: the lines of export and backup files, and the items into which the files of
+//! other programs are converted.
 //!
 //! An export is JSON Lines. The first line is an [`ExportLine::Threadkeep`] header. The line of each thread is followed by its
 //! messages in order and its records. Readers ignore unknown members and reject later versions. A backup ([`BackupLine`]) contains
@@ -30,7 +30,7 @@ pub enum ExportLine {
     Thread(ExportedThread),
     /// A message of the preceding thread.
     Message(Box<ExportedMessage>),
-    /// An application's record, owned by the preceding thread, a user or the tenant. Files call records documents, the name of
+    /// An application's record, owned by the preceding thread, a user or the tenant. In files, records are called documents, as in
     /// earlier versions.
     #[serde(rename = "document")]
     Record {
@@ -138,13 +138,13 @@ pub enum BackupLine {
         version: u32,
         /// When the backup was started.
         made_at: Timestamp,
-        /// Which data in the backup is consistent as of one instant. Missing in files of earlier versions, where only each
-        /// single thread is consistent.
+        /// Which data in the backup is consistent as of one instant. Missing from files of earlier versions, in which each thread
+        /// is consistent only by itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         as_of: Option<Consistency>,
     },
-    /// A chunk of a thread. The chunks of a thread are consecutive. If a thread's first chunk appears again, readers discard the
-    /// chunks of that thread that precede it.
+    /// A chunk of a thread. The chunks of a thread are consecutive. If a thread's first chunk appears again, readers discard that
+    /// thread's earlier chunks.
     Chunk {
         /// The thread's tenant.
         tenant: TenantId,
@@ -204,7 +204,7 @@ pub struct ImportedThread {
     pub key: Option<ThreadKey>,
     /// Its title, if the source has one.
     pub title: Option<String>,
-    /// Other data of the source.
+    /// Other data from the source.
     pub metadata: Map,
     /// The agent's state. Only set if the source is a Threadkeep export.
     pub state: Map,

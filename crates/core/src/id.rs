@@ -133,7 +133,7 @@ impl TenantId {
     /// Creates a tenant id from a caller's name.
     ///
     /// # Errors
-    /// `Invalid` if it is empty, contains control characters or is reserved, `LimitExceeded` over 200 bytes.
+    /// `Invalid` if it is empty, contains control characters or is reserved, `LimitExceeded` for more than 200 bytes.
     pub fn new(name: impl Into<String>) -> Result<Self, StoreError> {
         let tenant = Self::new_checked(name)?;
         if tenant.is_internal() {
@@ -175,7 +175,7 @@ impl UserId {
     /// Creates a user id.
     ///
     /// # Errors
-    /// `Invalid` if it is empty or contains control characters, `LimitExceeded` over 200 bytes.
+    /// `Invalid` if it is empty or contains control characters, `LimitExceeded` for more than 200 bytes.
     pub fn new(name: impl Into<String>) -> Result<Self, StoreError> {
         Self::new_checked(name)
     }

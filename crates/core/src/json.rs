@@ -66,7 +66,7 @@ pub fn json_line<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String>
     serde_json::to_string(value).map(on_one_line)
 }
 
-/// Replaces line breaks in JSON by spaces. They can only be between tokens, because strings contain them escaped.
+/// Replaces line breaks in JSON with spaces. They can only be between tokens, because they are escaped in strings.
 #[must_use]
 pub fn on_one_line(json: String) -> String {
     if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ") } else { json }
@@ -102,7 +102,7 @@ impl fmt::Display for JsonText {
 mod tests {
     use super::*;
 
-    /// Stored text is not checked for its depth, so the limit of the parser must prevent a stack overflow.
+    /// The depth of stored text is not checked, so the parser's own limit must prevent a stack overflow.
     #[test]
     fn deep_nesting_cannot_overflow_the_stack() {
         let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);

@@ -8,7 +8,7 @@ use crate::{Map, Positions, Result, StoreError};
 
 /// How long idempotency records, ids of deleted threads and change logs are retained, in milliseconds: 7 days.
 pub const IDEMPOTENCY_WINDOW_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// Bytes of the name of a tenant, user, author, agent, tool or namespace.
+/// Bytes of a tenant, user, author, agent, tool or namespace name.
 pub const NAME_BYTES: usize = 200;
 /// Bytes of a thread key, external id, record key or idempotency key.
 pub const KEY_BYTES: usize = 500;
@@ -16,17 +16,17 @@ pub const KEY_BYTES: usize = 500;
 pub const TITLE_BYTES: usize = 2_000;
 /// Bytes of one message's encoded content.
 pub const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Bytes of all content of one commit.
+/// Total bytes of content in one commit.
 pub const COMMIT_BYTES: usize = 16 * 1024 * 1024;
 /// Messages appended by one commit.
 pub const COMMIT_MESSAGES: usize = 1_000;
-/// Messages replaced by one commit, and messages erased by one commit.
+/// Messages replaced by one commit. Also the limit for messages erased by one commit.
 pub const COMMIT_EDITS: usize = 1_000;
 /// Records written, deleted and required by one commit, together.
 pub const COMMIT_RECORDS: usize = 100;
 /// Records and lists of records that one call reads with a thread.
 pub const READ_RECORDS: usize = 100;
-/// Bytes of the value of one record.
+/// Bytes of one record's value.
 pub const RECORD_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of metadata, state or the fields of a source, as JSON.
 pub const MAP_BYTES: usize = 256 * 1024;
@@ -60,10 +60,10 @@ pub fn check_at_most(limit: &'static str, actual: usize, max: usize) -> Result<(
     check_count(limit, actual, max)
 }
 
-/// Checks the requested number of entries of a page.
+/// Checks the requested number of entries per page.
 ///
 /// # Errors
-/// `Invalid` for 0, `LimitExceeded` over [`PAGE`].
+/// `Invalid` for 0, `LimitExceeded` for more than [`PAGE`].
 pub fn check_page(limit: usize) -> Result<()> {
     if limit == 0 {
         return Err(StoreError::invalid("limit", "must be at least 1"));
@@ -132,7 +132,7 @@ pub(crate) fn check_map(field: &'static str, map: &Map) -> Result<()> {
     Ok(())
 }
 
-/// Whether a JSON text contains an escaped NUL character. An escaped backslash before `u0000` is not one.
+/// Whether a JSON text contains an escaped NUL character: `\u0000`, but not `\\u0000`, in which only the backslash is escaped.
 fn contains_nul(json: &str) -> bool {
     json.match_indices("\\u0000").any(|(index, _)| {
         let backslashes = json.as_bytes()[..index].iter().rev().take_while(|byte| **byte == b'\\').count();
@@ -143,7 +143,7 @@ fn contains_nul(json: &str) -> bool {
 /// Checks that a text, if it is JSON, nests no deeper than [`JSON_DEPTH`].
 ///
 /// # Errors
-/// `LimitExceeded` with the first depth over the limit.
+/// `LimitExceeded`, with the limit plus 1 as the actual depth.
 pub fn check_json_depth(json: &str) -> Result<()> {
     // Few texts have more brackets than this, and counting brackets is faster than tracking the depth.
     if json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() <= JSON_DEPTH {
@@ -157,7 +157,7 @@ pub fn check_json_depth(json: &str) -> Result<()> {
             b'"' => in_string = !in_string,
             b'[' | b'{' if !in_string => {
                 depth += 1;
-                check_count("json nesting", depth, JSON_DEPTH)?;
+                check_count("JSON nesting depth", depth, JSON_DEPTH)?;
             }
             b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
             _ => {}

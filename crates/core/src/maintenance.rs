@@ -6,7 +6,7 @@ use crate::{
     RecordOwner, Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
-/// What a store's servers do with acknowledged commits.
+/// How durable acknowledged commits are with the current configuration of a store's servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreDurability {
     /// What acknowledged commits survive, in words.
@@ -21,7 +21,7 @@ pub struct StoreDurability {
 #[async_trait]
 pub trait Maintenance: Portable + std::fmt::Debug {
     /// What acknowledged commits survive, as found when the store was opened; `None` if this does not depend on the configuration of
-    /// servers, or is documented only.
+    /// servers, or is stated only in the documentation.
     fn durability(&self) -> Option<StoreDurability> {
         None
     }
@@ -29,9 +29,9 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// Lists at most `limit` tenants after the tenant `after` (`None` for the first page), in byte order of their names.
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>>;
 
-    /// Lists at most `limit` owners in a tenant after the owner `after` (`None` for the first page), in byte order of their names:
-    /// owners that have threads, records or entries of collections, or had some earlier. The tenant itself is always the first. An
-    /// unknown tenant has no owners. How long former owners are listed depends on the store.
+    /// Lists at most `limit` owners in a tenant after the owner `after` (`None` for the first page), in byte order of their names.
+    /// These are the owners that have, or once had, threads, records or entries in collections. The tenant itself is always the
+    /// first. An unknown tenant has no owners. How long former owners are listed depends on the store.
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>>;
 
     /// Lists at most `limit` threads that have a driver, or whose driver was interrupted, after the thread `after` (`None` for the first
@@ -57,7 +57,7 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// `now`.
     async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>>;
 
-    /// Writes a thread verbatim, chunk by chunk in the order of dumping.
+    /// Writes a thread verbatim, chunk by chunk, in the order in which the chunks were dumped.
     ///
     /// The thread is not visible until its last chunk (`next` is `None`) is written. A first chunk discards the chunks of an earlier
     /// restoration that was not completed. An existing thread with the same id or key is `Conflict::Thread`; a later chunk without a
@@ -95,7 +95,7 @@ pub struct DrivenThread {
     pub thread: ThreadId,
     /// Its owner.
     pub owner: Owner,
-    /// The record that names the driver.
+    /// The record that identifies the driver.
     pub record: Record,
 }
 
@@ -119,8 +119,8 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Adds a [`DumpEntry::Lost`] for each gap between the entries of a chunk: from the position after `after` to the last entry, in
-    /// the last chunk to the end of the thread.
+    /// Adds a [`DumpEntry::Lost`] for each gap between the entries of a chunk. The chunk covers the positions after `after` through
+    /// its last entry; the last chunk extends to the end of the thread.
     #[must_use]
     pub fn with_lost(mut self, after: u64, positions: Positions) -> Self {
         let mut expected = after.saturating_add(1).max(positions.first_seq);
@@ -285,7 +285,7 @@ impl DumpEntry {
     }
 }
 
-/// Describes the damage of a stored message, without its content; `None` if there is none. `compute` returns the checksum of the
+/// Describes the damage to a stored message, without its content; `None` if there is none. `compute` returns the checksum of the
 /// data as it is stored now.
 #[must_use]
 pub fn message_damage(

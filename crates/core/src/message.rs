@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Checksum, JsonText, Map, MessageId, Result, StoreError, ThreadId, Timestamp, Value, limits};
 
-/// The role of a message's author. Readers of other formats map other names, such as `human`, `developer` and `ai`.
+/// The role of a message's author. Readers of other formats map other names, such as `human`, `developer` and `ai`, to these roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Instructions of the application.
+    /// Instructions from the application.
     System,
     /// A person.
     User,
@@ -44,7 +44,7 @@ impl Role {
         }
     }
 
-    /// Returns the role that has this number in stores ([`Role::to_stored`]); `None` if no role has it.
+    /// Returns the role with this number in stores ([`Role::to_stored`]); `None` if no role has it.
     #[must_use]
     pub fn from_stored(number: impl Into<i64>) -> Option<Self> {
         let number = number.into();
@@ -76,7 +76,7 @@ impl std::str::FromStr for Role {
     }
 }
 
-/// The content of a message: everything that a replacement replaces.
+/// The content of a message: everything that can be replaced in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
     /// The role of the author.
@@ -85,9 +85,9 @@ pub struct Content {
     pub author: Option<String>,
     /// The parts, in order. May be empty.
     pub parts: Vec<Part>,
-    /// The agent of the assistant that wrote it.
+    /// The assistant's agent that wrote it.
     pub agent: Option<String>,
-    /// Structured data of the assistant in addition to the text, such as line statuses or arrivals.
+    /// Structured data from the assistant in addition to the text, such as line statuses or arrivals.
     pub data: Option<JsonText>,
     /// The sources that the answer is based on.
     pub sources: Vec<Source>,
@@ -123,9 +123,9 @@ impl Content {
     #[must_use]
     pub fn only_text(&self) -> Option<&str> {
         let Self { role: _, author, parts, agent, data, sources, usage, metadata } = self;
-        let is_bare = author.is_none() && agent.is_none() && data.is_none() && usage.is_none();
+        let has_no_options = author.is_none() && agent.is_none() && data.is_none() && usage.is_none();
         match parts.as_slice() {
-            [Part::Text(text)] if is_bare && sources.is_empty() && metadata.is_empty() => Some(text),
+            [Part::Text(text)] if has_no_options && sources.is_empty() && metadata.is_empty() => Some(text),
             _ => None,
         }
     }
@@ -150,8 +150,8 @@ impl Content {
     /// `Invalid` if a text contains NUL characters or JSON cannot represent a number, `LimitExceeded` if a size or count exceeds its
     /// limit.
     pub fn check(&self) -> Result<()> {
-        limits::check_count("parts of a message", self.parts.len(), limits::PARTS)?;
-        limits::check_count("sources of a message", self.sources.len(), limits::SOURCES)?;
+        limits::check_count("parts per message", self.parts.len(), limits::PARTS)?;
+        limits::check_count("sources per message", self.sources.len(), limits::SOURCES)?;
         for name in [&self.author, &self.agent].into_iter().flatten() {
             limits::check_name("author or agent", name)?;
         }
@@ -178,7 +178,7 @@ pub enum Part {
     Image(ImageReference),
     /// The model's reasoning before its answer.
     Reasoning(String),
-    /// An item of a wire format that no other part can represent, byte for byte.
+    /// An item of a wire format that no other part can represent. It is preserved byte for byte.
     Raw {
         /// The format, such as `openai.responses`.
         format: String,
@@ -276,7 +276,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The kind of a source that is a message. Its id is the message's.
+    /// The kind of a source that is a message. The source's id is the message's id.
     pub const MESSAGE: &str = "message";
 
     /// Creates a source that is a message, with its position in the fields.
@@ -316,7 +316,7 @@ impl Source {
     }
 }
 
-/// The resources that generating a message took.
+/// The resources used to generate a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// The model.
@@ -419,7 +419,7 @@ impl NewMessage {
 /// A message of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Its position in the thread, from 1, without gaps.
+    /// Its 1-based position in the thread. Positions have no gaps.
     pub seq: u64,
     /// Its id, unique in the thread.
     pub id: MessageId,
@@ -434,7 +434,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Whether it belongs to a thread that was created for a single question ([`crate::EPHEMERAL`]).
+    /// Whether the message belongs to a thread that was created for a single question ([`crate::EPHEMERAL`]).
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
         crate::thread::is_marked_ephemeral(&self.content.metadata)

@@ -1,6 +1,6 @@
 use crate::{Map, Result, StoreError, Value, limits};
 
-/// The maximum number of conditions of a filter.
+/// The maximum number of conditions in a filter.
 const MAX_CONDITIONS: usize = 8;
 /// The maximum length of a filtered value, in bytes: 512 characters of any script.
 pub const METADATA_VALUE_BYTES: usize = 2_048;
@@ -8,7 +8,8 @@ pub const METADATA_VALUE_BYTES: usize = 2_048;
 /// A filter on metadata: every condition must be met.
 ///
 /// A condition compares one top-level member with strings, integers and booleans. Other values (fractions, null, lists, objects,
-/// strings over [`METADATA_VALUE_BYTES`]) meet no condition. Strings are compared exactly. The empty filter passes everything.
+/// strings longer than [`METADATA_VALUE_BYTES`]) never meet a condition. Strings are compared exactly. The empty filter passes
+/// everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MetadataFilter {
     conditions: Vec<MetadataCondition>,
@@ -19,7 +20,7 @@ pub struct MetadataFilter {
 pub struct MetadataCondition {
     /// The name of the member.
     pub key: String,
-    /// The accepted values: one, or the values that have the same text.
+    /// The accepted values: one, or several values of different types with the same text.
     pub values: Vec<MetadataValue>,
 }
 
@@ -110,7 +111,7 @@ impl MetadataFilter {
     /// `LimitExceeded` if a limit is exceeded, `Invalid` for a key that appears twice, is empty or contains control characters, and for a
     /// value with NUL.
     pub fn check(&self) -> Result<()> {
-        limits::check_count("conditions of a metadata filter", self.conditions.len(), MAX_CONDITIONS)?;
+        limits::check_count("conditions per metadata filter", self.conditions.len(), MAX_CONDITIONS)?;
         for (index, condition) in self.conditions.iter().enumerate() {
             limits::check_name("metadata key", &condition.key)?;
             if self.conditions[..index].iter().any(|other| other.key == condition.key) {
@@ -118,7 +119,7 @@ impl MetadataFilter {
             }
             for value in &condition.values {
                 if let MetadataValue::Text(text) = value {
-                    limits::check_count("value of a metadata filter", text.len(), METADATA_VALUE_BYTES)?;
+                    limits::check_count("metadata filter value bytes", text.len(), METADATA_VALUE_BYTES)?;
                     limits::check_text("metadata value", text)?;
                 }
             }
@@ -170,12 +171,12 @@ mod tests {
             assert_eq!(filter.matches(&metadata()), expected, "{filter:?}");
         }
         let both = MetadataFilter::default().with_text("env", "prod").with_text("n", "4");
-        assert!(!both.matches(&metadata()), "one condition is enough");
+        assert!(!both.matches(&metadata()), "every condition must be met");
         assert!(MetadataFilter::default().matches(&Map::new()));
     }
 
     #[test]
-    fn text_without_a_type_matches_every_type_with_this_text() {
+    fn text_without_a_type_matches_values_of_every_type_with_this_text() {
         for (key, text, expected) in [
             ("n", "3", true),
             ("text", "3", true),
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_limited() {
+    fn invalid_filters_are_rejected() {
         for (json, member) in [(r#"{"a": 0.5}"#, "`a`"), (r#"{"b": null}"#, "`b`"), (r#"{"c": ["x"]}"#, "`c`")] {
             let error = MetadataFilter::from_map(&serde_json::from_str(json).unwrap()).unwrap_err();
             assert!(error.to_string().contains(member), "{error}");

@@ -165,7 +165,7 @@ pub struct Sampling {
     /// Stop sequences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Changes to the likelihood of tokens, by their numbers in the model's tokenizer, from -100 to 100.
+    /// Adjustments to the likelihood of tokens, from -100 to 100. The keys are the tokens' ids in the model's tokenizer.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub logit_bias: Map,
     /// How detailed the answer should be, in the provider's terms, such as `low`.
@@ -235,10 +235,10 @@ pub enum Finish {
     Filtered,
 }
 
-/// The answer of a model.
+/// A model's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChatAnswer {
-    /// Text, reasoning and tool calls, in the order of the model.
+    /// Text, reasoning and tool calls, in the order in which the model produced them.
     pub parts: Vec<Part>,
     /// Why the answer ended.
     pub finish: Finish,
@@ -307,8 +307,8 @@ pub enum ModelError {
         /// How long the provider asks callers to wait; `None` if it does not.
         retry_after: Option<Duration>,
     },
-    /// The provider limits the requests or tokens of the server's account, and the limit is exceeded. Retry later.
-    #[error("the provider of model {model} limits the requests of this server, and the limit is exceeded: {detail}")]
+    /// The provider's limit on requests or tokens for the server's account is exceeded. Retry later.
+    #[error("the provider's rate limit for model {model} is exceeded: {detail}")]
     RateLimited {
         /// The model.
         model: String,

@@ -45,7 +45,7 @@ impl MessageQuery {
     /// Checks the limit.
     ///
     /// # Errors
-    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
+    /// `Invalid` for 0, `LimitExceeded` for more than [`limits::PAGE`].
     pub fn check(&self) -> Result<()> {
         limits::check_page(self.limit)
     }

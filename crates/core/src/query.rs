@@ -1,36 +1,37 @@
 //! The syntax of search queries, the same for the command line, REST and MCP.
 //!
-//! - `word`: any of the words, in any inflected form. More and rarer words rank higher.
+//! - `word`: at least one of the words must occur, in any inflected form. Messages with more, or rarer, words rank higher.
 //! - `"two words"`: these words in this order. All phrases must occur.
 //! - `-word`, `-"two words"`: must not occur.
-//! - `pref*`: any word that begins like this, with at least 3 letters.
-//! - `title:word`, `title:"two words"`: only conversations with this title.
-//! - `since:2026-03`, `until:2026-03-14`: only messages of this time. The end is inclusive.
-//! - `role:user`, `in:claude-code`, `project:folder`: only messages of a role, of an imported format, of a project's folder.
+//! - `pref*`: any word with this prefix, which has at least 3 letters.
+//! - `title:word`, `title:"two words"`: only conversations with these words in the title.
+//! - `since:2026-03`, `until:2026-03-14`: only messages from this period. The end is inclusive.
+//! - `role:user`, `in:claude-code`, `project:folder`: only messages with this role, imported from this format, or from this project
+//!   folder.
 //!
-//! Every text is a legal query: what is not part of the syntax is a word, an unknown name before a colon and an invalid value
-//! included. A quotation mark without its counterpart extends to the end.
+//! Every text is a valid query. Anything outside this syntax is searched for as words, including unknown names before a colon and
+//! conditions with invalid values. An unclosed quotation extends to the end of the query.
 
 use crate::text::{self, TermMatcher};
 use crate::{Map, Role, Timestamp};
 
-/// The minimum number of letters of a prefix.
+/// The minimum number of letters in a prefix.
 pub const PREFIX_LETTERS: usize = 3;
-/// The maximum number of conditions of each kind. Further ones are ignored.
+/// The maximum number of conditions of each kind. Further conditions are ignored.
 const MAX_CONDITIONS: usize = 32;
-/// Members of the metadata of a thread that name the folder of a project.
+/// The members of a thread's metadata that may contain the path of its project folder.
 const PROJECT_MEMBERS: [&str; 3] = ["cwd", "project", "projectHash"];
-/// The start of the keys of imported threads.
+/// The prefix of the keys of imported threads.
 const IMPORT_KEY: &str = "import:";
 
 /// A parsed query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextQuery {
-    /// Words, of which any can occur.
+    /// Words, any of which may match.
     pub words: Vec<String>,
     /// Phrases, which must all occur.
     pub phrases: Vec<String>,
-    /// Beginnings of words, of which any can occur, in lower case without accents.
+    /// Beginnings of words, any of which may match, in lower case without accents.
     pub prefixes: Vec<String>,
     /// Words and phrases that must not occur.
     pub without: Vec<Without>,
@@ -44,7 +45,7 @@ pub struct TextQuery {
     pub until: Option<Timestamp>,
     /// The formats of the imported threads; empty for all threads.
     pub formats: Vec<String>,
-    /// Parts of the paths of project folders, of which any must occur; empty for all threads.
+    /// Parts of project folder paths, at least one of which must match; empty for all threads.
     pub projects: Vec<String>,
 }
 
@@ -78,38 +79,38 @@ impl TextQuery {
         parsed
     }
 
-    /// Whether it has neither words nor phrases nor prefixes, so that only its conditions select messages.
+    /// Whether the query has neither words nor phrases nor prefixes, so that only its conditions select messages.
     #[must_use]
     pub fn has_no_words(&self) -> bool {
         self.words.is_empty() && self.phrases.is_empty() && self.prefixes.is_empty()
     }
 
-    /// Whether it selects nothing.
+    /// Whether the query has neither words nor conditions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether it has any condition besides words.
+    /// Whether the query has any condition besides words.
     #[must_use]
     pub fn is_filtered(&self) -> bool {
         let has_message_condition = !(self.roles.is_empty() && self.phrases.is_empty() && self.without.is_empty());
         has_message_condition || self.since.is_some() || self.until.is_some() || self.filters_threads()
     }
 
-    /// Whether it has conditions on the thread of a message.
+    /// Whether the query has conditions on the thread of a message.
     #[must_use]
     pub fn filters_threads(&self) -> bool {
         !(self.titles.is_empty() && self.formats.is_empty() && self.projects.is_empty())
     }
 
-    /// Whether a thread passes.
+    /// Whether a thread passes the conditions on its title, format and project.
     #[must_use]
     pub fn matches_thread(&self, title: Option<&str>, key: Option<&str>, metadata: &Map) -> bool {
         let format = || key?.strip_prefix(IMPORT_KEY)?.split_once(':').map(|(format, _)| format);
         let folders = PROJECT_MEMBERS.iter().filter_map(|name| metadata.get(*name)?.as_str());
         let folders: Vec<String> = folders.map(str::to_lowercase).collect();
-        (self.formats.is_empty() || format().is_some_and(|format| self.formats.iter().any(|given| given == format)))
+        (self.formats.is_empty() || format().is_some_and(|format| self.formats.iter().any(|other| other == format)))
             && (self.projects.is_empty()
                 || self.projects.iter().any(|project| folders.iter().any(|folder| folder.contains(project.as_str()))))
             && self.titles.iter().all(|words| title.is_some_and(|title| contains_all(title, words)))
@@ -123,7 +124,7 @@ impl TextQuery {
             && self.until.is_none_or(|until| created_at < until)
     }
 
-    /// Whether all phrases occur in a text, and nothing that must not.
+    /// Whether a text contains all phrases and none of the excluded words and phrases.
     #[must_use]
     pub fn matches_text(&self, text: &str) -> bool {
         self.phrases.iter().all(|phrase| contains_phrase(text, phrase))
@@ -140,8 +141,8 @@ impl TextQuery {
                 list.push(value);
             }
         };
-        // A condition without a word or with an invalid value is no condition.
-        let is_known = match token.name.map(str::to_lowercase).as_deref() {
+        // A condition with an empty or invalid value is treated as a word.
+        let is_condition = match token.name.map(str::to_lowercase).as_deref() {
             _ if token.is_negative => false,
             Some("title") if !text::words(value).is_empty() => {
                 push(&mut self.titles, value.to_owned());
@@ -169,7 +170,7 @@ impl TextQuery {
             }),
             _ => false,
         };
-        if is_known {
+        if is_condition {
             return;
         }
         let whole = token.whole();
@@ -194,14 +195,14 @@ impl TextQuery {
     }
 }
 
-/// A part of a query between white space.
+/// A part of a query, delimited by white space.
 struct Token<'t> {
     is_negative: bool,
     /// The name before a colon.
     name: Option<&'t str>,
     value: &'t str,
     is_quoted: bool,
-    /// The name with the value, as written.
+    /// The text to search for if this is not a condition: the token as written, or only the value if it is quoted.
     whole: &'t str,
 }
 
@@ -210,8 +211,8 @@ impl<'t> Token<'t> {
     fn split(text: &'t str) -> (Self, &'t str) {
         let is_negative = text.starts_with('-') && text[1..].starts_with(|c: char| !c.is_whitespace());
         let body = if is_negative { &text[1..] } else { text };
-        let bare_end = body.find(char::is_whitespace).unwrap_or(body.len());
-        let name = body[..bare_end].split_once(':').map(|(name, _)| name);
+        let unquoted_end = body.find(char::is_whitespace).unwrap_or(body.len());
+        let name = body[..unquoted_end].split_once(':').map(|(name, _)| name);
         let name = name.filter(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic()));
         let start = name.map_or(0, |name| name.len() + 1);
         let value = &body[start..];
@@ -224,13 +225,14 @@ impl<'t> Token<'t> {
                 (Self { is_negative, name, value, is_quoted: true, whole: value }, rest)
             }
             None => {
-                let value = &body[start..bare_end.max(start)];
-                (Self { is_negative, name, value, is_quoted: false, whole: &body[..bare_end] }, &body[bare_end..])
+                let value = &body[start..unquoted_end.max(start)];
+                let whole = &body[..unquoted_end];
+                (Self { is_negative, name, value, is_quoted: false, whole }, &body[unquoted_end..])
             }
         }
     }
 
-    /// Returns the text to search for if the name is unknown.
+    /// Returns the text to search for if this is not a condition.
     fn whole(&self) -> &'t str {
         self.whole
     }
@@ -259,7 +261,7 @@ fn contains_phrase(text: &str, phrase: &str) -> bool {
     phrase.is_empty() || words.windows(phrase.len()).any(|window| window == phrase)
 }
 
-/// Returns the first instant of a date, and the first instant after it: of a day, month or year in UTC, or of an RFC 3339
+/// Returns the first instant of a date, and the first instant after it. The date is a day, month or year in UTC, or an RFC 3339
 /// instant.
 #[must_use]
 pub fn date_range(text: &str) -> Option<(Timestamp, Timestamp)> {
@@ -282,7 +284,7 @@ pub fn date_range(text: &str) -> Option<(Timestamp, Timestamp)> {
     }
 }
 
-/// Whether two words differ by one insertion, deletion, replacement or exchange of adjacent letters.
+/// Whether two words differ by one inserted, deleted or replaced letter, or by one swap of adjacent letters.
 ///
 /// ```
 /// use threadkeep_core::query::is_typing_error;
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_syntax_is_a_word() {
+    fn text_outside_the_syntax_is_parsed_as_words() {
         for (query, words) in [
             ("since:yesterday", vec!["since:yesterday"]),
             ("role:king", vec!["role:king"]),
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_are_adjacent_words_and_exclusions_are_inflected() {
+    fn phrases_match_adjacent_words_and_exclusions_match_inflected_forms() {
         let query = parse("\"sqlite FILE\"");
         assert!(query.matches_text("The ledger is a SQLite file.") && query.matches_text("(sqlite-file)"));
         assert!(!query.matches_text("the file of SQLite") && !query.matches_text("sqlite files"));
@@ -388,14 +390,14 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_text_is_a_legal_query(text in "\\PC{0,60}|[a-c:\"* -]{0,40}") {
+        fn every_text_is_a_valid_query(text in "\\PC{0,60}|[a-c:\"* -]{0,40}") {
             let query = parse(&text);
             let _ = query.matches_text(&text);
             let _ = query.matches_thread(Some(&text), Some(&text), &Map::new());
         }
 
         #[test]
-        fn one_change_is_a_typing_error(word in "[a-c]{1,6}", at in 0_usize..7, letter in "[a-c]") {
+        fn one_inserted_letter_is_a_typing_error(word in "[a-c]{1,6}", at in 0_usize..7, letter in "[a-c]") {
             let at = at.min(word.len());
             let longer = format!("{}{letter}{}", &word[..at], &word[at..]);
             proptest::prop_assert!(is_typing_error(&word, &longer) && is_typing_error(&longer, &word));

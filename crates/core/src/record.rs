@@ -44,7 +44,7 @@ impl Namespace {
     /// Creates a namespace of the application.
     ///
     /// # Errors
-    /// `Invalid` if the name is empty or contains control characters, `LimitExceeded` over 200 bytes.
+    /// `Invalid` if the name is empty or contains control characters, `LimitExceeded` for more than 200 bytes.
     pub fn app(name: impl Into<String>) -> Result<Self> {
         let name = name.into();
         limits::check_name("namespace", &name)?;
@@ -158,7 +158,7 @@ impl RecordWrite {
     /// `Invalid` if a name is invalid or the owner is a thread, `LimitExceeded` if the key or value is too large.
     pub fn check(&self) -> Result<()> {
         if matches!(self.owner, RecordOwner::Thread(_)) {
-            return Err(StoreError::invalid("record owner", "records of threads change by commits only"));
+            return Err(StoreError::invalid("record owner", "only commits can write records of threads"));
         }
         self.namespace.check()?;
         limits::check_key("record key", &self.key)?;
@@ -215,7 +215,7 @@ impl DerivedWrite {
         let writes = self.count_writes();
         let max = u64::from(u32::MAX >> 1);
         if writes > max {
-            return Err(StoreError::LimitExceeded { limit: "writes of a derived record", max, actual: writes });
+            return Err(StoreError::LimitExceeded { limit: "writes to a derived record", max, actual: writes });
         }
         Ok(())
     }

@@ -17,34 +17,35 @@ pub use filter::{FieldFilter, filter_terms};
 pub trait SearchIndex: Portable + std::fmt::Debug {
     /// Finds entries that contain at least one term of the query. Entries with rarer terms come first.
     ///
-    /// For messages, the threads with full access are searched: a user's own threads, or all threads of a tenant. If the query names a
-    /// thread, that thread is searched if the scope may read it. Erased, trimmed, deleted and expired messages are never returned. In a
-    /// named collection, a tenant searches the tenant's entries, and a user searches the user's and the tenant's entries; an unknown
-    /// collection is empty. If the query has a vector, the entries with a term are followed by at most `limit` entries that are nearest
-    /// to the vector. Filters are part of the lookup: only entries that pass them are counted in frequencies and use up the limit. With
-    /// filters and without terms, the entries that pass the filters are found, in no particular order. Terms that [`crate::text::indexed_terms`] cannot produce are allowed; their results are unspecified. A vector or a filter for
-    /// messages is `Unsupported`, and so are named collections in backends without them.
+    /// For messages, the threads to which the scope has full access are searched: a user's own threads, or all threads of a tenant. If
+    /// the query names a thread, that thread is searched if the scope may read it. Erased, trimmed, deleted and expired messages are
+    /// never returned. In a named collection, a tenant searches the tenant's entries, and a user searches the user's and the tenant's
+    /// entries; an unknown collection is empty. If the query has a vector, the entries with a term are followed by the entries nearest
+    /// to the vector, at most `limit`. Filters are part of the lookup: only entries that pass them count towards the frequencies and
+    /// the limit. With filters and without terms, the entries that pass the filters are found, in no particular order. Terms that
+    /// [`crate::text::indexed_terms`] cannot produce are allowed; their results are unspecified. A vector or a filter for messages is
+    /// `Unsupported`, and so are named collections in backends without them.
     ///
-    /// With a filter on metadata, hits and unindexed threads only come from threads that pass it. `documents` and `frequencies` may also count
-    /// the messages of other threads in the scope. In a named collection such a filter is `Unsupported`.
+    /// With a filter on metadata, hits and unindexed threads come only from threads that pass it. `documents` and `frequencies` may
+    /// also count the messages of other threads in the scope. In a named collection, such a filter is `Unsupported`.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
     /// Adds entries to the scope's part of a named collection, all or nothing. Replaces entries with the same id. Searches find the new
-    /// entries immediately. The collection of messages is `Invalid`. For the limits see [`IndexEntry::check_all`].
+    /// entries immediately. [`Collection::Messages`] is `Invalid`. For the limits, see [`IndexEntry::check_all`].
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()>;
 
     /// Removes at most [`limits::COMMIT_MESSAGES`] entries from the scope's part of a named collection, and returns how many existed.
     /// After a sweep, no byte of the removed entries remains in the backend's files.
     async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64>;
 
-    /// Removes all entries that the scope added to named collections, with the names of the collections, and returns how many entries
-    /// existed. Messages, and entries of other scopes in collections of the same name, are not removed. A backend without collections
-    /// returns 0. The removal works in bounded steps, between which other writers can run; entries that they add meanwhile may remain.
-    /// Idempotent: after a failure, the same call removes the rest. After a sweep, no byte of the entries remains in the backend's
-    /// files.
+    /// Removes all entries that the scope added to named collections, and the names of the collections, and returns how many entries
+    /// existed. Messages, and entries of other scopes in collections with the same name, are not removed. A backend without
+    /// collections returns 0. The removal works in bounded steps, between which other writers can run; entries that they add meanwhile
+    /// may remain. Idempotent: after a failure, the same call removes the rest. After a sweep, no byte of the entries remains in the
+    /// backend's files.
     async fn remove_collections(&self, scope: &Scope) -> Result<u64>;
 
-    /// Indexes at most about `limit` messages that are not indexed yet.
+    /// Indexes up to approximately `limit` messages that are not indexed yet.
     async fn catch_up(&self, limit: usize) -> Result<CatchUp>;
 }
 
@@ -61,10 +62,12 @@ impl Collection {
     /// Returns the name of a named collection.
     ///
     /// # Errors
-    /// `Invalid` for messages, and for a name that is empty or contains a control character, `LimitExceeded` over 200 bytes.
+    /// `Invalid` for messages, and for a name that is empty or contains a control character, `LimitExceeded` for more than 200 bytes.
     pub fn name(&self) -> Result<&str> {
         match self {
-            Self::Messages => Err(StoreError::invalid("collection", "messages are indexed by the store")),
+            Self::Messages => {
+                Err(StoreError::invalid("collection", "must be named; the store itself indexes messages"))
+            }
             Self::Named(name) => limits::check_name("collection", name).map(|()| name.as_str()),
         }
     }
@@ -90,9 +93,9 @@ impl IndexEntry {
     /// # Errors
     /// `LimitExceeded` if a limit is exceeded, `Invalid` for any other reason.
     pub fn check_all(entries: &[Self]) -> Result<()> {
-        limits::check_count("entries of one call", entries.len(), limits::COMMIT_MESSAGES)?;
+        limits::check_count("entries per call", entries.len(), limits::COMMIT_MESSAGES)?;
         let bytes = entries.iter().map(|entry| entry.text.len()).sum();
-        limits::check_count("text of all entries", bytes, limits::COMMIT_BYTES)?;
+        limits::check_count("total bytes of entry text", bytes, limits::COMMIT_BYTES)?;
         let ids: std::collections::BTreeSet<&str> = entries.iter().map(|entry| entry.id.as_str()).collect();
         if ids.len() < entries.len() {
             return Err(StoreError::invalid("entry id", "appears twice in one call"));
@@ -124,7 +127,7 @@ impl Embedding {
     /// `LimitExceeded` if the name or the vector is too long, `Invalid` for any other reason.
     pub fn check(&self) -> Result<()> {
         limits::check_name("embedding model", &self.model)?;
-        limits::check_count("dimensions of an embedding", self.vector.len(), limits::DIMENSIONS)?;
+        limits::check_count("embedding dimensions", self.vector.len(), limits::DIMENSIONS)?;
         if self.vector.is_empty() {
             return Err(StoreError::invalid("embedding", "empty"));
         }
@@ -161,7 +164,7 @@ pub struct SearchQuery {
     pub terms: Vec<String>,
     /// An embedding whose nearest entries are also returned.
     pub vector: Option<Embedding>,
-    /// Conditions that entries of a named collection must pass, all of them.
+    /// Conditions, all of which an entry of a named collection must meet.
     pub filters: Vec<FieldFilter>,
     /// Only messages of threads whose metadata passes. Empty for a named collection.
     pub metadata: MetadataFilter,
@@ -186,7 +189,7 @@ impl SearchQuery {
         if self.metadata.is_empty() {
             return Ok(());
         }
-        Err(StoreError::Unsupported("filters on metadata in a collection"))
+        Err(StoreError::Unsupported("metadata filters in named collections"))
     }
 
     /// Whether an entry with these fields passes all filters.
@@ -235,7 +238,7 @@ pub struct EntryHit {
     pub similarity: Option<f64>,
 }
 
-/// A thread that has messages that are not indexed yet: those after `indexed_seq`.
+/// A thread with messages that are not indexed yet: those after `indexed_seq`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnindexedThread {
     /// The thread.

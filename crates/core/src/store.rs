@@ -26,10 +26,10 @@ use crate::{
 pub trait Store: Portable + std::fmt::Debug {
     /// Changes one thread, all or nothing.
     ///
-    /// Makes these checks in this order, and writes nothing unless all of them pass ([`crate::decide`] implements them):
+    /// Performs these checks in this order, and writes nothing unless all of them pass ([`crate::decide`] implements them):
     /// 1. [`Batch::encode`]: limits, NUL, duplicates.
     /// 2. The thread exists in this scope (`NotFound`), and the scope may make these changes (`Denied`).
-    /// 3. If there is an idempotency record of `batch.key` with the same fingerprint, the original outcome is returned with `replayed`
+    /// 3. If there is an idempotency record for `batch.key` with the same fingerprint, the original outcome is returned with `replayed`
     ///    set; with another fingerprint, the result is `Conflict::IdempotencyKey`.
     /// 4. `expected`, then `require` (`Conflict`).
     /// 5. Ids and external ids of `append` are new in the thread; ids of tombstones are not (`Conflict`).
@@ -37,8 +37,8 @@ pub trait Store: Portable + std::fmt::Debug {
     /// 7. `trim_below` is not beyond the end (`Invalid`).
     /// 8. Neither `seq` nor `change` exceeds [`limits::LAST_POSITION`] (`LimitExceeded`).
     ///
-    /// Changes and versions that are required with a tag match only those of the same commit ([`TaggedNumber::may_be_same`]), because a
-    /// failover can assign the same number to two commits.
+    /// Changes and versions that are required with a tag match only those from the same commit ([`TaggedNumber::may_be_same`]),
+    /// because a failover can assign the same number to two commits.
     ///
     /// The commit then appends the messages at the positions `seq + 1 …`, increases `change` by one and gives it the tag of the key,
     /// writes the idempotency record (key, fingerprint, change, first_seq, count) and the entry of the change log, and sends wake-ups.
@@ -81,10 +81,10 @@ pub trait Store: Portable + std::fmt::Debug {
 
     /// Lists the threads that changed or were deleted after a cursor, each once, in the order of their last change.
     ///
-    /// Only threads with full access are listed: a user's own threads, or all threads of a tenant. Opening and restoring count as
-    /// changes; expired threads are omitted. Cursors are opaque, and valid in every scope of the store. Without a cursor, the result is
-    /// an empty list with the current cursor. If the cursor belongs to a discarded history (after a restore), or is older than the
-    /// retained deletions, `reset` is set.
+    /// Only threads to which the scope has full access are listed: a user's own threads, or all threads of a tenant. Opening and
+    /// restoring count as changes; expired threads are omitted. Cursors are opaque, and valid in every scope of the store. Without a
+    /// cursor, the result is an empty list with the current cursor. If the cursor belongs to a discarded history (after a restore), or
+    /// is older than the retained deletions, `reset` is set.
     async fn list_changed_threads(
         &self,
         scope: &Scope,
@@ -172,15 +172,15 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Writes one derived record of a thread, if the thread is at the change that the record was derived from and the record has the
     /// expected version.
     ///
-    /// Makes these checks in this order, and writes nothing unless all of them pass: [`DerivedWrite::check`]; the thread exists in this
-    /// scope (`NotFound`) with full access (`Denied`); its `change` is `at_change` (`Conflict::Change`); the version is the expected one
-    /// (`Conflict::Record`). The new version is [`DerivedWrite::version`].
+    /// Performs these checks in this order, and writes nothing unless all of them pass: [`DerivedWrite::check`]; the thread exists in
+    /// this scope (`NotFound`) with full access (`Denied`); its `change` is `at_change` (`Conflict::Change`); the record has the expected
+    /// version (`Conflict::Record`). The new version is [`DerivedWrite::version`].
     ///
     /// This is not a commit: `change`, `updated_at`, the change log and idempotency records do not change, and no wake-up is sent. The
     /// stamp ([`Store::stamp`]) changes, because reads return other data. Commits can require, write and delete the record like any other
-    /// record of the thread. A commit that removes messages uses this to remove their text from the record, too, and requires the version
-    /// of the record that it read. A store may acknowledge the write before it is synced to disk: after a power failure the record is
-    /// computed again.
+    /// record of the thread. This is how a commit that removes messages also removes their text from the record; it requires the
+    /// version of the record that it read. A store may acknowledge the write before it is synced to disk: after a power failure the
+    /// record is computed again.
     async fn write_derived(
         &self,
         scope: &Scope,
@@ -236,7 +236,7 @@ pub struct Backend {
 pub struct OpenThread {
     /// The id of a new thread.
     pub id: ThreadId,
-    /// The owner of a new thread. A thread with the key is searched among the threads of this owner.
+    /// The owner of a new thread. The key is looked up among the threads of this owner.
     pub owner: Owner,
     /// The key of the thread.
     pub key: Option<ThreadKey>,
@@ -253,7 +253,7 @@ pub struct OpenThread {
 }
 
 impl OpenThread {
-    /// Identifies a thread by id, with the default owner of the scope.
+    /// Creates a request to open a thread by id. A new thread belongs to the default owner of the scope.
     #[must_use]
     pub fn new(scope: &Scope, id: ThreadId) -> Self {
         Self {
@@ -310,7 +310,8 @@ pub enum ThreadRef {
 pub struct ThreadQuery {
     /// The order.
     pub order: ThreadOrder,
-    /// Only threads of this owner. `None` for all threads with full access: a user's own threads, or all threads of a tenant.
+    /// Only threads of this owner. `None` for all threads to which the scope has full access: a user's own threads, or all threads of
+    /// a tenant.
     pub owner: Option<Owner>,
     /// The `next` of the previous page.
     pub after: Option<String>,
@@ -332,7 +333,7 @@ impl ThreadQuery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadOrder {
-    /// In the order in which this store created the threads. The order never changes.
+    /// The order in which this store created the threads. It never changes.
     Created,
     /// The most recently changed first.
     Recent,
@@ -375,7 +376,7 @@ impl ThreadQuery {
     /// Checks the limit and the filter.
     ///
     /// # Errors
-    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`]; the same as for [`MetadataFilter::check`].
+    /// `Invalid` for 0, `LimitExceeded` for more than [`limits::PAGE`]; the same as for [`MetadataFilter::check`].
     pub fn check(&self) -> Result<()> {
         self.metadata.check()?;
         limits::check_page(self.limit)
@@ -386,7 +387,7 @@ impl RecordQuery {
     /// Checks the limit.
     ///
     /// # Errors
-    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
+    /// `Invalid` for 0, `LimitExceeded` for more than [`limits::PAGE`].
     pub fn check(&self) -> Result<()> {
         limits::check_page(self.limit)
     }

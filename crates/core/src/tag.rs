@@ -82,10 +82,9 @@ impl<'de> Deserialize<'de> for ChangeTag {
 /// A change number, or the version of a record, with the tag of the commit that made it. Text form: `17-a1b2c3d4`, or `17`
 /// without a tag.
 ///
-/// The tag is absent from data that earlier versions wrote, from change 0, from versions of records of users and tenants, and if a
-/// caller supplies only a number.
-/// A value without a tag is compared by its number, so [`TaggedNumber::may_be_same`] is not transitive. Use that method to compare a
-/// value supplied by a caller with a stored one, and `==` to compare two stored values.
+/// The tag is absent from data that earlier versions wrote, from change 0, from versions of records of users and tenants, and from
+/// numbers that a caller supplies without a tag. A value without a tag is compared by its number, so [`TaggedNumber::may_be_same`] is
+/// not transitive. Use that method to compare a value supplied by a caller with a stored one, and `==` to compare two stored values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TaggedNumber {
     /// The change number, or the version.

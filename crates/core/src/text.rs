@@ -18,13 +18,13 @@ use unicode_segmentation::UnicodeSegmentation;
 
 pub use term_matcher::{CachingTermMatcher, TermCounts, TermMatcher};
 
-/// The version of the analysis. Indexes of another version are rebuilt.
+/// The version of the analysis. Indexes built with another version are rebuilt.
 pub const ANALYSIS_VERSION: u32 = 3;
 
 /// The maximum length of a term in characters. Longer words are truncated.
 const TERM_CHARS: usize = 64;
 
-/// A language with a stemmer. Text in any other language is indexed with its stems in both languages. Queries use both stems, too, so
+/// A language with a stemmer. Text in any other language is indexed with its stems in both languages. Queries also use both stems, so
 /// equal words still match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
@@ -128,8 +128,8 @@ pub fn indexed_terms(text: &str) -> Vec<String> {
     distinct(stems(text).into_iter().flatten())
 }
 
-/// Returns the terms to search for a query: for each word in order, the folded word and its stems in every language, followed by
-/// those of its other English spelling (`colour`, `color`).
+/// Returns the search terms of a query: for each word in order, the folded word and its stems in every language, followed by the
+/// stems of its other English spelling (`colour`, `color`).
 #[must_use]
 pub fn query_terms(query: &str) -> Vec<(String, Vec<String>)> {
     let stems = Stems::new(&Language::ALL);
@@ -142,7 +142,7 @@ pub fn query_terms(query: &str) -> Vec<(String, Vec<String>)> {
     words(query).into_iter().map(|word| (word.clone(), terms_of(&word))).collect()
 }
 
-/// Returns the [`query_terms`] of a text without those of function words of any language.
+/// Returns the [`query_terms`] of a text, without the function words of any language.
 #[must_use]
 pub fn content_terms(text: &str) -> Vec<(String, Vec<String>)> {
     let is_function_word = |word: &str| Language::ALL.iter().any(|language| language.is_function_word(word));

@@ -39,7 +39,7 @@ pub(crate) fn is_marked_ephemeral(metadata: &Map) -> bool {
 }
 
 impl Thread {
-    /// Whether it was created for a single question ([`EPHEMERAL`]).
+    /// Whether the thread was created for a single question ([`EPHEMERAL`]).
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
         is_marked_ephemeral(&self.metadata)
@@ -95,7 +95,7 @@ impl ThreadKey {
     /// Creates a key.
     ///
     /// # Errors
-    /// `Invalid` if it is empty or contains control characters, `LimitExceeded` over 500 bytes.
+    /// `Invalid` if it is empty or contains control characters, `LimitExceeded` for more than 500 bytes.
     pub fn new(key: impl Into<String>) -> Result<Self> {
         let key = key.into();
         limits::check_key("thread key", &key)?;
@@ -135,13 +135,13 @@ pub struct ThreadPatch {
 }
 
 impl ThreadPatch {
-    /// Whether it changes nothing.
+    /// Whether the patch changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether it changes the title, metadata or state, which are stored as one text.
+    /// Whether the patch changes the title, metadata or state, which are stored as one text.
     #[must_use]
     pub fn changes_thread_body(&self) -> bool {
         self.title.is_some() || self.metadata.is_some() || self.state.is_some()

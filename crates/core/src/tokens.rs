@@ -84,7 +84,7 @@ enum Run {
     Single,
 }
 
-/// The period of the pattern in [`Run::BEGINS`]: a common multiple of the characters per token of all kinds.
+/// The period of the pattern in [`Run::BEGINS`]: a common multiple of the numbers of characters per token.
 const PERIOD: u32 = 12;
 
 impl Run {
@@ -103,8 +103,8 @@ impl Run {
         runs
     };
 
-    /// For each kind, a bit for each index in a run (lowest first) that is set if the character begins a token. Bit 0 is for the first
-    /// character; the following [`PERIOD`] bits repeat for the rest of the run.
+    /// For each kind, one bit per index in a run (lowest bit first), set if the character at that index begins a token. Bit 0 is for
+    /// the first character; the following [`PERIOD`] bits repeat for the rest of the run.
     const BEGINS: [u16; 5] =
         [0b1_0001_0001_0001, 0b1_0010_0100_1001, 0b1_0101_0101_0101, 0b1_1111_1111_1110, 0b1_1111_1111_1111];
 }

@@ -54,7 +54,7 @@ impl ToolSpec {
         &self.description.name
     }
 
-    /// Replaces aliases by the names of the arguments.
+    /// Replaces aliases with the names of the arguments.
     #[must_use]
     pub fn without_aliases(&self, mut arguments: Map) -> Map {
         for (alias, name) in &self.aliases {
@@ -140,7 +140,7 @@ impl ToolOutput {
     }
 }
 
-/// An error of a tool. The model reads the text, so that it can retry the call or explain the error.
+/// An error from a tool. The model reads the text, so that it can retry the call or explain the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {

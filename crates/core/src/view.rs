@@ -26,7 +26,7 @@ impl ThreadRead {
     /// `Invalid` if the limit of a page is 0, `LimitExceeded` if it exceeds [`limits::PAGE`], or if there are more than
     /// [`limits::READ_RECORDS`] names and lists together.
     pub fn check(&self) -> Result<()> {
-        limits::check_count("records of a read", self.records.len() + self.lists.len(), limits::READ_RECORDS)?;
+        limits::check_count("records and lists per read", self.records.len() + self.lists.len(), limits::READ_RECORDS)?;
         self.messages.as_ref().map_or(Ok(()), MessageQuery::check)?;
         self.lists.iter().try_for_each(RecordQuery::check)
     }

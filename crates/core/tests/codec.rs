@@ -1,4 +1,4 @@
-//! The exact stored bytes. A change of the format would make old data unreadable: add a version instead.
+//! The exact stored bytes. Changing the format would make old data unreadable: add a version instead.
 
 #![expect(clippy::unwrap_used, reason = "panics report the location of a failed assumption")]
 

@@ -92,7 +92,7 @@ pub struct ModelRequest {
     pub tools: ToolSelection,
     /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
-    /// Whether the answer is the reply to the user, and is streamed.
+    /// Whether the answer is the reply to the user, and is therefore streamed.
     pub is_reply: bool,
     /// The sampling temperature; `None` for the assistant's setting.
     pub temperature: Option<f64>,

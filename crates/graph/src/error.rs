@@ -41,7 +41,7 @@ pub enum GraphError {
         /// The request that the event names.
         request: RequestId,
     },
-    /// The outcome is of another kind than the request. In a replay, this means that the graph was changed without a new version.
+    /// The kind of the outcome does not match the request. In a replay, this means that the graph was changed without a new version.
     #[error("the outcome of request {request} must be {expected}, not {actual}")]
     UnexpectedOutcome {
         /// The request id.

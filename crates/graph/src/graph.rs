@@ -1,4 +1,4 @@
-//! Graphs, and their declaration by nodes, edges and branches.
+//! Graphs, and how they are declared with nodes, edges and branches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use threadkeep_core::{ChatMessage, Map};
 
 use crate::{Failure, GraphError, Journal, Node, Output, Result, Run, State};
 
-/// The name of the start of every run.
+/// The name of the point where every run starts.
 pub const START: &str = "START";
-/// The name of the end of a path. A run ends when all its paths have ended.
+/// The name of the point where a path ends. A run ends when all its paths have ended.
 pub const END: &str = "END";
-/// The default limit of steps per run.
+/// The default maximum number of steps per run.
 const DEFAULT_MAX_STEPS: u32 = 25;
 
 /// The input of a run.
@@ -67,7 +67,7 @@ pub(crate) struct Edge<S> {
 }
 
 impl<S: State> Graph<S> {
-    /// Starts to declare a graph; [`GraphBuilder::finish`] completes it. `begin` creates the initial state.
+    /// Starts the declaration of a graph; [`GraphBuilder::finish`] completes it. `begin` creates the initial state.
     ///
     /// Journals contain the graph's name and version. Change the version with every change of nodes, edges or requests.
     pub fn builder(
@@ -176,7 +176,7 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
-    /// Sets the number of steps after which a run fails. Default: 25.
+    /// Sets the maximum number of steps. A run that takes more steps fails. Default: 25.
     #[must_use]
     pub fn max_steps(mut self, max_steps: u32) -> Self {
         self.max_steps = max_steps;
@@ -194,8 +194,8 @@ impl<S: State> GraphBuilder<S> {
     /// Completes the graph. `finish` creates the output from the final state.
     ///
     /// # Errors
-    /// `Invalid` if a node name is duplicate, reserved or unknown, a node is unreachable or has no outgoing edge, or the step limit is
-    /// 0.
+    /// `Invalid` if a node name is duplicated, reserved or unknown, a node is unreachable or has no outgoing edge, or the maximum number
+    /// of steps is 0.
     pub fn finish(self, finish: impl Fn(&S) -> Output + Send + Sync + 'static) -> Result<Graph<S>> {
         let Self { name, version, max_steps, begin, nodes, edges, messages } = self;
         let inner = GraphInner { name, version, max_steps, begin, nodes, edges, messages, finish: Box::new(finish) };

@@ -1,6 +1,6 @@
-//! State graphs of assistants as deterministic state machines: events in, effects out.
+//! Assistants as state graphs, executed as deterministic state machines: events in, effects out.
 //!
-//! Start with [`Graph`], which is declared by its nodes, edges and branches. [`Graph::start`] returns a [`Run`], which
+//! Start with [`Graph`], which is declared with its nodes, edges and branches. [`Graph::start`] returns a [`Run`], which
 //! requests work ([`Run::take_effects`]) and receives the outcomes ([`Run::handle_event`]). A run's checkpoint is the
 //! [`Journal`] of its events: [`Graph::replay`] rebuilds the run from it, and the run then requests only the work that is still
 //! outstanding.
@@ -42,7 +42,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate performs no I/O: it calls no model, and does not read the clock, random numbers or the environment. So replaying the
+//! This crate performs no I/O: it calls no model, and uses neither the clock nor random numbers nor the environment. So replaying the
 //! same events produces the same run.
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Nodes: which requests they make, and how they derive updates of the state from the outcomes.
+//! Nodes: which requests they make, and how they derive state updates from the outcomes.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ impl Request {
     }
 }
 
-/// A node: a pure function that computes requests from the state (`ask`), and a pure function that derives an update of the state
-/// from their outcomes (`take`).
+/// A node: a pure function that computes requests from the state (`ask`), and a pure function that derives a state update from
+/// their outcomes (`take`).
 ///
 /// A failed request ends the run unless [`Node::or_else`] handles it.
 pub struct Node<S: State> {
@@ -53,7 +53,7 @@ pub(crate) enum NodeKind {
 }
 
 impl<S: State> Node<S> {
-    /// Creates a node that makes no requests, and only computes an update.
+    /// Creates a node that makes no requests and only computes an update.
     pub fn pure(compute: impl Fn(&S) -> S::Update + Send + Sync + 'static) -> Self {
         Self::build(NodeKind::Pure, |_| Ok(Vec::new()), move |state, _| compute(state))
     }
@@ -94,7 +94,7 @@ impl<S: State> Node<S> {
         })
     }
 
-    /// Creates a node that runs the activity `name` with an input that is computed from the state.
+    /// Creates a node that runs the activity `name` with an input computed from the state.
     pub fn activity(
         name: &'static str,
         input: impl Fn(&S) -> Result<JsonText, StoreError> + Send + Sync + 'static,

@@ -17,7 +17,7 @@ use crate::{
 pub struct Run<S: State> {
     graph: Graph<S>,
     state: S,
-    steps: u32,
+    step_count: u32,
     next_request: u32,
     /// The active nodes, in declaration order.
     active: Vec<ActiveNode>,
@@ -45,7 +45,7 @@ impl<S: State> Run<S> {
         let mut run = Self {
             graph,
             state,
-            steps: 0,
+            step_count: 0,
             next_request: 0,
             active: Vec::new(),
             effects: BTreeMap::new(),
@@ -70,7 +70,7 @@ impl<S: State> Run<S> {
     /// Applies an event. The resulting state does not depend on the order in which outcomes arrive.
     ///
     /// # Errors
-    /// `NotOutstanding` or `UnexpectedOutcome` if the run does not wait for this outcome; the run is then unchanged. `RequestEncoding`
+    /// `NotOutstanding` or `UnexpectedOutcome` if the run is not waiting for this outcome; the run is then unchanged. `RequestEncoding`
     /// if the next node cannot encode the input of its request.
     pub fn handle_event(&mut self, event: Event) -> Result<()> {
         match event {
@@ -200,10 +200,10 @@ impl<S: State> Run<S> {
     fn advance_from(&mut self, from: &[&'static str]) -> Result<()> {
         let mut from = from.to_vec();
         while let Some(nodes) = self.next_nodes(&from) {
-            self.steps += 1;
-            if self.steps > self.graph.inner.max_steps {
-                let bound = self.graph.inner.max_steps;
-                self.end(Err(Failure::new("too_many_steps", format!("the run took more than {bound} steps"))));
+            self.step_count += 1;
+            if self.step_count > self.graph.inner.max_steps {
+                let limit = self.graph.inner.max_steps;
+                self.end(Err(Failure::new("too_many_steps", format!("the run took more than {limit} steps"))));
                 return Ok(());
             }
             self.activate(&nodes)?;
@@ -268,7 +268,7 @@ impl<S: State> std::fmt::Debug for Run<S> {
         f.debug_struct("Run")
             .field("graph", &self.graph)
             .field("state", &self.state)
-            .field("steps", &self.steps)
+            .field("steps", &self.step_count)
             .field("end", &self.end)
             .finish_non_exhaustive()
     }

@@ -1,6 +1,6 @@
 //! The state of a run: fields, each with a rule (reducer) for how updates change it.
 
-/// The state of a run. [`crate::state!`] writes the implementation.
+/// The state of a run. [`crate::state!`] generates the implementation.
 pub trait State: Clone + std::fmt::Debug + Default + Send + Sync + 'static {
     /// The update type. Its default changes nothing.
     type Update: Default;
@@ -18,7 +18,7 @@ pub mod reduce {
         field.extend(new);
     }
 
-    /// Replaces the value if there is a new value. 0 and empty text are values.
+    /// Replaces the value if there is a new value. 0 and empty text count as values.
     pub fn replace<T>(field: &mut T, new: Option<T>) {
         if let Some(new) = new {
             *field = new;
@@ -43,7 +43,7 @@ pub mod reduce {
 /// | reducer | field | update | effect |
 /// |---|---|---|---|
 /// | `append x: T` | `Vec<T>` | `Vec<T>` | appends the new entries |
-/// | `replace x: T` | `T` | `Option<T>` | replaces the value if there is a new value, such as 0 or empty text |
+/// | `replace x: T` | `T` | `Option<T>` | replaces the value if there is a new value, which may be 0 or empty text |
 /// | `set x: T` | `Option<T>` | `Option<T>` | like `replace`, for a field that is initially unset |
 /// | `merge x` | [`threadkeep_core::Map`] | [`threadkeep_core::Map`] | inserts the new members, replacing those of the same name |
 #[macro_export]

@@ -1,4 +1,4 @@
-//! Properties of random graphs under any order of events.
+//! Properties that random graphs have whatever the order of events.
 
 use proptest::prelude::*;
 use threadkeep_core::{JsonText, Map, ToolCall};
@@ -29,9 +29,9 @@ struct GraphPlan {
 struct NodePlan {
     /// The number of tool calls on even and odd visits.
     calls: [usize; 2],
-    /// The indexes of the target nodes. The number of nodes stands for the end.
+    /// The indexes of the target nodes. An index equal to the number of nodes means END.
     to: Vec<usize>,
-    /// Whether all targets follow; otherwise the state determines one of them.
+    /// Whether all targets run next; otherwise the state selects one of them.
     is_fan_out: bool,
     handles_failures: bool,
 }
@@ -114,7 +114,7 @@ impl GraphPlan {
     }
 }
 
-/// Returns the outcome of an effect, which depends only on the effect.
+/// Returns the event that answers an effect. It depends only on the effect.
 fn answer(effect: &Effect) -> Event {
     let Effect::CallTool { request, call, .. } = effect else { panic!("{effect:?}") };
     let outcome = if request.0 % 11 == 10 {

@@ -186,10 +186,10 @@ fn a_run_waits_for_a_person_across_a_replay() {
         .unwrap();
     let mut run = graph.start(&Input::default()).unwrap();
     assert!(matches!(&run.take_effects()[..], [Effect::AskPerson { question, .. }] if question == "shall I?"));
-    let mut again = graph.replay(&Input::default(), &Journal::new("ask", 1)).unwrap();
+    let mut replayed = graph.replay(&Input::default(), &Journal::new("ask", 1)).unwrap();
     let decision = Decision { approved: false, by: None, reason: Some("no".to_owned()), changed: None };
-    again.handle_decision(RequestId(0), decision).unwrap();
-    assert_eq!(again.output().map(|output| output.reply.as_str()), Some("Some(\"no\")"));
+    replayed.handle_decision(RequestId(0), decision).unwrap();
+    assert_eq!(replayed.output().map(|output| output.reply.as_str()), Some("Some(\"no\")"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Appending messages, together with the title and the trimming that the options add to the same commit.
+//! Appending messages. Depending on the options, the same commit also sets the title and trims older messages.
 
 use threadkeep_core::{
     Access, Batch, ChangeTag, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageRef,
@@ -162,7 +162,7 @@ impl Memory {
         let expected = batch.expected;
         let mut read_seq = None;
         let mut context_state_attempts = CONTEXT_STATE_ATTEMPTS;
-        let mut title_attempts = if self.may_title(scope, thread, &batch) { TITLE_ATTEMPTS } else { 0 };
+        let mut title_attempts = if self.may_add_title(scope, thread, &batch) { TITLE_ATTEMPTS } else { 0 };
         let appended = loop {
             if title_attempts > 0 || retention.is_some() {
                 let found = self.get_thread(scope, thread).await?;
@@ -250,7 +250,7 @@ impl Memory {
         Batch::new(self.generate_key(now), fingerprint::FOR_GENERATED_KEYS)
     }
 
-    fn may_title(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> bool {
+    fn may_add_title(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> bool {
         self.options().titles == Titles::FromFirstUserMessage
             && batch.patch.title.is_none()
             && !self.threads_with_final_title().contains(scope, thread)
@@ -269,7 +269,7 @@ impl Memory {
             self.threads_with_final_title().insert(scope, thread.id);
             return;
         }
-        // If the thread is not where the caller expects it, the store has to report the conflict, or to replay an earlier commit.
+        // If the thread is not at the expected position or change, the store has to report the conflict or replay an earlier commit.
         if batch.expected.is_none_or(|expected| expected.check(thread.positions).is_ok()) {
             batch.expected = Some(Expected::Change(thread.positions.tagged()));
             batch.patch.title = Some(title_from_first(batch.append.iter().map(|message| &message.content)));
@@ -286,8 +286,8 @@ impl Memory {
         outcome: CommitOutcome,
         may_be_own: bool,
     ) -> Result<Appended> {
-        let names: Vec<_> = (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageRef::Seq).collect();
-        let found = self.find_messages(scope, thread, &names).await?;
+        let refs: Vec<_> = (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageRef::Seq).collect();
+        let found = self.find_messages(scope, thread, &refs).await?;
         let messages: Vec<_> =
             found.into_iter().map(|message| AppendedMessage { seq: message.seq, id: message.id }).collect();
         let own = appended_in_order(outcome, batch);

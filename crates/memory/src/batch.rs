@@ -1,4 +1,4 @@
-//! Building batches: several changes of a thread in one commit.
+//! Building batches: several changes to a thread in one commit.
 
 use threadkeep_core::{
     Batch, Expected, IdempotencyKey, MessageId, PutRecord, RecordCondition, RecordName, RecordState, Replacement,
@@ -25,7 +25,7 @@ impl Memory {
 
     /// Commits a finished batch, retrying transient failures with the same key.
     ///
-    /// Neither gives the thread a title nor trims it, which [`BatchBuilder::commit`] does.
+    /// Unlike [`BatchBuilder::commit`], neither gives the thread a title nor trims it.
     ///
     /// # Errors
     /// The same as for [`Memory::append_all`], and `Conflict` if a condition of the batch is not met.

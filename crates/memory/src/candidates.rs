@@ -57,7 +57,7 @@ struct UnindexedMessages {
 
 impl Memory {
     /// Finds messages that contain a word of the question: at most `limit` indexed messages (more if forks share messages), and
-    /// the unindexed messages. Messages in ephemeral threads are found only if the area is their thread.
+    /// the unindexed messages. Messages in ephemeral threads are found only if the search is limited to their thread.
     pub(crate) async fn candidates(
         &self,
         scope: &Scope,
@@ -163,7 +163,7 @@ impl Memory {
         Ok(all)
     }
 
-    /// Reads the unindexed messages, at most [`MAX_UNINDEXED_MESSAGES`] over all threads.
+    /// Reads the unindexed messages, at most [`MAX_UNINDEXED_MESSAGES`] across all threads.
     async fn read_unindexed(&self, scope: &Scope, threads: &[UnindexedThread]) -> Result<UnindexedMessages> {
         let mut unindexed = UnindexedMessages::default();
         let mut remaining = MAX_UNINDEXED_MESSAGES;
@@ -188,7 +188,7 @@ impl Memory {
     }
 }
 
-/// Whether a message is in several threads, which are then forks.
+/// Whether several threads contain the same message, which means that they are forks.
 fn has_copies(found: &[Candidate]) -> bool {
     let mut ids = HashSet::new();
     !found.iter().all(|found| ids.insert(found.message.id))

@@ -74,11 +74,11 @@ impl Memory {
         }
     }
 
-    /// Replaces the settings of a thread, if its position or change is the `expected` one. Returns its new change.
+    /// Replaces the settings of a thread, if the thread is at the `expected` position or change. Returns the thread's new change.
     ///
     /// # Errors
     /// `Invalid` for invalid settings, `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a
-    /// user's, `Conflict` with the actual position or change if it is not the `expected` one.
+    /// user's, `Conflict` with the actual position or change if the thread is not at the `expected` one.
     pub async fn set_thread_config(
         &self,
         scope: &Scope,
@@ -105,7 +105,7 @@ mod tests {
 
     // S1.23
     #[test]
-    fn check_names_the_invalid_setting_and_unknown_settings_survive() {
+    fn errors_name_the_invalid_setting_and_unknown_settings_are_preserved() {
         let cases = [
             (ThreadConfig { history_limit: Some(0), ..ThreadConfig::default() }, "invalid history_limit"),
             (ThreadConfig { model: Some(String::new()), ..ThreadConfig::default() }, "invalid model"),

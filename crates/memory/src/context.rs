@@ -46,14 +46,14 @@ pub struct ContextOptions {
     pub counter: Arc<dyn TokenCounter>,
     /// Messages that the caller found for the question, best first. They precede the messages that the policy recalls.
     pub recalled: Vec<Recalled>,
-    /// Ranks recalled messages also by meaning ([`Memory::recall_with_embedder`]). Default: none.
+    /// If set, recalled messages are also ranked by meaning ([`Memory::recall_with_embedder`]). Default: none.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// Facts about the conversation that the application extracted.
     pub enrichment: Option<Enrichment>,
     /// Assembles the context as if this position were the thread's last. Default: the whole thread.
     pub through_seq: Option<u64>,
-    /// The id of the turn (1 to 400 bytes) with which to store the report for 30 days, so that [`Memory::context_report`] can
-    /// read it. A failure to store it is not an error, see [`AssembledContext::is_report_stored`]. Default: not stored.
+    /// The id of the turn (1 to 400 bytes) under which the report is stored for 30 days, so that [`Memory::context_report`] can
+    /// read it. Failing to store it is not an error (see [`AssembledContext::is_report_stored`]). Default: not stored.
     pub turn: Option<String>,
 }
 
@@ -77,7 +77,7 @@ pub struct AssembledContext {
     pub context: Context,
     /// The positions of the thread when its messages were read.
     pub positions: Positions,
-    /// The messages that cannot be decoded, which the context lacks.
+    /// The messages that cannot be decoded. The context does not include them.
     pub unreadable: Vec<CorruptRow>,
     /// The outcome of the search for messages that are relevant to the question.
     pub recall: RecallOutcome,
@@ -95,7 +95,7 @@ impl Memory {
     ///
     /// If the policy recalls messages ([`threadkeep_context::RecallPolicy::from`]), this searches for messages that are relevant
     /// to the question or, without one, to the newest user message. If the search fails, the context is assembled without
-    /// recalled messages, see [`AssembledContext::recall`]. The cost does not depend on the length of the thread: a summary that
+    /// recalled messages (see [`AssembledContext::recall`]). The cost does not depend on the length of the thread: a summary that
     /// lacks many messages is completed over several calls.
     ///
     /// # Errors
@@ -217,13 +217,13 @@ impl Memory {
         policy: SummaryPolicy,
     ) -> Result<Option<Cow<'a, Summary>>> {
         let first_seq = loaded.range.first_seq;
-        let is_gone =
+        let is_trimmed =
             |created_at: Timestamp, seq| seq < first_seq || loaded.cutoff.is_some_and(|cutoff| created_at < cutoff);
         let summary = state.summary.as_ref().map(|summary| {
-            let is_gone_item = |item: &SummaryItem| is_gone(item.created_at, item.seq);
-            let has_gone = summary.items.iter().any(is_gone_item);
-            let kept = if has_gone { Cow::Owned(summary.without(is_gone_item)) } else { Cow::Borrowed(summary) };
-            let is_outdated = summary.written.as_ref().is_some_and(|text| is_gone(text.oldest_at, text.first_seq));
+            let is_trimmed_item = |item: &SummaryItem| is_trimmed(item.created_at, item.seq);
+            let has_trimmed = summary.items.iter().any(is_trimmed_item);
+            let kept = if has_trimmed { Cow::Owned(summary.without(is_trimmed_item)) } else { Cow::Borrowed(summary) };
+            let is_outdated = summary.written.as_ref().is_some_and(|text| is_trimmed(text.oldest_at, text.first_seq));
             if is_outdated { Cow::Owned(kept.without_written()) } else { kept }
         });
         let covered = summary.as_deref().map_or(0, |summary| summary.through_seq).max(first_seq.saturating_sub(1));
@@ -235,7 +235,7 @@ impl Memory {
         let step = self.page_after(scope, thread, covered, usize::try_from(limit).unwrap_or(limits::PAGE)).await?;
         let through = step.next.unwrap_or(loaded.from() - 1).min(loaded.from() - 1);
         let mut messages = step.page.messages;
-        messages.retain(|message| !is_gone(message.created_at, message.seq));
+        messages.retain(|message| !is_trimmed(message.created_at, message.seq));
         let extended = Summary::extend(summary.as_deref(), &messages, first_seq, through, policy.characters);
         Ok(Some(Cow::Owned(extended)))
     }

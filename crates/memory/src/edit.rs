@@ -1,4 +1,4 @@
-//! Replacing and erasing messages, and the titles made from them.
+//! Replacing and erasing messages, and renewing the titles made from them.
 
 use threadkeep_core::{
     Batch, Conflict, Content, Expected, Message, MessageId, MessageQuery, OnCorrupt, Replacement, Role, Scope,
@@ -13,15 +13,15 @@ use crate::{Memory, MemoryError, Result};
 const ATTEMPTS: usize = 8;
 
 impl Memory {
-    /// Replaces the content of a message, if its position or change is the `expected` one. Returns its new change.
+    /// Replaces the content of a message, if the thread is at the `expected` position or change. Returns the thread's new change.
     ///
-    /// The position, id and creation time of the message stay the same. A title that was made from the message is made again in
-    /// the same commit.
+    /// The position, id and creation time of the message stay the same. A title that was made from the message is renewed in the
+    /// same commit.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread or message, `Denied` if the thread is shared and `scope` is a user's, `Conflict` with the
-    /// actual position or change if it is not the `expected` one, `LimitExceeded` and `Invalid` for content that cannot be
-    /// stored.
+    /// actual position or change if the thread is not at the `expected` one, `LimitExceeded` and `Invalid` for content that cannot
+    /// be stored.
     pub async fn replace_message(
         &self,
         scope: &Scope,
@@ -38,7 +38,7 @@ impl Memory {
     /// Erases messages, of which only the position, id and time of erasure remain. Returns the thread's new change number.
     ///
     /// The same commit also removes everything that was derived from these messages: their part of the summary, and a title made
-    /// from them, which is replaced by one made from the remaining messages, if there is any. The bytes of the messages are
+    /// from them, which is replaced by one made from the remaining messages, if there are any. The bytes of the messages are
     /// overwritten in the store's files by the next sweep at the latest.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Memory {
         let was_made_from_edited =
             found.title.is_some() && edited.iter().any(|message| title_from(&message.content) == found.title);
         let is_as_expected = batch.expected.is_none_or(|expected| expected.check(found.positions).is_ok());
-        // If the thread is not where the caller expects it, the store has to report the conflict.
+        // If the thread is not at the expected position or change, the store has to report the conflict.
         if !was_made_from_edited || !is_as_expected {
             return Ok(());
         }

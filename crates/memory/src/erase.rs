@@ -174,7 +174,7 @@ impl Memory {
         Ok(erased)
     }
 
-    /// Erases messages, although others may erase or trim some of them meanwhile. Returns the number of erased messages.
+    /// Erases messages, even if others erase or trim some of them meanwhile. Returns the number of erased messages.
     async fn erase_remaining(&self, tenant: &Scope, thread: ThreadId, ids: Vec<MessageId>) -> Result<u64> {
         const ATTEMPTS: usize = 8;
         let mut ids = ids;

@@ -85,8 +85,8 @@ impl Export {
         let lines = line.chain(messages).chain(stream::once(self.records(owner)).try_flatten());
         // If the thread has been deleted since it was listed, the export continues with the next thread.
         let lines = lines.take_while(|line| {
-            let is_gone = matches!(line, Err(error) if error.is_thread_not_found());
-            std::future::ready(!is_gone)
+            let is_deleted = matches!(line, Err(error) if error.is_thread_not_found());
+            std::future::ready(!is_deleted)
         });
         lines.boxed()
     }

@@ -63,8 +63,8 @@ impl Memory {
     /// `on_progress` is called with the current report whenever a chunk of messages has been written.
     ///
     /// # Errors
-    /// An error that affects all items: the store is unavailable, cannot be written, or is damaged. Data that was imported before
-    /// the error remains, and repeating the import adds the rest.
+    /// An error that affects all items: the store is unavailable, cannot be written to, or is damaged. Data that was imported
+    /// before the error remains, and repeating the import adds the rest.
     pub async fn import(
         &self,
         scope: &Scope,
@@ -160,7 +160,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Starts to write a conversation with branches. The whole conversation is in memory, so large ones are written one at a
+    /// Starts writing a conversation with branches. The whole conversation is in memory, so large ones are written one at a
     /// time.
     async fn add_tree(
         &mut self,
@@ -192,7 +192,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Starts to write the pending messages and records of a conversation.
+    /// Starts writing the pending messages and records of a conversation.
     async fn submit(&mut self, conversation: Conversation, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         self.wait_until_written(&conversation.name, progress).await?;
         self.names_in_flight.insert(conversation.name.clone());

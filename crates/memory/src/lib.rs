@@ -7,8 +7,8 @@
 //!
 //! [`turns`] defines how turns lock their thread, and how they are found, stopped and ended, regardless of what executes them.
 //!
-//! This crate deliberately runs no agent and knows no backend: it works over any [`threadkeep_core::Backend`]. Its clock,
-//! runtime and process list come from a [`Platform`]; the default one requires a tokio runtime with its timer.
+//! This crate deliberately runs no agent and knows no backend: it works with any [`threadkeep_core::Backend`]. Its clock,
+//! runtime and process list come from a [`Platform`]; the default platform requires a tokio runtime with its timer.
 #![warn(missing_docs)]
 
 mod analytics;

@@ -64,8 +64,8 @@ pub struct LibraryDocument {
     /// The model that embedded the passages; `None` without an embedder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedded_by: Option<String>,
-    /// Whether all passages are stored. `false` while the document is being added, and if that was interrupted or failed: add it
-    /// again.
+    /// Whether all passages are stored. `false` while the document is being added, and if adding it was interrupted or failed; in
+    /// that case, add it again.
     pub is_complete: bool,
     /// When the document was added.
     pub added_at: Timestamp,
@@ -150,7 +150,7 @@ impl Memory {
         Err(StoreError::from(Conflict::Record { namespace, key: entry.id.clone(), actual }).into())
     }
 
-    /// Lists a document as complete, unless others changed its entry since `version`.
+    /// Marks a document as complete, unless others have changed its entry since `version`.
     async fn complete_entry(
         &self,
         scope: &Scope,
@@ -264,7 +264,7 @@ fn entry_write(
 fn check_document(document: &NewLibraryDocument) -> Result<()> {
     limits::check_at_most("document id", document.id.len(), DOCUMENT_ID_BYTES)?;
     limits::check_at_most("document title", document.title.len(), limits::TITLE_BYTES)?;
-    limits::check_at_most("passages of a document", document.passages.len(), DOCUMENT_PASSAGES)?;
+    limits::check_at_most("passages per document", document.passages.len(), DOCUMENT_PASSAGES)?;
     match document.id.is_empty() {
         true => Err(MemoryError::invalid("document id", "must not be empty")),
         false => Ok(()),

@@ -84,7 +84,7 @@ impl Memory {
         Self::with_platform(backend, Platform { clock, ..Platform::default() })
     }
 
-    /// Creates a `Memory` on another platform.
+    /// Creates a `Memory` on the given platform.
     #[must_use]
     pub fn with_platform(backend: Backend, platform: Platform) -> Self {
         Self::create(backend, platform, MemoryOptions::default(), None)
@@ -159,7 +159,7 @@ impl Memory {
         &self.inner.options
     }
 
-    /// The current time by the platform's clock.
+    /// The current time according to the platform's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.inner.platform.clock.now()

@@ -1,8 +1,8 @@
-//! Migrating all data of one store into another, and verifying the result.
+//! Migrating all data from one store into another, and verifying the result.
 //!
 //! This uses only the ports, so data can be migrated between any two stores. A thread is copied verbatim: positions, tombstones,
 //! revisions, change log, idempotency records, key, and all records, including internal ones. Records of users and tenants keep
-//! their versions. Data that belongs to the store itself is not copied: cursors over many threads (a subscriber with such a
+//! their versions. Data that belongs to the store itself is not copied: cursors across many threads (a subscriber with such a
 //! cursor receives `reset`), deleted ids, and the record of the last sweep. Expired data is not copied either.
 //!
 //! [`Migration::begin`] takes a snapshot of the source, which all other methods read. [`Migration::survey`] compares source and
@@ -32,7 +32,7 @@ pub use damage::{Damage, DamagedItem};
 pub use survey::Survey;
 pub use verify::{Totals, Verification};
 
-/// Maximum number of differences and damaged items that are listed. Further ones are only counted.
+/// Maximum number of differences and damaged items that are listed. Any others are only counted.
 const MAX_LISTED: usize = 1_000;
 
 /// A migration of a snapshot of one store into another. Others may write to the source meanwhile, but their writes are not
@@ -99,8 +99,8 @@ pub struct Differences {
 }
 
 impl Migration {
-    /// Takes a snapshot of the source `from`, for a migration into `to`. All data that the migration reads from the source is as
-    /// of the current time of the platform's clock.
+    /// Takes a snapshot of the source `from`, for a migration into `to`. The migration reads the source's data as of the current
+    /// time of the platform's clock.
     ///
     /// # Errors
     /// Errors from the source.

@@ -4,13 +4,13 @@
 //! there is no default: pass a platform to [`crate::Memory::with_platform`].
 
 #[cfg(not(target_arch = "wasm32"))]
-#[expect(clippy::disallowed_methods, reason = "behind the port")]
+#[expect(clippy::disallowed_methods, reason = "this module implements the port")]
 mod clock;
 #[cfg(target_os = "linux")]
-#[expect(clippy::disallowed_methods, reason = "behind the port")]
+#[expect(clippy::disallowed_methods, reason = "this module implements the port")]
 mod processes;
 #[cfg(not(target_arch = "wasm32"))]
-#[expect(clippy::disallowed_methods, reason = "behind the port")]
+#[expect(clippy::disallowed_methods, reason = "this module implements the port")]
 mod tokio_runtime;
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Preferences of users. They apply to all threads of the user.
+//! A user's preferences, which apply to all threads of the user.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

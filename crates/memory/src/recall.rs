@@ -80,7 +80,7 @@ pub struct RecalledMessage {
     /// The relevance: larger is better. Only comparable within one recall. The sum of `parts`; less for a message that repeats
     /// others; with an embedder, a score computed from both ranks.
     pub score: f64,
-    /// The parts of the score by words.
+    /// The parts of the word-based score.
     pub parts: ScoreParts,
     /// The similarity of the embeddings of message and question, from -1 to 1; `None` without an embedder, and for messages that
     /// were not embedded.
@@ -104,8 +104,8 @@ impl Memory {
     /// Messages are ranked by their words, by the messages around them, and by their author and date
     /// ([`threadkeep_context::recall`]), so a result need not contain a word of the question. Messages that are not indexed yet
     /// are read from their threads. The cost does not depend on the length of the threads. A message with copies in forks is
-    /// recalled once. Questions and answers that only repeat messages, as the sources of the answers show, are omitted; those that
-    /// add to them rank by the share of words that they add.
+    /// recalled once. Questions and answers that only repeat other messages, which the sources of the answers identify, are omitted.
+    /// The score of those that add something to these messages is multiplied by the share of words that they add.
     ///
     /// # Errors
     /// `Invalid` or `LimitExceeded` for an invalid limit or filter; errors from the store.
@@ -128,7 +128,7 @@ impl Memory {
         let area = SearchArea { thread: options.thread, metadata: &options.metadata };
         let candidates = self.candidates(scope, &question, area, max_candidates).await?;
         let Candidates { found, statistics, unread, .. } = candidates;
-        // Neighbours are read only for the candidates with the best words, so that unindexed messages do not cause more reads.
+        // Neighbours are read only for the candidates that rank best by words, so that unindexed messages do not cause more reads.
         let mut matcher = question.caching_matcher();
         let mut count_words = |candidate: Candidate| {
             let counts = matcher.count(&candidate.message.plain_text());
@@ -136,13 +136,13 @@ impl Memory {
         };
         let mut counted: Vec<CountedMessage> = found.into_iter().map(&mut count_words).collect();
         counted.retain(|message| !message.counts.is_miss());
-        let seeds = (options.limit / 2).clamp(*SEEDS.start(), *SEEDS.end());
-        let neighbours = neighbours_of_seeds(&counted, &question, &statistics, seeds);
+        let seed_count = (options.limit / 2).clamp(*SEEDS.start(), *SEEDS.end());
+        let neighbours = neighbours_of_seeds(&counted, &question, &statistics, seed_count);
         counted.extend(self.read_hits(scope, neighbours).await?.into_iter().map(count_words));
-        let (ranked, known) = rank_messages(counted, &question, &statistics, options);
+        let (ranked, unranked) = rank_messages(counted, &question, &statistics, options);
         let preferred = options.thread.or(options.except.map(|except| except.thread));
         let ranked = self.remove_duplicates(scope, ranked, preferred, |found| (found.thread, &found.message)).await?;
-        let ranked = self.without_restatements(scope, ranked, &question, known, options.limit * 2).await?;
+        let ranked = self.without_restatements(scope, ranked, &question, unranked, options.limit * 2).await?;
         let is_included = |found: &RecalledMessage| {
             options.except.is_none_or(|except| !except.contains(found.thread, found.message.seq))
                 && options.message_metadata.matches(&found.message.content.metadata)
@@ -163,13 +163,13 @@ fn neighbours_of_seeds(
     counted: &[CountedMessage],
     question: &Question,
     statistics: &Statistics,
-    seeds: usize,
+    seed_count: usize,
 ) -> Vec<SearchHit> {
     let candidates = as_rank_candidates(counted);
     let mut known: HashSet<(ThreadId, u64)> =
         candidates.iter().map(|candidate| (candidate.thread, candidate.message.seq)).collect();
     let mut neighbours = Vec::new();
-    for Ranked { candidate, .. } in rank_by_words(question, &candidates, statistics).into_iter().take(seeds) {
+    for Ranked { candidate, .. } in rank_by_words(question, &candidates, statistics).into_iter().take(seed_count) {
         let seq = candidate.message.seq;
         for near in seq.saturating_sub(READ_REACH).max(1)..=seq.saturating_add(READ_REACH) {
             if known.insert((candidate.thread, near)) {
@@ -180,13 +180,13 @@ fn neighbours_of_seeds(
     neighbours
 }
 
-/// Ranks messages, best first, and returns the messages without a positive score apart.
+/// Ranks messages, best first, and returns the messages without a positive score separately.
 fn rank_messages(
     counted: Vec<CountedMessage>,
     question: &Question,
     statistics: &Statistics,
     options: &RecallOptions,
-) -> (Vec<RecalledMessage>, provenance::Known) {
+) -> (Vec<RecalledMessage>, provenance::MessagesByPosition) {
     let ranked: Vec<(ThreadId, u64, ScoreParts)> =
         rank(question, &as_rank_candidates(&counted), statistics, &options.weights)
             .into_iter()

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_names_the_limit_that_is_zero() {
+    fn errors_name_the_limit_that_is_zero() {
         let zero = Retention { max_messages: Some(0), ttl_minutes: None };
         assert_eq!(zero.check().unwrap_err().to_string(), "invalid max_messages: must be at least 1");
         let zero = Retention { max_messages: None, ttl_minutes: Some(0) };

@@ -22,11 +22,11 @@ use crate::{Memory, MemoryError, Result, Snippet};
 const CANDIDATES: RangeInclusive<usize> = 200..=1_000;
 /// The minimum number of letters of a word that is corrected.
 const CORRECTED_LETTERS: usize = 5;
-/// How much the score of an output of a tool counts.
+/// The factor by which the score of a tool's output is multiplied.
 const TOOL_FACTOR: f64 = 0.25;
-/// The number of threads whose messages are read for a query without words, and for the known words.
+/// The number of threads whose messages are read for a query without words, and for the vocabulary.
 const RECENT_THREADS: usize = 1_000;
-/// The minimum number of messages that are read of each of these threads.
+/// The minimum number of messages that are requested from each of these threads.
 const MESSAGES_PER_THREAD: usize = 50;
 /// The number of threads that are read concurrently.
 const CONCURRENT_THREADS: usize = 8;
@@ -106,8 +106,8 @@ impl Memory {
     /// [`TextQuery`] describes the syntax. A message matches if it contains any word of the query, in any inflected form and in
     /// either of the supported languages ([`threadkeep_core::text`]), and passes all conditions. A query with conditions alone
     /// finds the newest messages that pass. A word of at least five letters that occurs nowhere is corrected to one that
-    /// differs by one letter, if the scope's own messages contain one; the results name the corrections. Corrections and
-    /// prefixes know the words of the newest 5,000 messages.
+    /// differs by one letter, if the scope's own messages contain one; the results list the corrections. Corrections and
+    /// prefixes are based on the words of the newest 5,000 messages.
     ///
     /// Messages that are not indexed yet are read from their threads, so a message can be found as soon as it is stored. A
     /// message with copies in forks is found once. Outputs of tools rank below what people and models wrote.
@@ -184,7 +184,7 @@ impl Memory {
             .map(|(word, _)| word.to_owned())
             .collect();
         if query.filters_threads() {
-            found = self.in_passing_threads(scope, query, found).await?;
+            found = self.filter_by_thread(scope, query, found).await?;
         }
         let (scored, counted) = score_and_sort(found, &statistics, question, query, options);
         occurring
@@ -200,8 +200,8 @@ impl Memory {
         Ok(WordResults { results, occurring })
     }
 
-    /// Returns the candidates whose threads pass.
-    async fn in_passing_threads(
+    /// Returns the candidates whose threads pass the conditions of the query.
+    async fn filter_by_thread(
         &self,
         scope: &Scope,
         query: &TextQuery,
@@ -318,11 +318,11 @@ fn score_and_sort(
     query: &TextQuery,
     options: &SearchOptions,
 ) -> (Vec<(f64, Candidate)>, Vec<u64>) {
-    let mut containing = vec![0; question.words().count()];
+    let mut word_frequencies = vec![0; question.words().count()];
     let counted = found.into_iter().map(|candidate| {
         let counts = question.count(&candidate.message.plain_text());
-        for (sum, count) in containing.iter_mut().zip(&counts.counts) {
-            *sum += u64::from(*count > 0);
+        for (frequency, count) in word_frequencies.iter_mut().zip(&counts.counts) {
+            *frequency += u64::from(*count > 0);
         }
         (candidate, counts)
     });
@@ -341,5 +341,5 @@ fn score_and_sort(
     scored.sort_by(|(a_score, a), (b_score, b)| {
         b_score.total_cmp(a_score).then_with(|| newest_first(a).cmp(&newest_first(b)))
     });
-    (scored, containing)
+    (scored, word_frequencies)
 }

@@ -50,7 +50,7 @@ fn find_matches(text: &str, query: &[String]) -> Vec<Range<usize>> {
     matching.map(|(start, word)| start..start + word.len()).collect()
 }
 
-/// Returns the start of the match with which a snippet begins that covers the most matches; 0 without matches.
+/// Returns the start of the first match in the snippet that would cover the most matches; 0 without matches.
 fn find_densest(matches: &[Range<usize>]) -> usize {
     let length = SNIPPET_BYTES - LEAD_BYTES;
     let mut best = (0, 0);
@@ -67,7 +67,7 @@ fn find_densest(matches: &[Range<usize>]) -> usize {
     best.1
 }
 
-/// Returns where a snippet starts whose first match starts at `first_match`.
+/// Returns the start of the snippet whose first match starts at `first_match`.
 fn start_before(text: &str, first_match: usize) -> usize {
     if first_match <= LEAD_BYTES {
         return 0;

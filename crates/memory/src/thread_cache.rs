@@ -65,7 +65,7 @@ struct State {
     threads: HashMap<ThreadKey, CachedThread>,
     /// The cached threads by [`CachedThread::last_use`], so that the least recently used thread is the first.
     by_last_use: BTreeMap<u64, ThreadKey>,
-    /// The number of the last use of any thread.
+    /// A counter that is incremented with each use of a cached thread.
     last_use: u64,
     stats: ThreadCacheStats,
     /// Incremented when content is removed. The result of a read that began earlier is not cached.
@@ -79,14 +79,14 @@ impl Memory {
         self.thread_cache().map_or_else(ThreadCacheStats::default, |cache| cache.lock().stats)
     }
 
-    /// Returns the newest messages of a thread from the cache without querying the store. `None` unless the store has returned
-    /// them in this scope and has not been written to since; in that case, use [`Memory::messages`].
+    /// Returns the newest messages of a thread from the cache without querying the store. This requires that the store has returned
+    /// them in this scope and has not been written to since. If it returns `None`, use [`Memory::messages`].
     #[must_use]
     pub fn cached_messages(&self, scope: &Scope, thread: ThreadId, limit: usize) -> Option<CachedMessages> {
         let (cache, stamp, now) = (self.thread_cache()?, self.store().stamp()?, self.now());
         let key = (scope.tenant_id().clone(), thread);
         let cached = cache.find_current(&key, scope, limit, stamp, now)?;
-        // A regular read omits messages past their retention. The cache cannot omit some messages, so it returns none.
+        // A regular read omits messages past their retention. The cache cannot filter messages, so it returns none.
         let cutoff = self.options().retention.and_then(|retention| retention.cutoff(now));
         let is_outdated = |message: &Message| cutoff.is_some_and(|cutoff| message.created_at < cutoff);
         (!cached.messages().iter().any(is_outdated)).then_some(cached)

@@ -10,7 +10,7 @@ use threadkeep_core::{
 use crate::retry::{retry, retry_with_outcome};
 use crate::{Memory, Result};
 
-/// The number of threads that are sorted by their last messages.
+/// The maximum number of threads that are sorted by their last messages.
 const SORTED_THREADS: usize = 10_000;
 /// The number of threads that are read concurrently.
 const CONCURRENT_THREADS: usize = 16;
@@ -24,7 +24,7 @@ impl Memory {
         self.open_with_new_id(scope, OpenThread::new(scope, self.generate_thread_id())).await
     }
 
-    /// Finds the thread with an id, or creates it.
+    /// Finds the thread with the given id, or creates it.
     ///
     /// # Errors
     /// `NotFound` if the id belongs to another owner, or to a thread that was deleted recently.
@@ -32,7 +32,7 @@ impl Memory {
         self.open_thread(scope, OpenThread::new(scope, thread)).await
     }
 
-    /// Finds the thread with a key among the threads of the scope's default owner, or creates it.
+    /// Finds the thread with the given key among the threads of the scope's default owner, or creates it.
     ///
     /// # Errors
     /// `Invalid` or `LimitExceeded` for an invalid key; errors from the store.
@@ -58,9 +58,9 @@ impl Memory {
         Ok(OpenOutcome { created: opened.thread.id == id, ..opened })
     }
 
-    /// Lists the threads in the order of their last messages, newest first, each with the time of that message. A message's time is
-    /// that of its conversation, so imported threads are in their place. Ephemeral threads are omitted. If there are more than
-    /// 10,000 threads, only those that changed last are listed.
+    /// Lists the threads in the order of their last messages, newest first, each with the time of that message. This is the time when
+    /// the message was created, not imported, so imported threads are in chronological order. Ephemeral threads are omitted. If there
+    /// are more than 10,000 threads, only those that changed last are listed.
     ///
     /// # Errors
     /// `Invalid` or `LimitExceeded` for an invalid filter; errors from the store.
@@ -150,11 +150,12 @@ impl Memory {
         }
     }
 
-    /// Changes a thread's title, metadata, state or expiry, if its position or change is the `expected` one. Returns the new change.
+    /// Changes a thread's title, metadata, state or expiry, if the thread is at the `expected` position or change. Returns the new
+    /// change.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's, `Conflict` with the actual
-    /// position or change if it is not the `expected` one.
+    /// position or change if the thread is not at the `expected` one.
     pub async fn patch_thread(
         &self,
         scope: &Scope,

@@ -40,15 +40,15 @@ pub struct UpsertedMessage {
 pub enum UpsertOutcome {
     /// The message was added.
     Added,
-    /// The thread contains the message with the same content.
+    /// The thread already contains the message with the same content.
     Unchanged,
     /// The content of the message was replaced.
     Replaced,
 }
 
 impl Memory {
-    /// Adds messages, all or none. If the thread contains a message with the id or the external id of a draft, its content is
-    /// replaced.
+    /// Adds messages, all or none. If the thread already contains a message with the id or the external id of a draft, the content
+    /// of that message is replaced.
     ///
     /// A replaced message keeps its position and creation time. A message with the same content is not changed. Drafts without
     /// an id and an external id are always added.
@@ -92,7 +92,7 @@ impl Memory {
         drafts: &[Draft],
         options: &AppendOptions,
     ) -> Result<(Appended, Vec<Option<UpsertedMessage>>)> {
-        limits::check_at_most("messages of a commit", drafts.len(), limits::COMMIT_MESSAGES)?;
+        limits::check_at_most("messages per commit", drafts.len(), limits::COMMIT_MESSAGES)?;
         for _ in 1..ATTEMPTS {
             match self.try_upsert(scope, thread, drafts, options).await {
                 Err(error) if is_race(&error) && options.expected.is_none() => {}
@@ -155,7 +155,7 @@ impl Memory {
     }
 }
 
-/// Returns how the thread may already contain the message of a draft.
+/// Returns the reference to the message that a draft would replace; `None` if the draft has no id and no external id.
 fn reference(draft: &Draft) -> Option<MessageRef> {
     let external_id = || draft.external_id.clone().map(MessageRef::External);
     draft.id.map(MessageRef::Id).or_else(external_id)

@@ -81,7 +81,7 @@ impl Facts for DumpFacts<'_> {
     }
 }
 
-/// Decides about the batch with this index, as a store does: checks the batch, then the scope, then calls [`decide`].
+/// Decides what the batch with this index does, as a store would: checks the batch, then the scope, then calls [`decide`].
 fn commit(facts: &mut DumpFacts<'_>, vectors: &CommitVectors, index: usize) -> Result<Decision, StoreError> {
     let vector = vectors.not_applied.get(index).unwrap_or(&vectors.accepted);
     let encoded = vector.batch.encode()?;
@@ -146,7 +146,7 @@ fn plan_counts_each_removed_message_once() {
     assert_eq!(removed(&[], Some(first_seq)), 0);
     assert_eq!(removed(&[], Some(first_seq + 2)), 2);
     assert_eq!(removed(&[0, 3], Some(first_seq + 2)), 3, "the first message is both erased and trimmed");
-    assert_eq!(removed(&[], Some(seq + 1)), 4, "tombstones do not count");
+    assert_eq!(removed(&[], Some(seq + 1)), 4, "tombstones are not counted");
     assert_eq!(removed(&[0], Some(seq + 2)), 5, "one of the two appended messages is trimmed by the same commit");
 }
 

@@ -5,25 +5,26 @@
 
 use crate::{Map, Result, StoreError, Value, limits};
 
-/// Starts the term of a field's value. A private-use character is never part of a term of text.
+/// The first character of the term for a field's value. A private-use character is never part of a term of text.
 const FILTER_MARK: char = '\u{e004}';
 /// The maximum length of a filterable string, in bytes.
 const VALUE_BYTES: usize = 64;
 /// The maximum number of filterable values in a list.
 const LIST_VALUES: usize = 32;
-/// The maximum number of filters of a query.
+/// The maximum number of filters in a query.
 const MAX_FILTERS: usize = 8;
-/// The maximum number of values of a filter.
+/// The maximum number of values in a filter.
 const MAX_VALUES: usize = 200;
 
-/// A condition on a field of entries: it is one of the values, or a list that contains one of them.
+/// A condition on a field of entries: the field is one of the values, or a list that contains one of them.
 ///
-/// Filterable are integers, booleans and strings of at most 64 bytes, and in a list the first 32 values. Strings are compared exactly.
+/// Integers, booleans and strings of at most 64 bytes are filterable. In a list, only the first 32 values are. Strings are compared
+/// exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldFilter {
     /// The name of the field.
     pub field: String,
-    /// The accepted values; at most 200. Without values, no entry passes.
+    /// The accepted values, at most 200. If there are none, no entry passes.
     pub values: Vec<Value>,
 }
 
@@ -34,7 +35,7 @@ impl FieldFilter {
         Self::any(field, [value])
     }
 
-    /// Creates a filter that accepts each of these values.
+    /// Creates a filter that accepts any of these values.
     #[must_use]
     pub fn any<V: Into<Value>>(field: impl Into<String>, values: impl IntoIterator<Item = V>) -> Self {
         Self { field: field.into(), values: values.into_iter().map(Into::into).collect() }
@@ -45,9 +46,9 @@ impl FieldFilter {
     /// # Errors
     /// `LimitExceeded` if there are too many filters or values, `Invalid` if a value is not filterable.
     pub fn check_all(filters: &[Self]) -> Result<()> {
-        limits::check_at_most("filters of a query", filters.len(), MAX_FILTERS)?;
+        limits::check_at_most("filters per query", filters.len(), MAX_FILTERS)?;
         for filter in filters {
-            limits::check_at_most("values of a filter", filter.values.len(), MAX_VALUES)?;
+            limits::check_at_most("values per filter", filter.values.len(), MAX_VALUES)?;
             if !filter.values.iter().all(is_filterable) {
                 let reason = "values must be integers, booleans or strings of at most 64 bytes";
                 return Err(StoreError::invalid("filter", reason));
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_limited() {
+    fn invalid_filters_are_rejected() {
         let long = FieldFilter::equal("a", "x".repeat(65));
         assert!(matches!(FieldFilter::check_all(&[long]), Err(StoreError::Invalid { .. })));
         let fraction = FieldFilter::equal("a", 0.5);
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_stable() {
+    fn filter_terms_are_stable() {
         assert_eq!(FieldFilter::equal("year", 2024).terms(), ["\u{e004}ca5c28e73e53c714"]);
     }
 }

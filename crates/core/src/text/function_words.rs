@@ -10,7 +10,7 @@ use super::Language;
 /// The maximum length of a function word, in bytes.
 const MAX_WORD_BYTES: usize = 10;
 
-/// Returns whether a word is a function word of each language, in the order of [`Language::ALL`].
+/// Returns, for each language in the order of [`Language::ALL`], whether a word is one of its function words.
 pub(super) fn languages_of(word: &str) -> [bool; Language::ALL.len()] {
     // The length is checked first because this runs for every word of every searched text.
     let known = if word.len() <= MAX_WORD_BYTES { FUNCTION_WORDS.get(word) } else { None };

@@ -10,7 +10,7 @@ pub(super) fn base_of(word: &str) -> &str {
     BASES.get(word).copied().unwrap_or(word)
 }
 
-/// Returns the words that have none of these prefixes, but whose base or stem may have one of them.
+/// Returns the words that have none of these prefixes although their base or stem may have one of them.
 pub(super) fn forms_with_other_prefixes(prefixes: &[Prefix]) -> Vec<&'static str> {
     let matches = |word: &str| prefixes.iter().any(|prefix| prefix.matches(word));
     let mut forms: Vec<&str> =
@@ -20,7 +20,7 @@ pub(super) fn forms_with_other_prefixes(prefixes: &[Prefix]) -> Vec<&'static str
     forms
 }
 
-/// Words whose English stem has another prefix than the word.
+/// Words that do not begin with the prefix of their English stem.
 pub(super) const STEMS_WITH_OTHER_PREFIXES: [&str; 3] = ["dying", "lying", "tying"];
 
 static BASES: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
@@ -29,7 +29,7 @@ static BASES: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
     forms.flat_map(|(base, forms)| forms.map(move |form| (form, base))).collect()
 });
 
-// The base comes first. Forms that are also another word (`left`, `saw`, `felt`) belong to the verb, the more common meaning.
+// The base comes first. A form that is also a different word (`left`, `saw`, `felt`) is assigned to the verb, which is more common.
 const FORMS: &str = "
     become became
     begin began begun

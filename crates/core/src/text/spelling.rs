@@ -18,7 +18,7 @@ fn with_other_ending(word: &str) -> Option<String> {
     ENDINGS.iter().find_map(|(british, american)| replace(british, american).or_else(|| replace(american, british)))
 }
 
-/// Shorter words (`rise`, `size`, `prize`) have one spelling.
+/// Shorter words (`rise`, `size`, `prize`) have only one spelling.
 const MIN_LENGTH_WITH_ENDING: usize = 7;
 
 const ENDINGS: [(&str, &str); 9] = [
@@ -33,7 +33,7 @@ const ENDINGS: [(&str, &str); 9] = [
     ("ysing", "yzing"),
 ];
 
-/// The beginnings of words that are spelt differently. A beginning also covers the inflections.
+/// The beginnings of words that are spelt differently. Each also covers the inflected forms of its words.
 const STEMS: [(&str, &str); 45] = [
     ("aeroplane", "airplane"),
     ("aluminium", "aluminum"),
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_are_exchanged_both_ways() {
+    fn spellings_are_converted_both_ways() {
         for (british, american) in [
             ("favourite", "favorite"),
             ("neighbours", "neighbors"),

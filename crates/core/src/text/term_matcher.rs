@@ -17,7 +17,7 @@ pub struct TermMatcher {
     other_forms: Vec<&'static str>,
     /// For each byte, whether a matching word can start with it. Excludes most words quickly.
     first_bytes: Vec<bool>,
-    words: usize,
+    word_count: usize,
 }
 
 /// The first one or two characters of a stem.
@@ -63,10 +63,11 @@ impl TermCounts {
 }
 
 impl TermMatcher {
-    /// Creates a matcher for words, each given by its stems ([`super::query_terms`]). A stem of two words counts for the first one.
+    /// Creates a matcher for words, each given by its stems ([`super::query_terms`]). A stem that two words share counts for the
+    /// first of them.
     #[must_use]
     pub fn new(words: &[Vec<String>]) -> Self {
-        let mut matcher = Self { first_bytes: vec![false; 256], words: words.len(), ..Self::default() };
+        let mut matcher = Self { first_bytes: vec![false; 256], word_count: words.len(), ..Self::default() };
         for (index, stems) in words.iter().enumerate() {
             for stem in stems {
                 matcher.word_indexes.entry(stem.clone()).or_insert(index);
@@ -137,7 +138,7 @@ pub struct CachingTermMatcher<'a> {
 #[derive(Debug)]
 struct CachedWord {
     word: String,
-    /// The matches by the language of the text, the last one for texts without a detected language. `None` if not computed yet.
+    /// The matches for each language of the text; the last entry is for texts without a detected language. `None` if not computed yet.
     matches: [Option<WordMatches>; Language::ALL.len() + 1],
 }
 
@@ -148,7 +149,7 @@ impl CachingTermMatcher<'_> {
             self.cache_indexes.clear();
             self.cached.clear();
         }
-        let mut found = TermCounts { counts: vec![0; self.matcher.words], length: 0 };
+        let mut found = TermCounts { counts: vec![0; self.matcher.word_count], length: 0 };
         let (mut function_words, mut candidates) = (FunctionWordCounts::default(), Vec::new());
         for_each_word(text, |word| {
             found.length = found.length.saturating_add(1);
@@ -166,7 +167,7 @@ impl CachingTermMatcher<'_> {
         found
     }
 
-    /// Returns the index in `cached` of a word, which is added if it is missing.
+    /// Returns a word's index in `cached`. Adds the word if it is missing.
     fn cache_index(&mut self, word: &str) -> usize {
         if let Some(index) = self.cache_indexes.get(word) {
             return *index;
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn words_with_another_prefix_than_their_stem_are_counted() {
+    fn words_without_the_prefix_of_their_stem_are_counted() {
         for (query, text) in [("die", "dying"), ("lie", "lying"), ("tie", "tying"), ("feet", "foot")] {
             assert_eq!(matcher(query).count(text).counts, [1], "{text}");
         }

@@ -82,9 +82,9 @@ impl Tally {
         sources.citations += cited.len() as u64;
         sources.citing_messages += 1;
         sources.reusing_messages += u64::from(cited.is_subset(&self.cited_in_thread));
-        for name in cited {
-            *self.citations.entry(name.clone()).or_default() += 1;
-            self.cited_in_thread.insert(name);
+        for source in cited {
+            *self.citations.entry(source.clone()).or_default() += 1;
+            self.cited_in_thread.insert(source);
         }
     }
 }

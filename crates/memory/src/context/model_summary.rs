@@ -16,19 +16,19 @@ const ATTEMPTS: usize = 8;
 pub struct SummaryRenewal {
     /// The last position that the summary covers.
     pub through_seq: u64,
-    /// Whether the summary covers all messages that have left contexts so far. If not, call again.
+    /// Whether the summary covers all messages that contexts no longer include. If not, call again.
     pub is_complete: bool,
 }
 
 impl Memory {
     /// Asks a language model to update the summary of a thread. The model reads the previous summary and the messages that have
-    /// left contexts since ([`SummaryTask`]). Returns `None` if there are no such messages.
+    /// dropped out of contexts since ([`SummaryTask`]). Returns `None` if there are no such messages.
     ///
     /// Call this after a turn rather than before an answer, because it calls the model, with at most about 24,000 characters of
     /// messages; if there are more, the next call continues. Contexts include the summary, followed by sentences extracted from
     /// later messages. Without a summary, or if it does not fit, contexts include only such sentences. Erasing, replacing or
     /// trimming a message that the summary covers removes the whole summary in the same commit, and later calls write it again.
-    /// So it is of little use in a thread that is trimmed with every message.
+    /// So such a summary is of little use in a thread that is trimmed with every message.
     ///
     /// # Errors
     /// `Model` if the model fails, in which case nothing is changed. `Contended` if a message was erased or changed meanwhile,
@@ -120,7 +120,7 @@ impl Memory {
     }
 }
 
-/// Messages that have left contexts and that the model's summary does not cover yet.
+/// Messages that contexts no longer include and that the model's summary does not cover yet.
 struct Unsummarised {
     messages: Vec<Message>,
     /// The last position that was read.
@@ -141,7 +141,7 @@ async fn generate_summary(
     let text = answer.text();
     let text = text.trim();
     if text.is_empty() || answer.finish == Finish::Filtered {
-        let detail = if text.is_empty() { "an empty summary" } else { "the summary was withheld" };
+        let detail = if text.is_empty() { "the summary is empty" } else { "the summary was withheld" };
         return Err(ModelError::InvalidAnswer { model: model.name().to_owned(), detail: detail.to_owned() });
     }
     Ok(cut(text, characters).map_or_else(|| text.to_owned(), |kept| format!("{kept}{TRUNCATION_MARK}")))

@@ -14,7 +14,7 @@ use crate::config::config_name;
 use crate::thread_cache::{ExtraRequest, ReadPage, ThreadCache};
 use crate::{Memory, Result, ThreadConfig};
 
-/// The data of a thread that a turn needs at its start, all read at the same instant.
+/// The data that a turn needs from its thread at the start, all read at the same instant.
 #[derive(Clone, Debug)]
 pub struct Prefetched {
     /// The thread itself, without messages.
@@ -142,10 +142,10 @@ impl Memory {
 }
 
 impl Prefetched {
-    /// Makes the data valid after a commit by the caller, which resulted in `change` and only appended messages and put records.
+    /// Makes the data valid after the caller's own commit, which resulted in `change` and only appended messages and put records.
     ///
-    /// `None` if others have committed since the data was read, or if appending removes older messages. The thread then has to
-    /// be read again. A context assembled from the result does not contain the appended messages.
+    /// Returns `None` if others have committed since the data was read, or if appending removes older messages. The thread then
+    /// has to be read again. A context assembled from the result does not contain the appended messages.
     #[must_use]
     pub fn after(self, change: TaggedNumber) -> Option<Self> {
         let is_valid = change.number == self.change.number + 1 && !self.is_trimmed;

@@ -54,14 +54,17 @@ impl Memory {
                     loaded.cutoff.is_none_or(|cutoff| message.created_at >= cutoff)
                         && (if other == thread { message.seq >= loaded.range.first_seq } else { !is_loaded() })
                 };
-                let usable = results.messages.into_iter().filter(|turn| is_usable(&turn.message, turn.thread));
-                let found =
-                    usable.map(|turn| Recalled { thread: Some(turn.thread), message: turn.message, score: turn.score });
+                let usable = results.messages.into_iter().filter(|found| is_usable(&found.message, found.thread));
+                let recalled = usable.map(|found| Recalled {
+                    thread: Some(found.thread),
+                    message: found.message,
+                    score: found.score,
+                });
                 let outcome = RecallOutcome::Searched {
                     unsearched: results.unsearched,
                     embedder_outcome: results.embedder_outcome,
                 };
-                (found.collect(), outcome)
+                (recalled.collect(), outcome)
             }
             Err(error) => {
                 let outcome = RecallOutcome::Failed { reason: error.to_string(), is_retryable: error.is_retryable() };

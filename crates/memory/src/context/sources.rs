@@ -163,8 +163,8 @@ impl LoadedMessages {
 
 /// Whether contexts with this policy read and update the context state.
 pub(super) fn needs_context_state(policy: &ContextPolicy, options: &ContextOptions) -> bool {
-    let is_stepped = matches!(policy.trimming, Trimming::Steps { .. });
-    policy.summary.is_some() || is_stepped || TokenCounts::are_stored_for(&*options.counter)
+    let trims_in_steps = matches!(policy.trimming, Trimming::Steps { .. });
+    policy.summary.is_some() || trims_in_steps || TokenCounts::are_stored_for(&*options.counter)
 }
 
 /// A query for the newest messages that also reports those that cannot be decoded.

@@ -1,5 +1,5 @@
-//! The context state: data that one context of a thread leaves to the next. It is derived data, stored as a record of the
-//! thread.
+//! The context state: data that is carried over from one context of a thread to the next. It is derived data, stored as a
+//! record of the thread.
 //!
 //! Scrubbing the state means removing everything that was derived from erased, replaced or trimmed messages, in the commit that
 //! removes these messages.
@@ -206,7 +206,7 @@ impl Memory {
         Ok(written.map(drop)?)
     }
 
-    /// Adds scrubbing the context state to a batch that removes messages.
+    /// Makes a batch that removes messages also scrub the context state.
     ///
     /// The batch then requires that the context state has not changed since this call read it. If the state has changed, the
     /// commit fails with a conflict that [`is_context_state_conflict`] recognises.

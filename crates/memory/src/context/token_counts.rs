@@ -70,7 +70,7 @@ impl CachingCounter {
         Self { counter, texts: Mutex::new(texts) }
     }
 
-    /// Returns the counts to store, for the messages of which all texts were counted.
+    /// Returns the counts to store, for the messages whose texts were all counted.
     pub(super) fn counts(&self, messages: &[Message]) -> TokenCounts {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let counted = messages.iter().filter_map(|message| {

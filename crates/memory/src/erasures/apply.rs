@@ -15,8 +15,8 @@ use crate::messages::READ_PAGE;
 use crate::retry::retry;
 use crate::{EraseOptions, Memory, MemoryError, Platform, Result};
 
-/// Maximum clock difference in milliseconds between the processes that changed and that erased a thread. The id of a deleted
-/// thread cannot be used again for seven days, so a new thread with the same id is never mistaken for the erased one.
+/// Maximum clock difference in milliseconds between the process that changed a thread and the process that erased it. The id of
+/// a deleted thread cannot be used again for seven days, so a new thread with the same id is never mistaken for the erased one.
 const THREAD_SLACK_MS: i64 = 24 * 60 * 60 * 1000;
 /// Maximum clock difference in milliseconds between the machine that made a backup and the machine that erased data.
 const BACKUP_SLACK_MS: i64 = 5 * 60 * 1000;

@@ -32,7 +32,7 @@ impl RecordingStore {
         Ok(found.filter(|thread| scope.access(&thread.owner) == Access::Full))
     }
 
-    /// Withdraws entries if nothing was erased. Keeps them if the outcome is unknown or the thread is already gone.
+    /// Withdraws entries if nothing was erased. Keeps them if the outcome is unknown or the thread no longer exists.
     async fn withdraw_if_rejected<T>(&self, receipt: ErasureReceipt, result: Result<T>) -> Result<T> {
         match &result {
             Err(StoreError::NotFound(threadkeep_core::Kind::Thread)) | Ok(_) => {}

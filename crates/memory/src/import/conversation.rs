@@ -38,7 +38,7 @@ struct OpenedThread {
     id: ThreadId,
     /// Whether the thread may already contain some of the messages, so that each one must be looked up before it is added.
     may_have_messages: bool,
-    wants_title: bool,
+    needs_title: bool,
 }
 
 impl Conversation {
@@ -121,7 +121,7 @@ impl Conversation {
                 Ok(State::Open(OpenedThread {
                     id: thread.id,
                     may_have_messages: thread.positions.seq > 0,
-                    wants_title: thread.title.is_none() && scope.access(&thread.owner) == Access::Full,
+                    needs_title: thread.title.is_none() && scope.access(&thread.owner) == Access::Full,
                 }))
             }
             Err(error) => {
@@ -132,7 +132,7 @@ impl Conversation {
         }
     }
 
-    /// Appends the messages that do not exist yet. A message that is invalid or exists does not prevent adding the others.
+    /// Appends the messages that do not exist yet. A message that is invalid or already exists does not prevent adding the others.
     async fn write_messages(
         &mut self,
         memory: &Memory,
@@ -264,7 +264,7 @@ impl Conversation {
     }
 }
 
-/// Appends a chunk, and gives the thread a title if it wants one.
+/// Appends a chunk, and gives the thread a title if it needs one.
 async fn append(
     memory: &Memory,
     scope: &Scope,
@@ -274,13 +274,13 @@ async fn append(
     let now = memory.now();
     let mut batch = memory.new_batch(now);
     batch.append = chunk.iter().map(|(_, message)| message.clone()).collect();
-    if open.wants_title
+    if open.needs_title
         && let Some(title) = title_from_first(batch.append.iter().map(|message| &message.content))
     {
         batch.patch.title = Some(Some(title));
     }
     let appended = memory.commit_with_retries(scope, open.id, &batch, now).await?;
-    open.wants_title &= batch.patch.title.is_none();
+    open.needs_title &= batch.patch.title.is_none();
     Ok(appended)
 }
 

@@ -6,19 +6,19 @@ use threadkeep_core::StoreError;
 pub struct ImportReport {
     /// Number of threads that were created, including forks.
     pub threads_created: u64,
-    /// Number of threads that existed, including forks.
+    /// Number of threads that already existed, including forks.
     pub threads_found: u64,
     /// Number of forks that were created: one per branch of a conversation, except the branch in the main thread.
     pub forks_created: u64,
-    /// Number of forks that existed.
+    /// Number of forks that already existed.
     pub forks_found: u64,
     /// Number of messages that were added. A message with copies in forks counts once.
     pub messages_added: u64,
-    /// Number of messages that existed or had been erased. A message with copies in forks counts once.
+    /// Number of messages that already existed or had been erased. A message with copies in forks counts once.
     pub messages_already_there: u64,
     /// Number of records that were written.
     pub records_added: u64,
-    /// Number of records that existed.
+    /// Number of records that already existed.
     pub records_already_there: u64,
     /// The items that could not be imported, in the order in which they failed.
     pub problems: Vec<Problem>,
@@ -27,7 +27,7 @@ pub struct ImportReport {
 /// An item that could not be imported.
 #[derive(Debug)]
 pub struct Problem {
-    /// The number of the item, counted from 1.
+    /// The 1-based number of the item.
     pub item: u64,
     /// The name of the item: the external id or id of a message, the key or id of a thread, or the key of a record. `None` if it
     /// has none.

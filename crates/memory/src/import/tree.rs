@@ -40,7 +40,7 @@ pub(super) struct Tree {
     key: Option<ThreadKey>,
     thread: ImportedThread,
     message_tree: MessageTree,
-    /// The messages. `None` stands for a message that cannot be stored, which has been reported.
+    /// The messages. `None` for a message that cannot be stored, which has been reported.
     messages: Vec<Option<NewMessage>>,
     external_ids: Vec<Option<String>>,
     ids: HashMap<MessageId, usize>,
@@ -137,7 +137,7 @@ fn limit_branches(
     report: &mut ImportReport,
 ) -> (Vec<ImportedNode>, Option<usize>) {
     let tree = MessageTree::new(MessageTree::parts(&nodes), &vec![0; nodes.len()], current);
-    if tree.branches() <= MAX_PLANNED_BRANCHES {
+    if tree.branch_count() <= MAX_PLANNED_BRANCHES {
         return (nodes, current);
     }
     report.add_problem(number, Some(name.to_owned()), TOO_MANY_BRANCHES);

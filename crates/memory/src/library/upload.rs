@@ -12,7 +12,8 @@ pub const UPLOAD_BYTES: usize = 16 * 1024 * 1024;
 /// Size of the pieces in which a text is stored. As a JSON string, a piece is at most six times as long, which fits into a record.
 const PIECE_BYTES: usize = 512 * 1024;
 
-/// An uploaded document: what is known about its file, and how far the passages are stored. Its original text is stored with it.
+/// An uploaded document: what is known about its file, and how many of its passages are stored. Its original text is stored
+/// with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibraryUpload {
     /// The id, which is also the id of the document in the library. Unique for its owner.
@@ -21,7 +22,7 @@ pub struct LibraryUpload {
     pub library: String,
     /// The name of the file.
     pub filename: String,
-    /// What the uploader wants to use the file for; for the uploader only.
+    /// The purpose of the file, in the terms of the uploader. It has no effect here.
     pub purpose: String,
     /// The format of the text, in the terms of the uploader.
     pub format: String,
@@ -77,7 +78,7 @@ impl Memory {
     /// # Errors
     /// `Conflict` if the owner has an upload with this id, `LimitExceeded` for more than [`UPLOAD_BYTES`], errors from the store.
     pub async fn store_upload(&self, scope: &Scope, upload: LibraryUpload, text: &str) -> Result<StoredUpload> {
-        limits::check_at_most("bytes of a document", text.len(), UPLOAD_BYTES)?;
+        limits::check_at_most("document bytes", text.len(), UPLOAD_BYTES)?;
         let receiving = LibraryUpload { state: UploadState::Receiving, ..upload };
         let receiving = self.update_upload(scope, StoredUpload { upload: receiving, version: 0 }).await?;
         let mut rest = text;
@@ -100,7 +101,7 @@ impl Memory {
         updated
     }
 
-    /// Changes an upload, if its record still has this version. Returns the upload with its new version.
+    /// Changes an upload, if its record still has the version in `stored`. Returns the upload with its new version.
     ///
     /// # Errors
     /// `Conflict` if others changed or removed the upload; errors from the store.
@@ -181,7 +182,7 @@ impl Memory {
     }
 
     async fn remove_pieces(&self, scope: &Scope, id: &str) -> Result<()> {
-        // The pieces are found rather than counted, because storing them may have been interrupted.
+        // The pieces are listed, not derived from the size of the text, because storing them may have been interrupted.
         let after = Some((texts(), piece_prefix(id)));
         let query = RecordQuery { namespace: Some(texts()), after, ..RecordQuery::of(record_owner(scope)) };
         let query = RecordQuery { limit: UPLOAD_BYTES / PIECE_BYTES + 2, ..query };

@@ -1,4 +1,4 @@
-//! Backing up a whole store as lines of text, and restoring it. The lines have a variant of the export format that preserves
+//! Backing up a whole store as lines of text, and restoring it. The lines are in a variant of the export format that preserves
 //! all data verbatim.
 
 use std::sync::Arc;
@@ -35,10 +35,10 @@ pub struct BackupSummary {
     /// The amount of data that was written.
     #[serde(flatten)]
     pub written: Progress,
-    /// Whether all data, or only each thread, is as of one instant.
+    /// Whether all data is consistent as of one instant, or only each thread by itself.
     pub as_of: Consistency,
-    /// The growth of the store's write-ahead log during the backup, in bytes; `None` if the store has no log that cannot shrink
-    /// while the snapshot is read.
+    /// The growth of the store's write-ahead log during the backup, in bytes; `None` if the store has no log that grows while the
+    /// snapshot is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_growth_bytes: Option<u64>,
     /// Damaged data in the store. It was written unchanged, or omitted if it cannot be read.
@@ -188,7 +188,7 @@ impl BackupReader {
             return self.restore_object(&partial.text).await;
         }
         if partial.text.len() > MAX_OBJECT_BYTES {
-            return Err(self.corrupt("object without an end"));
+            return Err(self.corrupt("the object is too large, or its end is missing"));
         }
         self.partial = Some(partial);
         Ok(self.done)
@@ -228,7 +228,7 @@ impl BackupReader {
             }
             BackupLine::End { threads, records, hash } => {
                 if (threads, records) != (self.done.threads, self.done.records) || hash != hex(self.hasher.clone()) {
-                    return Err(self.corrupt("the lines differ from those that were written"));
+                    return Err(self.corrupt("lines were added, removed or changed"));
                 }
                 self.has_ended = true;
             }

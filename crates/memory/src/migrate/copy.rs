@@ -61,7 +61,7 @@ impl Migration {
         Ok(copied)
     }
 
-    /// Compares a thread with the thread of the same id in the target; `None` if the target has no such thread.
+    /// Compares a thread with the thread that has the same id in the target; `None` if the target has no such thread.
     async fn compare(&self, listed: &ListedThread) -> Result<Option<Outcome>> {
         let thread = ThreadRef::Id(listed.thread.id);
         let target = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &thread, self.now).await?;

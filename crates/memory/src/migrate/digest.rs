@@ -142,7 +142,7 @@ pub(super) fn sort_records(mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
-/// Adds the JSON of a value after its length, which makes the concatenation unambiguous.
+/// Adds the JSON of a value, preceded by its length, which makes the concatenation unambiguous.
 fn add_value<T: Serialize>(hasher: &mut Sha256, value: &T) -> Result<()> {
     let text = serde_json::to_vec(value).map_err(|error| StoreError::invalid("dump", error.to_string()))?;
     hasher.update((text.len() as u64).to_be_bytes());

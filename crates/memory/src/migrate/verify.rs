@@ -89,7 +89,7 @@ impl Migration {
             target.damage.clear();
         }
         let difference = match &target {
-            None => Some("missing in the target".to_owned()),
+            None => Some("missing from the target".to_owned()),
             Some(target) if source == *target => None,
             Some(_) => Some(self.find_difference(&listed).await?),
         };
@@ -125,7 +125,7 @@ impl Migration {
                 found.source.sum.add(digest::hash_record(&tenant, &owner, &record)?);
                 let item = walk::record_item(&owner, &record);
                 let Some(target) = self.find_target_record(&tenant, &owner, &record).await? else {
-                    found.differences.add(&tenant, item, "missing in the target");
+                    found.differences.add(&tenant, item, "missing from the target");
                     continue;
                 };
                 found.target.records += 1;

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_have_ended_only_after_they_end() {
+    fn a_process_has_ended_only_after_it_was_killed() {
         assert!(!LinuxProcesses.has_ended(&LinuxProcesses.own_name().unwrap()));
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let name = name_of(child.id());

@@ -1,6 +1,6 @@
 //! Keeps a recall from feeding on earlier recalls. An answer that quotes messages, and the question that it answers, contain the
-//! words of these messages, but are no further evidence: they count for what they add. The sources of an answer are the messages
-//! that it is based on. Without sources, the ranking is unchanged.
+//! words of these messages but are not further evidence, so only what they add counts. The sources of an answer identify the
+//! messages that it is based on. Without sources, the ranking is unchanged.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,39 +11,38 @@ use threadkeep_core::{Message, Role, Scope, SearchHit, Source, ThreadId};
 use super::RecalledMessage;
 use crate::{Memory, Result};
 
-/// The number of messages after a question among which its answer is looked for: calls and results precede the answer.
+/// How many messages after a question are searched for its answer. Tool calls and results precede the answer.
 const ANSWER_REACH: u64 = 6;
 
 /// The thread and the position of a message.
 type Position = (ThreadId, u64);
-/// Messages by their positions.
-pub(super) type Known = BTreeMap<Position, Message>;
+pub(super) type MessagesByPosition = BTreeMap<Position, Message>;
 
 impl Memory {
-    /// Removes ranked messages that add no word of the question to the messages that they are based on, and ranks those that add
-    /// some by their share. `unranked` contains other messages that were read; missing answers are read for the first `count`
-    /// messages.
+    /// Removes ranked messages that add nothing to the messages that they are based on, and multiplies the scores of the others by
+    /// the share that they add ([`Lookup::added_share`]). `unranked` contains other messages that were read; missing answers are
+    /// read for the first `count` messages.
     pub(super) async fn without_restatements(
         &self,
         scope: &Scope,
         ranked: Vec<RecalledMessage>,
         question: &Question,
-        unranked: Known,
+        unranked: MessagesByPosition,
         count: usize,
     ) -> Result<Vec<RecalledMessage>> {
-        let mut known = Lookup::new(&ranked, unranked);
+        let mut lookup = Lookup::new(&ranked, unranked);
         let questions = ranked.iter().take(count).filter(|found| found.message.content.role == Role::User);
-        let unread = questions.flat_map(|found| known.unread_answer(found.thread, found.message.seq)).collect();
-        known.read(self, scope, unread).await?;
-        let bases: Vec<Option<Basis>> = ranked.iter().map(|found| known.basis(found)).collect();
+        let unread = questions.flat_map(|found| lookup.unread_answer(found.thread, found.message.seq)).collect();
+        lookup.read(self, scope, unread).await?;
+        let bases: Vec<Option<Basis>> = ranked.iter().map(|found| lookup.basis(found)).collect();
         if bases.iter().all(Option::is_none) {
             return Ok(ranked);
         }
         let sources = bases.iter().flatten().flat_map(|basis| &basis.messages).map(|(position, _)| *position);
-        let unread = sources.filter(|position| known.get(*position).is_none()).collect();
-        known.read(self, scope, unread).await?;
+        let unread = sources.filter(|position| lookup.get(*position).is_none()).collect();
+        lookup.read(self, scope, unread).await?;
         let share = |(found, basis): (&RecalledMessage, &Option<Basis>)| {
-            basis.as_ref().and_then(|basis| known.added_share(&found.message, basis, question)).unwrap_or(1.0)
+            basis.as_ref().and_then(|basis| lookup.added_share(&found.message, basis, question)).unwrap_or(1.0)
         };
         let shares: Vec<f64> = ranked.iter().zip(&bases).map(share).collect();
         let scaled = ranked.into_iter().zip(shares).filter(|(_, share)| *share > 0.0);
@@ -64,11 +63,11 @@ struct Basis {
 /// The messages that were read, by position.
 struct Lookup<'a> {
     ranked: HashMap<Position, &'a Message>,
-    unranked: Known,
+    unranked: MessagesByPosition,
 }
 
 impl<'a> Lookup<'a> {
-    fn new(ranked: &'a [RecalledMessage], unranked: Known) -> Self {
+    fn new(ranked: &'a [RecalledMessage], unranked: MessagesByPosition) -> Self {
         let ranked = ranked.iter().map(|found| ((found.thread, found.message.seq), &found.message)).collect();
         Self { ranked, unranked }
     }
@@ -86,8 +85,8 @@ impl<'a> Lookup<'a> {
         Ok(())
     }
 
-    /// Returns what a message is based on: an assistant's message on the messages among its sources, a user's message on those of
-    /// its answer. `None` if no message is cited.
+    /// Returns what a message is based on. An assistant's message is based on the messages among its sources, a user's message on
+    /// those among the sources of its answer. `None` if no message is cited.
     fn basis(&self, found: &RecalledMessage) -> Option<Basis> {
         let answer = match found.message.content.role {
             Role::Assistant => &found.message,
@@ -117,9 +116,10 @@ impl<'a> Lookup<'a> {
         following.find(|message| ends_turn(message)).filter(|message| message.content.role == Role::Assistant)
     }
 
-    /// Returns the share of a message's words that it adds to the messages that it is based on: of the words that match the
-    /// question for an answer, of the words that are not in the question for a user's message. `None` if one of the messages no
-    /// longer exists: then this message may be the only one with its words.
+    /// Returns the share of a message's words that are new. For a user's message, these are the words that occur neither in the
+    /// messages that it is based on nor in the question. For an answer, these are the words of the question that do not occur in the
+    /// messages that it is based on; other words are ignored. `None` if one of those messages no longer exists, because this message
+    /// may then be the only one with its words.
     fn added_share(&self, message: &Message, basis: &Basis, question: &Question) -> Option<f64> {
         let mut sources = Vec::with_capacity(basis.messages.len());
         for (position, id) in &basis.messages {

@@ -10,12 +10,12 @@ use threadkeep_core::{MessageQuery, OnCorrupt, Scope, text};
 use super::{Correction, SearchOptions};
 use crate::{Memory, Result};
 
-/// The number of messages whose words are known.
+/// The maximum number of messages whose words are collected.
 const MESSAGES: usize = 5_000;
 /// The number of messages that are read at a time.
 const PAGE: usize = 500;
-/// The maximum number of words that a prefix stands for.
-const WORDS_OF_PREFIX: usize = 16;
+/// The maximum number of words to which a prefix is expanded.
+const MAX_WORDS_PER_PREFIX: usize = 16;
 
 /// Words, and the number of messages that contain each of them.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Vocabulary {
         let mut words: Vec<(&String, u32)> =
             self.0.iter().filter(|(word, _)| word.starts_with(prefix)).map(|(word, count)| (word, *count)).collect();
         words.sort_by(|(a, a_count), (b, b_count)| b_count.cmp(a_count).then_with(|| a.cmp(b)));
-        words.into_iter().take(WORDS_OF_PREFIX).map(|(word, _)| word.clone()).collect()
+        words.into_iter().take(MAX_WORDS_PER_PREFIX).map(|(word, _)| word.clone()).collect()
     }
 
     /// Returns the most frequent word that differs by one letter.

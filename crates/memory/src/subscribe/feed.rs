@@ -63,7 +63,7 @@ pub(super) struct LogRead {
 }
 
 impl LogRead {
-    /// Changes the change number after which the log was read.
+    /// Replaces the change after which the log was read.
     pub(super) fn with_change(self, after: TaggedNumber) -> Self {
         Self { after, ..self }
     }
@@ -84,13 +84,13 @@ pub(super) enum OwnCommit {
     Failed,
 }
 
-/// The information in a feed about the commits after a change.
+/// What a feed knows about the commits after a change.
 pub(super) enum Buffered {
     /// All commits after the change.
     Commits(Vec<CommitUpdate>),
     /// There are no commits after the change.
     UpToDate,
-    /// Not known, so the log has to be read.
+    /// The commits are not known, so the log has to be read.
     Unknown,
 }
 
@@ -133,7 +133,7 @@ impl Feed {
         state.pending_commits > 0 && state.known_change > after.number && !state.has_all_after(after)
     }
 
-    /// Creates the description of a read of the log that starts now.
+    /// Creates the record of a read of the log that starts now.
     pub(super) fn begin_read(&self, after: TaggedNumber) -> LogRead {
         LogRead { after, invalidations: self.lock().invalidations, at: self.runtime.now() }
     }
@@ -161,7 +161,7 @@ impl Feed {
         (state.known_change, state.removed_before, state.last_read) = (change, 0, None);
     }
 
-    /// Records that a commit was made of which only the change number is known.
+    /// Records a commit of which only the change number is known.
     pub(super) fn record_change(&self, change: u64) {
         let mut state = self.lock();
         let is_new = change > state.known_change;

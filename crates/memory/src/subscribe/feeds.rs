@@ -97,7 +97,7 @@ impl Feeds {
         feed
     }
 
-    /// Removes the entries for those feeds of a thread that were dropped.
+    /// Removes the entries of a thread's dropped feeds.
     pub(super) fn remove_dropped(&self, thread: ThreadId) {
         let mut registry = self.lock();
         if let Some(entries) = registry.by_thread.get_mut(&thread) {

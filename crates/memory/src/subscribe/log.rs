@@ -113,7 +113,7 @@ impl Log {
         Ok(())
     }
 
-    /// Reads the messages from position `first` to before position `end`.
+    /// Reads the messages from position `first` up to, but not including, position `end`.
     async fn read_range(&self, first: u64, end: u64, referenced: &mut ReferencedMessages) -> Result<()> {
         let mut after = Some(first - 1);
         while let Some(seq) = after.filter(|seq| seq + 1 < end) {

@@ -59,7 +59,7 @@ impl Drop for PendingCommit {
     }
 }
 
-/// Creates the update for a commit that was just made, the same as from the log. `None` if it depends on more than the batch.
+/// Creates the update for a commit that was just made, identical to that from the log. `None` if it depends on more than the batch.
 fn update_from_batch(batch: &Batch, outcome: &CommitOutcome, now: Timestamp) -> Option<CommitUpdate> {
     let depends_on_the_thread = removes_content(batch) || !batch.delete.is_empty() || batch.patch.expires_at.is_some();
     if depends_on_the_thread {

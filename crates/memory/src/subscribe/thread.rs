@@ -11,7 +11,7 @@ use super::log::{CommitUpdate, Log, LogPage};
 use super::{Start, SubscribeOptions, ThreadUpdate, ThreadUpdates, UpdatesPage};
 use crate::{Memory, Result};
 
-/// How long to wait, before reading the log, for a pending commit that ends after a later commit.
+/// How long to wait for a pending commit that may fill a gap in the buffer, before reading the log instead.
 const PENDING_COMMIT_WAIT: Duration = Duration::from_millis(10);
 /// Maximum time to wait for another subscriber's read of the log. That subscriber may no longer be polled.
 const OTHER_READ_WAIT: Duration = Duration::from_millis(50);
@@ -173,7 +173,7 @@ impl Subscription {
     /// Waits for a signal, for at most the poll interval.
     async fn wait(&mut self) {
         let deadline = self.feed.next_poll(self.after, self.poll_interval());
-        // If there is no signal until the deadline, the log is polled.
+        // If there is no signal by the deadline, the log is polled.
         let _ = self.log.memory.runtime().timeout_at(deadline, self.signals.changed()).await;
     }
 

@@ -5,7 +5,7 @@ use threadkeep_core::{Access, Scope, ThreadId, WakeUp, WakeUps};
 
 use crate::Memory;
 
-/// Waits until a wake-up concerns a subscription, but at most for the poll interval.
+/// Waits until a wake-up concerns a subscription, for at most the poll interval.
 pub(super) struct Waker {
     wake_ups: Option<WakeUps>,
     scope: Scope,
@@ -31,10 +31,10 @@ impl Waker {
         }
     }
 
-    /// Waits for a relevant wake-up, at most for the poll interval.
+    /// Waits for a relevant wake-up, for at most the poll interval.
     pub(super) async fn wait(&mut self, memory: &Memory) {
         let deadline = memory.runtime().now() + self.poll_interval;
-        // If there is no wake-up until the deadline, the subscription polls the store.
+        // If there is no wake-up by the deadline, the subscription polls the store.
         let _ = memory.runtime().timeout_at(deadline, self.relevant_wake_up()).await;
         if self.wake_ups.is_none() {
             self.wake_ups = memory.store().wake_ups().await.ok();

@@ -25,7 +25,7 @@ pub(super) struct CachedThread {
     pub(super) last_own_change: u64,
     /// The approximate size of all cached data of the thread, in bytes.
     pub(super) bytes: usize,
-    /// The number of the last use, which determines the order of evictions.
+    /// The cache's use counter at the last use of this thread, which determines the order of evictions.
     pub(super) last_use: u64,
     pub(super) used_at: Timestamp,
     /// The scopes in which the store has returned the thread. Filled only if the store has a stamp.
@@ -41,7 +41,8 @@ pub(super) struct CachedThread {
 }
 
 impl CachedThread {
-    /// Creates an entry from a page of newest messages. Gives an empty or damaged page back, because a change could go unnoticed.
+    /// Creates an entry from a page of newest messages. Returns an empty or damaged page as the error, because a change to it could go
+    /// unnoticed.
     pub(super) fn of(page: MessagePage, limit: usize) -> Result<Self, MessagePage> {
         if !page.corrupt.is_empty() || page.messages.is_empty() {
             return Err(page);

@@ -39,7 +39,7 @@ impl Clock for CallerClock {
     }
 }
 
-/// A store that passes its calls in turn to several `Memory` values over the same data. Each must see the others' writes.
+/// A store that passes its calls in turn to several `Memory` values with the same data. Each must see the others' writes.
 #[derive(Debug)]
 struct CachingStore {
     memories: Vec<Memory>,
@@ -218,14 +218,14 @@ impl Store for CachingStore {
 
 /// A [`CachingStore`] over an in-memory store, which has no stamp.
 struct InMemory {
-    memories: usize,
+    memory_count: usize,
 }
 
 #[async_trait]
 impl Factory for InMemory {
     async fn create(&self) -> Box<dyn Instance> {
         let store = MemoryStore::open();
-        Box::new(OpenInMemory(CachingStore::wrap(vec![store; self.memories])))
+        Box::new(OpenInMemory(CachingStore::wrap(vec![store; self.memory_count])))
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -308,7 +308,7 @@ impl Instance for OpenInFile {
 mod one_memory {
     use super::*;
 
-    const FACTORY: InMemory = InMemory { memories: 1 };
+    const FACTORY: InMemory = InMemory { memory_count: 1 };
 
     async fn factory() -> Option<InMemory> {
         Some(FACTORY)
@@ -325,7 +325,7 @@ mod one_memory {
 mod two_memories {
     use super::*;
 
-    const FACTORY: InMemory = InMemory { memories: 2 };
+    const FACTORY: InMemory = InMemory { memory_count: 2 };
 
     async fn factory() -> Option<InMemory> {
         Some(FACTORY)

@@ -107,14 +107,14 @@ impl ApprovalState {
     /// The text for the model that explains why a call was not made.
     #[must_use]
     pub fn refusal_text(self, reason: Option<&str>) -> String {
-        let why = match self {
+        let explanation = match self {
             Self::Denied => "the approval was denied",
             Self::Expired => "the approval expired",
             Self::Replaced => "a later request replaced it",
             _ => "the approval was already used",
         };
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        format!("not done: {why}{reason}")
+        format!("not done: {explanation}{reason}")
     }
 }
 

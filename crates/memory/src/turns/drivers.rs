@@ -80,7 +80,7 @@ pub(super) fn watch_dropped() -> watch::Receiver<()> {
 }
 
 /// Whether the [`Driver`] with this name exists. For a driver in another process on this machine, `Some(false)` if the process
-/// has ended. `None` if the answer is not known, such as for other machines.
+/// has ended. `None` if this is not known, for example for a driver on another machine.
 #[must_use]
 pub fn is_driving(memory: &Memory, name: &str) -> Option<bool> {
     let (process, _) = name.split_once('/')?;

@@ -14,7 +14,7 @@ use super::record::{self, RunRecord};
 use super::{ThreadAccess, Versioned, is_driving};
 use crate::{BatchBuilder, Memory, MemoryError, Result};
 
-/// Adds renewing the lock to a batch. The caller must add the condition that the turn holds the lock.
+/// Makes a batch renew the lock. The caller must add the condition that the turn holds the lock.
 ///
 /// # Errors
 /// An encoding error, which is not expected.
@@ -24,7 +24,7 @@ pub fn renew(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
     Ok(batch.put(own).put(PutRecord { name: legacy_name(), value, expires_at: Some(record.lease_until) }))
 }
 
-/// Adds acquiring a free lock to a batch.
+/// Makes a batch acquire the lock, on the condition that it is free.
 ///
 /// # Errors
 /// An encoding error, which is not expected.
@@ -33,7 +33,7 @@ pub fn acquire(batch: BatchBuilder, record: &RunRecord, legacy: &LegacyLock) -> 
     renew(batch.require(legacy_name(), legacy.state.unwrap_or(RecordState::Absent)), record)
 }
 
-/// Adds releasing the lock to a batch.
+/// Makes a batch release the lock.
 #[must_use]
 pub fn release(batch: BatchBuilder) -> BatchBuilder {
     batch.delete(record::active_name()).delete(legacy_name())
@@ -90,8 +90,8 @@ impl LegacyLock {
             None => Some(RecordState::Absent),
             Some(record) => {
                 let holder: Option<String> = record.value.read().ok();
-                let is_gone = holder.is_some_and(|holder| is_driving(memory, &holder) == Some(false));
-                is_gone.then_some(RecordState::Version(record.tagged()))
+                let has_ended = holder.is_some_and(|holder| is_driving(memory, &holder) == Some(false));
+                has_ended.then_some(RecordState::Version(record.tagged()))
             }
         };
         Ok(self.state.is_some())

@@ -58,7 +58,7 @@ pub struct InterruptedTurn {
     pub assistant: String,
 }
 
-/// Lists the turns, of all tenants, that were interrupted by a crash or a restart and not resumed yet.
+/// Lists the turns of all tenants that were interrupted by a crash or a restart and have not been resumed yet.
 ///
 /// An assistant's agent resumes a run. For a completion, [`remove_interrupted_completion`] releases the lock of the thread. The
 /// cost depends only on the number of running turns. A driver on another machine is considered alive until its lease ends

@@ -72,11 +72,11 @@ pub struct RunRecord {
     pub is_prepared: bool,
     /// The name of the model.
     pub model: String,
-    /// When it started.
+    /// When the turn started.
     pub started_at: Timestamp,
     /// The number of entries in the journal.
     pub entries: u32,
-    /// The numbers of requests for work that may be started only once, and has been started.
+    /// The numbers of requests for work that may be started only once and has been started.
     #[serde(rename = "begun", default, skip_serializing_if = "Vec::is_empty")]
     pub started_once: Vec<u32>,
     /// The number of messages from the run that are stored in the thread.
@@ -119,7 +119,7 @@ impl PendingQuestion {
 }
 
 impl TurnKind {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_run(&self) -> bool {
         *self == Self::Run
     }
@@ -173,7 +173,7 @@ pub struct TurnRecord {
     pub context: ContextNumbers,
     /// The number of messages in the thread that belong to the turn.
     pub messages: u16,
-    /// When it started.
+    /// When the turn started.
     pub started_at: Timestamp,
     /// How long the turn took, in milliseconds.
     pub duration_ms: u64,
@@ -196,7 +196,7 @@ impl TurnRecord {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -256,9 +256,9 @@ pub fn is_run_conflict(error: &MemoryError) -> bool {
 /// Whether a commit failed because another driver has changed a run record, or because the turn has already ended.
 #[must_use]
 pub fn is_turn_conflict(error: &MemoryError) -> bool {
-    let is_turns = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == TURNS);
+    let is_turn_namespace = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == TURNS);
     is_run_conflict(error)
-        || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_turns(namespace))
+        || matches!(error.conflict(), Some(Conflict::Record { namespace, .. }) if is_turn_namespace(namespace))
 }
 
 /// Whether a commit failed because an approval has already been decided.
@@ -273,7 +273,7 @@ pub fn journal_namespace() -> Namespace {
     Namespace::System(JOURNALS.to_owned())
 }
 
-/// The name of a journal entry, counted from 1.
+/// The name of the journal entry with this 1-based number.
 #[must_use]
 pub fn entry_name(turn: &str, number: u32) -> RecordName {
     RecordName { namespace: journal_namespace(), key: format!("{turn}/{number:04}") }

@@ -24,8 +24,8 @@ pub async fn request_stop(memory: &Memory, scope: &Scope, thread: ThreadId, turn
     Ok(())
 }
 
-/// Waits until someone requests to stop the turn. Called by the turn's driver. Looks for a request at the start, after changes in
-/// the thread, and at least every [`crate::Watch::MAX_WAIT`].
+/// Waits until someone requests that the turn be stopped. Called by the turn's driver. Looks for a request at the start, after
+/// changes in the thread, and at least every [`crate::Watch::MAX_WAIT`].
 pub async fn wait_for_stop_request(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) {
     let (writer, name) = (tenant_scope(scope), stop_request_name(turn));
     let mut watch = memory.watch_thread(scope, thread).await;

@@ -72,7 +72,7 @@ impl ThreadAccess {
     }
 
     /// Determines how a scope accesses a thread, and reads the thread's unfinished turns and the sources of a context with this
-    /// `policy`. All data is as of the same instant and usually takes one call to the store.
+    /// `policy`. All data is as of the same instant, and is usually read in one call to the store.
     ///
     /// # Errors
     /// The same as for [`Memory::prefetch`]; `Corrupt` for a run record that cannot be decoded.

@@ -137,7 +137,7 @@ async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Resu
 }
 
 /// Reads the messages of a turn, in order. Omits messages that were erased or trimmed. `count` is the number of messages of the
-/// turn, including those.
+/// turn, including the omitted ones.
 ///
 /// # Errors
 /// Errors from the store.

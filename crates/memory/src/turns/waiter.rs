@@ -32,11 +32,11 @@ impl TurnWaiter {
         Self { memory: memory.clone(), watch, dropped_drivers, returned_at: memory.runtime().now() }
     }
 
-    /// Waits until the thread may have changed or the driver with this name is known to have ended, at most for
+    /// Waits until the thread may have changed or the driver with this name is known to have ended, for at most
     /// [`Watch::MAX_WAIT`].
     pub async fn wait(&mut self, driver: Option<&str>) {
         let runtime = self.memory.runtime();
-        let is_gone = || driver.is_some_and(|driver| is_driving(&self.memory, driver) == Some(false));
+        let has_ended = || driver.is_some_and(|driver| is_driving(&self.memory, driver) == Some(false));
         loop {
             tokio::select! {
                 () = self.watch.changed() => break,
@@ -44,7 +44,7 @@ impl TurnWaiter {
                 _ = self.dropped_drivers.changed() => {}
                 () = runtime.sleep(PROCESS_CHECK_INTERVAL) => {}
             }
-            if is_gone() {
+            if has_ended() {
                 break;
             }
         }

@@ -74,7 +74,7 @@ async fn errors_name_the_exceeded_limit() {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let too_many = vec![Draft::user("x"); 1_001];
         let error = memory.append_all(&scope, thread, too_many, &AppendOptions::default()).await.unwrap_err();
-        assert_eq!(error.to_string(), "messages of a commit: 1001 exceeds the maximum of 1000");
+        assert_eq!(error.to_string(), "messages per commit: 1001 exceeds the maximum of 1000");
         let error = memory.append(&scope, thread, Draft::user("nul \0")).await.unwrap_err();
         assert_eq!(error.to_string(), "invalid text: contains a NUL character");
         assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
@@ -256,7 +256,7 @@ async fn upsert_replaces_a_message_with_the_same_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn concurrent_upserts_of_a_new_id_make_one_message() {
+async fn concurrent_upserts_of_a_new_id_create_one_message() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
         let id = MessageId::from_name(b"one");

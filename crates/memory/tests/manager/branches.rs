@@ -156,7 +156,7 @@ fn message_names(nodes: &[usize]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_current_branch_is_the_thread_and_others_are_forks() {
+async fn the_current_branch_becomes_the_main_thread_and_others_become_forks() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
         let report = import_conversation(memory, &forked_conversation(4)).await;
@@ -434,7 +434,7 @@ async fn an_interrupted_import_is_completed_by_the_next() {
 async fn branches_beyond_the_limit_are_reported() {
     let env = TestEnv::plain();
     let memory = &env.memory;
-    let with_branches = |branches: usize| Conversation::new(&[vec![None], vec![Some(0); branches]].concat(), branches);
+    let with_branches = |count: usize| Conversation::new(&[vec![None], vec![Some(0); count]].concat(), count);
     for _ in 0..2 {
         let report = import(memory, [with_branches(103).item()]).await;
         let named: Vec<_> = report.problems.iter().filter_map(|problem| problem.name.clone()).collect();
@@ -487,7 +487,7 @@ async fn concurrent_imports_do_not_mix_branches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_users_key_is_not_a_fork() {
+async fn another_users_thread_with_the_same_key_is_ignored() {
     let env = TestEnv::plain();
     let memory = &env.memory;
     let open =
@@ -562,7 +562,7 @@ async fn run_steps(steps: Vec<Step>) {
             }
             Step::Import(current) if !conversation.parents.is_empty() => {
                 conversation.updated_at += 1;
-                // Without a current message, the source displays the path that follows the last child from the first message.
+                // Without a current message, the source displays the path from the first message along the last child of each.
                 conversation.current = Some(current.map_or(0, |current| current.index(conversation.parents.len())));
                 let (added, known) = {
                     let report = import_conversation(memory, &conversation).await;
@@ -575,9 +575,9 @@ async fn run_steps(steps: Vec<Step>) {
                 assert_eq!(import_conversation(memory, &conversation).await.messages_added, 0);
                 assert_eq!(threads(memory, &ana()).await, before, "importing again changed the threads");
             }
-            Step::ImportAgain(which) if !exports.is_empty() => {
+            Step::ImportAgain(index) if !exports.is_empty() => {
                 let before = threads(memory, &ana()).await;
-                let report = import_conversation(memory, which.get(&exports)).await;
+                let report = import_conversation(memory, index.get(&exports)).await;
                 assert_eq!((report.threads_created, report.messages_added), (0, 0));
                 assert_eq!(threads(memory, &ana()).await, before, "importing an older export changed the threads");
             }

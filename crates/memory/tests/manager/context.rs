@@ -19,7 +19,7 @@ fn render(messages: &[ChatMessage]) -> Vec<String> {
     messages.iter().map(text).collect()
 }
 
-/// Appends alternating questions and answers with the numbers from `first`.
+/// Appends alternating questions and answers, numbered from `first`.
 async fn append_exchanges(memory: &Memory, thread: ThreadId, first: usize, count: usize) {
     let draft = |number: usize| match number % 2 {
         1 => Draft::user(format!("question {number}")),

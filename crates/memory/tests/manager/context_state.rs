@@ -31,7 +31,7 @@ fn summary_text(context: &AssembledContext) -> String {
     context.context.messages[0].plain_text()
 }
 
-/// Returns how many calls have read records since the last calls were taken.
+/// Returns how many calls have read records since calls were last taken.
 fn count_record_reads(probe: &Probe) -> u64 {
     let calls = probe.take_calls();
     let reads = calls.iter().filter(|(call, _)| ["find_record", "read_thread_with_records"].contains(call));
@@ -169,17 +169,17 @@ async fn a_context_is_cached_until_its_inputs_change() {
     assert!(after_erasure.assembled().context.newest_text().contains("number 39"));
 }
 
-/// After random operations, an instance with a cache assembles the same context as an instance without.
+/// After random operations, an instance with a cache assembles the same context as one without.
 #[tokio::test(start_paused = true)]
 async fn a_cached_context_equals_an_uncached_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut hits = 0;
     for seed in 1..=6_u64 {
-        // Two handles of one file behave like two processes that share the file. The store has a stamp: a number that changes
+        // Two handles of one file behave like two processes that share the file. The store has a stamp, a number that changes
         // with every write.
-        let in_file = || SqliteStore::open(folder.path().join(seed.to_string()), SqliteOptions::default()).unwrap();
+        let open_store = || SqliteStore::open(folder.path().join(seed.to_string()), SqliteOptions::default()).unwrap();
         let clock = Arc::new(FakeClock::default());
-        let (caching, other) = (in_file().backend(), in_file().backend());
+        let (caching, other) = (open_store().backend(), open_store().backend());
         let caching = Memory::with_clock(caching, clock.clone());
         let caching =
             caching.with_options(MemoryOptions { thread_cache_bytes: 1 << 16, ..MemoryOptions::default() }).unwrap();

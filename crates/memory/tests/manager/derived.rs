@@ -71,12 +71,12 @@ async fn a_derived_write_after_an_erasure_is_rejected() {
         let reader = if has_cache { with_cache(&env) } else { env.memory.clone() };
         let other = Memory::with_clock(env.backend.clone(), env.clock.clone());
         let secret = append_facts(&reader, thread).await;
-        let (is_reached, release) = probe.block_derived_write();
+        let (reached, release) = probe.block_derived_write();
         let assembling = tokio::spawn({
             let reader = reader.clone();
             async move { context_text(&reader, thread).await }
         });
-        is_reached.await.unwrap();
+        reached.await.unwrap();
         other.erase_messages(&ana(), thread, &[secret]).await.unwrap();
         release.send(()).unwrap();
         assert!(assembling.await.unwrap().contains(SECRET), "the message was read before the erasure");
@@ -146,7 +146,7 @@ async fn instances_converge_after_concurrent_derived_writes() {
     assert_ne!(record_values(&env, thread).await, written);
 }
 
-/// Reads the derived record of a thread from the store without faults.
+/// Reads the derived record of a thread directly from the store, without injected faults.
 async fn read_derived_record(env: &TestEnv, thread: ThreadId) -> Record {
     let query = RecordQuery { namespace: Some(Namespace::derived()), ..RecordQuery::of(RecordOwner::Thread(thread)) };
     env.backend.store.list_records(&acme(), &query, env.memory.now()).await.unwrap().remove(0)
@@ -162,7 +162,7 @@ async fn migrate(from: &TestEnv, to: &TestEnv) {
     assert_eq!((repeated.copied.threads, repeated.already_there.threads), (0, 1));
 }
 
-/// Copies a store by a backup that is restored.
+/// Copies a store by backing it up and restoring the backup.
 async fn back_up_and_restore(from: &TestEnv, to: &TestEnv) {
     let mut reader = BackupReader::into(to.backend.clone(), to.memory.platform());
     let mut lines = Vec::new();

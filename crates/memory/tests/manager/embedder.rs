@@ -55,8 +55,9 @@ async fn recall_uses_only_words_if_the_embedder_fails() {
         let two_messages = RecallOptions { limit: 2, ..RecallOptions::default() };
         let combined =
             memory.recall_with_embedder(&ana(), "cat photos", &two_messages, &FakeEmbedder::Working).await.unwrap();
-        let similarity_of =
-            |seq: u64| combined.messages.iter().find(|turn| turn.message.seq == seq).and_then(|turn| turn.similarity);
+        let similarity_of = |seq: u64| {
+            combined.messages.iter().find(|found| found.message.seq == seq).and_then(|found| found.similarity)
+        };
         assert!(similarity_of(1) > similarity_of(2), "{:?} {:?}", similarity_of(1), similarity_of(2));
 
         for broken in [FakeEmbedder::Unavailable, FakeEmbedder::TooFewVectors, FakeEmbedder::ZeroVectors] {

@@ -102,8 +102,8 @@ async fn a_user_cannot_erase_another_user() {
     .await;
 }
 
-fn library_document(passages: usize) -> NewLibraryDocument {
-    let passages = (0..passages).map(|number| Passage { place: number.to_string(), text: "a walrus".to_owned() });
+fn library_document(passage_count: usize) -> NewLibraryDocument {
+    let passages = (0..passage_count).map(|number| Passage { place: number.to_string(), text: "a walrus".to_owned() });
     let (id, title, revision) = ("animals".to_owned(), "Animals".to_owned(), "1".to_owned());
     NewLibraryDocument { id, title, revision, passages: passages.collect() }
 }

@@ -195,20 +195,24 @@ async fn every_erasure_is_logged() {
         memory.erase_user(&acme(), &user_id("ben"), options).await.unwrap();
 
         let items = log.items();
-        let has = |expected: &dyn Fn(&ErasedItem) -> bool| assert!(items.iter().any(expected), "{items:?}");
-        has(&|item| *item == ErasedItem::Thread(thread));
-        has(&|item| matches!(item, ErasedItem::Message { message: erased, change: 2, .. } if *erased == message));
+        let assert_logged = |expected: &dyn Fn(&ErasedItem) -> bool| assert!(items.iter().any(expected), "{items:?}");
+        assert_logged(&|item| *item == ErasedItem::Thread(thread));
+        assert_logged(
+            &|item| matches!(item, ErasedItem::Message { message: erased, change: 2, .. } if *erased == message),
+        );
         for (expected_owner, expected_namespace, expected_key) in [
             (RecordOwner::User(user_id("ana")), "preferences", "line"),
             (RecordOwner::User(user_id("ana")), "library:notes", "garden.md"),
         ] {
             let expected_namespace = Namespace::app(expected_namespace).unwrap();
-            has(&|item| {
+            assert_logged(&|item| {
                 matches!(item, ErasedItem::Record { owner, namespace, key, version }
                     if *owner == expected_owner && *namespace == expected_namespace && key == expected_key && *version > 0)
             });
         }
-        has(&|item| matches!(item, ErasedItem::User { user, shared_messages: true, .. } if *user == user_id("ben")));
+        assert_logged(
+            &|item| matches!(item, ErasedItem::User { user, shared_messages: true, .. } if *user == user_id("ben")),
+        );
     })
     .await;
 }

@@ -253,7 +253,7 @@ async fn an_import_stops_when_the_store_fails() {
 }
 
 #[tokio::test]
-async fn importing_a_new_thread_takes_no_reads() {
+async fn importing_a_new_thread_requires_no_reads() {
     let (probe, env) = Probe::new_env();
     let items = || std::iter::once(thread_item("one")).chain((0..1_000).map(message_item)).collect::<Vec<_>>();
     import(&env.memory, &ana(), items()).await;

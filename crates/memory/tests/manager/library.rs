@@ -155,7 +155,7 @@ fn upload(id: &str, bytes: usize) -> LibraryUpload {
 async fn uploads_are_stored_with_their_text_and_removed_with_their_document() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
-        // Characters of several bytes, and characters that are escaped, at the ends of pieces.
+        // Pieces end at multi-byte characters, and at characters that are escaped.
         let text = "é\u{1}\"".repeat(400_000);
         let stored = memory.store_upload(&ana(), upload("a", text.len()), &text).await.unwrap();
         assert_eq!(stored.upload.state, UploadState::Processing);

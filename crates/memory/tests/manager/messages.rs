@@ -104,9 +104,9 @@ async fn messages_are_found_by_position_id_or_external_id() {
         let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
         let draft = Draft::user("hello").with_external_id("source:1");
         let id = memory.append(&scope, thread, draft).await.unwrap().messages[0].id;
-        let names = [MessageRef::Seq(1), MessageRef::Id(id), MessageRef::External("source:1".to_owned())];
-        for name in names {
-            assert_eq!(memory.find_messages(&scope, thread, &[name]).await.unwrap()[0].id, id);
+        let refs = [MessageRef::Seq(1), MessageRef::Id(id), MessageRef::External("source:1".to_owned())];
+        for message_ref in refs {
+            assert_eq!(memory.find_messages(&scope, thread, &[message_ref]).await.unwrap()[0].id, id);
         }
         assert!(memory.find_messages(&scope, thread, &[MessageRef::Seq(2)]).await.unwrap().is_empty());
         let too_many = vec![MessageRef::Seq(1); 1_001];

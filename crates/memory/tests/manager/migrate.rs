@@ -9,7 +9,7 @@ use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Retention};
 use super::faulty_maintenance::{FaultyMaintenance, Outcome};
 use super::test_env::{TestEnv, acme, ana, ben};
 
-/// The numbers of threads, messages and records that `fill` creates, in all tenants.
+/// The numbers of threads, messages and records that `fill` creates, across all tenants.
 const FILLED_TOTALS: Progress = Progress { threads: 44, messages: 176, records: 4 };
 
 fn create_envs() -> [TestEnv; 2] {
@@ -24,7 +24,7 @@ fn record_name(namespace: Namespace, key: &str) -> RecordName {
     RecordName { namespace, key: key.to_owned() }
 }
 
-/// Creates threads and records of several tenants and users. Returns the id of the last thread, which has every kind of change.
+/// Creates threads and records for several tenants and users. Returns the id of the last thread, which has every kind of change.
 async fn fill(env: &TestEnv) -> ThreadId {
     let memory = &env.memory;
     let globex = Scope::tenant("globex").unwrap();
@@ -172,7 +172,7 @@ async fn conflicting_target_data_is_not_overwritten() {
         );
         assert!(reported[2].starts_with("tenant acme, record app/preferences/line of ben: "), "{reported:?}");
 
-        // A copy nevertheless copies the rest and does not change existing data.
+        // Copying nevertheless copies the rest, and does not change existing data.
         let copied = migration.copy(|_| {}).await.unwrap();
         assert_eq!((copied.copied.threads, copied.conflicts.count), (FILLED_TOTALS.threads - 2, 3));
         assert_eq!(to.memory.newest(&scope, id, 9).await.unwrap().len(), 1);
@@ -196,7 +196,7 @@ async fn verification_reports_differences() {
     source_memory.delete_preference(&ben(), "line").await.unwrap();
     source_memory.set_preference(&ben(), "line", "Bakerloo").await.unwrap();
     let new = source_memory.open(&ana()).await.unwrap().thread.id;
-    // The migration compares a snapshot of the source without later writes. A new migration includes the later writes.
+    // The migration compares a snapshot of the source, which does not include later writes. A new migration includes them.
     let differences = migration.verify(|_| {}).await.unwrap().differences;
     let reported: Vec<_> =
         differences.listed.iter().map(|difference| (&difference.item, difference.detail.as_str())).collect();
@@ -215,7 +215,7 @@ async fn verification_reports_differences() {
         )),
         "{reported:?}"
     );
-    assert!(reported.contains(&(&Item::Thread(new), "missing in the target")), "{reported:?}");
+    assert!(reported.contains(&(&Item::Thread(new), "missing from the target")), "{reported:?}");
     assert!(
         matches!(reported[2], (Item::Record { .. }, detail) if detail.starts_with("it has version")),
         "{reported:?}"
@@ -266,7 +266,7 @@ fn with_concurrent_writes(from: &TestEnv, thread: ThreadId) -> Backend {
     FaultyMaintenance::with_actions(&from.backend, events.collect())
 }
 
-/// Writes that follow the creation of the snapshot are not copied.
+/// Writes made after the snapshot was taken are not copied.
 #[tokio::test(start_paused = true)]
 async fn concurrent_writes_do_not_affect_a_copy() {
     for (from, from_copy) in create_envs().into_iter().zip(create_envs()) {
@@ -294,7 +294,7 @@ async fn concurrent_writes_do_not_affect_a_copy() {
     }
 }
 
-/// The header of backups that earlier versions made does not contain a consistency.
+/// The header of a backup made by an earlier version does not contain a consistency.
 #[tokio::test(start_paused = true)]
 async fn a_backup_without_a_consistency_field_is_readable() {
     let (from, to) = (TestEnv::plain(), TestEnv::plain());
@@ -305,7 +305,7 @@ async fn a_backup_without_a_consistency_field_is_readable() {
     let all = lines.iter().map(String::as_str);
     // The last line contains the hash of all other lines.
     let error = restore(&TestEnv::plain(), all.clone()).await.unwrap_err();
-    assert!(error.to_string().contains("differ from those that were written"), "{error}");
+    assert!(error.to_string().contains("lines were added, removed or changed"), "{error}");
     let end = lines.len() - 1;
     let written: String = lines[..end].iter().flat_map(|line| [line.as_str(), "\n"]).collect();
     let hash: String = Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -372,8 +372,8 @@ async fn a_truncated_or_modified_backup_is_rejected() {
         (restore(&TestEnv::plain(), lines[..last].iter().copied()).await, "the end is missing"),
         (restore(&TestEnv::plain(), []).await, "the end is missing"),
         (restore(&TestEnv::plain(), removed(0)).await, "line 1: the header of a backup is missing"),
-        (restore(&TestEnv::plain(), removed(5)).await, "differ from those that were written"),
-        (restore(&TestEnv::plain(), replaced(5, &altered)).await, "differ from those that were written"),
+        (restore(&TestEnv::plain(), removed(5)).await, "lines were added, removed or changed"),
+        (restore(&TestEnv::plain(), replaced(5, &altered)).await, "lines were added, removed or changed"),
         (restore(&TestEnv::plain(), replaced(5, lines[0])).await, "line 6: unexpected second header"),
         (restore(&TestEnv::plain(), replaced(5, r#"{"meal":{}}"#)).await, "line 6: unknown variant"),
         (restore(&TestEnv::plain(), replaced(5, lines[4])).await, "line 6: conflict: a thread with this id"),

@@ -36,7 +36,7 @@ pub(crate) struct Probe {
     inner: Backend,
     calls: Mutex<BTreeMap<&'static str, usize>>,
     outcomes: Mutex<VecDeque<Outcome>>,
-    /// Blocks the next derived write: notified when the write is called, and completed to release it.
+    /// Blocks the next derived write: the sender reports that the write was called, and the receiver waits for its release.
     blocked: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
     has_wake_ups: bool,
 }
@@ -64,16 +64,16 @@ impl Probe {
         (probe, TestEnv::with_backends(inner, wrapped))
     }
 
-    /// Sets the outcomes of the next writes, in order. Calls to `open_thread` and `write_derived` only apply lost responses.
+    /// Sets the outcomes of the next writes, in order. For `open_thread` and `write_derived`, only lost responses are applied.
     pub(crate) fn script(&self, outcomes: impl IntoIterator<Item = Outcome>) {
         self.outcomes.lock().unwrap().extend(outcomes);
     }
 
     /// Blocks the next derived write. The returned receiver completes when the write is called; the sender releases the write.
     pub(crate) fn block_derived_write(&self) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
-        let ((reached, is_reached), (release, is_released)) = (oneshot::channel(), oneshot::channel());
-        *self.blocked.lock().unwrap() = Some((reached, is_released));
-        (is_reached, release)
+        let ((reached_sender, reached), (release, released)) = (oneshot::channel(), oneshot::channel());
+        *self.blocked.lock().unwrap() = Some((reached_sender, released));
+        (reached, release)
     }
 
     /// Returns how often each method was called since the last `take_calls`.
@@ -225,9 +225,9 @@ impl Store for Probe {
     ) -> Result<WriteOutcome> {
         self.count("write_derived");
         let blocked = self.blocked.lock().unwrap().take();
-        if let Some((reached, is_released)) = blocked {
-            reached.send(()).unwrap();
-            is_released.await.unwrap();
+        if let Some((reached_sender, released)) = blocked {
+            reached_sender.send(()).unwrap();
+            released.await.unwrap();
         }
         let scripted = self.outcomes.lock().unwrap().pop_front_if(|outcome| matches!(outcome, Outcome::LostResponse));
         let written = self.inner.store.write_derived(scope, thread, write, now).await?;

@@ -9,8 +9,8 @@ fn dialogue_start() -> Timestamp {
 }
 
 /// Returns the messages of a dialogue over several days: small talk with some memorable facts.
-fn dialogue_drafts(turns: usize) -> Vec<Draft> {
-    let drafts = (0..turns).map(|turn| {
+fn dialogue_drafts(turn_count: usize) -> Vec<Draft> {
+    let drafts = (0..turn_count).map(|turn| {
         let text = match turn % 12 {
             3 => format!("What did you paint this time, number {turn}?"),
             4 => "A heron by the lake, last Sunday.".to_owned(),
@@ -26,9 +26,9 @@ fn dialogue_drafts(turns: usize) -> Vec<Draft> {
     drafts.collect()
 }
 
-async fn append_dialogue(memory: &Memory, scope: &Scope, turns: usize) -> ThreadId {
+async fn append_dialogue(memory: &Memory, scope: &Scope, turn_count: usize) -> ThreadId {
     let thread = memory.open(scope).await.unwrap().thread.id;
-    for drafts in dialogue_drafts(turns).chunks(100) {
+    for drafts in dialogue_drafts(turn_count).chunks(100) {
         memory.append_all(scope, thread, drafts.to_vec(), &AppendOptions::default()).await.unwrap();
     }
     thread
@@ -48,7 +48,7 @@ async fn recall_seqs_and_scores(memory: &Memory, thread: ThreadId, question: &st
     let options = RecallOptions { thread: Some(thread), limit: 20, ..RecallOptions::default() };
     let results = memory.recall(&ana(), question, &options).await.unwrap();
     assert!(results.unsearched.is_empty());
-    results.messages.iter().map(|turn| (turn.message.seq, format!("{:.9}", turn.score))).collect()
+    results.messages.iter().map(|found| (found.message.seq, format!("{:.9}", found.score))).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +84,7 @@ async fn an_answer_is_recalled_with_its_question_and_score_parts_add_up() {
             memory.append(&ana(), thread, Draft::new(Content::text(role, text))).await.unwrap();
         }
         let results = memory.recall(&ana(), "Which painting was it?", &RecallOptions::default()).await.unwrap();
-        let seqs: Vec<_> = results.messages.iter().map(|turn| turn.message.seq).collect();
+        let seqs: Vec<_> = results.messages.iter().map(|found| found.message.seq).collect();
         assert_eq!(seqs[..2], [3, 2]);
         for turn in &results.messages {
             let parts = turn.parts;
@@ -94,7 +94,7 @@ async fn an_answer_is_recalled_with_its_question_and_score_parts_add_up() {
         let without_tail =
             RecallOptions { except: Some(ThreadTail { thread, from_seq: 2 }), ..RecallOptions::default() };
         let results = memory.recall(&ana(), "Which painting was it?", &without_tail).await.unwrap();
-        assert_eq!(results.messages.iter().map(|turn| turn.message.seq).collect::<Vec<_>>(), [1]);
+        assert_eq!(results.messages.iter().map(|found| found.message.seq).collect::<Vec<_>>(), [1]);
     })
     .await;
 }
@@ -194,7 +194,7 @@ async fn ephemeral_messages_are_found_only_in_their_thread() {
             let searched = memory.search(&scope, "heron", &SearchOptions::default()).await.unwrap();
             assert_eq!(searched.hits.iter().map(|hit| hit.thread).collect::<Vec<_>>(), [regular]);
             let recalled = memory.recall(&scope, "Where is a heron?", &RecallOptions::default()).await.unwrap();
-            assert_eq!(recalled.messages.iter().map(|turn| turn.thread).collect::<Vec<_>>(), [regular]);
+            assert_eq!(recalled.messages.iter().map(|found| found.thread).collect::<Vec<_>>(), [regular]);
         }
         let in_thread = RecallOptions { thread: Some(ephemeral), ..RecallOptions::default() };
         assert_eq!(memory.recall(&ana(), "Where is a heron?", &in_thread).await.unwrap().messages.len(), 1);

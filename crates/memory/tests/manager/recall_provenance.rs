@@ -13,7 +13,7 @@ async fn append(memory: &Memory, thread: ThreadId, role: Role, text: &str, sourc
     memory.newest(&ana(), thread, 1).await.unwrap().remove(0)
 }
 
-async fn recalled(memory: &Memory, question: &str) -> Vec<String> {
+async fn recall_texts(memory: &Memory, question: &str) -> Vec<String> {
     let results = memory.recall(&ana(), question, &RecallOptions { limit: 50, ..RecallOptions::default() }).await;
     results.unwrap().messages.iter().map(|found| found.message.plain_text().into_owned()).collect()
 }
@@ -30,29 +30,29 @@ async fn repeated_questions_and_quotations_are_omitted() {
         for _ in 0..4 {
             append(memory, thread, Role::User, QUESTION, &[]).await;
             append(memory, thread, Role::Assistant, QUOTATION, &[&fact]).await;
-            assert_eq!(recalled(memory, QUESTION).await, [FACT]);
+            assert_eq!(recall_texts(memory, QUESTION).await, [FACT]);
         }
         // The messages count again as soon as the message that they are based on no longer exists.
         memory.erase_messages(&ana(), thread, &[fact.id]).await.unwrap();
-        assert_eq!(recalled(memory, QUESTION).await.len(), 8);
+        assert_eq!(recall_texts(memory, QUESTION).await.len(), 8);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_count_for_what_they_add() {
+async fn messages_that_add_something_are_kept() {
     let env = TestEnv::plain();
     let (memory, thread) = (&env.memory, env.open_thread().await);
     let fact = append(memory, thread, Role::User, FACT, &[]).await;
     let moved = append(memory, thread, Role::User, "The dentist moved to 14 June.", &[]).await;
     append(memory, thread, Role::Assistant, "Noted: the dentist, 12 May, is now later, in the afternoon.", &[&fact])
         .await;
-    let found = recalled(memory, QUESTION).await;
+    let found = recall_texts(memory, QUESTION).await;
     assert!(
         found.contains(&moved.plain_text().into_owned()),
-        "a statement with an answer that cites is kept: {found:?}"
+        "a statement whose answer cites another message is kept: {found:?}"
     );
-    let found = recalled(memory, "Is the dentist in the afternoon?").await;
+    let found = recall_texts(memory, "Is the dentist in the afternoon?").await;
     assert!(found.iter().any(|text| text.starts_with("Noted:")), "an answer that adds a word is kept: {found:?}");
 }
 
@@ -63,5 +63,5 @@ async fn ranking_is_unchanged_without_sources() {
     append(memory, thread, Role::User, FACT, &[]).await;
     append(memory, thread, Role::User, QUESTION, &[]).await;
     append(memory, thread, Role::Assistant, QUOTATION, &[]).await;
-    assert_eq!(recalled(memory, QUESTION).await.len(), 3);
+    assert_eq!(recall_texts(memory, QUESTION).await.len(), 3);
 }

@@ -142,7 +142,7 @@ async fn search_and_recall_filter_by_metadata() {
             threads.push(thread);
         }
         let both = ["train test fare", "train test line"];
-        for (threads_with, messages_with, thread, expected) in [
+        for (thread_filter, message_filter, thread, expected) in [
             ("{}", "{}", None, vec!["train prod fare", "train prod line", both[0], both[1]]),
             (r#"{"env": "test", "n": 3}"#, "{}", None, both.to_vec()),
             (r#"{"env": "test", "n": 4}"#, "{}", None, vec![]),
@@ -150,7 +150,7 @@ async fn search_and_recall_filter_by_metadata() {
             ("{}", r#"{"topic": "fare"}"#, Some(threads[1]), vec![both[0]]),
             (r#"{"env": "test"}"#, "{}", Some(threads[0]), vec![]),
         ] {
-            let (metadata, message_metadata) = (filter(threads_with), filter(messages_with));
+            let (metadata, message_metadata) = (filter(thread_filter), filter(message_filter));
             let options = SearchOptions { thread, metadata, message_metadata, ..SearchOptions::default() };
             let mut found = hit_texts(&memory.search(&ana(), "train", &options).await.unwrap());
             found.sort();
@@ -231,12 +231,12 @@ async fn the_syntax_of_queries_is_the_same_on_every_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn typing_errors_are_corrected_by_words_of_the_scope_only() {
+async fn typing_errors_are_corrected_only_with_words_from_the_scope() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.append(&ana(), thread, Draft::user("The ledger has one writer")).await.unwrap();
-        let bens = memory.open(&ben()).await.unwrap().thread.id;
-        memory.append(&ben(), bens, Draft::user("my severance agreement")).await.unwrap();
+        let bens_thread = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ben(), bens_thread, Draft::user("my severance agreement")).await.unwrap();
         let search = async |query: &str| memory.search(&ana(), query, &SearchOptions::default()).await.unwrap();
         for typed in ["legder", "ledgr", "ledgers", "leedger", "lodger"] {
             let found = search(typed).await;

@@ -352,7 +352,7 @@ async fn a_user_receives_changed_threads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_with_a_cursor_of_another_store_is_reset() {
+async fn a_subscription_with_a_cursor_from_another_store_is_reset() {
     let (first, second) = (TestEnv::plain(), TestEnv::plain());
     for _ in 0..3 {
         first.open_thread().await;

@@ -52,7 +52,8 @@ impl TestEnv {
         Self { _folder: Some(Arc::new(folder)), ..Self::with_backends(backend.clone(), backend) }
     }
 
-    /// Environments on PostgreSQL, directly and through a pooler, and on Redis, on one server and on a cluster, unless they are skipped.
+    /// Creates environments on PostgreSQL (directly and through a pooler) and on Redis (one server and a cluster), except those that
+    /// are skipped.
     pub(crate) fn on_servers() -> Vec<(&'static str, Self)> {
         let mut envs = Self::on_postgres();
         if let Some(server) = threadkeep_redis_server::Server::shared() {
@@ -89,7 +90,7 @@ impl TestEnv {
         Self { _database: Some(Arc::new(database)), ..Self::with_backends(backend.clone(), backend) }
     }
 
-    /// An environment with its own keys on a server that other tests share.
+    /// Creates an environment with its own keys on a server that other tests share.
     fn redis(servers: &str) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -156,7 +157,7 @@ pub(crate) fn user_id(name: &str) -> UserId {
     UserId::new(name).unwrap()
 }
 
-/// A clock that only tests advance. It returns values of a counter instead of random bytes.
+/// A clock that only tests advance. It returns the values of a counter instead of random bytes.
 pub(crate) struct FakeClock {
     now_ms: AtomicI64,
     random_counter: AtomicU64,

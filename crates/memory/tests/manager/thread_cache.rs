@@ -186,7 +186,7 @@ async fn expired_messages_are_not_read_from_the_cache() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cache_has_a_size_limit_expires_and_can_be_disabled() {
+async fn the_cache_is_limited_in_size_and_age_and_can_be_disabled() {
     let env = TestEnv::plain();
     let mut threads = Vec::new();
     for _ in 0..40 {
@@ -263,11 +263,11 @@ async fn cached_messages_equal_stored_messages() {
     let (mut hits, mut misses, mut cached_pages) = (0, 0, 0);
     let folder = tempfile::tempdir().unwrap();
     for seed in 1..=18_u64 {
-        // Two handles of one file behave like two processes that share the file. The store has a stamp: a number that changes
+        // Two handles of one file behave like two processes that share the file. The store has a stamp, a number that changes
         // with every write.
-        let in_file = || SqliteStore::open(folder.path().join(seed.to_string()), SqliteOptions::default()).unwrap();
+        let open_store = || SqliteStore::open(folder.path().join(seed.to_string()), SqliteOptions::default()).unwrap();
         let (backend, other_backend) = if seed > 12 {
-            (in_file().backend(), in_file().backend())
+            (open_store().backend(), open_store().backend())
         } else {
             let backend = MemoryStore::open();
             (backend.clone(), backend)

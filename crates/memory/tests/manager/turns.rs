@@ -88,7 +88,7 @@ async fn the_lock_of_an_ended_process_is_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_completion_locks_a_thread_at_a_time() {
+async fn only_one_completion_at_a_time_locks_a_thread() {
     on_all_stores(async |env: TestEnv| {
         let thread = env.open_thread().await;
         let other = env.another_process();
@@ -219,7 +219,7 @@ async fn the_lock_of_earlier_versions_is_respected_and_written() {
 #[tokio::test]
 async fn version_0_1_can_read_the_run_record() {
     #[derive(Deserialize)]
-    #[expect(dead_code, reason = "the fields are only deserialized")]
+    #[expect(dead_code, reason = "the fields are only deserialised")]
     struct EarlierRecord {
         turn: String,
         assistant: String,

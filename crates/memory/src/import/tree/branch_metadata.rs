@@ -1,4 +1,4 @@
-//! Metadata of threads that describes the branches of a conversation.
+//! Thread metadata that describes the branches of a conversation.
 //!
 //! The metadata member `branch` contains the key of the conversation, and whether the thread is the current branch (`current`).
 //! In a fork, it also contains `forked_from`: the thread from which it was forked, and the position of the last shared message.

@@ -1,4 +1,4 @@
-//! Reading those threads of a conversation that already exist.
+//! Reading the threads of a conversation that already exist.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::{Memory, Result};
 
 /// The existing threads of a conversation, and the plan for the import.
 pub(super) struct ExistingThreads {
-    /// In the order of [`plan`].
+    /// In the order that [`plan`] requires.
     pub(super) threads: Vec<ExistingThread>,
     pub(super) plan: Plan,
     /// The messages that were erased from a thread.
@@ -34,8 +34,8 @@ pub(super) fn fork_key(conversation: &ThreadKey, first: &str) -> Result<ThreadKe
 
 /// Reads the existing threads and plans the import.
 ///
-/// Forks are looked up by the message with which they would start. A plan may name further such messages, so this repeats until
-/// the plan has none that was not looked up.
+/// Forks are looked up by the message with which they would start. A plan may contain further such messages, so this repeats until
+/// all of those in the plan have been looked up.
 pub(super) async fn read_threads(
     tree: &Tree,
     memory: &Memory,
@@ -44,7 +44,7 @@ pub(super) async fn read_threads(
     counts: &mut Counts,
 ) -> Result<ExistingThreads> {
     let mut reader = Reader { tree, memory, scope, threads: Vec::new(), erased: HashSet::new() };
-    let has_branches = tree.message_tree.branches() > 1;
+    let has_branches = tree.message_tree.branch_count() > 1;
     if has_branches {
         if let Some(main) = memory.find_thread_by_key(scope, key.as_str()).await? {
             reader.add(main, None).await?;
@@ -75,17 +75,16 @@ pub(super) async fn read_threads(
         let threads = &reader.threads;
         let plan =
             plan(&tree.message_tree, &threads.iter().map(|existing| existing.contents.clone()).collect::<Vec<_>>());
-        let firsts =
-            plan.new.iter().map(|new| &new.own_messages).chain(&plan.to_append).filter_map(|own| own.first().copied());
-        let firsts = firsts.chain(plan.orphans.iter().copied());
-        next = firsts.filter(|first| !looked_up.contains(first)).collect();
+        let own_messages = plan.new.iter().map(|new| &new.own_messages).chain(&plan.to_append);
+        let first_messages = own_messages.filter_map(|own| own.first().copied()).chain(plan.orphans.iter().copied());
+        next = first_messages.filter(|first| !looked_up.contains(first)).collect();
         if next.is_empty() {
             return Ok(ExistingThreads { plan, threads: reader.threads, erased: reader.erased });
         }
     }
 }
 
-/// The data with which to open the main thread, which has the conversation's key.
+/// Creates the request to open the main thread, which has the conversation's key.
 pub(super) fn main_thread(tree: &Tree, memory: &Memory, scope: &Scope, key: &ThreadKey) -> OpenThread {
     OpenThread {
         id: memory.generate_thread_id(),

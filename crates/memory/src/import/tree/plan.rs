@@ -1,9 +1,9 @@
 //! Planning which thread each message of a conversation with branches belongs to.
 //!
-//! Every message belongs to the first thread that contained it, and is one of the *own messages* of that thread. A thread
-//! contains a path of the tree from the root; in a fork, the messages before the first own message are copies. Messages never
-//! move between threads: a thread is only continued at its end, and only if its last message is part of the tree. All other
-//! messages go to new forks.
+//! Every message belongs to the first thread that contained it, and is one of that thread's *own messages*. A thread contains a
+//! path of the tree from the root; in a fork, the messages before the first own message are copies. Messages never move between
+//! threads: a thread is only continued at its end, and only if its last message is part of the tree. All other messages go to
+//! new forks.
 
 use std::collections::HashMap;
 
@@ -23,14 +23,14 @@ pub(super) struct MessageTree {
     children: Vec<Vec<usize>>,
     roots: Vec<usize>,
     by_external_id: HashMap<String, usize>,
-    /// For each message, the number and size in bytes of its ancestors.
+    /// The number and total size in bytes of each message's ancestors.
     preceding: Vec<(usize, u64)>,
     /// The last message of the current branch.
     pub(super) current_leaf: Option<usize>,
     on_current_path: Vec<bool>,
 }
 
-/// The data of nodes from which a tree is built.
+/// The data from which a tree is built.
 pub(super) struct TreeParts {
     parents: Vec<Option<usize>>,
     times: Vec<Option<Timestamp>>,
@@ -92,14 +92,14 @@ impl MessageTree {
         self.by_external_id.get(external_id).copied()
     }
 
-    pub(super) fn branches(&self) -> usize {
+    pub(super) fn branch_count(&self) -> usize {
         self.children.iter().filter(|children| children.is_empty()).count()
     }
 
     /// The messages that have siblings. Each may be the first own message of a fork.
     pub(super) fn siblings(&self) -> impl Iterator<Item = usize> {
-        let families = self.children.iter().chain(std::iter::once(&self.roots));
-        families.filter(|family| family.len() > 1).flatten().copied()
+        let sibling_lists = self.children.iter().chain(std::iter::once(&self.roots));
+        sibling_lists.filter(|siblings| siblings.len() > 1).flatten().copied()
     }
 
     /// A message and all its ancestors, with the root at the end. Empty if `node` is `None`.
@@ -152,7 +152,7 @@ pub(super) enum End {
     Other,
 }
 
-/// The changes that import a conversation.
+/// The changes that are needed to import a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// For each message, the index of the thread to which it belongs, among the existing threads followed by the new threads.
@@ -166,7 +166,8 @@ pub(super) struct Plan {
     pub(super) is_mixed: Vec<bool>,
     /// The threads to create. A thread precedes its forks.
     pub(super) new: Vec<NewThread>,
-    /// Messages that existing forks contain as copies although no known thread owns them. A fork that starts with one may exist.
+    /// Messages that existing forks contain as copies although no known thread owns them. Each may be the first own message of an
+    /// existing fork that has not been looked up yet.
     pub(super) orphans: Vec<usize>,
     /// The last message of each branch that is skipped because of a limit.
     pub(super) skipped: Vec<usize>,
@@ -195,7 +196,7 @@ pub(super) fn plan(tree: &MessageTree, existing: &[ThreadContents]) -> Plan {
         },
         first_own_messages: existing.iter().map(|contents| contents.first_own).collect(),
         is_skipped: vec![false; tree.len()],
-        threads: existing.len(),
+        thread_count: existing.len(),
         copied: (0, 0),
     };
     let assign = |(thread, contents)| planner.assign(thread, contents);
@@ -221,17 +222,19 @@ struct Planner<'a> {
     first_own_messages: Vec<Option<usize>>,
     /// Whether each message is in a skipped branch.
     is_skipped: Vec<bool>,
-    threads: usize,
+    /// The number of existing and new threads.
+    thread_count: usize,
+    /// The number and total size in bytes of the copied messages in all forks.
     copied: (usize, u64),
 }
 
 impl Planner<'_> {
-    /// Assigns to a thread the messages that it contains. Returns where the thread can be continued; `None` if it cannot be.
+    /// Assigns to a thread the messages that it contains. Returns where it can be continued; `None` if it cannot be.
     fn assign(&mut self, thread: usize, contents: &ThreadContents) -> Option<ContinueAfter> {
         let tree = self.tree;
         let deepest = contents.positions.keys().copied().max_by_key(|node| (tree.preceding[*node].0, *node));
-        let on_path = tree.path_to_root(deepest).filter(|node| contents.positions.contains_key(node)).count();
-        if on_path < contents.positions.len() {
+        let on_path_count = tree.path_to_root(deepest).filter(|node| contents.positions.contains_key(node)).count();
+        if on_path_count < contents.positions.len() {
             // The thread is not changed, and its messages are imported into other threads.
             self.plan.is_mixed[thread] = true;
             return None;
@@ -284,8 +287,8 @@ impl Planner<'_> {
     fn continue_from(&mut self, last: Option<usize>, thread: usize) -> Vec<usize> {
         let (tree, mut last, mut path) = (self.tree, last, Vec::new());
         loop {
-            let free = tree.children_of(last).iter().copied().filter(|node| self.plan.owners[*node].is_none());
-            let Some(next) = tree.preferred(free) else { return path };
+            let unassigned = tree.children_of(last).iter().copied().filter(|node| self.plan.owners[*node].is_none());
+            let Some(next) = tree.preferred(unassigned) else { return path };
             self.plan.owners[next] = Some(thread);
             path.push(next);
             last = Some(next);
@@ -296,8 +299,8 @@ impl Planner<'_> {
     fn add_threads(&mut self, has_main: bool) {
         let tree = self.tree;
         let mut has_main = has_main;
-        let is_free = |node: &usize, plan: &Plan| plan.owners[*node].is_none();
-        let current = tree.path_to_root(tree.current_leaf).take_while(|node| is_free(node, &self.plan)).last();
+        let is_unassigned = |node: &usize, plan: &Plan| plan.owners[*node].is_none();
+        let current = tree.path_to_root(tree.current_leaf).take_while(|node| is_unassigned(node, &self.plan)).last();
         for first in current.into_iter().chain(0..tree.len()) {
             if self.plan.owners[first].is_some() || self.is_skipped[first] {
                 continue;
@@ -310,8 +313,8 @@ impl Planner<'_> {
                 continue;
             }
             self.count_copies(first);
-            let thread = self.threads;
-            self.threads += 1;
+            let thread = self.thread_count;
+            self.thread_count += 1;
             self.plan.owners[first] = Some(thread);
             let mut own = vec![first];
             own.extend(self.continue_from(Some(first), thread));
@@ -322,7 +325,7 @@ impl Planner<'_> {
 
     fn has_room_for(&self, first: usize) -> bool {
         let (messages, bytes) = self.tree.preceding[first];
-        self.threads < MAX_BRANCHES
+        self.thread_count < MAX_BRANCHES
             && self.copied.0 + messages <= MAX_COPIED_MESSAGES
             && self.copied.1 + bytes <= MAX_COPIED_BYTES
     }

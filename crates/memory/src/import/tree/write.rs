@@ -28,7 +28,7 @@ impl From<MemoryError> for WriteError {
     }
 }
 
-/// Counts for the report, including all attempts.
+/// Counts for the report, across all attempts.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) created: HashSet<ThreadId>,
@@ -37,7 +37,7 @@ pub(super) struct Counts {
     forks: usize,
     forks_created: usize,
     skipped: Vec<usize>,
-    owned: usize,
+    assigned_messages: usize,
 }
 
 impl Counts {
@@ -49,7 +49,7 @@ impl Counts {
         report.forks_created += self.forks_created as u64;
         report.forks_found += (self.forks - self.forks_created) as u64;
         report.messages_added += self.messages_added;
-        report.messages_already_there += (self.owned as u64).saturating_sub(self.messages_added);
+        report.messages_already_there += (self.assigned_messages as u64).saturating_sub(self.messages_added);
         for last in self.skipped {
             let name = tree.messages[last].as_ref().and_then(|message| message.external_id.clone());
             tree.report.add_problem(tree.number, name, SKIPPED_BRANCH);
@@ -69,11 +69,11 @@ pub(super) async fn write_missing(
     let ExistingThreads { threads, plan, erased } = existing;
     let mut writer = Writer { tree, memory, scope, key, plan: &plan, erased: &erased, threads: Vec::new(), counts };
     for ExistingThread { thread, contents } in threads {
-        let wants_title = thread.title.is_none() && scope.access(&thread.owner) == Access::Full;
+        let needs_title = thread.title.is_none() && scope.access(&thread.owner) == Access::Full;
         let (id, seq, metadata) = (thread.id, thread.positions.seq, thread.metadata);
         let is_main = contents.first_own.is_none();
         let (positions, fork) = (contents.positions, None);
-        writer.threads.push(TargetThread { id, seq, is_main, wants_title, metadata, positions, fork });
+        writer.threads.push(TargetThread { id, seq, is_main, needs_title, metadata, positions, fork });
     }
     let updates_current = writer.updates_current();
     for thread in 0..writer.threads.len() {
@@ -93,7 +93,7 @@ struct TargetThread {
     /// The last position.
     seq: u64,
     is_main: bool,
-    wants_title: bool,
+    needs_title: bool,
     /// The stored metadata.
     metadata: Map,
     /// The positions of the tree's messages in the thread.
@@ -142,7 +142,7 @@ impl Writer<'_> {
             id: open.id,
             seq: 0,
             is_main: new.is_main,
-            wants_title: open.title.is_none(),
+            needs_title: open.title.is_none(),
             metadata: open.metadata.clone(),
             positions: HashMap::new(),
             fork,
@@ -172,11 +172,11 @@ impl Writer<'_> {
         self.plan.owners.iter().position(|owner| *owner == Some(thread))
     }
 
-    /// The thread and position of `parent`, which a fork follows, or of the nearest ancestor that still exists.
+    /// The thread and position of `parent`, after which a fork begins, or of its nearest ancestor that still exists.
     fn fork_point(&self, parent: Option<usize>) -> Option<(ThreadId, u64)> {
         let target = &self.threads[self.plan.owners[parent?]?];
-        let mut before = self.tree.message_tree.path_to_root(parent);
-        let seq = before.find_map(|node| target.positions.get(&node)).copied().unwrap_or(0);
+        let mut path = self.tree.message_tree.path_to_root(parent);
+        let seq = path.find_map(|node| target.positions.get(&node)).copied().unwrap_or(0);
         Some((target.id, seq))
     }
 
@@ -185,8 +185,8 @@ impl Writer<'_> {
         self.threads.first().map(|thread| (thread.id, 0))
     }
 
-    /// Copies to a fork the messages that precede its first own message `first`, from the thread in which they are stored. Copies
-    /// their current versions, and omits messages that were erased.
+    /// Copies the messages that precede a fork's first own message `first` into the fork, from the thread in which they are
+    /// stored. Copies their current versions, and omits messages that were erased.
     async fn copy_shared(&mut self, thread: usize, first: Option<usize>) -> Result<(), WriteError> {
         let parent = first.and_then(|first| self.tree.message_tree.parent(first));
         let Some((from, through)) = self.fork_point(parent) else { return Ok(()) };
@@ -239,12 +239,12 @@ impl Writer<'_> {
             let mut batch = self.memory.new_batch(now);
             batch.expected = Some(Expected::Seq(target.seq));
             batch.append.clone_from(&messages);
-            if target.wants_title {
+            if target.needs_title {
                 batch.patch.title = title_from_first(messages.iter().map(|message| &message.content)).map(Some);
             }
             match self.memory.commit_with_retries(self.scope, target.id, &batch, now).await {
                 Ok(appended) => {
-                    target.wants_title &= batch.patch.title.is_none();
+                    target.needs_title &= batch.patch.title.is_none();
                     target.positions.extend(nodes.into_iter().zip(appended.first_seq..));
                     target.seq = (appended.first_seq + appended.count).saturating_sub(1);
                     return Ok(appended.count);
@@ -279,9 +279,9 @@ impl Writer<'_> {
 
     /// The branch metadata of a thread; `None` if the conversation has no branches.
     fn branch_metadata(&self, thread: usize, target: &TargetThread, updates_current: bool) -> Option<BranchMetadata> {
-        let count = self.plan.to_append.len() + self.plan.new.len();
+        let thread_count = self.plan.to_append.len() + self.plan.new.len();
         let has_metadata = target.metadata.contains_key(BRANCH);
-        if count < 2 && !has_metadata && target.fork.is_none() {
+        if thread_count < 2 && !has_metadata && target.fork.is_none() {
             return None;
         }
         let member = |name: &str| target.metadata.get(BRANCH).and_then(|branch| branch.get(name));
@@ -304,7 +304,7 @@ impl Writer<'_> {
         Some(BranchMetadata { conversation: self.key.clone(), is_current, kind })
     }
 
-    /// Updates the branch metadata of threads if it differs.
+    /// Updates the branch metadata of the threads whose stored metadata differs.
     async fn update_metadata(&mut self, updates_current: bool) -> Result<(), WriteError> {
         let before = self.threads.iter().find(|target| target.is_main);
         let before = before.and_then(|main| CurrentBranch::read(&main.metadata).current);
@@ -346,8 +346,9 @@ impl Writer<'_> {
         self.counts.threads = self.threads.len();
         self.counts.forks = self.threads.iter().filter(|target| !target.is_main).count();
         self.counts.skipped.clone_from(&self.plan.skipped);
-        let is_owned = |(node, owner): &(usize, &Option<usize>)| owner.is_some() && self.tree.messages[*node].is_some();
-        self.counts.owned = self.plan.owners.iter().enumerate().filter(is_owned).count();
+        let is_assigned =
+            |(node, owner): &(usize, &Option<usize>)| owner.is_some() && self.tree.messages[*node].is_some();
+        self.counts.assigned_messages = self.plan.owners.iter().enumerate().filter(is_assigned).count();
     }
 }
 

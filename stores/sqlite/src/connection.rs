@@ -19,9 +19,9 @@ use crate::{Durability, SqliteOptions, index, schema};
 /// [`WakeUp::Anything`] instead.
 const WAKE_UP_BACKLOG: usize = 1024;
 
-/// The number of pages (4 KiB) in the write-ahead log that triggers a checkpoint. It is high because commits often rewrite the same
-/// pages, which a checkpoint copies only once, and below 4,062, the number of pages that readers find with a single hash table:
-/// <https://sqlite.org/walformat.html>, section 2.3.
+/// The number of pages (4 KiB) in the write-ahead log that triggers a checkpoint. It is high, because commits often rewrite the same
+/// pages and a checkpoint copies each page only once. It is below 4,062, because readers find up to that many pages with a single
+/// hash table: <https://sqlite.org/walformat.html>, section 2.3.
 const LOG_PAGES: i64 = 4_000;
 
 /// State shared by all clones of a store.
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     /// Idle connections for reading.
     readers: Mutex<Vec<Connection>>,
     pub(crate) watch: CommitWatch,
-    /// Cached numbers of owners, by tenant and user. The number of the tenant itself is under the user `""`. Numbers never change.
+    /// Cached numbers of owners, by tenant and user. The tenant itself is the user `""`. Numbers never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
     /// Cached approximate message counts: (is a user, number of the user or tenant) to (count, stamp at the time of counting).
     pub(crate) counts: Mutex<HashMap<(bool, i64), (u64, u64)>>,

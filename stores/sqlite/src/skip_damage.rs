@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 
 use crate::error::Result;
 
-/// The maximum number of reads of ranges. After that, the rest of a damaged range counts as unreadable.
+/// The maximum number of ranges to read. After that, the rest of a damaged range counts as unreadable.
 const MAX_ATTEMPTS: usize = 50_000;
 
 /// Calls `visit` with each row between two keys, in key order, and returns the ranges of keys that could not be read.

@@ -1,4 +1,4 @@
-//! Detects commits to the file. This needs no SQLite transaction, for whose locks all threads would contend.
+//! Detects commits to the file. Does not use SQLite transactions, because all threads would contend for their locks.
 //!
 //! SQLite publishes every commit in the header of the WAL index, the file `-shm`: every commit changes the header, and no reader sees a
 //! commit before the header has changed. The header has 48 bytes and is written twice, second copy first:

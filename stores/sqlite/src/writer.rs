@@ -26,10 +26,10 @@ const RETURN_TIMEOUT: Duration = Duration::from_millis(2);
 /// How long the writer thread waits for work before it ends.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Reports the result of a write to its caller; the failure of the group, if there is one.
+/// Reports the result of a write to its caller. The argument is the failure of the group, if there is one.
 type Finish = Box<dyn FnOnce(Option<GroupFailure>) + Send>;
-/// Executes a write and returns the function that reports its result. Without a connection, it writes nothing: the group has failed
-/// already.
+/// Executes a write and returns the function that reports its result. If the group has already failed, there is no connection, and it
+/// writes nothing.
 type Work = Box<dyn FnOnce(Option<&Connection>) -> (Option<GroupFailure>, Finish) + Send>;
 
 struct Job {
@@ -50,7 +50,7 @@ pub(crate) struct Queue {
     pending_writers: AtomicUsize,
 }
 
-/// Counts a caller that is about to write until this value is dropped, which also happens if the caller is cancelled.
+/// Counts a caller as about to write until this value is dropped, which also happens if the caller is cancelled.
 struct PendingWriter<'a>(&'a AtomicUsize);
 
 impl<'a> PendingWriter<'a> {

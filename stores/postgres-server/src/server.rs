@@ -234,7 +234,7 @@ impl Server {
     /// Starts the server again and waits until it accepts connections.
     ///
     /// # Panics
-    /// The server does not start, or as [`Server::kill`].
+    /// The server does not start, or this is an existing server (`THREADKEEP_TEST_POSTGRES_URL`).
     pub fn restart(&self) {
         self.wait_until_ready();
     }

@@ -1,4 +1,4 @@
-//! Receives other instances' commits: by notifications on a dedicated connection, or by polling.
+//! Detects other instances' commits: by notifications on a dedicated connection, or by polling.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -72,7 +72,7 @@ const RELEASED: [&str; 8] = [
 
 /// The schema version that this crate writes.
 const VERSION: usize = MIGRATIONS.len();
-/// The advisory lock of a migration. Advisory locks are per database.
+/// The advisory lock that serialises migrations. Advisory locks are per database.
 const LOCK: &str = "SELECT pg_advisory_lock(29800)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(29800)";
 

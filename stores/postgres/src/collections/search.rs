@@ -95,8 +95,8 @@ impl Search<'_> {
                     ranked.push(((get(row, 1)?, get(row, 2)?), similarity));
                 }
             }
-            ranked.sort_unstable_by(|((_, no), score), ((_, other_no), other): &(EntryKey, f64)| {
-                other.total_cmp(score).then_with(|| other_no.cmp(no))
+            ranked.sort_unstable_by(|((_, entry_no), score), ((_, other_no), other): &(EntryKey, f64)| {
+                other.total_cmp(score).then_with(|| other_no.cmp(entry_no))
             });
             let worst = ranked.get(self.query.limit - 1).map(|(_, similarity)| *similarity);
             if let Some(last) = last {

@@ -1,4 +1,4 @@
-//! Collections and vectors: the same results as in SQLite, with and without the pgvector extension.
+//! Collections and vectors: the results are the same as in SQLite, with and without the pgvector extension.
 
 use threadkeep_core::{
     Backend, Collection, Embedding, IndexEntry, Map, MetadataFilter, Scope, SearchAnswer, SearchQuery, StoreError,
@@ -111,7 +111,7 @@ async fn without_vectors() -> Option<Database> {
     Some(Server::shared()?.create_database().await)
 }
 
-/// Creates a database with pgvector in a schema: the default one, or a separate one as in Supabase.
+/// Creates a database with pgvector in a schema: the default one, or a separate one as on Supabase.
 async fn with_vectors(schema: &str) -> Option<Database> {
     let database = Server::with_vectors()?.create_database().await;
     drop(PostgresStore::open(&database.url()).await.unwrap());
@@ -133,7 +133,7 @@ async fn databases() -> Vec<(&'static str, Database)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn search_returns_the_same_as_in_sqlite() {
+async fn search_returns_the_same_results_as_in_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let sqlite = SqliteStore::open(folder.path().join("a.db"), SqliteOptions::default()).unwrap().backend();
     fill(&sqlite).await;
@@ -161,7 +161,7 @@ const ADD_MANY_ENTRIES: &str = "INSERT INTO threadkeep.entries (collection_no, n
     FROM threadkeep.entries WHERE id LIKE 'm%';
   UPDATE threadkeep.collections SET entry_count = 976";
 
-// Without the extension all vectors are read and compared by the client, up to a limit.
+// Without the extension, the client reads and compares all vectors, up to a limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_collections_require_pgvector() {
     let embedding = |number: usize| {

@@ -11,6 +11,7 @@ use super::support::{TIMEOUT, ana, append_batch, commit, connect, ids_in, now, o
 
 const WRITERS: u128 = 8;
 
+/// A primary and its replica.
 struct Pair {
     primary: Server,
     replica: Server,

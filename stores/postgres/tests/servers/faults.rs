@@ -35,9 +35,9 @@ async fn killed_server_keeps_acknowledged_commits() {
     });
     let writers: Vec<_> = writers.collect();
     for _ in 0..3 {
-        let before = committed(&backend).await;
+        let before = count_commits(&backend).await;
         // Kills the server while commits are running.
-        while committed(&backend).await < before + 60 && !writers.iter().all(tokio::task::JoinHandle::is_finished) {
+        while count_commits(&backend).await < before + 60 && !writers.iter().all(tokio::task::JoinHandle::is_finished) {
             tokio::task::yield_now().await;
         }
         server.kill();
@@ -57,7 +57,7 @@ async fn killed_server_keeps_acknowledged_commits() {
     assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 }
 
-async fn committed(backend: &Backend) -> u64 {
+async fn count_commits(backend: &Backend) -> u64 {
     let query = ThreadQuery::new(ThreadOrder::Created, 100);
     let reading = async {
         loop {

@@ -1,5 +1,5 @@
-//! Threadkeep's tables in a Supabase project. Clients of the project's HTTP API cannot access the tables, whether they
-//! are signed in or not, with any SQL statement and any claims.
+//! Threadkeep's tables in a Supabase project. No SQL statement and no claims give clients of the project's HTTP API access to
+//! the tables, whether they are signed in or not.
 
 use std::time::Duration;
 

@@ -134,7 +134,7 @@ impl Sequence {
     async fn compare_everything(&mut self) -> Result<(), String> {
         self.model.remove_expired(self.now);
         for scope in scopes() {
-            for number in 0..operation::THREADS {
+            for number in 0..operation::THREAD_COUNT {
                 let id = thread_of(number);
                 let answer = self.client.find_thread(&scope, &ThreadRef::Id(id), self.now).await;
                 compare(answer, Ok(self.model.find_thread(&scope, id)))?;

@@ -328,11 +328,12 @@ pub(super) async fn removing_an_entry_removes_its_text_from_files(env: &TestEnv<
     assert_eq!(search(client, &ana(), &statutes_query("walrus")).await.entries.len(), 100);
 }
 
-/// Fills several collections with more entries than any store removes in one step.
-async fn fill_many(client: &Client, scope: &Scope, collections: &[&str], each: usize) {
+/// Fills each of several collections with `entry_count` entries.
+async fn fill_many(client: &Client, scope: &Scope, collections: &[&str], entry_count: usize) {
     for name in collections {
-        let entries: Vec<IndexEntry> =
-            (0..each).map(|id| entry_with_vector(&format!("{name} {id}"), "a walrus", &[1.0, id as f32])).collect();
+        let entries: Vec<IndexEntry> = (0..entry_count)
+            .map(|id| entry_with_vector(&format!("{name} {id}"), "a walrus", &[1.0, id as f32]))
+            .collect();
         for entries in entries.chunks(limits::COMMIT_MESSAGES) {
             let collection = Collection::Named((*name).to_owned());
             client.upsert(scope, &collection, entries).await.expect("the entries are valid");

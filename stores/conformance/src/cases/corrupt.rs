@@ -43,11 +43,11 @@ pub(super) async fn a_corrupt_message_is_reported(env: &TestEnv<'_>) {
     assert_eq!(page.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
     let read = |query| ThreadRead { records: vec![record_name(app("notes"), "k")], ..ThreadRead::page(query) };
-    let name = ThreadRef::Id(conversation.id);
-    let view = client.read_thread(&ana(), &name, &read(query), at(3)).await.expect("reading works");
+    let reference = ThreadRef::Id(conversation.id);
+    let view = client.read_thread(&ana(), &reference, &read(query), at(3)).await.expect("reading works");
     let view = view.expect("the thread exists");
     assert_eq!((view.page, view.records), (Some(page.clone()), vec![None]));
-    let failed = client.read_thread(&ana(), &name, &read(MessageQuery::newest(5)), at(3)).await;
+    let failed = client.read_thread(&ana(), &reference, &read(MessageQuery::newest(5)), at(3)).await;
     assert_error!(failed, StoreError::Corrupt { .. });
     let followed = client.list_changes_with_messages(&ana(), conversation.id, 0, 5, at(3)).await;
     let followed = followed.expect("reading works");
@@ -95,7 +95,7 @@ async fn restored(env: &TestEnv<'_>, chunk: &Dump) -> TestStore {
     to
 }
 
-async fn damage(store: &TestStore) -> Vec<String> {
+async fn damage_findings(store: &TestStore) -> Vec<String> {
     let report = store.client.verify().await.expect("verifying works");
     let damage = report.findings.into_iter().filter(|finding| finding.severity == Severity::Damage);
     damage
@@ -150,7 +150,7 @@ pub(super) async fn a_modified_message_is_detected(env: &TestEnv<'_>) {
     for (seq, chunk) in changed {
         assert_eq!(chunk.damage().count(), 1, "position {seq}");
         let store = restored(env, &chunk).await;
-        let found = damage(&store).await;
+        let found = damage_findings(&store).await;
         assert!(found.len() == 1 && found[0].contains(&format!("position {seq}, message ")), "{seq}: {found:?}");
         assert!(found[0].starts_with(&source.id.to_string()) && !found[0].contains("message 9"), "{found:?}");
         // A dump retains the original checksum, so the damage is also detected after the next restore.
@@ -174,7 +174,7 @@ pub(super) async fn swapped_contents_are_detected(env: &TestEnv<'_>) {
         }
     }
     let store = restored(env, &chunk).await;
-    assert_eq!(damage(&store).await.len(), 2);
+    assert_eq!(damage_findings(&store).await.len(), 2);
 }
 
 pub(super) async fn messages_without_checksums_are_counted(env: &TestEnv<'_>) {
@@ -210,7 +210,7 @@ pub(super) async fn lost_positions_are_restored(env: &TestEnv<'_>) {
         let chunks = conversation.dump(size).await;
         assert_eq!(chunks.into_iter().flat_map(|chunk| chunk.entries).collect::<Vec<_>>(), chunk.entries, "{size}");
     }
-    let found = damage(&store).await;
+    let found = damage_findings(&store).await;
     assert!(!found.is_empty(), "lost positions are not reported as damage");
     let thread = conversation.thread(at(20)).await;
     assert_eq!((thread.positions.seq, thread.message_count), (10, 4));

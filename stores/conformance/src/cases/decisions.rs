@@ -8,7 +8,7 @@ use crate::conversation::Conversation;
 use crate::fixtures::{appending, assert_error, batch, tag_of, thread_id, user_message};
 use crate::run::TestEnv;
 
-/// Restores the thread of test vectors.
+/// Restores the thread of the given test vectors.
 async fn restored(client: &Client, vectors: &CommitVectors) -> Conversation {
     client.restore_thread(&vectors.tenant, vectors.thread, &vectors.dump).await.expect("the thread restores");
     Conversation { client: client.clone(), scope: Scope::Tenant(vectors.tenant.clone()), id: vectors.thread }
@@ -42,8 +42,8 @@ pub(super) async fn positions_have_a_maximum(env: &TestEnv<'_>) {
     let full = thread.try_commit(&appending(vec![user_message(1, "one more")]), now).await;
     assert_error!(full, StoreError::LimitExceeded { max: LAST, actual, .. } if actual == LAST + 1);
     assert_eq!(thread.seqs(&MessageQuery::newest(2), now).await, [LAST - 1, LAST]);
-    let named = client.find_messages(&thread.scope, thread.id, &[MessageRef::Seq(LAST)], now).await;
-    assert_eq!(named.expect("reading works").len(), 1);
+    let found = client.find_messages(&thread.scope, thread.id, &[MessageRef::Seq(LAST)], now).await;
+    assert_eq!(found.expect("reading works").len(), 1);
     // Commits without messages are still possible, and a trim can remove all messages.
     let trim = Batch { trim_below: Some(LAST + 1), ..batch("trim") };
     let outcome = thread.commit(&trim, now).await;
@@ -64,6 +64,6 @@ pub(super) async fn positions_have_a_maximum(env: &TestEnv<'_>) {
         let beyond = client.restore_thread(&few_left.tenant, thread_id(9), &dump).await;
         assert_error!(beyond, StoreError::LimitExceeded { max: LAST, actual, .. } if actual == LAST + 1);
     }
-    let gone = client.dump_thread(&few_left.tenant, thread_id(9), None, 1).await;
-    assert_error!(gone, StoreError::NotFound(Kind::Thread));
+    let dumped = client.dump_thread(&few_left.tenant, thread_id(9), None, 1).await;
+    assert_error!(dumped, StoreError::NotFound(Kind::Thread));
 }

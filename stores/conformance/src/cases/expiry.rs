@@ -43,8 +43,8 @@ async fn assert_absent(conversation: &Conversation, now: Timestamp) {
     assert_error!(page, StoreError::NotFound(Kind::Thread));
     let read =
         ThreadRead { records: vec![record_name(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(5)) };
-    for name in [ThreadRef::Id(*id), key] {
-        let view = client.read_thread(scope, &name, &read, now).await;
+    for reference in [ThreadRef::Id(*id), key] {
+        let view = client.read_thread(scope, &reference, &read, now).await;
         assert_eq!(view.expect("reading works"), None);
     }
     assert_error!(client.find_messages(scope, *id, &[], now).await, StoreError::NotFound(Kind::Thread));

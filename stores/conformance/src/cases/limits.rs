@@ -19,14 +19,14 @@ fn long(bytes: usize) -> String {
     "x".repeat(bytes)
 }
 
-/// Returns a map whose JSON has this many bytes.
+/// Returns a map whose JSON has the given number of bytes.
 fn map_with_bytes(bytes: usize) -> Map {
     let mut map = Map::new();
     map.insert("k".to_owned(), long(bytes - r#"{"k":""}"#.len()).into());
     map
 }
 
-/// Returns JSON with this many levels of arrays.
+/// Returns JSON with the given number of nested arrays.
 fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }
@@ -217,13 +217,13 @@ pub(super) async fn pages_have_limits(env: &TestEnv<'_>) {
         let (scope, id, now) = (&ana(), conversation.id, at(1));
         let records = RecordQuery { limit, ..RecordQuery::of(owner.clone()) };
         let query = threadkeep_core::SearchQuery { limit, ..query_for("walrus") };
-        let name = ThreadRef::Id(id);
+        let reference = ThreadRef::Id(id);
         let page = ThreadRead::page(MessageQuery::newest(limit));
         let lists = ThreadRead { lists: vec![records.clone()], ..ThreadRead::default() };
         let answers = [
             ("messages", client.list_messages(scope, id, &MessageQuery::newest(limit), now).await.map(drop)),
-            ("a thread's messages", client.read_thread(scope, &name, &page, now).await.map(drop)),
-            ("a thread's lists", client.read_thread(scope, &name, &lists, now).await.map(drop)),
+            ("a thread's messages", client.read_thread(scope, &reference, &page, now).await.map(drop)),
+            ("a thread's lists", client.read_thread(scope, &reference, &lists, now).await.map(drop)),
             (
                 "threads",
                 client.list_threads(scope, &ThreadQuery::new(ThreadOrder::Created, limit), now).await.map(drop),
@@ -345,15 +345,15 @@ pub(super) async fn commits_reject_duplicate_names(env: &TestEnv<'_>) {
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     conversation.append(1..=2, at(1)).await;
     let with_external_id = |number| NewMessage { external_id: Some("x".to_owned()), ..user_message(number, "hello") };
-    let replaces = |number| Replacement { id: message_id(number), content: Content::empty(Role::User) };
+    let replacement = |number| Replacement { id: message_id(number), content: Content::empty(Role::User) };
     let absent = || RecordCondition { name: record_name(app("n"), "k"), state: RecordState::Absent };
     let put_k = || put(app("n"), "k", "1");
     for batch in [
         Batch { append: vec![user_message(3, "a"), user_message(3, "b")], ..batch("a") },
         Batch { append: vec![with_external_id(3), with_external_id(4)], ..batch("b") },
         Batch { append: vec![user_message(3, "a")], erase: vec![message_id(3)], ..batch("c") },
-        Batch { replace: vec![replaces(1), replaces(1)], ..batch("d") },
-        Batch { replace: vec![replaces(1)], erase: vec![message_id(1)], ..batch("e") },
+        Batch { replace: vec![replacement(1), replacement(1)], ..batch("d") },
+        Batch { replace: vec![replacement(1)], erase: vec![message_id(1)], ..batch("e") },
         Batch { erase: vec![message_id(1), message_id(1)], ..batch("f") },
         Batch { put: vec![put_k(), PutRecord { expires_at: Some(at(9)), ..put_k() }], ..batch("g") },
         Batch { put: vec![put_k()], delete: vec![record_name(app("n"), "k")], ..batch("h") },

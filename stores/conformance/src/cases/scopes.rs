@@ -15,7 +15,7 @@ use crate::fixtures::{
 };
 use crate::run::TestEnv;
 
-/// Creates a thread of Ana of acme: number 1, with the key `key`, messages, a record and an external id.
+/// Creates a thread for the user Ana of acme: number 1, with the key `key`, messages, a record and an external id.
 async fn anas_thread(client: &Client) -> Conversation {
     let open = OpenThread::new(&ana(), thread_id(1)).with_key(thread_key("key"));
     fill_thread(client, &ana(), open).await
@@ -46,7 +46,7 @@ fn strangers() -> [Scope; 4] {
     [ben(), user("globex", "ana"), Scope::Tenant(crate::fixtures::tenant("globex")), user("globex", "ben")]
 }
 
-/// Returns the results of all methods that take the id of a thread.
+/// Returns the results of all methods that take a thread id.
 async fn results_for(client: &Client, scope: &Scope, id: ThreadId) -> Vec<String> {
     let now = at(5);
     let erase = Batch { erase: vec![message_id(1)], ..batch("erase") };
@@ -117,8 +117,8 @@ pub(super) async fn threads_of_others_cannot_be_opened(env: &TestEnv<'_>) {
         let open = OpenThread::new(&ana(), thread_id(8)).with_key(thread_key(key));
         for stranger in [ben(), user("globex", "ben")] {
             assert_error!(client.open_thread(&stranger, &open, at(5)).await, StoreError::NotFound(Kind::Thread));
-            let name = ThreadRef::Key(Owner::User(user_id("ana")), thread_key(key));
-            assert!(client.find_thread(&stranger, &name, at(5)).await.expect("reading works").is_none());
+            let reference = ThreadRef::Key(Owner::User(user_id("ana")), thread_key(key));
+            assert!(client.find_thread(&stranger, &reference, at(5)).await.expect("reading works").is_none());
         }
     }
     assert_eq!(conversation.dump(10).await, before, "a foreign scope changed the thread");
@@ -284,8 +284,8 @@ pub(super) async fn the_application_acts_for_its_users(env: &TestEnv<'_>) {
     let for_ben = OpenThread { owner: Owner::User(user_id("ben")), ..OpenThread::new(&acme(), thread_id(9)) };
     assert!(client.open_thread(&acme(), &for_ben, at(4)).await.expect("the thread opens").created);
     assert_eq!(listed(client, &ben(), None).await, [thread_id(9)]);
-    let name = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("key"));
-    assert!(client.find_thread(&acme(), &name, at(5)).await.expect("reading works").is_some());
+    let reference = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("key"));
+    assert!(client.find_thread(&acme(), &reference, at(5)).await.expect("reading works").is_some());
     client.delete_thread(&acme(), conversation.id, at(5)).await.expect("the thread exists");
     assert!(!conversation.exists(at(6)).await);
 }

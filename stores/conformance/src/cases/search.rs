@@ -59,7 +59,7 @@ async fn seqs_found(conversation: &Conversation, words: &str, now: Timestamp) ->
     found.into_iter().filter(|(thread, _)| *thread == conversation.id).map(|(_, seq)| seq).collect()
 }
 
-/// Creates a thread with these messages.
+/// Creates a thread with the given messages.
 async fn thread_with_texts(client: &Client, scope: &Scope, number: u128, texts: &[&str]) -> Conversation {
     let conversation = Conversation::open(client, scope, number, at(0)).await;
     let messages = (1..).zip(texts).map(|(number, text)| user_message(number, text)).collect();

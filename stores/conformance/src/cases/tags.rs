@@ -99,7 +99,7 @@ pub(super) async fn every_change_has_the_tag_of_its_commit(env: &TestEnv<'_>) {
         let found = found.expect("reading works").expect("the record exists");
         assert_eq!(found.tagged(), outcome.tagged());
         let driven = store.client.list_driven_threads(None, 5, at(2)).await.expect("reading works");
-        assert_eq!(driven.iter().map(|it| &it.record).collect::<Vec<_>>(), [&found]);
+        assert_eq!(driven.iter().map(|driven| &driven.record).collect::<Vec<_>>(), [&found]);
     }
 }
 

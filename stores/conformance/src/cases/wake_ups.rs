@@ -12,7 +12,7 @@ use crate::run::TestEnv;
 /// The maximum delay of a wake-up, with a margin.
 const WAKE_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Waits for a wake-up of a thread, and asserts that its change number, if there is one, satisfies a predicate.
+/// Waits for a wake-up for a thread, and asserts that its change number, if there is one, satisfies a predicate.
 async fn expect_wake_up(wake_ups: &mut WakeUps, id: ThreadId, is_expected: impl Fn(u64) -> bool) {
     let received = async {
         loop {
@@ -67,7 +67,7 @@ pub(super) async fn user_and_tenant_records_wake_subscribers(env: &TestEnv<'_>) 
         (acme(), note_write(RecordOwner::Tenant, "k", "1"), Owner::Tenant),
         (ana(), RecordWrite { value: None, ..anas("0") }, Owner::User(user_id("ana"))),
     ];
-    for (scope, write, of) in writes {
+    for (scope, write, expected_owner) in writes {
         client.write_record(&scope, &write, at(1)).await.expect("writing works");
         if env.has_faults() {
             continue;
@@ -75,7 +75,7 @@ pub(super) async fn user_and_tenant_records_wake_subscribers(env: &TestEnv<'_>) 
         let received = async {
             loop {
                 match wake_ups.next().await {
-                    Some(WakeUp::Record { tenant, owner, name }) if owner == of => {
+                    Some(WakeUp::Record { tenant, owner, name }) if owner == expected_owner => {
                         let actual = (tenant, name.namespace, name.key);
                         return assert_eq!(actual, (acme().tenant_id().clone(), write.namespace, write.key));
                     }

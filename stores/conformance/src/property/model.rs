@@ -242,7 +242,10 @@ impl Model {
             RecordOwner::Thread(id) => self.read(scope, *id).map(|thread| thread.records.clone()).unwrap_or_default(),
             owner if access_to(scope, owner) == Access::None => Vec::new(),
             owner => {
-                let owned = self.records.iter().filter(|(tenant, of, _)| tenant == scope.tenant_id() && of == owner);
+                let owned = self
+                    .records
+                    .iter()
+                    .filter(|(tenant, record_owner, _)| tenant == scope.tenant_id() && record_owner == owner);
                 owned.map(|(_, _, record)| record.clone()).collect()
             }
         };
@@ -251,8 +254,11 @@ impl Model {
     }
 
     pub(super) fn record_version(&self, tenant: &TenantId, write: &RecordWrite) -> Option<u64> {
-        let found = self.records.iter().find(|(of, owner, record)| {
-            of == tenant && *owner == write.owner && record.namespace == write.namespace && record.key == write.key
+        let found = self.records.iter().find(|(record_tenant, owner, record)| {
+            record_tenant == tenant
+                && *owner == write.owner
+                && record.namespace == write.namespace
+                && record.key == write.key
         });
         found.map(|(_, _, record)| record.version)
     }
@@ -311,8 +317,11 @@ impl Model {
             return super::compare(answer, Err(error));
         }
         let version = answer.map_err(|error| format!("the store rejected a valid write: {error:?}"))?.version;
-        self.records.retain(|(of, owner, record)| {
-            of != tenant || *owner != write.owner || record.namespace != write.namespace || record.key != write.key
+        self.records.retain(|(record_tenant, owner, record)| {
+            record_tenant != tenant
+                || *owner != write.owner
+                || record.namespace != write.namespace
+                || record.key != write.key
         });
         let Some(value) = write.value.clone() else {
             return if version == 0 { Ok(()) } else { Err(format!("a deletion returned version {version}")) };
@@ -326,8 +335,11 @@ impl Model {
 
     fn check_version(&mut self, tenant: &TenantId, write: &RecordWrite, version: u64) -> Result<(), String> {
         let name = (write.owner.clone(), write.namespace.clone(), write.key.clone());
-        let last =
-            self.versions.iter().filter(|(of, record, _)| of == tenant && *record == name).map(|(_, _, last)| *last);
+        let last = self
+            .versions
+            .iter()
+            .filter(|(record_tenant, record, _)| record_tenant == tenant && *record == name)
+            .map(|(_, _, last)| *last);
         if version <= last.max().unwrap_or(0) {
             return Err(format!("version {version} is not greater than an earlier one"));
         }

@@ -25,7 +25,7 @@ use uuid::Uuid;
 pub(crate) struct State {
     /// A random id that distinguishes this store's cursors from those of other stores.
     incarnation: Uuid,
-    /// A number that increases with every change of any thread, and is assigned to the thread. Determines the order of
+    /// A counter of the changes to all threads. Each change assigns its new value to the changed thread. Determines the order of
     /// [`State::list_changed_threads`].
     stamp: u64,
     /// The highest stamp of the deletions that a sweep has removed. Cursors before this stamp are unusable.
@@ -131,7 +131,7 @@ impl State {
 
 impl StoredThread {
     /// Whether the thread's metadata passes a filter. A thread that cannot be decoded passes only the empty filter.
-    pub(crate) fn has_metadata(&self, filter: &MetadataFilter) -> bool {
+    pub(crate) fn passes_filter(&self, filter: &MetadataFilter) -> bool {
         filter.is_empty()
             || codec::decode_thread(&self.row.body).is_ok_and(|attributes| filter.matches(&attributes.metadata))
     }

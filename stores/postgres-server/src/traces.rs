@@ -7,7 +7,7 @@ use crate::server::connect;
 
 impl Database {
     /// Returns the columns that contain a text, as text, as bytes, or as hexadecimal bytes. Ignores case in text. Searches all
-    /// tables except those of the system.
+    /// tables except system tables.
     ///
     /// # Errors
     /// The server reports an error.

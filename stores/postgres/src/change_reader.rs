@@ -26,7 +26,7 @@ const MESSAGE_COLUMN: usize = 13;
 const MAX_BATCHES: usize = 2;
 /// The maximum number of reads in a batch.
 const MAX_READS: usize = 64;
-/// The number of messages at which a read returns no further changes.
+/// The number of messages after which a read returns no further changes.
 const MAX_MESSAGES: i64 = 500;
 /// The maximum size of the text that a read returns; the caller reads the rest separately.
 const MAX_BYTES: usize = limits::PAGE_BYTES / MAX_READS;

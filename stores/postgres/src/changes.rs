@@ -188,7 +188,7 @@ impl CurrentSnapshot {
         UserCursor(format!("{}.{}", self.server_identity, self.snapshot))
     }
 
-    /// Returns a cursor with the snapshot reduced to transactions up to a stamp.
+    /// Returns a cursor whose snapshot is reduced to the transactions up to a stamp.
     fn cursor_through(&self, stamp: i64) -> UserCursor {
         let end = (stamp - self.stamp_offset).unsigned_abs() + 1;
         let mut parts = self.snapshot.split(':');

@@ -78,7 +78,7 @@ impl<'a> EntryColumns<'a> {
     }
 }
 
-/// Formats a vector as a PostgreSQL array, with the shortest text for each number that parses to the same number.
+/// Formats a vector as a PostgreSQL array. Each number is written as the shortest text that parses to the same number.
 fn array_text(vector: &[f32]) -> String {
     let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
     format!("{{{}}}", numbers.join(","))
@@ -91,7 +91,7 @@ fn terms_of(entry_text: &str, fields: &Map) -> String {
     terms.join(" ")
 }
 
-/// Scales a vector so that its largest number is between 0.5 and 2, which avoids overflow and underflow when it is compared
+/// Scales a vector so that its largest component is between 0.5 and 2, which avoids overflow and underflow when it is compared
 /// in single precision. The factor is a power of two, so that no precision is lost. `None` for a zero vector.
 fn scale(vector: &[f32]) -> Option<Vec<f32>> {
     let largest = vector.iter().map(|number| f64::from(number.abs())).fold(0.0, f64::max);

@@ -74,13 +74,13 @@ async fn index_batch(shared: &Shared, limit: usize) -> Result<BatchOutcome> {
     shared.transact(caller, async |transaction| write(transaction, &batch, &lines).await).await
 }
 
-/// The next portions to index, in the order of change.
+/// The next portions to index, in the order of the threads' last changes.
 struct IndexBatch {
     portions: Vec<ThreadPortion>,
     /// Whether no unindexed messages remain after this batch.
     is_complete: bool,
     watermark: i64,
-    /// The stamp below which all changes were visible.
+    /// The stamp below which all changes were visible when the batch was read.
     visible_below: i64,
 }
 

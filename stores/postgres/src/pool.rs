@@ -27,7 +27,7 @@ const WAKE_UP_BACKLOG: usize = 1024;
 /// Added to the server's statement timeout on the client side, so that normally the server cancels the statement.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// Settings of each connection. Without them, `threadkeep.enter` applies them in each transaction.
+/// The settings of each connection. On a connection without them, `threadkeep.enter` applies them in each transaction.
 const SETTINGS: &str = "-c search_path=threadkeep,\\ pg_catalog -c enable_seqscan=off \
                         -c plan_cache_mode=force_generic_plan -c jit=off -c lock_timeout=10s";
 

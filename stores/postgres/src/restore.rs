@@ -219,7 +219,7 @@ impl<'a> EntryColumns<'a> {
             DumpEntry::Message { seq, id, external_id, revision, created_at, body, checksum } => {
                 self.seqs.push(signed(*seq));
                 self.ids.push(id.0);
-                // A message that cannot be decoded has no role. Queries that filter by role return it whatever the role.
+                // A message that cannot be decoded has no role. Queries that filter by role return it for every role.
                 self.roles.push(codec::decode_content(body).ok().map(|content| content.role.to_stored().into()));
                 self.revisions.push(i32::try_from(*revision).unwrap_or(i32::MAX));
                 self.times.push(created_at.as_micros());

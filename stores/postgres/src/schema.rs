@@ -36,7 +36,7 @@ const MIGRATIONS: [&[&str]; 11] = [
     &[],
     &[include_str!("schema/008/tags.sql")],
     &[include_str!("schema/009/commit.sql")],
-    // Functions: filters of collections.
+    // Changes only functions: filters for collections.
     &[],
     &[include_str!("schema/011/metadata.sql")],
 ];
@@ -198,7 +198,7 @@ async fn migrate_locked(client: &Client) -> Result<()> {
     }
 }
 
-/// Applies the migrations after a version and the functions.
+/// Applies the migrations after a version, then the functions.
 async fn apply_after(client: &Client, version: usize) -> Result<()> {
     if version > 0 {
         client.batch_execute(BLOCK_COMMITS).await?;

@@ -98,8 +98,8 @@ impl TermMatch {
 }
 
 /// Counts the messages that contain each term.
-fn frequencies(matches: &[TermMatch], terms: usize) -> Vec<u64> {
-    let mut frequencies = vec![0; terms];
+fn frequencies(matches: &[TermMatch], term_count: usize) -> Vec<u64> {
+    let mut frequencies = vec![0; term_count];
     for found in matches {
         frequencies[found.term] += found.seqs.len() as u64;
     }

@@ -171,7 +171,7 @@ impl PostgresSnapshot {
         Ok(dumps.collect())
     }
 
-    /// Selects the first threads whose entries and commits fit into `size`; at least one.
+    /// Selects the first threads whose entries and commits fit into `size`, but at least one.
     async fn fitting_threads(
         &self,
         numbers: &[u64],

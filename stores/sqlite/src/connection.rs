@@ -37,7 +37,8 @@ pub(crate) struct Shared {
     pub(crate) watch: CommitWatch,
     /// Cached numbers of owners, by tenant and user. The tenant itself is the user `""`. Numbers never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
-    /// Cached approximate message counts: (is a user, number of the user or tenant) to (count, stamp at the time of counting).
+    /// Cached approximate message counts, with the stamp at the time of counting. The key is the number of a user or tenant, and whether
+    /// it is a user.
     pub(crate) counts: Mutex<HashMap<(bool, i64), (u64, u64)>>,
     pub(crate) wake_ups: broadcast::Sender<WakeUp>,
     /// The number of writes by this process. The background thread uses it to detect idle periods.
@@ -103,7 +104,7 @@ impl Shared {
         self.watch.stamp()
     }
 
-    /// Like [`Shared::stamp`], but unchanged by commits by this process that write only threads.
+    /// Like [`Shared::stamp`], but does not change with this process's commits that write only threads.
     pub(crate) fn records_stamp(&self) -> Option<u64> {
         self.watch.records_stamp()
     }

@@ -62,7 +62,7 @@ pub(crate) fn read_page(
     collect_page(rows, positions, query)
 }
 
-/// Returns the first and last key of the query's range. Bounds by time are not considered.
+/// Returns the first and last key of the query's range. Ignores time bounds.
 fn key_range(thread_no: i64, positions: Positions, query: &MessageQuery) -> (i64, i64) {
     let mut first = positions.first_seq;
     let mut last = positions.seq;

@@ -338,7 +338,7 @@ fn read_page(
     query: &RecordQuery,
     now: i64,
 ) -> error::Result<Vec<Record>> {
-    // There are two statements, so that SQLite seeks to the namespace in the index if one is given.
+    // There are two statements, so that SQLite uses the index to seek to the namespace if one is given.
     let namespace_condition = match &query.namespace {
         Some(_) => "namespace = ?3 AND key >= ?9",
         None => "?3 IS NULL AND ?9 IS NOT NULL",

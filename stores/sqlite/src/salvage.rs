@@ -233,7 +233,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Collects the records of each thread in a temporary table, so that the table's index is not needed.
+    /// Collects the row numbers of each thread's records in a temporary table, so that the index of `documents` is not needed.
     fn find_records(&mut self) -> Result<()> {
         self.connection.execute_batch(
             "CREATE TEMP TABLE found_documents (no INTEGER PRIMARY KEY, owner_no INTEGER NOT NULL);

@@ -83,7 +83,7 @@ fn remove_old_commits(shared: &Shared, before: i64) -> Result<u64> {
 fn remove_commits(connection: &Connection, keys: &[i64]) -> error::Result<u64> {
     for key in keys {
         connection.prepare_cached("DELETE FROM commits WHERE position = ?1")?.execute([key])?;
-        // `log_from` is the last position whose entry was removed.
+        // `log_from` is the last change whose log entry was removed.
         let sql = "UPDATE threads SET log_from = max(log_from, ?2) WHERE no = ?1";
         connection
             .prepare_cached(sql)?

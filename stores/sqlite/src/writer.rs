@@ -16,7 +16,7 @@ use crate::connection::{self, Shared, lock};
 use crate::error::{GroupFailure, Result, SqliteError};
 use crate::watch::WriteKind;
 
-/// The maximum number of writes in a transaction. Limits how much a crash undoes and how long the first write waits.
+/// The maximum number of writes in a transaction. Limits how much a crash can undo and how long the first write waits.
 const MAX_GROUP_SIZE: usize = 256;
 /// How long the writer thread waits for further jobs, because the writers of the last group are likely to write again.
 const GATHER_TIMEOUT: Duration = Duration::from_micros(80);
@@ -208,7 +208,7 @@ fn write_alone<T>(
     let result = write_now(shared, connection, kind, work);
     let restored = connection::set_durability(connection, Durability::Full);
     let value = result?;
-    // The write is committed already, so this failure is not one before the commit.
+    // The write is committed already, so the failure is reported as one of the commit itself.
     restored.map_err(|error| GroupFailure::at_commit(&error).into_error())?;
     Ok(value)
 }

@@ -46,7 +46,7 @@ impl StoredThread {
         self.records.retain(|_, record| !has_expired(record.expires_at, now));
         report.expired_records += (record_count - self.records.len()) as u64;
 
-        // Commits are removed from the oldest on, so that the remaining log has no gaps.
+        // Commits are removed starting with the oldest, so that the remaining log has no gaps.
         while let Some((&change, commit)) = self.commits.first_key_value()
             && is_beyond_window(commit.at, now)
         {

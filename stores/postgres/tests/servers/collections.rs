@@ -28,7 +28,7 @@ impl Generator {
         (self.0 >> 33) as usize % below
     }
 
-    /// Returns a vector with coarse numbers and a random length, so that many vectors have the same direction.
+    /// Returns a vector with coarse numbers and a random magnitude, so that many vectors have the same direction.
     fn vector(&mut self, dimensions: usize) -> Vec<f32> {
         let scale = [1.0, 3.0, 0.1, 1e30, 1e-30][self.next(5)];
         (0..dimensions).map(|_| (self.next(5) as f32 - 2.0) * scale).collect()

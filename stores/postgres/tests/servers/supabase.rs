@@ -34,7 +34,7 @@ CREATE FUNCTION auth.uid() RETURNS text LANGUAGE sql STABLE AS
   $$ SELECT nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub' $$;
 GRANT USAGE ON SCHEMA auth TO anon, authenticated, service_role;";
 
-/// Creates a project with conversations of two users of a tenant, of the tenant itself, and of another tenant.
+/// Creates a project with four conversations: two users of a tenant, the tenant itself, and a user of another tenant own one each.
 async fn project() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
     let client = client(&database).await;
@@ -95,7 +95,7 @@ async fn tables(client: &Client) -> Vec<String> {
     client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Returns a call of every function, with arbitrary arguments.
+/// Returns a call to every function, with arbitrary arguments.
 async fn calls(client: &Client) -> Vec<String> {
     let sql = "SELECT format('SELECT * FROM threadkeep.%I(%s)', proname, (SELECT coalesce(string_agg(CASE \
                WHEN type = 'text'::regtype AND place = 1 THEN '''acme''' WHEN type = 'text'::regtype THEN '''tenant''' \
@@ -221,7 +221,7 @@ async fn as_authenticator(database: &Database) -> Client {
     connect(&database.url().replace("postgres@", "authenticator@")).await
 }
 
-/// Returns the start of a transaction of the HTTP API, with a forged scope.
+/// Returns the SQL that starts a transaction as the HTTP API does, with a forged scope.
 fn begin(role: &str, claims: &str, caller: &str) -> String {
     format!(
         "BEGIN; SET LOCAL ROLE {role}; SELECT set_config('request.jwt.claims', '{claims}', true), \

@@ -123,7 +123,7 @@ impl Search<'_> {
         let mut rows = statement.query([entry_no])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let (owner, entry) = read_entry(row)?;
-        // The terms of filters are hashes, which other values may share.
+        // The term of a filter is a hash, which other values may share.
         if !self.query.passes(&entry.fields) {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! Rebuilds a thread whose row is lost. Its data is found in indexes, and in its messages and commits.
+//! Rebuilds a thread whose row is lost, from indexes and from its messages and commits.
 
 use std::collections::HashMap;
 

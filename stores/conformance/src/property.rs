@@ -21,7 +21,7 @@ use crate::fixtures::at;
 use crate::run::new_seed;
 use crate::{Factory, FaultyStore};
 
-/// Executes random operations of two tenants with two users each, and compares every result with the result of a simple
+/// Executes random operations for two tenants with two users each, and compares every result with that of a simple
 /// model.
 ///
 /// Half of the sequences run on [`FaultyStore`]. Requires a multi-threaded runtime.

@@ -104,7 +104,7 @@ pub(super) async fn trimming_below_the_first_position_removes_nothing(env: &Test
     for (change, below) in (3..).zip([0, 1, 2, 3]) {
         let outcome =
             conversation.commit(&Batch { trim_below: Some(below), ..batch(&format!("t{below}")) }, at(12)).await;
-        assert_eq!(outcome.change, change, "a trim that removes nothing is a commit nevertheless");
+        assert_eq!(outcome.change, change, "a trim that removes nothing is still a commit");
         let positions = conversation.thread(at(13)).await.positions;
         assert_eq!(numbers(positions), (5, change, 3));
     }

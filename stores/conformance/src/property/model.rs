@@ -25,7 +25,7 @@ type RecordName = (RecordOwner, Namespace, String);
 
 struct ModelThread {
     tenant: TenantId,
-    /// `message_count` is not maintained; it is computed by [`ModelThread::counted`].
+    /// `message_count` is not maintained; it is computed by [`ModelThread::with_message_count`].
     thread: Thread,
     messages: Vec<Message>,
     tombstones: Vec<(u64, MessageId)>,
@@ -99,7 +99,7 @@ impl Model {
         if open.key.is_some() {
             let by_key = |thread: &&ModelThread| thread.thread.key == open.key && thread.thread.owner == open.owner;
             if let Some(existing) = self.threads.iter().filter(in_tenant).find(by_key) {
-                return Ok(OpenOutcome { thread: existing.counted(), created: false });
+                return Ok(OpenOutcome { thread: existing.with_message_count(), created: false });
             }
         }
         if let Some(existing) = self.threads.iter().filter(in_tenant).find(|thread| thread.thread.id == open.id) {
@@ -109,7 +109,7 @@ impl Model {
             if open.key.is_some() {
                 return Err(Conflict::Thread.into());
             }
-            return Ok(OpenOutcome { thread: existing.counted(), created: false });
+            return Ok(OpenOutcome { thread: existing.with_message_count(), created: false });
         }
         if self.deleted.iter().any(|(tenant, id, _)| tenant == scope.tenant_id() && *id == open.id) {
             return Err(thread_not_found());
@@ -175,13 +175,13 @@ impl Model {
     }
 
     pub(super) fn find_thread(&self, scope: &Scope, id: ThreadId) -> Option<Thread> {
-        self.read(scope, id).ok().map(ModelThread::counted)
+        self.read(scope, id).ok().map(ModelThread::with_message_count)
     }
 
     pub(super) fn list_threads(&self, scope: &Scope, order: ThreadOrder) -> Vec<Thread> {
         let in_tenant = self.threads.iter().filter(|thread| thread.tenant == *scope.tenant_id());
         let in_scope = in_tenant.filter(|thread| scope.access(&thread.thread.owner) == Access::Full);
-        let mut threads: Vec<Thread> = in_scope.map(ModelThread::counted).collect();
+        let mut threads: Vec<Thread> = in_scope.map(ModelThread::with_message_count).collect();
         match order {
             ThreadOrder::Created => threads.sort_by_key(|thread| thread.created_at),
             ThreadOrder::Recent => threads.sort_by_key(|thread| std::cmp::Reverse(thread.updated_at)),
@@ -349,7 +349,7 @@ impl Model {
 }
 
 impl ModelThread {
-    fn counted(&self) -> Thread {
+    fn with_message_count(&self) -> Thread {
         Thread { message_count: self.messages.len() as u64, ..self.thread.clone() }
     }
 

@@ -272,15 +272,15 @@ impl Derive {
         let expected = match self.expected {
             Version::Absent => None,
             Version::Actual => actual,
-            Version::Wrong => Some(after(actual.unwrap_or_default())),
+            Version::Wrong => Some(increment(actual.unwrap_or_default())),
         };
         let actual = model.positions(scope.tenant_id(), thread).tagged();
-        let at_change = if self.is_at_actual_change { actual } else { after(actual) };
+        let at_change = if self.is_at_actual_change { actual } else { increment(actual) };
         DerivedWrite { key: DERIVED_KEY.to_owned(), at_change, expected, value: json(&self.value.to_string()) }
     }
 }
 
-fn after(tagged: TaggedNumber) -> TaggedNumber {
+fn increment(tagged: TaggedNumber) -> TaggedNumber {
     TaggedNumber { number: tagged.number + 1, ..tagged }
 }
 

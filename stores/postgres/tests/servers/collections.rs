@@ -78,7 +78,7 @@ async fn fill(backend: &Backend) {
     backend.search.upsert(&ana(), &statutes(), entries.collect()).await.unwrap();
 }
 
-async fn answers(backend: &Backend) -> Vec<(SearchQuery, SearchAnswer)> {
+async fn run_queries(backend: &Backend) -> Vec<(SearchQuery, SearchAnswer)> {
     let mut generator = Generator(11);
     let mut answers = Vec::new();
     for round in 0..120 {
@@ -137,12 +137,12 @@ async fn search_returns_the_same_results_as_in_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let sqlite = SqliteStore::open(folder.path().join("a.db"), SqliteOptions::default()).unwrap().backend();
     fill(&sqlite).await;
-    let expected = answers(&sqlite).await;
+    let expected = run_queries(&sqlite).await;
     assert!(expected.iter().any(|(_, answer)| answer.entries.len() > 100));
     for (name, database) in databases().await {
         let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
         fill(&backend).await;
-        for ((query, expected), (_, found)) in expected.iter().zip(answers(&backend).await) {
+        for ((query, expected), (_, found)) in expected.iter().zip(run_queries(&backend).await) {
             assert_eq!(found, *expected, "{name}: {query:?}");
         }
         assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
@@ -234,7 +234,7 @@ async fn repair_rebuilds_derived_data_of_entries() {
     let Some(database) = without_vectors().await else { return };
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
     fill(&backend).await;
-    let before = answers(&backend).await;
+    let before = run_queries(&backend).await;
     let client = client(&database).await;
     for damage in [
         "UPDATE threadkeep.collections SET entry_count = 7",
@@ -245,7 +245,7 @@ async fn repair_rebuilds_derived_data_of_entries() {
         assert_ne!(backend.maintenance.verify().await.unwrap().findings, [], "{damage}");
         backend.maintenance.repair(now()).await.unwrap();
         assert_eq!(backend.maintenance.verify().await.unwrap().findings, [], "{damage}");
-        assert_eq!(answers(&backend).await, before, "{damage}");
+        assert_eq!(run_queries(&backend).await, before, "{damage}");
     }
     drop(backend);
     // Simulates terms that another version of the text analysis built.
@@ -253,7 +253,7 @@ async fn repair_rebuilds_derived_data_of_entries() {
                 UPDATE threadkeep.marks SET value = 0 WHERE name = 'analysis'";
     client.batch_execute(damage).await.unwrap();
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
-    assert_eq!(answers(&backend).await, before);
+    assert_eq!(run_queries(&backend).await, before);
     client.batch_execute("UPDATE threadkeep.entries SET fields = '[' WHERE fields IS NOT NULL").await.unwrap();
     let findings = backend.maintenance.verify().await.unwrap().findings;
     assert!(findings.iter().any(|finding| finding.detail.contains("fields")), "{findings:?}");

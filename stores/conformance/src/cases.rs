@@ -86,7 +86,7 @@ macro_rules! __with_all_cases {
                 gaps_do_not_shorten_pages,
                 an_empty_thread_has_an_empty_page,
                 pages_are_limited_by_bytes,
-                messages_are_found_by_name,
+                messages_are_found_by_reference,
             }
             reading {
                 a_combined_read_equals_separate_reads,

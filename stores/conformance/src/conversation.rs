@@ -15,7 +15,7 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Opens the thread with this number, which must not exist yet.
+    /// Opens the thread with the given number, which must not exist yet.
     pub(crate) async fn open(client: &Client, scope: &Scope, number: u128, now: Timestamp) -> Self {
         Self::open_as(client, scope, &OpenThread::new(scope, thread_id(number)), now).await
     }
@@ -40,7 +40,7 @@ impl Conversation {
         self.try_commit(batch, now).await.expect("the commit succeeds")
     }
 
-    /// Appends messages with these numbers and the text "message N", in one commit.
+    /// Appends messages with the given numbers and the text "message N", in one commit.
     pub(crate) async fn append(&self, numbers: std::ops::RangeInclusive<u128>, now: Timestamp) -> CommitOutcome {
         let messages = numbers.map(|number| user_message(number, &format!("message {number}"))).collect();
         self.commit(&appending(messages), now).await

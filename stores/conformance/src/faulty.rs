@@ -16,7 +16,7 @@ use threadkeep_core::{Backend, Reason, Result, StoreError};
 
 use self::split_mix::SplitMix64;
 
-/// A wrapper of a store that injects every fault that the contract allows, at random from a seed.
+/// A wrapper around a store that injects every fault that the contract allows, at random from a seed.
 ///
 /// The wrapper loses responses to commits, before and after the commit is applied; rejects calls as temporarily
 /// unavailable; excludes the newest messages from searches and reports them as not indexed; and drops and duplicates

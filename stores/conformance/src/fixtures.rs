@@ -7,10 +7,10 @@ use threadkeep_core::{
 };
 use uuid::Uuid;
 
-/// A time in seconds that is longer than the idempotency window.
+/// A time in seconds, longer than the idempotency window.
 pub(crate) const EIGHT_DAYS: i64 = 8 * 24 * 60 * 60;
 
-/// Returns the timestamp that is this many seconds after the start of a case.
+/// Returns the timestamp the given number of seconds after the start of a case.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000).expect("2026 is a valid year").plus_ms(seconds * 1000)
 }
@@ -59,7 +59,7 @@ pub(crate) fn user_message(number: u128, text: &str) -> NewMessage {
     message_with(number, Content::text(Role::User, text))
 }
 
-/// Returns a message with this content, created at second `number`.
+/// Returns a message with the given content, created at second `number`.
 pub(crate) fn message_with(number: u128, content: Content) -> NewMessage {
     let created_at = at(i64::try_from(number).expect("the number is small"));
     NewMessage { id: message_id(number), external_id: None, created_at, content }

@@ -21,7 +21,7 @@ use crate::fixtures::at;
 use crate::run::new_seed;
 use crate::{Factory, FaultyStore};
 
-/// Executes random operations of two tenants with two users each, and compares every result with the result of a simple
+/// Executes random operations for two tenants with two users each, and compares every result with that of a simple
 /// model.
 ///
 /// Half of the sequences run on [`FaultyStore`]. Requires a multi-threaded runtime.
@@ -134,7 +134,7 @@ impl Sequence {
     async fn compare_everything(&mut self) -> Result<(), String> {
         self.model.remove_expired(self.now);
         for scope in scopes() {
-            for number in 0..operation::THREADS {
+            for number in 0..operation::THREAD_COUNT {
                 let id = thread_of(number);
                 let answer = self.client.find_thread(&scope, &ThreadRef::Id(id), self.now).await;
                 compare(answer, Ok(self.model.find_thread(&scope, id)))?;

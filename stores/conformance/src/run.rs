@@ -9,7 +9,7 @@ use crate::cases::{CASES, Case};
 use crate::client::Client;
 use crate::{Capabilities, Factory, FaultyStore, Instance};
 
-/// The maximum time of a case, with a margin. A case that hangs fails instead of blocking the run.
+/// The time limit of a case, with a margin. A case that hangs fails instead of blocking the run.
 const CASE_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Generates two tests for every case: `plain::THEME::CASE` runs on the plain store, `faulty::THEME::CASE` on [`FaultyStore`].

@@ -10,7 +10,7 @@ use crate::MemoryStore;
 use crate::state::State;
 use crate::state::read::decode;
 
-/// The maximum number of terms of a query that are looked up. Further terms are ignored.
+/// The maximum number of terms of a query. Further terms are ignored.
 const MAX_TERMS: usize = 32;
 
 #[async_trait]
@@ -62,7 +62,7 @@ fn search_messages(state: &State, scope: &Scope, query: &SearchQuery, now: Times
     let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
     let mut matches = Vec::new();
     let searched = state.searched_threads(scope, query.thread, now);
-    for (thread, stored) in searched.filter(|(_, stored)| stored.has_metadata(&query.metadata)) {
+    for (thread, stored) in searched.filter(|(_, stored)| stored.passes_filter(&query.metadata)) {
         for message in stored.entries.values().filter_map(decode).flatten() {
             answer.documents += 1;
             let terms = matched_terms(&message.plain_text(), query);
@@ -79,7 +79,7 @@ fn search_messages(state: &State, scope: &Scope, query: &SearchQuery, now: Times
     answer
 }
 
-/// Returns the indexes of the query's terms that a text contains.
+/// Returns the terms of a query that a text contains, as indexes into the query's list of terms.
 pub(crate) fn matched_terms(plain_text: &str, query: &SearchQuery) -> Vec<usize> {
     let indexed: BTreeSet<String> = text::indexed_terms(plain_text).into_iter().collect();
     let terms = query.terms.iter().take(MAX_TERMS).enumerate();

@@ -101,7 +101,7 @@ fn text_bytes(entry: &DumpEntry) -> usize {
     }
 }
 
-/// Truncates a dump after the entry at which it has at least this many bytes of text.
+/// Truncates a dump after the first entry with which it has at least the given number of bytes of text.
 fn truncate_after(dump: &mut Dump, bytes: usize) {
     let mut sum = 0;
     let last_index = dump.entries.iter().position(|entry| {

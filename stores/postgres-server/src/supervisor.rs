@@ -36,7 +36,7 @@ rm -rf "$FOLDER"
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pub(crate) folder: PathBuf,
-    /// The shell's input. Closing it, by a drop or the end of the process, makes the shell stop the program.
+    /// The shell's input. When it is closed, because this value is dropped or the process ends, the shell stops the program.
     commands: Mutex<ChildStdin>,
 }
 

@@ -7,7 +7,7 @@ use crate::server::connect;
 
 impl Database {
     /// Returns the columns that contain a text, as text, as bytes, or as hexadecimal bytes. Ignores case in text. Searches all
-    /// tables except those of the system.
+    /// tables except system tables.
     ///
     /// # Errors
     /// The server reports an error.
@@ -49,7 +49,7 @@ impl Database {
     pub async fn statistics_with(&self, text: &str) -> Result<Vec<String>, Error> {
         let client = connect(&self.url()).await?;
         let sql = "SELECT format('%I.%I.%I', schemaname, tablename, attname) FROM pg_stats s WHERE s::text ILIKE '%' || $1::text || '%'";
-        names(&client, sql, text).await
+        query_names(&client, sql, text).await
     }
 
     /// Returns the tables, indexes, TOAST tables and sequences whose files contain a text after a checkpoint.
@@ -62,10 +62,10 @@ impl Database {
         let sql = "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind IN ('r', 'i', 't', 'S') \
                    AND pg_relation_filepath(c.oid) NOT LIKE 'global/%' \
                    AND position(convert_to($1::text, 'UTF8') IN pg_read_binary_file(pg_relation_filepath(c.oid))) > 0";
-        names(&client, sql, text).await
+        query_names(&client, sql, text).await
     }
 }
 
-async fn names(client: &Client, sql: &str, text: &str) -> Result<Vec<String>, Error> {
+async fn query_names(client: &Client, sql: &str, text: &str) -> Result<Vec<String>, Error> {
     Ok(client.query(sql, &[&text]).await?.iter().map(|row| row.get(0)).collect())
 }

@@ -20,13 +20,13 @@ use crate::error;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, signed};
 
-/// The index of the first column of a message.
-const MESSAGE: usize = 13;
+/// The index of a message's first column.
+const MESSAGE_COLUMN: usize = 13;
 /// The maximum number of concurrent batches of an instance.
 const MAX_BATCHES: usize = 2;
 /// The maximum number of reads in a batch.
 const MAX_READS: usize = 64;
-/// The number of messages at which a read returns no further changes.
+/// The number of messages after which a read returns no further changes.
 const MAX_MESSAGES: i64 = 500;
 /// The maximum size of the text that a read returns; the caller reads the rest separately.
 const MAX_BYTES: usize = limits::PAGE_BYTES / MAX_READS;
@@ -186,7 +186,7 @@ async fn execute(shared: &Shared, reads: &[Arc<ChangeRead>]) -> error::Result<Ve
 
 /// Decodes the rows of one thread: its changes, then their messages.
 fn decode(rows: &[Row], after: TaggedNumber) -> error::Result<ChangesWithMessages> {
-    let is_message = |row: &&Row| get::<Option<i64>>(row, MESSAGE).is_ok_and(|seq| seq.is_some());
+    let is_message = |row: &&Row| get::<Option<i64>>(row, MESSAGE_COLUMN).is_ok_and(|seq| seq.is_some());
     let (changes, messages) = rows.split_at(rows.iter().position(|row| is_message(&row)).unwrap_or(rows.len()));
     let page = change_page(changes, 1, after)?;
     let ChangePage::Changes { positions, .. } = page else { return Ok(ChangesWithMessages::new(page, None)) };
@@ -196,8 +196,8 @@ fn decode(rows: &[Row], after: TaggedNumber) -> error::Result<ChangesWithMessage
     let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(0, messages.len() + 1) };
     let mut builder = PageBuilder::new(&query, positions).with_max_bytes(MAX_BYTES);
     for row in messages {
-        let bytes = get::<Option<&str>>(row, MESSAGE + 5)?.map_or(0, str::len);
-        if !builder.push(bytes, || row::message(row, MESSAGE))? {
+        let bytes = get::<Option<&str>>(row, MESSAGE_COLUMN + 5)?.map_or(0, str::len);
+        if !builder.push(bytes, || row::message(row, MESSAGE_COLUMN))? {
             break;
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! Transactions become visible in a different order than they started, so a number assigned at the start cannot serve
 //! as a cursor. A cursor therefore contains a snapshot of PostgreSQL: all changes that are not visible in the snapshot
-//! come after the cursor. So a change is not missed, however long its transaction took.
+//! come after the cursor. So no change is missed, however long its transaction took.
 
 use threadkeep_core::{
     Change, ChangePage, ChangedThread, ChangedThreads, Effect, Kind, Scope, StoreError, TaggedNumber, ThreadId,
@@ -97,15 +97,18 @@ pub(crate) async fn list_threads(
             (&user, Type::TEXT),
         ];
         let values = &values[..if user.is_some() { 5 } else { 4 }];
-        let is_valid = "SELECT threadkeep.is_before(value, $1::text::pg_snapshot) AND \
+        let validity_sql = "SELECT threadkeep.is_before(value, $1::text::pg_snapshot) AND \
                        pg_snapshot_xmax($1::text::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
                        FROM threadkeep.marks WHERE name = 'forgotten_stamp'";
-        let answers =
-            shared.read(&caller, &[(CURRENT_SNAPSHOT, &[]), (is_valid, &[values[1].clone()]), (&sql, values)]).await;
+        let answers = shared
+            .read(&caller, &[(CURRENT_SNAPSHOT, &[]), (validity_sql, &[values[1].clone()]), (&sql, values)])
+            .await;
         match answers {
             Ok(answers) => {
                 let current = CurrentSnapshot::read(&answers[0])?;
-                if current.home == cursor.home && answers[1].first().is_some_and(|row| get(row, 0).unwrap_or(false)) {
+                if current.server_identity == cursor.server_identity
+                    && answers[1].first().is_some_and(|row| get(row, 0).unwrap_or(false))
+                {
                     return page(&answers[2], &current, limit);
                 }
             }
@@ -119,19 +122,20 @@ pub(crate) async fn list_threads(
     Ok(ChangedThreads { threads: Vec::new(), cursor, more: false, reset: after.is_some() })
 }
 
-/// Returns the statement that lists changed threads, with a condition on the owner that an index supports.
+/// Returns the statement that lists changed threads. It has a condition on the owner only if needed, so that an index supports it.
 fn changed_sql(has_owner: bool) -> String {
-    let (of_stamp, of_deleted) = if has_owner { ("AND s.owner = $5", "AND d.owner = $5") } else { ("", "") };
-    let lower = "(SELECT value FROM threadkeep.marks WHERE name = 'stamp_offset') \
+    let (stamp_condition, deletion_condition) =
+        if has_owner { ("AND s.owner = $5", "AND d.owner = $5") } else { ("", "") };
+    let lowest_stamp = "(SELECT value FROM threadkeep.marks WHERE name = 'stamp_offset') \
                  + pg_snapshot_xmin($2::text::pg_snapshot)::text::bigint";
     format!(
         "SELECT s.stamp, t.id, t.owner, t.seq, t.change, t.first_seq, t.tag, false FROM threadkeep.stamps s \
          JOIN threadkeep.threads t ON t.no = s.thread_no \
-         WHERE s.tenant = $1 {of_stamp} AND s.stamp >= ({lower}) AND NOT threadkeep.is_before(s.stamp, $2::text::pg_snapshot) \
+         WHERE s.tenant = $1 {stamp_condition} AND s.stamp >= ({lowest_stamp}) AND NOT threadkeep.is_before(s.stamp, $2::text::pg_snapshot) \
          AND NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $3) \
          UNION ALL \
          SELECT d.stamp, d.id, d.owner, 0, 0, 0, NULL, true FROM threadkeep.deleted_threads d \
-         WHERE d.tenant = $1 {of_deleted} AND d.stamp >= ({lower}) \
+         WHERE d.tenant = $1 {deletion_condition} AND d.stamp >= ({lowest_stamp}) \
          AND NOT threadkeep.is_before(d.stamp, $2::text::pg_snapshot) \
          ORDER BY 1 LIMIT $4"
     )
@@ -153,21 +157,21 @@ fn page(rows: &[Row], current: &CurrentSnapshot, limit: usize) -> Result<Changed
 
 struct Cursor {
     /// The identity of the server that issued it.
-    home: String,
+    server_identity: String,
     snapshot: String,
 }
 
 impl Cursor {
     fn parse(cursor: &UserCursor) -> Option<Self> {
-        let (home, snapshot) = cursor.0.split_once('.')?;
+        let (server_identity, snapshot) = cursor.0.split_once('.')?;
         let is_plain = snapshot.bytes().all(|byte| byte.is_ascii_digit() || byte == b':' || byte == b',');
-        is_plain.then(|| Self { home: home.to_owned(), snapshot: snapshot.to_owned() })
+        is_plain.then(|| Self { server_identity: server_identity.to_owned(), snapshot: snapshot.to_owned() })
     }
 }
 
 /// The state at the time of a read.
 struct CurrentSnapshot {
-    home: String,
+    server_identity: String,
     /// `xmin:xmax:xip,…`: transactions below `xmin` are visible, those from `xmax` on are not; of those in between, all
     /// are visible except the listed `xip`.
     snapshot: String,
@@ -177,21 +181,21 @@ struct CurrentSnapshot {
 impl CurrentSnapshot {
     fn read(rows: &[Row]) -> Result<Self> {
         let row = rows.first().ok_or_else(|| StoreError::corrupt("marks", "missing"))?;
-        Ok(Self { home: get(row, 0)?, snapshot: get(row, 1)?, stamp_offset: get(row, 3)? })
+        Ok(Self { server_identity: get(row, 0)?, snapshot: get(row, 1)?, stamp_offset: get(row, 3)? })
     }
 
     fn cursor(&self) -> UserCursor {
-        UserCursor(format!("{}.{}", self.home, self.snapshot))
+        UserCursor(format!("{}.{}", self.server_identity, self.snapshot))
     }
 
-    /// Returns a cursor with the snapshot reduced to transactions up to a stamp.
+    /// Returns a cursor whose snapshot is reduced to the transactions up to a stamp.
     fn cursor_through(&self, stamp: i64) -> UserCursor {
         let end = (stamp - self.stamp_offset).unsigned_abs() + 1;
         let mut parts = self.snapshot.split(':');
         let (first, _, running) = (parts.next().unwrap_or(""), parts.next(), parts.next().unwrap_or(""));
         let first = first.parse::<u64>().map_or(end, |first| first.min(end));
         let running: Vec<&str> = running.split(',').filter(|id| id.parse::<u64>().is_ok_and(|id| id < end)).collect();
-        UserCursor(format!("{}.{first}:{end}:{}", self.home, running.join(",")))
+        UserCursor(format!("{}.{first}:{end}:{}", self.server_identity, running.join(",")))
     }
 }
 
@@ -201,8 +205,11 @@ mod tests {
 
     #[test]
     fn cursor_through_reduces_the_snapshot() {
-        let current =
-            |snapshot: &str| CurrentSnapshot { home: "h".to_owned(), snapshot: snapshot.to_owned(), stamp_offset: 10 };
+        let current = |snapshot: &str| CurrentSnapshot {
+            server_identity: "h".to_owned(),
+            snapshot: snapshot.to_owned(),
+            stamp_offset: 10,
+        };
         assert_eq!(current("100:120:100,105,117").cursor_through(120).0, "h.100:111:100,105");
         assert_eq!(current("100:120:").cursor_through(109).0, "h.100:100:");
     }

@@ -1,6 +1,6 @@
 //! Collections that an application fills: entries with text, which is indexed, and optionally an embedding.
 //!
-//! Vectors are stored as arrays. With the pgvector extension the server finds the nearest ones; without it they are compared
+//! Vectors are stored as arrays. With the pgvector extension, the server finds the nearest vectors; without it, they are compared
 //! here, up to a limit. Either way the result is exact and the same as in any other store.
 
 mod search;
@@ -78,7 +78,7 @@ impl<'a> EntryColumns<'a> {
     }
 }
 
-/// Formats a vector as a PostgreSQL array, with the shortest text for each number that parses to the same number.
+/// Formats a vector as a PostgreSQL array. Each number is written as the shortest text that parses to the same number.
 fn array_text(vector: &[f32]) -> String {
     let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
     format!("{{{}}}", numbers.join(","))
@@ -91,7 +91,7 @@ fn terms_of(entry_text: &str, fields: &Map) -> String {
     terms.join(" ")
 }
 
-/// Scales a vector so that its largest number is between 0.5 and 2, which avoids overflow and underflow when it is compared
+/// Scales a vector so that its largest component is between 0.5 and 2, which avoids overflow and underflow when it is compared
 /// in single precision. The factor is a power of two, so that no precision is lost. `None` for a zero vector.
 fn scale(vector: &[f32]) -> Option<Vec<f32>> {
     let largest = vector.iter().map(|number| f64::from(number.abs())).fold(0.0, f64::max);
@@ -186,8 +186,8 @@ const RECOUNT: &str = "SELECT 1 FROM threadkeep.collections ORDER BY no FOR NO K
       LEFT JOIN threadkeep.entries e ON e.collection_no = c.no GROUP BY c.no) AS n
       WHERE n.no = c.no AND n.count <> c.entry_count";
 
-/// Rebuilds the terms of a step of entries after the given one. Returns the last entry of the step, or `None` if it was
-/// the last step.
+/// Rebuilds the terms of the next entries after the given one, at most [`STEP`]. Returns the last of these entries, or `None`
+/// if no more entries follow.
 async fn rebuild_terms(shared: &Shared, after: (i64, i64)) -> Result<Option<(i64, i64)>> {
     let rebuilding = shared.transact(Caller::maintenance(), async |transaction| rebuild_step(transaction, after).await);
     rebuilding.await.map_err(PostgresError::into_write_error)

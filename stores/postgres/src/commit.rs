@@ -18,7 +18,8 @@ use crate::threads;
 pub(crate) use call::CommitCall;
 use call::SQL;
 
-/// The maximum number of attempts when concurrent commits change what a patch or a replacement is computed from.
+/// The maximum number of attempts. An attempt fails if a concurrent commit changes the data from which a patch or a replacement
+/// is computed.
 const MAX_ATTEMPTS: usize = 100;
 
 pub(crate) async fn commit(
@@ -93,8 +94,8 @@ fn rejection(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Post
     })
 }
 
-/// Executes one call in a separate transaction. If another transaction has locked the thread, waits for it only if
-/// `waits` is true.
+/// Executes one call in a separate transaction. If another transaction has locked the thread, waits for the lock only
+/// if `waits` is true.
 pub(crate) async fn execute_alone(shared: &Shared, call: &CommitCall, waits: bool) -> Result<Row> {
     let rows = shared.write(SQL, &call.parameters(&waits, &call.is_deferred())).await?;
     rows.into_iter().next().ok_or_else(|| StoreError::corrupt("query result", "no row"))

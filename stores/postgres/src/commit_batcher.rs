@@ -1,8 +1,8 @@
 //! Batches commits that arrive faster than they can be executed: a batch is one transaction, with one flush to disk and one
 //! round trip.
 //!
-//! Commits are distributed over queues by thread, so that commits to the same thread wait in a queue and not for a lock
-//! in the database. A commit that finds its queue idle is executed immediately; commits that arrive in the meantime
+//! Commits are distributed over queues by thread, so that commits to the same thread wait in a queue instead of for a
+//! lock in the database. A commit that finds its queue idle is executed immediately; commits that arrive in the meantime
 //! form the next batch. A batch does not wait for threads that another instance has locked: such a commit, and every
 //! commit of a batch that the server rejected, is repeated individually.
 

@@ -9,7 +9,7 @@ use crate::row::{self, get, signed};
 const SQL: &str = "SELECT outcome, actual, tag \
                    FROM threadkeep.write_derived($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
-/// Writes a derived record of a thread in one round trip. Changes nothing else of the thread.
+/// Writes a derived record of a thread in one round trip. Changes nothing else in the thread.
 pub(crate) async fn write(
     shared: &Shared,
     scope: &Scope,

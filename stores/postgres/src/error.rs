@@ -123,7 +123,7 @@ fn translate(error: tokio_postgres::Error) -> StoreError {
             let reason = "the role may not use the threadkeep schema; grant it the role threadkeep_server";
             return StoreError::Incompatible(reason.to_owned());
         }
-        // The server's messages for these name the database or the role, never the password.
+        // The server's messages for these errors name the database or the role, never the password.
         _ if code == "3D000" || code.starts_with("28") => {
             return StoreError::invalid("database URL", db_error.message());
         }

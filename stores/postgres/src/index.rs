@@ -1,4 +1,4 @@
-//! The search index of messages. It follows the change log outside of commits; a watermark records how far it has come.
+//! The search index of messages. It follows the change log off the commit path; a watermark records how far it has caught up.
 //!
 //! This module analyses the text of messages, as every store does, and stores the terms verbatim in a `tsvector`.
 //! Messages are read and analysed without a lock; `threadkeep.index_messages` then writes the terms only if the thread
@@ -20,7 +20,7 @@ use crate::row::{get, signed};
 const STEP: usize = 1_000;
 /// The maximum number of threads indexed in one transaction.
 const MAX_THREADS: i64 = 200;
-/// The advisory lock of indexing. Advisory locks are per database.
+/// The advisory lock that serialises indexing. Advisory locks are per database.
 const LOCK: i64 = 0x7468_6b70_0001;
 /// The number of transactions after which the watermark is advanced even if there was nothing to index.
 const WATERMARK_LAG: i64 = 10_000;
@@ -67,21 +67,21 @@ struct BatchOutcome {
 async fn index_batch(shared: &Shared, limit: usize) -> Result<BatchOutcome> {
     let caller = Caller::maintenance();
     let batch = read_batch(shared, &caller, limit).await?;
-    if batch.portions.is_empty() && batch.present - batch.watermark < WATERMARK_LAG {
+    if batch.portions.is_empty() && batch.visible_below - batch.watermark < WATERMARK_LAG {
         return Ok(BatchOutcome { messages: 0, has_progressed: false, is_complete: true });
     }
     let lines = read_lines(shared, &caller, &batch.portions).await?;
     shared.transact(caller, async |transaction| write(transaction, &batch, &lines).await).await
 }
 
-/// The next portions to index, in the order of change.
+/// The next portions to index, in the order of the threads' last changes.
 struct IndexBatch {
     portions: Vec<ThreadPortion>,
     /// Whether no unindexed messages remain after this batch.
     is_complete: bool,
     watermark: i64,
-    /// The stamp below which all changes were visible.
-    present: i64,
+    /// The stamp below which all changes were visible when the batch was read.
+    visible_below: i64,
 }
 
 async fn read_batch(shared: &Shared, caller: &Caller, limit: usize) -> Result<IndexBatch> {
@@ -98,7 +98,7 @@ async fn read_batch(shared: &Shared, caller: &Caller, limit: usize) -> Result<In
     let mut batch = IndexBatch {
         portions: Vec::new(),
         is_complete: (answers[1].len() as i64) < MAX_THREADS,
-        present: get(marks, 0)?,
+        visible_below: get(marks, 0)?,
         watermark: get(marks, 1)?,
     };
     let mut remaining = signed(limit as u64);
@@ -183,9 +183,9 @@ async fn write(transaction: &Transaction<'_>, batch: &IndexBatch, lines: &Lines)
         outcome.has_progressed = true;
     }
     if outcome.is_complete {
-        let present: [Parameter<'_>; 1] = [(&batch.present, Type::INT8)];
+        let visible_below: [Parameter<'_>; 1] = [(&batch.visible_below, Type::INT8)];
         let sql = "UPDATE threadkeep.marks SET value = $1 WHERE name = 'index_stamp' AND value < $1";
-        transaction.query_typed(sql, &present).await?;
+        transaction.query_typed(sql, &visible_below).await?;
     }
     Ok(outcome)
 }

@@ -80,7 +80,7 @@ impl PostgresStore {
         Ok(Self { shared })
     }
 
-    /// Returns the store behind the backend-independent ports.
+    /// Returns the store as a [`Backend`], whose interfaces are the same for all stores.
     #[must_use]
     pub fn backend(&self) -> Backend {
         let this = Arc::new(self.clone());

@@ -1,4 +1,4 @@
-//! Receives other instances' commits: by notifications on a dedicated connection, or by polling.
+//! Detects other instances' commits: by notifications on a dedicated connection, or by polling.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) struct Listener {
     is_started: Mutex<bool>,
 }
 
-/// Starts listening if it has not started yet. Waits until notifications are received.
+/// Starts the listening task unless it has been started. Waits until it can receive notifications.
 pub(crate) async fn ensure(shared: &Arc<Shared>) -> Result<()> {
     let mut is_started = shared.listener.is_started.lock().await;
     if *is_started {

@@ -18,7 +18,7 @@ impl Maintenance for PostgresStore {
         let after = after.map_or("", TenantId::as_str);
         let values: [Parameter<'_>; 2] = [(&after, Type::TEXT), (&signed(limit as u64), Type::INT8)];
         let answers = self.shared.read(&Caller::maintenance(), &[(sql, &values)]).await?;
-        verify::names(&answers[0])?.into_iter().map(TenantId::from_stored).collect()
+        verify::read_names(&answers[0])?.into_iter().map(TenantId::from_stored).collect()
     }
 
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
@@ -28,7 +28,7 @@ impl Maintenance for PostgresStore {
         let values: [Parameter<'_>; 3] =
             [(&tenant.as_str(), Type::TEXT), (&after.map(owner_name), Type::TEXT), (&signed(limit as u64), Type::INT8)];
         let answers = self.shared.read(&Caller::maintenance(), &[(sql, &values)]).await?;
-        let owners = verify::names(&answers[0])?.iter().map(|name| row::owner(name)).collect::<error::Result<_>>();
+        let owners = verify::read_names(&answers[0])?.iter().map(|name| row::owner(name)).collect::<error::Result<_>>();
         Ok(owners?)
     }
 

@@ -150,22 +150,22 @@ pub(crate) async fn find(
     Ok(messages.map_err(StoreError::from)?)
 }
 
-fn seq(name: &MessageRef) -> Option<i64> {
-    match name {
+fn seq(reference: &MessageRef) -> Option<i64> {
+    match reference {
         MessageRef::Seq(seq) => Some(signed(*seq)),
         _ => None,
     }
 }
 
-fn id(name: &MessageRef) -> Option<Uuid> {
-    match name {
+fn id(reference: &MessageRef) -> Option<Uuid> {
+    match reference {
         MessageRef::Id(id) => Some(id.0),
         _ => None,
     }
 }
 
-fn external_id(name: &MessageRef) -> Option<&str> {
-    match name {
+fn external_id(reference: &MessageRef) -> Option<&str> {
+    match reference {
         // PostgreSQL rejects text with a NUL, and no message has such an id.
         MessageRef::External(name) if !name.contains('\0') => Some(name),
         _ => None,

@@ -1,4 +1,4 @@
-//! The terms of metadata in the table `thread_metadata`, as the function `metadata_terms` computes them.
+//! Computes the metadata terms in the table `thread_metadata` in the same way as the SQL function `metadata_terms`.
 
 use sha2::{Digest, Sha256};
 use threadkeep_core::{MetadataFilter, MetadataValue};

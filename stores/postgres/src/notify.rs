@@ -24,7 +24,7 @@ const ANYTHING: &str = "*";
 const RECORD: &str = "document";
 /// The interval between notifications. A notification costs the server and each listener about as much as a commit.
 const BATCH_INTERVAL: Duration = Duration::from_millis(3);
-/// The interval without listeners, by which the first wake-up of a new listener may be delayed.
+/// The interval while there are no listeners. The first wake-up for a new listener may be delayed by this time.
 const IDLE_BATCH_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Wake-ups waiting to be sent.
@@ -72,7 +72,7 @@ impl Outbox {
         payloads
     }
 
-    /// Decodes a payload; returns nothing for a payload of this instance.
+    /// Decodes a payload; returns nothing for a payload from this instance.
     pub(crate) fn decode(&self, payload: &str) -> Vec<WakeUp> {
         let mut lines = payload.split('\n');
         if lines.next() == Some(&self.instance.to_string()) {

@@ -67,12 +67,14 @@ impl PostgresOptions {
     pub fn from_url(url: &str) -> Result<Self> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let mut driver_parameters = Vec::new();
-        let mut own = Vec::new();
+        let mut own_parameters = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or_else(|| invalid("parameter without a value"))?;
             match name {
                 "sslmode" | "sslrootcert" | "pool_size" | "prepare" | "listen" | "migrate" | "background"
-                | "statement_timeout" | "poll_interval" | "direct" => own.push((name, percent_decode(value)?)),
+                | "statement_timeout" | "poll_interval" | "direct" => {
+                    own_parameters.push((name, percent_decode(value)?))
+                }
                 _ => driver_parameters.push(pair),
             }
         }
@@ -82,15 +84,15 @@ impl PostgresOptions {
         };
         let mut options = Self::for_server(server(&url)?);
         let mut listen = None;
-        for (name, value) in &own {
+        for (name, value) in &own_parameters {
             match *name {
                 "sslmode" => options.set_ssl_mode(value)?,
                 "sslrootcert" => options.trust.root_file = Some(PathBuf::from(value)),
                 "pool_size" => options.pool_size = number(name, value)?.clamp(1, 10_000) as usize,
-                "prepare" => options.prepare = is_on(name, value)?,
+                "prepare" => options.prepare = parse_switch(name, value)?,
                 "listen" => listen = Some(parse_listen(value)?),
-                "migrate" => options.migrate = is_on(name, value)?,
-                "background" => options.background = is_on(name, value)?,
+                "migrate" => options.migrate = parse_switch(name, value)?,
+                "background" => options.background = parse_switch(name, value)?,
                 "statement_timeout" => options.statement_timeout = Duration::from_secs(number(name, value)?.max(1)),
                 "poll_interval" => options.poll_interval = Duration::from_millis(number(name, value)?.max(10)),
                 _ => options.direct = Some(server(value)?),
@@ -186,7 +188,7 @@ fn number(name: &str, value: &str) -> Result<u64> {
     value.parse().map_err(|_| invalid(format!("{name} is not a number")))
 }
 
-fn is_on(name: &str, value: &str) -> Result<bool> {
+fn parse_switch(name: &str, value: &str) -> Result<bool> {
     match value {
         "on" | "true" | "1" => Ok(true),
         "off" | "false" | "0" => Ok(false),

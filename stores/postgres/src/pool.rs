@@ -27,7 +27,7 @@ const WAKE_UP_BACKLOG: usize = 1024;
 /// Added to the server's statement timeout on the client side, so that normally the server cancels the statement.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// Settings of each connection. Without them, `threadkeep.enter` applies them in each transaction.
+/// The settings of each connection. On a connection without them, `threadkeep.enter` applies them in each transaction.
 const SETTINGS: &str = "-c search_path=threadkeep,\\ pg_catalog -c enable_seqscan=off \
                         -c plan_cache_mode=force_generic_plan -c jit=off -c lock_timeout=10s";
 
@@ -50,7 +50,7 @@ impl Caller {
         Self { tenant: scope.tenant_id().as_str().to_owned(), name }
     }
 
-    /// Returns the caller of maintenance operations, which may access every tenant.
+    /// Returns the caller for maintenance operations, which may access every tenant.
     pub(crate) fn maintenance() -> Self {
         Self { tenant: String::new(), name: "keeper".to_owned() }
     }
@@ -66,7 +66,7 @@ pub(crate) struct Shared {
     pub(crate) listener: Listener,
     pub(crate) commit_batcher: CommitBatcher,
     pub(crate) change_reader: ChangeReader,
-    /// The number of writes by this instance, by which the background task detects idle periods.
+    /// The number of writes by this instance. The background task uses it to detect idle periods.
     pub(crate) activity: AtomicU64,
     /// Notified of each write.
     pub(crate) active: Arc<Notify>,
@@ -236,11 +236,11 @@ impl Shared {
 async fn join_in_order<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<_> = futures.map(|future| Box::pin(maybe_done(future))).collect();
     poll_fn(|context| {
-        let mut are_done = true;
+        let mut all_done = true;
         for future in &mut running {
-            are_done &= future.as_mut().poll(context).is_ready();
+            all_done &= future.as_mut().poll(context).is_ready();
         }
-        if are_done { Poll::Ready(()) } else { Poll::Pending }
+        if all_done { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     running.iter_mut().filter_map(|future| future.as_mut().take_output()).collect()

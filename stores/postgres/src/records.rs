@@ -183,7 +183,7 @@ impl<'a> ListCall<'a> {
     }
 }
 
-/// Lists the records that name the driver of a thread, each with its thread.
+/// Lists the threads that have a driver, with the record that names the driver.
 pub(crate) async fn list_driven_threads(
     shared: &Shared,
     after: Option<&DrivenThread>,

@@ -77,7 +77,7 @@ async fn create_hidden_thread(
 ///
 /// A chunk is sent again if its response was lost, so its rows may already exist: inserts ignore conflicts.
 struct RestoringThread {
-    no: i64,
+    thread_no: i64,
     tenant: String,
     owner: String,
 }
@@ -91,11 +91,11 @@ impl RestoringThread {
         let not_started =
             || StoreError::invalid("dump", "the thread's first chunk was not restored; restore the chunks in order");
         let row = rows.first().ok_or_else(not_started)?;
-        Ok(Self { no: get(row, 0)?, tenant: get(row, 1)?, owner: get(row, 2)? })
+        Ok(Self { thread_no: get(row, 0)?, tenant: get(row, 1)?, owner: get(row, 2)? })
     }
 
     fn values(&self) -> [Parameter<'_>; 3] {
-        [(&self.no, Type::INT8), (&self.tenant, Type::TEXT), (&self.owner, Type::TEXT)]
+        [(&self.thread_no, Type::INT8), (&self.tenant, Type::TEXT), (&self.owner, Type::TEXT)]
     }
 
     async fn write_records(&self, transaction: &Transaction<'_>, records: &[Record]) -> Result<()> {
@@ -156,13 +156,13 @@ impl RestoringThread {
         ];
         transaction.query_typed(sql, &values).await?;
         let log_from = signed(first.change.saturating_sub(1));
-        let values: [Parameter<'_>; 2] = [(&self.no, Type::INT8), (&log_from, Type::INT8)];
+        let values: [Parameter<'_>; 2] = [(&self.thread_no, Type::INT8), (&log_from, Type::INT8)];
         transaction.query_typed("UPDATE threadkeep.threads SET log_from = $2 WHERE no = $1", &values).await?;
         Ok(())
     }
 
     async fn write_entries(&self, transaction: &Transaction<'_>, entries: &[DumpEntry]) -> Result<()> {
-        let mut columns = Entries::default();
+        let mut columns = EntryColumns::default();
         entries.iter().for_each(|entry| columns.add(entry));
         let sql = "INSERT INTO threadkeep.messages (thread_no, tenant, owner, seq, id, role, revision, created_at, \
                    external_id, body, checksum) SELECT $1, $2, $3, m.* FROM unnest($4::bigint[], $5::uuid[], $6::smallint[], \
@@ -187,7 +187,7 @@ impl RestoringThread {
     }
 
     async fn finish(&self, transaction: &Transaction<'_>) -> Result<()> {
-        let number: [Parameter<'_>; 1] = [(&self.no, Type::INT8)];
+        let number: [Parameter<'_>; 1] = [(&self.thread_no, Type::INT8)];
         let sql = "UPDATE threadkeep.threads SET restoring = false, message_count = \
                    (SELECT count(*) FROM threadkeep.messages WHERE thread_no = $1 AND body IS NOT NULL) WHERE no = $1";
         transaction.query_typed(sql, &number).await?;
@@ -201,7 +201,7 @@ impl RestoringThread {
 
 /// Messages and tombstones as columns.
 #[derive(Default)]
-struct Entries<'a> {
+struct EntryColumns<'a> {
     seqs: Vec<i64>,
     ids: Vec<Uuid>,
     roles: Vec<Option<i16>>,
@@ -213,13 +213,13 @@ struct Entries<'a> {
     checksums: Vec<Option<i32>>,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> EntryColumns<'a> {
     fn add(&mut self, entry: &'a DumpEntry) {
         match entry {
             DumpEntry::Message { seq, id, external_id, revision, created_at, body, checksum } => {
                 self.seqs.push(signed(*seq));
                 self.ids.push(id.0);
-                // A message that cannot be decoded has no role. Queries that filter by role return it whatever the role.
+                // A message that cannot be decoded has no role. Queries that filter by role return it for every role.
                 self.roles.push(codec::decode_content(body).ok().map(|content| content.role.to_stored().into()));
                 self.revisions.push(i32::try_from(*revision).unwrap_or(i32::MAX));
                 self.times.push(created_at.as_micros());

@@ -30,7 +30,7 @@ pub(crate) fn unsigned(row: &Row, column: usize) -> Result<u64> {
         .map_err(|_| StoreError::corrupt("number", format!("column {column} is negative: {number}")))?)
 }
 
-/// Converts a number for a query. A number beyond the range of `bigint` becomes its largest number, which matches
+/// Converts a number for a query. A number beyond the range of `bigint` becomes the largest `bigint`, which matches
 /// nothing.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -128,7 +128,7 @@ fn decode_message(row: &Row, first_column: usize, seq: u64) -> Result<Message> {
     })
 }
 
-/// Decodes the effects of a commit other than appending.
+/// Decodes the effects of a commit, except [`Effect::Appended`].
 pub(crate) fn decode_effects(effects: Option<String>) -> Result<Vec<Effect>> {
     let Some(effects) = effects else { return Ok(Vec::new()) };
     let text = JsonText::new(effects).map_err(|_| StoreError::corrupt("change log", "not JSON"))?;

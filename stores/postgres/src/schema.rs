@@ -36,7 +36,7 @@ const MIGRATIONS: [&[&str]; 11] = [
     &[],
     &[include_str!("schema/008/tags.sql")],
     &[include_str!("schema/009/commit.sql")],
-    // Functions: filters of collections.
+    // Changes only functions: filters for collections.
     &[],
     &[include_str!("schema/011/metadata.sql")],
 ];
@@ -72,7 +72,7 @@ const RELEASED: [&str; 8] = [
 
 /// The schema version that this crate writes.
 const VERSION: usize = MIGRATIONS.len();
-/// The advisory lock of a migration. Advisory locks are per database.
+/// The advisory lock that serialises migrations. Advisory locks are per database.
 const LOCK: &str = "SELECT pg_advisory_lock(29800)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(29800)";
 
@@ -198,7 +198,7 @@ async fn migrate_locked(client: &Client) -> Result<()> {
     }
 }
 
-/// Applies the migrations after a version and the functions.
+/// Applies the migrations after a version, then the functions.
 async fn apply_after(client: &Client, version: usize) -> Result<()> {
     if version > 0 {
         client.batch_execute(BLOCK_COMMITS).await?;

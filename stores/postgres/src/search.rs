@@ -98,15 +98,15 @@ impl TermMatch {
 }
 
 /// Counts the messages that contain each term.
-fn frequencies(matches: &[TermMatch], terms: usize) -> Vec<u64> {
-    let mut frequencies = vec![0; terms];
+fn frequencies(matches: &[TermMatch], term_count: usize) -> Vec<u64> {
+    let mut frequencies = vec![0; term_count];
     for found in matches {
         frequencies[found.term] += found.seqs.len() as u64;
     }
     frequencies
 }
 
-/// Ranks messages by the summed rarity of their terms; of equal scores the newer message first.
+/// Ranks messages by the summed rarity of their terms. Among equal scores, the newer message comes first.
 fn rank(matches: &[TermMatch], answer: &SearchAnswer, limit: usize) -> Vec<SearchHit> {
     let mut scores: HashMap<(i64, u64), (f64, ThreadId)> = HashMap::new();
     // Sums rarities in the order of the terms, so that equal sets of terms get equal scores.
@@ -119,7 +119,8 @@ fn rank(matches: &[TermMatch], answer: &SearchAnswer, limit: usize) -> Vec<Searc
             }
         }
     }
-    let mut ranked: Vec<_> = scores.into_iter().map(|((no, seq), (score, thread))| (score, no, seq, thread)).collect();
+    let mut ranked: Vec<_> =
+        scores.into_iter().map(|((thread_no, seq), (score, thread))| (score, thread_no, seq, thread)).collect();
     ranked
         .sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then_with(|| (other.1, other.2).cmp(&(one.1, one.2))));
     ranked.into_iter().take(limit).map(|(_, _, seq, thread)| SearchHit { thread, seq }).collect()

@@ -2,7 +2,7 @@
 //!
 //! The connection is not from the pool, and bypasses the pooler if there is a direct URL; behind a pooler in
 //! transaction mode it stays on the server connection on which `BEGIN` ran. Statements are not prepared, because such a
-//! pooler does not support it. The cost is negligible, since each statement reads many rows.
+//! pooler does not support prepared statements. The cost is negligible, since each statement reads many rows.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::{dump, records};
 
 /// Sets `statement_timeout` to the timeout of the store and disables the server's other timeouts. Some server versions
 /// have only some of these settings.
-const LIMITS: &str = "SELECT pg_catalog.set_config(s.name, \
+const SET_TIMEOUTS: &str = "SELECT pg_catalog.set_config(s.name, \
      CASE s.name WHEN 'statement_timeout' THEN $1 ELSE '0' END, true) FROM pg_catalog.pg_settings s \
      WHERE s.name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')";
 
@@ -71,7 +71,7 @@ impl PostgresSnapshot {
         result.map_err(|_| PostgresError::NoResponse)?.map_err(PostgresError::BeforeSend)?;
         snapshot.query(ENTER, &enter_parameters(&Caller::maintenance())).await?;
         let limit = format!("{}ms", statement_timeout.as_millis());
-        snapshot.query(LIMITS, &[(&limit, Type::TEXT)]).await?;
+        snapshot.query(SET_TIMEOUTS, &[(&limit, Type::TEXT)]).await?;
         Ok(snapshot)
     }
 
@@ -127,7 +127,8 @@ impl PostgresSnapshot {
         }
     }
 
-    /// Dumps as many threads as fit in two round trips: their rows, from which their sizes are estimated, then the rest.
+    /// Dumps as many threads as fit into `size`, in two round trips: first the threads' rows, from which their sizes are estimated,
+    /// then the rest.
     async fn dump(&self, numbers: &[u64], after: Option<u64>, size: ChunkSize) -> error::Result<Vec<Dump>> {
         let threads = self.fitting_threads(numbers, after, size).await?;
         let numbers: Vec<i64> = threads.iter().map(|(number, _)| *number).collect();
@@ -146,7 +147,8 @@ impl PostgresSnapshot {
             self.read(COMMITS, &first_chunk_values),
         );
         let mut dumps = group_entries(threads, &entries?, size)?;
-        let indexes: HashMap<i64, usize> = numbers.iter().zip(0..dumps.len()).map(|(no, index)| (*no, index)).collect();
+        let indexes: HashMap<i64, usize> =
+            numbers.iter().zip(0..dumps.len()).map(|(number, index)| (*number, index)).collect();
         for row in records? {
             if let Some(index) = indexes.get(&get_number(&row)?) {
                 dump::add_record(&mut dumps[*index], &row)?;
@@ -169,7 +171,7 @@ impl PostgresSnapshot {
         Ok(dumps.collect())
     }
 
-    /// Selects the first threads whose entries and commits fit into `size`; at least one.
+    /// Selects the first threads whose entries and commits fit into `size`, but at least one.
     async fn fitting_threads(
         &self,
         numbers: &[u64],

@@ -45,7 +45,7 @@ const DELETED_IDS: &str = "WITH removed AS (DELETE FROM threadkeep.deleted_threa
      forgotten AS (UPDATE threadkeep.marks SET value = greatest(value, (SELECT max(stamp) FROM removed)) \
      WHERE name = 'forgotten_stamp' AND EXISTS (SELECT 1 FROM removed)) SELECT count(*) FROM removed";
 
-/// Runs a statement until it removes less than a full step. Returns the total number of removed rows.
+/// Runs a statement until it removes fewer than [`STEP`] rows. Returns the total number of removed rows.
 async fn repeat(shared: &Shared, sql: &str, before: i64) -> Result<u64> {
     let mut removed = 0;
     loop {

@@ -83,7 +83,7 @@ async fn check_threads(transaction: &Transaction<'_>, report: &mut VerifyReport)
 
 /// The state of checking one thread's messages.
 struct ThreadCheck {
-    no: i64,
+    thread_no: i64,
     id: ThreadId,
     seq: u64,
     /// The position after the last message read.
@@ -134,14 +134,20 @@ async fn check_messages(transaction: &Transaction<'_>, report: &mut VerifyReport
                AND m.seq >= t.first_seq WHERE NOT t.restoring ORDER BY t.no, m.seq";
     let mut check: Option<ThreadCheck> = None;
     for_each_row(transaction, sql, |row| {
-        let (id, no) = (ThreadId(get(row, 0)?), get(row, 6)?);
-        if check.as_ref().is_none_or(|check| check.no != no) {
+        let (id, thread_no) = (ThreadId(get(row, 0)?), get(row, 6)?);
+        if check.as_ref().is_none_or(|check| check.thread_no != thread_no) {
             if let Some(check) = check.take() {
                 check.end(report);
             }
             let (seq, first_seq) = (unsigned(row, 1)?, unsigned(row, 2)?);
-            check =
-                Some(ThreadCheck { no, id, seq, expected: first_seq, counted: 0, message_count: unsigned(row, 3)? });
+            check = Some(ThreadCheck {
+                thread_no,
+                id,
+                seq,
+                expected: first_seq,
+                counted: 0,
+                message_count: unsigned(row, 3)?,
+            });
         }
         let Some(check) = &mut check else { return Ok(()) };
         let Some(seq) = get::<Option<i64>>(row, 4)?.map(i64::unsigned_abs) else { return Ok(()) };
@@ -301,6 +307,6 @@ pub(crate) async fn repair(shared: &Shared) -> Result<(), StoreError> {
 }
 
 /// Reads the names in the first column.
-pub(crate) fn names(rows: &[Row]) -> Result<Vec<String>> {
+pub(crate) fn read_names(rows: &[Row]) -> Result<Vec<String>> {
     rows.iter().map(|row| row::get(row, 0)).collect()
 }

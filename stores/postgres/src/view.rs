@@ -58,8 +58,8 @@ enum ThreadSelector<'a> {
 }
 
 impl<'a> ThreadSelector<'a> {
-    fn of(name: &'a ThreadRef) -> Self {
-        match name {
+    fn of(reference: &'a ThreadRef) -> Self {
+        match reference {
             ThreadRef::Id(id) => Self::Id(id.0),
             ThreadRef::Key(owner, key) => Self::Key { owner: owner_name(owner), key: key.as_str() },
         }

@@ -20,7 +20,7 @@ impl PostgresFactory {
         Some(Self { server: Server::shared()?, pooler: None })
     }
 
-    /// Returns the factory of the pooler and the server that all tests share.
+    /// Returns the factory whose pooler and server all tests share.
     async fn pooled() -> Option<&'static Self> {
         static POOLED: OnceCell<Option<PostgresFactory>> = OnceCell::const_new();
         let start = async || {

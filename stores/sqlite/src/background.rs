@@ -62,8 +62,8 @@ fn run(shared: &Weak<Shared>, mut version: Option<i64>) {
     }
 }
 
-/// Sends a wake-up if another process has committed. `data_version` of a connection changes with commits of all other
-/// connections; this process writes only through `writer`.
+/// Sends a wake-up if another process has committed. A connection's `data_version` changes when any other connection commits, and
+/// this process writes only through `writer`.
 fn detect_external_commits(shared: &Shared, version: &mut Option<i64>) {
     let Ok(connection) = shared.writer.try_lock() else { return };
     let current = data_version(&connection);

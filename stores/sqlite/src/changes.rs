@@ -37,7 +37,7 @@ pub(crate) fn list_with_messages(
         let (thread, _) = threads::get_row(shared, connection, scope, thread, now)?;
         let page = read_page(connection, &thread, after, limit)?;
         let query = ChangesWithMessages::query(&page);
-        let messages = query.map(|query| messages::read_page(connection, thread.no, thread.positions, &query));
+        let messages = query.map(|query| messages::read_page(connection, thread.number, thread.positions, &query));
         Ok(ChangesWithMessages::new(page, messages.transpose()?))
     })
 }
@@ -52,10 +52,11 @@ fn read_page(connection: &Connection, thread: &ThreadRow, after: TaggedNumber, l
                WHERE position >= ?1 AND position <= ?2 ORDER BY position LIMIT ?3 + 1";
     let mut statement = connection.prepare_cached(sql)?;
     let bound = i64::try_from(limit).unwrap_or(i64::MAX - 1);
-    let mut rows = statement.query(params![row::key(thread.no, after.number), row::last_key(thread.no), bound])?;
+    let mut rows =
+        statement.query(params![row::key(thread.number, after.number), row::last_key(thread.number), bound])?;
     let (mut changes, mut logged) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
-        let change = row::position(row.get(0)?);
+        let change = row::position_of_key(row.get(0)?);
         let tag = ChangeTag::of_stored_key(row.get_ref(5)?.as_blob().map_err(|_| invalid_key())?);
         if change == after.number {
             logged = Some(tag);

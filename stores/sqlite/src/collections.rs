@@ -113,8 +113,8 @@ fn find(connection: &Connection, owner_no: i64, name: &str) -> Result<Option<i64
 }
 
 fn find_or_insert(connection: &Connection, owner_no: i64, name: &str) -> Result<i64> {
-    if let Some(no) = find(connection, owner_no, name)? {
-        return Ok(no);
+    if let Some(collection_no) = find(connection, owner_no, name)? {
+        return Ok(collection_no);
     }
     let sql = "INSERT INTO collections (owner_no, name) VALUES (?1, ?2)";
     connection.prepare_cached(sql)?.execute(params![owner_no, name])?;
@@ -135,12 +135,14 @@ fn put(connection: &Connection, collection_no: i64, entry: &IndexEntry) -> Resul
     };
     let sql = "INSERT INTO entries (collection_no, id, text, fields, model, vector) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     connection.prepare_cached(sql)?.execute(params![collection_no, entry.id, entry.text, fields, model, vector])?;
-    let no = connection.last_insert_rowid();
-    index(connection, no, &indexed_text(collection_no, &entry.text, &entry.fields))
+    let entry_no = connection.last_insert_rowid();
+    index(connection, entry_no, &indexed_text(collection_no, &entry.text, &entry.fields))
 }
 
-fn index(connection: &Connection, no: i64, line: &str) -> Result<()> {
-    connection.prepare_cached("INSERT INTO entry_terms (rowid, terms) VALUES (?1, ?2)")?.execute(params![no, line])?;
+fn index(connection: &Connection, entry_no: i64, line: &str) -> Result<()> {
+    connection
+        .prepare_cached("INSERT INTO entry_terms (rowid, terms) VALUES (?1, ?2)")?
+        .execute(params![entry_no, line])?;
     Ok(())
 }
 
@@ -149,11 +151,11 @@ fn delete_entry(connection: &Connection, collection_no: i64, id: &str) -> Result
     let sql = "DELETE FROM entries WHERE collection_no = ?1 AND id = ?2 RETURNING no, text, fields";
     let columns = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get(2)?));
     let deleted = connection.prepare_cached(sql)?.query_row(params![collection_no, id], columns).optional()?;
-    let Some((no, text, fields)) = deleted else { return Ok(false) };
+    let Some((entry_no, text, fields)) = deleted else { return Ok(false) };
     // Entries with damaged fields were indexed without them, and can be removed.
     let fields = parse_fields(fields).unwrap_or_default();
     let sql = "INSERT INTO entry_terms (entry_terms, rowid, terms) VALUES ('delete', ?1, ?2)";
-    connection.prepare_cached(sql)?.execute(params![no, indexed_text(collection_no, &text, &fields)])?;
+    connection.prepare_cached(sql)?.execute(params![entry_no, indexed_text(collection_no, &text, &fields)])?;
     residue::record(connection, Residue::Pages)?;
     residue::record(connection, Residue::Index)?;
     Ok(true)

@@ -1,4 +1,4 @@
-//! Commits on a thread: writes the plan that `threadkeep_core::decide` makes from the stored [`facts`].
+//! Commits to a thread: writes the plan that `threadkeep_core::decide` makes from the stored [`facts`].
 
 mod facts;
 
@@ -67,7 +67,7 @@ impl Commit<'_> {
     }
 
     fn numbers(&self) -> index::ThreadNumbers {
-        index::ThreadNumbers { thread_no: self.row.no, owner_no: self.row.owner_no, tenant_no: self.row.tenant_no }
+        index::ThreadNumbers { thread_no: self.row.number, owner_no: self.row.owner_no, tenant_no: self.row.tenant_no }
     }
 
     fn write(&self, plan: &Plan) -> error::Result<CommitOutcome> {
@@ -81,10 +81,10 @@ impl Commit<'_> {
             self.defer_trim(below)?;
         }
         for put in &self.batch.put {
-            records::put_thread_record(self.connection, self.row.no, put, plan.outcome.tagged())?;
+            records::put_thread_record(self.connection, self.row.number, put, plan.outcome.tagged())?;
         }
         for name in &self.batch.delete {
-            records::delete_thread_record(self.connection, self.row.no, name)?;
+            records::delete_thread_record(self.connection, self.row.number, name)?;
         }
         self.write_log(plan)?;
         self.write_thread(plan)?;
@@ -99,7 +99,7 @@ impl Commit<'_> {
         let stored = self.encoded.append.iter().zip(&self.encoded.checksums);
         for ((message, (body, checksum)), seq) in self.batch.append.iter().zip(stored).zip(positions) {
             statement.execute(params![
-                row::key(self.row.no, seq),
+                row::key(self.row.number, seq),
                 message.id.0.as_bytes(),
                 message.content.role.to_stored(),
                 message.created_at.as_micros(),
@@ -116,7 +116,7 @@ impl Commit<'_> {
             "UPDATE messages SET body = ?2, role = ?3, checksum = ?4, revision = revision + 1 WHERE position = ?1";
         let new = self.batch.replace.iter().zip(&self.encoded.replace);
         for (ReplacedMessage { message, checksum }, (replacement, body)) in replaced.iter().zip(new) {
-            let key = row::key(self.row.no, message.seq);
+            let key = row::key(self.row.number, message.seq);
             let role = replacement.content.role.to_stored();
             self.connection.prepare_cached(sql)?.execute(params![key, body, role, checksum.to_stored()])?;
             index::replace(self.connection, &self.numbers(), message.seq, &message.body, Some(body))?;
@@ -128,7 +128,7 @@ impl Commit<'_> {
         let sql = "UPDATE messages SET body = NULL, role = NULL, external_id = NULL, checksum = NULL, revision = 0, \
                    created_at = ?2 WHERE position = ?1";
         for message in erased {
-            let key = row::key(self.row.no, message.seq);
+            let key = row::key(self.row.number, message.seq);
             self.connection.prepare_cached(sql)?.execute(params![key, self.now.as_micros()])?;
             index::replace(self.connection, &self.numbers(), message.seq, &message.body, None)?;
         }
@@ -139,7 +139,7 @@ impl Commit<'_> {
         let sql = "INSERT INTO leftovers (thread_no, owner_no, tenant_no, below) \
                    SELECT no, owner_no, tenant_no, ?2 FROM threads WHERE no = ?1 \
                    ON CONFLICT DO UPDATE SET below = excluded.below";
-        self.connection.prepare_cached(sql)?.execute(params![self.row.no, below as i64])?;
+        self.connection.prepare_cached(sql)?.execute(params![self.row.number, below as i64])?;
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Commit<'_> {
         let sql = "INSERT INTO commits (position, at, key, fingerprint, first_seq, count, effects) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         self.connection.prepare_cached(sql)?.execute(params![
-            row::key(self.row.no, change),
+            row::key(self.row.number, change),
             self.now.as_micros(),
             self.batch.key.to_bytes(),
             i64::from_be_bytes(self.batch.fingerprint.0),
@@ -171,7 +171,7 @@ impl Commit<'_> {
                    updated_at = max(updated_at, ?7) WHERE no = ?1";
         let message_count = (self.row.message_count + plan.outcome.count).saturating_sub(plan.removed);
         self.connection.prepare_cached(sql)?.execute(params![
-            self.row.no,
+            self.row.number,
             plan.positions.seq as i64,
             row::stored_change(plan.positions),
             plan.positions.first_seq as i64,
@@ -182,11 +182,11 @@ impl Commit<'_> {
         if let Some(expires_at) = self.batch.patch.expires_at {
             let sql = "UPDATE threads SET expires_at = ?2 WHERE no = ?1";
             let expires_at = expires_at.map(Timestamp::as_micros);
-            self.connection.prepare_cached(sql)?.execute(params![self.row.no, expires_at])?;
+            self.connection.prepare_cached(sql)?.execute(params![self.row.number, expires_at])?;
         }
         if let Some(body) = &plan.thread_body {
             let sql = "UPDATE threads SET body = ?2 WHERE no = ?1";
-            self.connection.prepare_cached(sql)?.execute(params![self.row.no, body])?;
+            self.connection.prepare_cached(sql)?.execute(params![self.row.number, body])?;
         }
         Ok(())
     }

@@ -19,9 +19,9 @@ use crate::{Durability, SqliteOptions, index, schema};
 /// [`WakeUp::Anything`] instead.
 const WAKE_UP_BACKLOG: usize = 1024;
 
-/// The number of pages (4 KiB) in the write-ahead log that triggers a checkpoint. It is high because commits often rewrite the same
-/// pages, which a checkpoint copies only once, and below 4,062, the number of pages that readers find with a single hash table:
-/// <https://sqlite.org/walformat.html>, section 2.3.
+/// The number of pages (4 KiB) in the write-ahead log that triggers a checkpoint. It is high, because commits often rewrite the same
+/// pages and a checkpoint copies each page only once. It is below 4,062, because readers find up to that many pages with a single
+/// hash table: <https://sqlite.org/walformat.html>, section 2.3.
 const LOG_PAGES: i64 = 4_000;
 
 /// State shared by all clones of a store.
@@ -35,9 +35,10 @@ pub(crate) struct Shared {
     /// Idle connections for reading.
     readers: Mutex<Vec<Connection>>,
     pub(crate) watch: CommitWatch,
-    /// Cached numbers of owners, by tenant and user. The number of the tenant itself is under the user `""`. Numbers never change.
+    /// Cached numbers of owners, by tenant and user. The tenant itself is the user `""`. Numbers never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
-    /// Cached approximate message counts: (is a user, number of the user or tenant) to (count, stamp at the time of counting).
+    /// Cached approximate message counts, with the stamp at the time of counting. The key is the number of a user or tenant, and whether
+    /// it is a user.
     pub(crate) counts: Mutex<HashMap<(bool, i64), (u64, u64)>>,
     pub(crate) wake_ups: broadcast::Sender<WakeUp>,
     /// The number of writes by this process. The background thread uses it to detect idle periods.
@@ -103,7 +104,7 @@ impl Shared {
         self.watch.stamp()
     }
 
-    /// Like [`Shared::stamp`], but unchanged by commits by this process that write only threads.
+    /// Like [`Shared::stamp`], but does not change with this process's commits that write only threads.
     pub(crate) fn records_stamp(&self) -> Option<u64> {
         self.watch.records_stamp()
     }

@@ -24,11 +24,11 @@ pub(crate) async fn write(
             return Err(StoreError::Denied("changing a shared thread other than by adding messages").into());
         }
         let (name, version) = (write.name(), write.version());
-        let actual = records::thread_record_version(connection, row.no, &name, now)?;
+        let actual = records::thread_record_version(connection, row.number, &name, now)?;
         write.check_against(row.positions, actual)?;
         let put = PutRecord { name, value: write.value, expires_at: None };
         let outcome = WriteOutcome { version, tag: row.positions.tag };
-        records::put_thread_record(connection, row.no, &put, outcome.tagged())?;
+        records::put_thread_record(connection, row.number, &put, outcome.tagged())?;
         Ok(outcome)
     })
     .await

@@ -43,7 +43,7 @@ pub(crate) fn read_chunk(
     let mut chunk = Dump::default();
     if after.is_none() {
         chunk.thread = Some(read_thread(connection, thread, owners::find_by_number(connection, thread.owner_no)?)?);
-        records::dump_thread_records(connection, thread.no, &mut chunk)?;
+        records::dump_thread_records(connection, thread.number, &mut chunk)?;
         read_commits(connection, thread, &mut chunk)?;
     }
     read_entries(connection, thread, after.unwrap_or(0), size, &mut chunk)?;
@@ -61,7 +61,7 @@ fn find_thread(connection: &Connection, tenant_no: i64, thread: ThreadId, restor
 pub(crate) fn read_thread(connection: &Connection, row: &ThreadRow, owner: Owner) -> Result<DumpedThread> {
     let sql = "SELECT key, body, created_at, updated_at, expires_at FROM threads WHERE no = ?1";
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([row.no])?;
+    let mut rows = statement.query([row.number])?;
     let columns = rows.next()?.ok_or(StoreError::NotFound(Kind::Thread))?;
     let key: Option<String> = columns.get(0)?;
     let expires_at: Option<i64> = columns.get(4)?;
@@ -79,7 +79,7 @@ pub(crate) fn read_thread(connection: &Connection, row: &ThreadRow, owner: Owner
 pub(crate) fn read_commits(connection: &Connection, thread: &ThreadRow, chunk: &mut Dump) -> Result<()> {
     let sql = "SELECT position, at, key, fingerprint, first_seq, count, effects FROM commits \
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
-    let keys = row::key(thread.no, 0)..=row::key(thread.no, thread.positions.change.min(u64::from(u32::MAX)));
+    let keys = row::key(thread.number, 0)..=row::key(thread.number, thread.positions.change.min(u64::from(u32::MAX)));
     let unread = skip_damage::read(connection, sql, keys, |row| {
         match read_commit(row) {
             Ok(commit) => chunk.commits.push(commit),
@@ -89,7 +89,7 @@ pub(crate) fn read_commits(connection: &Connection, thread: &ThreadRow, chunk: &
         Ok(ControlFlow::Continue(()))
     })?;
     chunk.unreadable.extend(unread.iter().map(|keys| {
-        let (first, last) = (row::position(*keys.start()), row::position(*keys.end()));
+        let (first, last) = (row::position_of_key(*keys.start()), row::position_of_key(*keys.end()));
         format!("the change log from {first} to {last} cannot be read")
     }));
     Ok(())
@@ -98,7 +98,7 @@ pub(crate) fn read_commits(connection: &Connection, thread: &ThreadRow, chunk: &
 fn read_commit(row: &Row<'_>) -> Result<DumpedCommit> {
     let key: Vec<u8> = row.get(2)?;
     Ok(DumpedCommit {
-        change: row::position(row.get(0)?),
+        change: row::position_of_key(row.get(0)?),
         at: row::timestamp(row.get(1)?)?,
         key: IdempotencyKey::from_bytes(&key)?,
         fingerprint: Fingerprint(row.get::<_, i64>(3)?.to_be_bytes()),
@@ -124,7 +124,7 @@ pub(crate) fn read_entries(
     let sql = "SELECT position, id, external_id, revision, created_at, body, checksum FROM messages \
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
     let mut bytes = 0_usize;
-    skip_damage::read(connection, sql, row::key(thread.no, from)..=row::key(thread.no, last), |row| {
+    skip_damage::read(connection, sql, row::key(thread.number, from)..=row::key(thread.number, last), |row| {
         match read_entry(row) {
             Ok(_) if !chunk.entries.is_empty() && (chunk.entries.len() >= size.entries || bytes >= size.bytes) => {
                 chunk.next = chunk.entries.last().map(DumpEntry::seq);
@@ -135,7 +135,7 @@ pub(crate) fn read_entries(
                 chunk.entries.push(entry);
             }
             Err(error) if error.is_damage() => {
-                let seq = row::position(row.get(0)?);
+                let seq = row::position_of_key(row.get(0)?);
                 chunk.unreadable.push(format!("position {seq}: {}", error.detail()));
             }
             Err(error) => return Err(error),
@@ -146,7 +146,7 @@ pub(crate) fn read_entries(
 }
 
 fn read_entry(row: &Row<'_>) -> Result<DumpEntry> {
-    let (seq, id) = (row::position(row.get(0)?), MessageId(row::uuid(row, 1)?));
+    let (seq, id) = (row::position_of_key(row.get(0)?), MessageId(row::uuid(row, 1)?));
     let at = row::timestamp(row.get(4)?)?;
     Ok(match row.get::<_, Option<String>>(5)? {
         None => DumpEntry::Tombstone { seq, id, erased_at: at },
@@ -180,10 +180,10 @@ pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chun
             || StoreError::invalid("dump", "the thread's first chunk was not restored; restore the chunks in order");
         let row = find_thread(connection, tenant_no, thread, 1)?.ok_or_else(not_started)?;
         for record in &chunk.records {
-            records::restore_thread_record(connection, row.no, record)?;
+            records::restore_thread_record(connection, row.number, record)?;
         }
         write_commits(connection, &row, chunk)?;
-        chunk.entries.iter().try_for_each(|entry| write_entry(connection, row.no, entry))?;
+        chunk.entries.iter().try_for_each(|entry| write_entry(connection, row.number, entry))?;
         if chunk.next.is_none() {
             finish_restore(connection, &row)?;
         }
@@ -204,7 +204,7 @@ fn begin_restore(
         return Err(StoreError::from(Conflict::Thread).into());
     }
     if let Some(unfinished) = find_thread(connection, tenant_no, thread, 1)? {
-        threads::remove(connection, unfinished.no)?;
+        threads::remove(connection, unfinished.number)?;
     }
     let owner_no = owners::find_or_insert(shared, connection, tenant.as_str(), owners::stored_name(&dumped.owner))?;
     let key = dumped.key.as_ref().map(ThreadKey::as_str);
@@ -242,7 +242,7 @@ fn write_commits(connection: &Connection, thread: &ThreadRow, chunk: &Dump) -> R
         let sql = "INSERT INTO commits (position, at, key, fingerprint, first_seq, count, effects) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         connection.prepare_cached(sql)?.execute(params![
-            row::key(thread.no, commit.change),
+            row::key(thread.number, commit.change),
             commit.at.as_micros(),
             commit.key.to_bytes(),
             i64::from_be_bytes(commit.fingerprint.0),
@@ -253,7 +253,7 @@ fn write_commits(connection: &Connection, thread: &ThreadRow, chunk: &Dump) -> R
     }
     if let Some(first) = chunk.commits.first() {
         let sql = "UPDATE threads SET log_from = ?2 WHERE no = ?1";
-        connection.prepare_cached(sql)?.execute(params![thread.no, first.change.saturating_sub(1) as i64])?;
+        connection.prepare_cached(sql)?.execute(params![thread.number, first.change.saturating_sub(1) as i64])?;
     }
     Ok(())
 }
@@ -283,9 +283,9 @@ fn finish_restore(connection: &Connection, thread: &ThreadRow) -> error::Result<
     let sql = "UPDATE threads SET restoring = 0, stamp = ?4, message_count = \
                (SELECT count(*) FROM messages WHERE position BETWEEN ?2 AND ?3 AND body IS NOT NULL) WHERE no = ?1";
     connection.prepare_cached(sql)?.execute(params![
-        thread.no,
-        row::key(thread.no, 0),
-        row::last_key(thread.no),
+        thread.number,
+        row::key(thread.number, 0),
+        row::last_key(thread.number),
         threads::next_stamp(connection)?
     ])?;
     Ok(())

@@ -238,7 +238,7 @@ fn read_batch(connection: &Connection, limit: usize) -> Result<IndexBatch> {
         left = left.saturating_sub(lines.len());
         let is_thread_complete = through >= seq;
         is_complete &= is_thread_complete;
-        let (stamp, change) = (row.get(3)?, row::position(row.get(5)?));
+        let (stamp, change) = (row.get(3)?, row::change_number(row.get(5)?));
         portions.push(ThreadPortion {
             numbers,
             stamp,
@@ -279,7 +279,7 @@ fn read_lines(
     }
     let is_limited = lines.len() as i64 == limit;
     let through = match lines.last() {
-        Some((key, _)) if is_limited => row::position(*key),
+        Some((key, _)) if is_limited => row::position_of_key(*key),
         _ => seq,
     };
     Ok((lines, through))

@@ -3,9 +3,10 @@
 //! Start with [`SqliteStore::open`]. `schema` describes the file's tables, `commit` how a thread changes, `writer` how
 //! concurrent commits share one sync, and `index` how the search index follows the change log off the commit path.
 //!
-//! In this crate, a stamp is a number in the order of all commits and deletions in the file. A mark is a row of the table `marks`: a
-//! named number, such as the last indexed stamp. Leftovers are rows of deleted threads and
-//! trimmed messages that are not removed yet; residue is the bytes of removed rows that are still in the file.
+//! In the tables, a stamp is a sequence number that all commits and deletions of the file share. (The stamp of `watch` is a hash that
+//! changes with every commit.) A mark is a row of the table `marks`: a named number, such as the last indexed stamp. Leftovers are
+//! rows of deleted threads and trimmed messages that have not been removed yet; residue is bytes of removed rows that are still in
+//! the file.
 //!
 //! Reads and uncontended commits run on the caller's thread: handing a short read to another thread costs several times as
 //! much as the read itself. Long operations (catching up the index, sweeping, verifying) run on a blocking thread.
@@ -57,7 +58,7 @@ pub struct SqliteOptions {
     pub durability: Durability,
     /// How long a write waits while another process has the file locked. Default: 5 seconds.
     pub busy_timeout: Duration,
-    /// Open the file for reading only: every commit fails with `Unavailable`, and an older schema is not migrated.
+    /// Open the file for reading only: every commit fails with `Unavailable`, and a file with an older schema cannot be opened.
     pub read_only: bool,
     /// Index new messages, and remove deleted and trimmed rows, in the background while no commits arrive. Default: true.
     pub background: bool,
@@ -97,7 +98,7 @@ impl SqliteStore {
         Ok(Self { shared })
     }
 
-    /// Returns the store behind the backend-independent ports.
+    /// Returns the store as a [`Backend`], whose interfaces are the same for all stores.
     #[must_use]
     pub fn backend(&self) -> Backend {
         let this = Arc::new(self.clone());
@@ -124,7 +125,7 @@ impl SqliteStore {
     }
 
     /// Copies the store's current state into a new file. Other callers may read and write during the copy; the write-ahead log cannot
-    /// be truncated before the copy ends, and grows with every write.
+    /// be truncated before the copy ends, and it grows with every write.
     ///
     /// `progress` is called with the number of remaining pages and the total number of pages.
     ///

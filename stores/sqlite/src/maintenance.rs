@@ -36,19 +36,19 @@ pub(crate) async fn blocking<T: Send + 'static>(
 impl Maintenance for SqliteStore {
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
         limits::check_page(limit)?;
-        let names = self.shared.read(|connection| {
+        let tenants = self.shared.read(|connection| {
             let sql = "SELECT tenant FROM owners WHERE user = '' AND tenant > ?1 ORDER BY tenant LIMIT ?2";
             let after = after.map_or("", TenantId::as_str);
-            names(connection, sql, params![after, limit as i64])
+            read_names(connection, sql, params![after, limit as i64])
         })?;
-        names.into_iter().map(TenantId::from_stored).collect()
+        tenants.into_iter().map(TenantId::from_stored).collect()
     }
 
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
         limits::check_page(limit)?;
         let names = self.shared.read(|connection| {
             let sql = "SELECT user FROM owners WHERE tenant = ?1 AND (?2 IS NULL OR user > ?2) ORDER BY user LIMIT ?3";
-            names(connection, sql, params![tenant.as_str(), after.map(owners::stored_name), limit as i64])
+            read_names(connection, sql, params![tenant.as_str(), after.map(owners::stored_name), limit as i64])
         })?;
         Ok(names.into_iter().map(owners::parse_owner).collect::<error::Result<_>>()?)
     }
@@ -123,7 +123,7 @@ impl Maintenance for SqliteStore {
     }
 }
 
-fn names(connection: &Connection, sql: &str, arguments: impl rusqlite::Params) -> error::Result<Vec<String>> {
+fn read_names(connection: &Connection, sql: &str, arguments: impl rusqlite::Params) -> error::Result<Vec<String>> {
     let mut statement = connection.prepare_cached(sql)?;
     let names = statement.query_map(arguments, |row| row.get(0))?;
     Ok(names.collect::<Result<_, _>>()?)
@@ -133,7 +133,7 @@ fn names(connection: &Connection, sql: &str, arguments: impl rusqlite::Params) -
 /// and the copy must not accept cursors of the original.
 pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut(u64, u64)) -> Result<()> {
     if target.exists() {
-        return Err(StoreError::invalid("backup target", "the file exists"));
+        return Err(StoreError::invalid("backup target", "the file already exists"));
     }
     let copied = shared.read(|source| {
         // Without a transaction, each write by another process would restart the copy.

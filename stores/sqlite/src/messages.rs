@@ -19,7 +19,7 @@ pub(crate) fn list(
     query.check()?;
     view::in_read_transaction(shared, scope, |connection| {
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
-        read_page(connection, row.no, row.positions, query)
+        read_page(connection, row.number, row.positions, query)
     })
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn read_page(
     collect_page(rows, positions, query)
 }
 
-/// Returns the first and last key of the query's range. Bounds by time are not considered.
+/// Returns the first and last key of the query's range. Ignores time bounds.
 fn key_range(thread_no: i64, positions: Positions, query: &MessageQuery) -> (i64, i64) {
     let mut first = positions.first_seq;
     let mut last = positions.seq;
@@ -108,8 +108,8 @@ pub(crate) fn find(
     view::in_read_transaction(shared, scope, |connection| {
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
         let mut found = Vec::with_capacity(messages.len());
-        for name in messages {
-            if let Some(message) = find_message(connection, &row, name)? {
+        for reference in messages {
+            if let Some(message) = find_message(connection, &row, reference)? {
                 found.push(message);
             }
         }
@@ -119,8 +119,8 @@ pub(crate) fn find(
     })
 }
 
-fn find_message(connection: &Connection, thread: &ThreadRow, name: &MessageRef) -> Result<Option<Message>> {
-    let mut statement = connection.prepare_cached(match name {
+fn find_message(connection: &Connection, thread: &ThreadRow, reference: &MessageRef) -> Result<Option<Message>> {
+    let mut statement = connection.prepare_cached(match reference {
         MessageRef::Seq(_) => {
             concat!("SELECT ", message_columns!(), " FROM messages WHERE position = ?1 AND body IS NOT NULL")
         }
@@ -135,14 +135,14 @@ fn find_message(connection: &Connection, thread: &ThreadRow, name: &MessageRef) 
             " FROM messages WHERE position >> 32 = ?1 AND external_id = ?2 AND external_id IS NOT NULL"
         ),
     })?;
-    let mut rows = match name {
+    let mut rows = match reference {
         MessageRef::Seq(seq) if *seq > thread.positions.seq => return Ok(None),
-        MessageRef::Seq(seq) => statement.query([row::key(thread.no, *seq)])?,
-        MessageRef::Id(id) => statement.query(params![thread.no, id.0.as_bytes()])?,
-        MessageRef::External(external_id) => statement.query(params![thread.no, external_id])?,
+        MessageRef::Seq(seq) => statement.query([row::key(thread.number, *seq)])?,
+        MessageRef::Id(id) => statement.query(params![thread.number, id.0.as_bytes()])?,
+        MessageRef::External(external_id) => statement.query(params![thread.number, external_id])?,
     };
     let Some(row) = rows.next()? else { return Ok(None) };
-    if row::position(row.get(0)?) < thread.positions.first_seq {
+    if row::position_of_key(row.get(0)?) < thread.positions.first_seq {
         return Ok(None);
     }
     Ok(Some(row::message(row).map_err(StoreError::from)?))

@@ -9,14 +9,14 @@ use threadkeep_core::{MetadataFilter, MetadataValue, codec};
 use crate::error::Result;
 use crate::owners::ScopeNumbers;
 
-/// A statement that selects the numbers of the threads that pass a filter, in `thread_no`, and its values.
+/// A statement with the values of its parameters. It selects the numbers of the threads that pass a filter, as `thread_no`.
 pub(crate) struct Selection {
     pub(crate) sql: String,
     pub(crate) values: Vec<Value>,
 }
 
-/// Returns the statement for a filter with conditions, in the threads of an owner or of the whole tenant. Its parameters are numbered
-/// from `first`.
+/// Returns the statement for a filter that has conditions. It searches the threads of the given owner, or of the whole tenant. Its
+/// parameters are numbered from `first`.
 pub(crate) fn selection(
     filter: &MetadataFilter,
     numbers: ScopeNumbers,

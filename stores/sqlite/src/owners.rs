@@ -54,14 +54,14 @@ pub(crate) fn resolve_scope(shared: &Shared, connection: &Connection, scope: &Sc
 /// Finds an owner's number; 0 if it has none.
 pub(crate) fn find(shared: &Shared, connection: &Connection, tenant: &str, user: &str) -> Result<i64> {
     let cache = shared.owners.read().unwrap_or_else(PoisonError::into_inner);
-    if let Some(no) = cache.get(tenant).and_then(|users| users.get(user)) {
-        return Ok(*no);
+    if let Some(number) = cache.get(tenant).and_then(|users| users.get(user)) {
+        return Ok(*number);
     }
     drop(cache);
     let sql = "SELECT no FROM owners WHERE tenant = ?1 AND user = ?2";
-    let no = connection.prepare_cached(sql)?.query_row([tenant, user], |row| row.get(0)).optional()?;
+    let number = connection.prepare_cached(sql)?.query_row([tenant, user], |row| row.get(0)).optional()?;
     // Inside a transaction, the row may still be rolled back, so the number must not be cached.
-    if let Some(no) = no
+    if let Some(number) = number
         && connection.is_autocommit()
     {
         let mut cache = shared.owners.write().unwrap_or_else(PoisonError::into_inner);
@@ -69,16 +69,16 @@ pub(crate) fn find(shared: &Shared, connection: &Connection, tenant: &str, user:
         if cache.values().map(HashMap::len).sum::<usize>() > 100_000 {
             cache.clear();
         }
-        cache.entry(tenant.to_owned()).or_default().insert(user.to_owned(), no);
+        cache.entry(tenant.to_owned()).or_default().insert(user.to_owned(), number);
     }
-    Ok(no.unwrap_or(0))
+    Ok(number.unwrap_or(0))
 }
 
 /// Finds an owner's number or assigns one. A tenant gets its number before its users.
 pub(crate) fn find_or_insert(shared: &Shared, connection: &Connection, tenant: &str, user: &str) -> Result<i64> {
-    let no = find(shared, connection, tenant, user)?;
-    if no != 0 {
-        return Ok(no);
+    let number = find(shared, connection, tenant, user)?;
+    if number != 0 {
+        return Ok(number);
     }
     if !user.is_empty() {
         find_or_insert(shared, connection, tenant, "")?;
@@ -87,7 +87,7 @@ pub(crate) fn find_or_insert(shared: &Shared, connection: &Connection, tenant: &
     Ok(connection.last_insert_rowid())
 }
 
-/// Returns the owner that has a number.
+/// Returns the owner with the given number.
 pub(crate) fn find_by_number(connection: &Connection, owner_no: i64) -> Result<Owner> {
     let sql = "SELECT user FROM owners WHERE no = ?1";
     parse_owner(connection.prepare_cached(sql)?.query_row([owner_no], |row| row.get(0))?)

@@ -169,7 +169,7 @@ fn find_owner_key(
     let tenant = scope.tenant_id().as_str();
     Ok(match owner {
         RecordOwner::Thread(thread) => {
-            threads::find_row(shared, connection, scope, *thread, now)?.map(|(row, _)| (THREAD_KIND, row.no))
+            threads::find_row(shared, connection, scope, *thread, now)?.map(|(row, _)| (THREAD_KIND, row.number))
         }
         RecordOwner::User(user) => match scope.access(&Owner::User(user.clone())) {
             Access::Full => Some((OWNER_KIND, owners::find(shared, connection, tenant, user.as_str())?)),
@@ -242,7 +242,7 @@ pub(crate) fn list_in(
     read_page(connection, owner_key, query, now.as_micros())
 }
 
-/// Lists the records that name the driver of a thread, each with its thread.
+/// Lists the threads that have a driver, with the record that names the driver.
 pub(crate) fn list_driven_threads(
     shared: &Shared,
     after: Option<&DrivenThread>,
@@ -303,13 +303,13 @@ pub(crate) fn dump_thread_records(connection: &Connection, thread_no: i64, chunk
     }
 }
 
-/// Adds the records of a thread that a salvage found to `chunk`, without using the table's index.
+/// Adds a thread's records to `chunk`. The salvage has located them, so that the index of `documents` is not needed.
 pub(crate) fn salvage_thread_records(connection: &Connection, thread_no: i64, chunk: &mut Dump) -> error::Result<()> {
     let mut found = connection.prepare_cached("SELECT no FROM temp.found_documents WHERE owner_no = ?1")?;
     let numbers = found.query_map([thread_no], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
     let mut statement = connection.prepare_cached(concat!(columns!(), " WHERE no = ?1"))?;
-    for no in numbers {
-        let mut rows = statement.query([no])?;
+    for number in numbers {
+        let mut rows = statement.query([number])?;
         let read = rows.next().map_err(error::SqliteError::from).and_then(|row| row.map(read_record).transpose());
         match read {
             Ok(record) => chunk.records.extend(record),
@@ -338,7 +338,7 @@ fn read_page(
     query: &RecordQuery,
     now: i64,
 ) -> error::Result<Vec<Record>> {
-    // There are two statements, so that SQLite seeks to the namespace in the index if one is given.
+    // There are two statements, so that SQLite uses the index to seek to the namespace if one is given.
     let namespace_condition = match &query.namespace {
         Some(_) => "namespace = ?3 AND key >= ?9",
         None => "?3 IS NULL AND ?9 IS NOT NULL",

@@ -1,4 +1,4 @@
-//! Records in the table `marks` that deleted bytes may remain in the file (residue), so that the next sweep removes them.
+//! Keeps track of residue, deleted bytes that may remain in the file, in the table `marks`, so that the next sweep removes them.
 
 use std::sync::atomic::Ordering;
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::error::Result;
 
-/// Returns the key of a position in a thread.
+/// Returns the table key of a position in a thread. Columns named `position` contain such keys.
 pub(crate) const fn key(thread_no: i64, position: u64) -> i64 {
     (thread_no << 32) | position as i64
 }
@@ -19,8 +19,8 @@ pub(crate) const fn last_key(thread_no: i64) -> i64 {
     (thread_no << 32) | 0xffff_ffff
 }
 
-/// Returns the position that a key contains.
-pub(crate) const fn position(key: i64) -> u64 {
+/// Returns the position in a key.
+pub(crate) const fn position_of_key(key: i64) -> u64 {
     low_half(key)
 }
 
@@ -28,8 +28,8 @@ const fn low_half(number: i64) -> u64 {
     (number & 0xffff_ffff) as u64
 }
 
-/// Returns the thread number that a key contains.
-pub(crate) const fn thread_no(key: i64) -> i64 {
+/// Returns the thread number in a key.
+pub(crate) const fn thread_no_of_key(key: i64) -> i64 {
     key >> 32
 }
 
@@ -55,6 +55,11 @@ pub(crate) fn stored_change(positions: Positions) -> i64 {
     i64::from(tag) << 32 | positions.change as i64
 }
 
+/// Returns the change number in a value of [`stored_change`].
+pub(crate) const fn change_number(stored_change: i64) -> u64 {
+    low_half(stored_change)
+}
+
 /// Reads a thread's positions from three consecutive columns: `seq`, `change` and `first_seq`.
 pub(crate) fn positions(row: &Row<'_>, first_column: usize) -> Result<Positions> {
     let change: i64 = row.get(first_column + 1)?;
@@ -62,7 +67,7 @@ pub(crate) fn positions(row: &Row<'_>, first_column: usize) -> Result<Positions>
     let tag = (change >> 32) as i32;
     Ok(Positions {
         seq: unsigned(row, first_column)?,
-        change: low_half(change),
+        change: change_number(change),
         first_seq: unsigned(row, first_column + 2)?,
         tag: (tag != 0).then(|| ChangeTag::from_stored(tag)),
     })
@@ -75,7 +80,7 @@ pub(crate) fn tag(row: &Row<'_>, column: usize) -> Result<Option<ChangeTag>> {
 /// The fields of a thread that every operation reads first, without title, metadata and state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadRow {
-    pub(crate) no: i64,
+    pub(crate) number: i64,
     pub(crate) owner_no: i64,
     pub(crate) tenant_no: i64,
     pub(crate) positions: Positions,
@@ -94,7 +99,7 @@ pub(crate) use thread_columns;
 
 pub(crate) fn thread_row(row: &Row<'_>) -> Result<ThreadRow> {
     Ok(ThreadRow {
-        no: row.get(0)?,
+        number: row.get(0)?,
         owner_no: row.get(1)?,
         tenant_no: row.get(2)?,
         positions: positions(row, 3)?,
@@ -142,7 +147,7 @@ pub(crate) use message_columns;
 
 /// Reads a message. A message that cannot be decoded is returned as a [`CorruptRow`], so that the caller can continue.
 pub(crate) fn message(row: &Row<'_>) -> Result<Message, CorruptRow> {
-    let seq = row.get(0).map_or(0, position);
+    let seq = row.get(0).map_or(0, position_of_key);
     decode_message(row, seq).map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })
 }
 

@@ -33,7 +33,7 @@ pub struct Salvage {
     /// The threads that are still to be read.
     threads: std::vec::IntoIter<LocatedThread>,
     current: Option<ThreadInProgress>,
-    /// The row number of the last record of an owner that was returned.
+    /// The row number of the last user or tenant record that was returned.
     last_record: i64,
     lost: Vec<Finding>,
     lost_count: u64,
@@ -65,7 +65,7 @@ pub enum SalvagedItem {
 /// A thread that a table or an index of the file refers to.
 #[derive(Clone, Copy, Debug)]
 struct LocatedThread {
-    no: i64,
+    number: i64,
     tenant_no: i64,
     id: ThreadId,
     /// Its owner, if it was found in an index.
@@ -74,7 +74,7 @@ struct LocatedThread {
     has_row: bool,
 }
 
-/// A thread of which some chunks were returned.
+/// A thread of which at least one chunk was returned.
 #[derive(Debug)]
 struct ThreadInProgress {
     tenant: TenantId,
@@ -166,7 +166,7 @@ impl Salvage {
         }
     }
 
-    /// Returns the first losses found so far and their total number.
+    /// Returns the first losses, and the total number of losses so far.
     #[must_use]
     pub fn lost(&self) -> (&[Finding], u64) {
         (&self.lost, self.lost_count)
@@ -183,11 +183,11 @@ impl Salvage {
     fn find_owners(&mut self) -> Result<()> {
         let owners = &mut self.owners;
         let mut add = |row: &Row<'_>| {
-            let names = || -> Result<_> {
+            let parse = || -> Result<_> {
                 Ok((row.get(0)?, TenantId::from_stored(row.get::<_, String>(1)?)?, owners::parse_owner(row.get(2)?)?))
             };
-            match names() {
-                Ok((no, tenant, owner)) => drop(owners.insert(no, (tenant, owner))),
+            match parse() {
+                Ok((number, tenant, owner)) => drop(owners.insert(number, (tenant, owner))),
                 Err(error) if error.is_damage() || matches!(error, SqliteError::Store(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -211,13 +211,15 @@ impl Salvage {
         let (mut threads, mut misread) = (BTreeMap::<i64, LocatedThread>::new(), Vec::new());
         let sql = "SELECT no, tenant_no, id FROM threads WHERE no BETWEEN ?1 AND ?2 AND restoring = 0 ORDER BY no";
         let mut unread = skip_damage::read(&self.connection, sql, 1..=last_thread_no(&self.connection), |row| {
-            let no = row.get(0)?;
+            let number = row.get(0)?;
             match (row.get(1), row::uuid(row, 2)) {
                 (Ok(tenant_no), Ok(id)) => {
-                    threads
-                        .insert(no, LocatedThread { no, tenant_no, id: ThreadId(id), owner_no: None, has_row: true });
+                    threads.insert(
+                        number,
+                        LocatedThread { number, tenant_no, id: ThreadId(id), owner_no: None, has_row: true },
+                    );
                 }
-                _ => misread.push(no..=no),
+                _ => misread.push(number..=number),
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -231,7 +233,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Collects the records of each thread in a temporary table, so that the table's index is not needed.
+    /// Collects the row numbers of each thread's records in a temporary table, so that the index of `documents` is not needed.
     fn find_records(&mut self) -> Result<()> {
         self.connection.execute_batch(
             "CREATE TEMP TABLE found_documents (no INTEGER PRIMARY KEY, owner_no INTEGER NOT NULL);
@@ -277,7 +279,7 @@ impl Salvage {
             }
         };
         let mut dump = Dump { thread: Some(thread), ..Dump::default() };
-        records::salvage_thread_records(&self.connection, row.no, &mut dump)?;
+        records::salvage_thread_records(&self.connection, row.number, &mut dump)?;
         dump::read_commits(&self.connection, &row, &mut dump)?;
         self.read_entries(ThreadInProgress { tenant, id: located.id, row, after: None }, dump).map(Some)
     }
@@ -286,7 +288,7 @@ impl Salvage {
         let read = || -> Result<_> {
             let sql = concat!("SELECT ", thread_columns!(), " FROM threads WHERE no = ?1");
             let mut statement = self.connection.prepare_cached(sql)?;
-            let row = statement.query_row([located.no], |row| Ok(row::thread_row(row)))??;
+            let row = statement.query_row([located.number], |row| Ok(row::thread_row(row)))??;
             let owner = self.owners.get(&row.owner_no).map(|(_, owner)| owner.clone());
             let owner = owner.ok_or_else(|| StoreError::corrupt("owner", "has no name"))?;
             Ok((row, dump::read_thread(&self.connection, &row, owner)?))
@@ -364,8 +366,8 @@ fn for_each_row(connection: &Connection, sql: &str, mut visit: impl FnMut(&Row<'
 
 /// Returns the number that a statement selects; 0 if it cannot be read.
 fn read_number(connection: &Connection, sql: &str) -> i64 {
-    let no = connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
-    no.ok().flatten().unwrap_or(0)
+    let number = connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+    number.ok().flatten().unwrap_or(0)
 }
 
 /// Returns the highest number that a thread has or had.
@@ -408,10 +410,10 @@ pub(crate) fn thread_ids(connection: &Connection, range: &RangeInclusive<i64>) -
 fn threads_in_indexes(connection: &Connection, range: &RangeInclusive<i64>) -> Result<BTreeMap<i64, LocatedThread>> {
     let mut threads = BTreeMap::new();
     for_each_row(connection, "SELECT no, tenant_no, id FROM threads ORDER BY tenant_no, id", |row| {
-        let no: i64 = row.get(0)?;
-        if range.contains(&no) {
+        let number: i64 = row.get(0)?;
+        if range.contains(&number) {
             let (tenant_no, id) = (row.get(1)?, ThreadId(row::uuid(row, 2)?));
-            threads.insert(no, LocatedThread { no, tenant_no, id, owner_no: None, has_row: false });
+            threads.insert(number, LocatedThread { number, tenant_no, id, owner_no: None, has_row: false });
         }
         Ok(())
     })?;

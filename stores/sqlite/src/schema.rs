@@ -1,7 +1,10 @@
 //! The tables of the file and the migrations from older schemas.
 //!
 //! Each thread has a number, and its positioned rows have the key `number << 32 | position`. The messages of a thread are
-//! therefore adjacent in the B-tree, and reading the newest ones does not depend on the size of the file.
+//! therefore adjacent in the B-tree, and the cost of reading the newest ones does not depend on the size of the file.
+//!
+//! The names of some tables and columns differ from the terms of the code: the table `documents` contains records, `commits` is the
+//! change log, and a column `position` contains a key (`row::key`), which consists of a thread's number and a position.
 
 use rusqlite::{Connection, TransactionBehavior};
 use threadkeep_core::StoreError;

@@ -22,9 +22,9 @@ const MAX_PAGES: i64 = 1 << 25;
 pub(crate) fn scrub(shared: &Shared) -> Result<(), StoreError> {
     let pages = shared.read(|connection| {
         let sql = "SELECT 1 FROM pragma_module_list WHERE name = 'sqlite_dbpage'";
-        let is_visible = connection.prepare(sql)?.exists([])?;
+        let is_available = connection.prepare(sql)?.exists([])?;
         let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-        Ok((is_visible && pages < MAX_PAGES).then_some(pages))
+        Ok((is_available && pages < MAX_PAGES).then_some(pages))
     })?;
     let Some(pages) = pages else {
         return lock(&shared.writer).execute_batch("VACUUM").map_err(|error| SqliteError::from(error).into());

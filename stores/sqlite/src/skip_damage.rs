@@ -6,13 +6,13 @@ use rusqlite::{Connection, Row};
 
 use crate::error::Result;
 
-/// The maximum number of reads of ranges. After that, the rest of a damaged range counts as unreadable.
+/// The maximum number of ranges to read. After that, the rest of a damaged range counts as unreadable.
 const MAX_ATTEMPTS: usize = 50_000;
 
 /// Calls `visit` with each row between two keys, in key order, and returns the ranges of keys that could not be read.
 ///
-/// `sql` selects rows whose first column is an integer key BETWEEN ?1 AND ?2, ordered by it. If all pages are intact it runs
-/// once. Otherwise the range after the last row read is bisected to find the readable rows behind the damage.
+/// `sql` selects rows whose first column is an integer key BETWEEN ?1 AND ?2, ordered by this key. If all pages are intact, it
+/// runs once. Otherwise, the range after the last row read is bisected to find the readable rows behind the damage.
 pub(crate) fn read(
     connection: &Connection,
     sql: &str,

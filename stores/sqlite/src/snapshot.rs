@@ -65,7 +65,7 @@ impl fmt::Debug for SqliteSnapshot {
     }
 }
 
-/// Makes a read, because a SQLite transaction takes its snapshot at the first read.
+/// Reads a row, because a SQLite transaction takes its snapshot at the first read.
 pub(crate) fn start_read(connection: &Connection) -> error::Result<()> {
     Ok(connection.query_row("SELECT count(*) FROM marks", [], |_| Ok(()))?)
 }

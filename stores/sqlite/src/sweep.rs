@@ -1,7 +1,4 @@
 //! Removes expired and deleted data, including every byte that a deletion left behind in the file.
-//!
-//! The names of some tables and columns differ from the terms of the code: the table `documents` contains records, `commits` is the
-//! change log, and a column `position` contains a key (`row::key`), which consists of a thread's number and a position.
 
 use std::time::Duration;
 
@@ -86,9 +83,11 @@ fn remove_old_commits(shared: &Shared, before: i64) -> Result<u64> {
 fn remove_commits(connection: &Connection, keys: &[i64]) -> error::Result<u64> {
     for key in keys {
         connection.prepare_cached("DELETE FROM commits WHERE position = ?1")?.execute([key])?;
-        // `log_from` is the last position whose entry was removed.
+        // `log_from` is the last change whose log entry was removed.
         let sql = "UPDATE threads SET log_from = max(log_from, ?2) WHERE no = ?1";
-        connection.prepare_cached(sql)?.execute(params![row::thread_no(*key), row::position(*key) as i64])?;
+        connection
+            .prepare_cached(sql)?
+            .execute(params![row::thread_no_of_key(*key), row::position_of_key(*key) as i64])?;
     }
     Ok(keys.len() as u64)
 }
@@ -148,7 +147,7 @@ fn remove_leftover(
     let keys = statement
         .query_map(params![row::key(thread_no, 0), end, limit as i64], |row| row.get(0))?
         .collect::<Result<Vec<i64>, _>>()?;
-    keys.iter().try_for_each(|key| index::remove_message(connection, numbers, row::position(*key)))?;
+    keys.iter().try_for_each(|key| index::remove_message(connection, numbers, row::position_of_key(*key)))?;
     let messages = keys.len() as u64;
     if keys.len() == limit {
         return Ok(LeftoverStep { messages, may_have_more: true });

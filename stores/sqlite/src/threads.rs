@@ -232,7 +232,7 @@ fn insert(
     Ok(())
 }
 
-/// Returns the next stamp, a number in the store-wide order of commits. A deletion gets a stamp, too, and no stamp is used twice.
+/// Returns the next stamp, a sequence number that all commits and deletions of the store share. No stamp is used twice.
 pub(crate) fn next_stamp(connection: &Connection) -> error::Result<i64> {
     let sql = "SELECT 1 + max(coalesce((SELECT max(stamp) FROM threads), 0), \
                coalesce((SELECT value FROM marks WHERE name = 'stamp'), 0))";
@@ -249,11 +249,11 @@ pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId
         let stamp = next_stamp(connection)?;
         let sql = "INSERT OR REPLACE INTO deleted_threads (tenant_no, id, owner_no, stamp, deleted_at) \
                    SELECT tenant_no, id, owner_no, ?2, ?3 FROM threads WHERE no = ?1";
-        connection.prepare_cached(sql)?.execute(params![row.no, stamp, now.as_micros()])?;
+        connection.prepare_cached(sql)?.execute(params![row.number, stamp, now.as_micros()])?;
         let sql =
             "INSERT INTO marks (name, value) VALUES ('stamp', ?1) ON CONFLICT DO UPDATE SET value = excluded.value";
         connection.prepare_cached(sql)?.execute([stamp])?;
-        remove(connection, row.no)?;
+        remove(connection, row.number)?;
         let sql = "SELECT user FROM owners WHERE no = ?1";
         let user: String = connection.prepare_cached(sql)?.query_row([row.owner_no], |row| row.get(0))?;
         owners::parse_owner(user)

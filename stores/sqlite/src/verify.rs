@@ -153,11 +153,11 @@ fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, rep
     }
     let sql = "SELECT position, body, role, id, created_at, external_id, checksum FROM messages \
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
-    let first = row::key(thread.no, positions.first_seq);
-    let last = row::key(thread.no, positions.seq.min(u64::from(u32::MAX)));
+    let first = row::key(thread.number, positions.first_seq);
+    let last = row::key(thread.number, positions.seq.min(u64::from(u32::MAX)));
     let (mut expected, mut count) = (positions.first_seq, 0);
     let unread = skip_damage::read(connection, sql, first..=last, |row| {
-        let seq = row::position(row.get(0)?);
+        let seq = row::position_of_key(row.get(0)?);
         add_gap(report, id, expected, seq);
         expected = seq + 1;
         if row.get_ref(1)? == ValueRef::Null {
@@ -199,11 +199,11 @@ fn add_gap(report: &mut VerifyReport, id: ThreadId, expected: u64, seq: u64) {
 fn check_end(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
     let seq = thread.positions.seq;
     let sql = "SELECT max(position) FROM messages WHERE position BETWEEN ?1 AND ?2";
-    let range = params![row::key(thread.no, 0), row::last_key(thread.no)];
+    let range = params![row::key(thread.number, 0), row::last_key(thread.number)];
     let last = connection.prepare_cached(sql)?.query_row(range, |row| row.get::<_, Option<i64>>(0));
     match last.map_err(SqliteError::from) {
-        Ok(Some(last)) if row::position(last) > seq => {
-            let detail = format!("the thread ends at {seq}, but its last message is at {}", row::position(last));
+        Ok(Some(last)) if row::position_of_key(last) > seq => {
+            let detail = format!("the thread ends at {seq}, but its last message is at {}", row::position_of_key(last));
             add_finding(report, Severity::Damage, Some(id), detail);
         }
         Err(error) if !error.is_damage() => return Err(error),
@@ -226,13 +226,13 @@ fn message_damage_of(row: &Row<'_>, seq: u64) -> Result<(Option<String>, bool)> 
 fn check_log(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
     let sql = "SELECT count(*), coalesce(min(position), 0), coalesce(max(position), 0) FROM commits \
                WHERE position BETWEEN ?1 AND ?2";
-    let range = params![row::key(thread.no, 0), row::last_key(thread.no)];
+    let range = params![row::key(thread.number, 0), row::last_key(thread.number)];
     let (count, first, last): (i64, i64, i64) =
         connection.prepare_cached(sql)?.query_row(range, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     if count == 0 {
         return Ok(());
     }
-    let (first, last) = (row::position(first), row::position(last));
+    let (first, last) = (row::position_of_key(first), row::position_of_key(last));
     let is_gapless = count.unsigned_abs() == last - first + 1;
     if !is_gapless || last != thread.positions.change || first != thread.log_from + 1 {
         let detail =

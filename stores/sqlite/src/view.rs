@@ -16,9 +16,10 @@ pub(crate) fn read_thread(
 ) -> Result<Option<ThreadView>> {
     read.check()?;
     in_read_transaction(shared, scope, |connection| {
-        let Some((no, thread)) = threads::find(shared, connection, scope, thread, now)? else { return Ok(None) };
-        let page = read.messages.as_ref().map(|query| messages::read_page(connection, no, thread.positions, query));
-        let found = read.records.iter().map(|name| records::find_thread_record(connection, no, name, now));
+        let Some((thread_no, thread)) = threads::find(shared, connection, scope, thread, now)? else { return Ok(None) };
+        let page =
+            read.messages.as_ref().map(|query| messages::read_page(connection, thread_no, thread.positions, query));
+        let found = read.records.iter().map(|name| records::find_thread_record(connection, thread_no, name, now));
         let lists = read.lists.iter().map(|query| records::list_in(shared, connection, scope, query, now));
         Ok(Some(ThreadView {
             page: page.transpose()?,

@@ -1,4 +1,4 @@
-//! Detects commits to the file. This needs no SQLite transaction, for whose locks all threads would contend.
+//! Detects commits to the file. Does not use SQLite transactions, because all threads would contend for their locks.
 //!
 //! SQLite publishes every commit in the header of the WAL index, the file `-shm`: every commit changes the header, and no reader sees a
 //! commit before the header has changed. The header has 48 bytes and is written twice, second copy first:
@@ -40,7 +40,7 @@ pub(crate) enum WriteKind {
     Anything,
 }
 
-/// Consecutive commits by this process, without a commit by another process between them, that wrote only threads.
+/// Consecutive commits by this process that wrote only threads, without a commit by another process in between.
 #[derive(Debug)]
 struct ThreadOnlyCommits {
     /// The stamp before the first of these commits.
@@ -57,14 +57,14 @@ pub(crate) struct TransactionStart {
 }
 
 impl CommitWatch {
-    /// Creates a watch of the database at `path`.
+    /// Creates a watch for the database at `path`.
     pub(crate) fn new(path: &Path) -> Self {
         let mut name = OsString::from(path);
         name.push("-shm");
         Self { path: name.into(), file: OnceLock::new(), thread_only_commits: RwLock::default() }
     }
 
-    /// Returns a number that changes with every commit; `None` while a commit is being published, and if the header cannot be
+    /// Returns a number that changes with every commit; `None` while a commit is being published, or if the header cannot be
     /// read.
     pub(crate) fn stamp(&self) -> Option<u64> {
         self.header().as_ref().map(stamp_of)
@@ -89,7 +89,7 @@ impl CommitWatch {
         TransactionStart { header, total_changes: writer.total_changes() }
     }
 
-    /// Records that the transaction was committed. Another process may already have committed after it. So the header is known to be
+    /// Records that the transaction was committed. Another process may already have committed since, so the header is known to be
     /// from this commit only if the transaction wrote something and the commit counter advanced by one.
     pub(crate) fn end(&self, writer: &Connection, start: &TransactionStart, kind: WriteKind) {
         let mut thread_only_commits = self.thread_only_commits.write().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ use crate::connection::{self, Shared, lock};
 use crate::error::{GroupFailure, Result, SqliteError};
 use crate::watch::WriteKind;
 
-/// The maximum number of writes in a transaction. Limits how much a crash undoes and how long the first write waits.
+/// The maximum number of writes in a transaction. Limits how much a crash can undo and how long the first write waits.
 const MAX_GROUP_SIZE: usize = 256;
 /// How long the writer thread waits for further jobs, because the writers of the last group are likely to write again.
 const GATHER_TIMEOUT: Duration = Duration::from_micros(80);
@@ -26,10 +26,10 @@ const RETURN_TIMEOUT: Duration = Duration::from_millis(2);
 /// How long the writer thread waits for work before it ends.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Reports the result of a write to its caller; the failure of the group, if there is one.
+/// Reports the result of a write to its caller. The argument is the failure of the group, if there is one.
 type Finish = Box<dyn FnOnce(Option<GroupFailure>) + Send>;
-/// Executes a write and returns the function that reports its result. Without a connection, it writes nothing: the group has failed
-/// already.
+/// Executes a write and returns the function that reports its result. If the group has already failed, there is no connection, and it
+/// writes nothing.
 type Work = Box<dyn FnOnce(Option<&Connection>) -> (Option<GroupFailure>, Finish) + Send>;
 
 struct Job {
@@ -50,7 +50,7 @@ pub(crate) struct Queue {
     pending_writers: AtomicUsize,
 }
 
-/// Counts a caller that is about to write until this value is dropped, which also happens if the caller is cancelled.
+/// Counts a caller as about to write until this value is dropped, which also happens if the caller is cancelled.
 struct PendingWriter<'a>(&'a AtomicUsize);
 
 impl<'a> PendingWriter<'a> {
@@ -208,7 +208,7 @@ fn write_alone<T>(
     let result = write_now(shared, connection, kind, work);
     let restored = connection::set_durability(connection, Durability::Full);
     let value = result?;
-    // The write is committed already, so this failure is not one before the commit.
+    // The write is committed already, so the failure is reported as one of the commit itself.
     restored.map_err(|error| GroupFailure::at_commit(&error).into_error())?;
     Ok(value)
 }

@@ -1,4 +1,5 @@
-//! Full disks, and damaged, shared and write-protected files and files of other programs: operations succeed or return a typed error.
+//! Faults: a full disk; files that are damaged, shared or write-protected; files of other programs. Operations succeed or return a
+//! typed error.
 
 #![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 

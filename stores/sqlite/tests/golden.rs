@@ -146,8 +146,8 @@ async fn assert_reads_collection(backend: &Backend) {
 async fn assert_reads_threads(backend: &Backend) {
     assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 
-    let name = ThreadRef::Key(scope().default_owner(), ThreadKey::new("slack:T1:C1").unwrap());
-    let found = backend.store.find_thread(&scope(), &name, now()).await.unwrap().unwrap();
+    let reference = ThreadRef::Key(scope().default_owner(), ThreadKey::new("slack:T1:C1").unwrap());
+    let found = backend.store.find_thread(&scope(), &reference, now()).await.unwrap().unwrap();
     assert_eq!((found.id, found.title.as_deref(), found.message_count), (thread(), Some("Títle"), 3));
     assert_eq!(serde_json::to_string(&found.metadata).unwrap(), r#"{"z":1,"a":[1150.5]}"#);
     let metadata = MetadataFilter::default().with("z", MetadataValue::Integer(1));

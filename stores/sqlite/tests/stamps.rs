@@ -11,7 +11,7 @@ use threadkeep_core::{
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
-/// Opens a new handle of a file. Handles are isolated from each other like processes.
+/// Opens a new handle to a file. Handles are isolated from each other like processes.
 fn open(path: &Path) -> Backend {
     SqliteStore::open(path, SqliteOptions { background: false, ..SqliteOptions::default() }).unwrap().backend()
 }

@@ -27,7 +27,7 @@ fn full_batch(key: &str) -> Batch {
     }
 }
 
-/// Opens a thread, to which two commits add four messages, an external id, and the records `old` and `gone`.
+/// Opens a thread and adds four messages, an external id, and the records `old` and `gone` in two commits.
 async fn open_prepared(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversation) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;

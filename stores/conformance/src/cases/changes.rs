@@ -117,7 +117,11 @@ pub(super) async fn changes_are_returned_with_their_messages(env: &TestEnv<'_>) 
     let messages = conversation.messages(at(9)).await;
     assert_eq!(messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [2, 4, 5, 6, 7]);
     for limit in 1..=8 {
-        assert_eq!(read_changes(&conversation, limit, at(9)).await, (changes.clone(), messages.clone()), "by {limit}");
+        assert_eq!(
+            read_changes(&conversation, limit, at(9)).await,
+            (changes.clone(), messages.clone()),
+            "in pages of {limit}"
+        );
     }
     // One page contains all changes.
     let read = store.client.list_changes_with_messages(&ana(), conversation.id, 2, 10, at(9)).await;
@@ -142,7 +146,10 @@ pub(super) async fn large_changes_are_returned_in_parts(env: &TestEnv<'_>) {
     let messages = conversation.messages(at(2)).await;
     assert_eq!((changes.len(), messages.len()), (4, 1_204));
     for limit in [1, 2, 100] {
-        assert!(read_changes(&conversation, limit, at(2)).await == (changes.clone(), messages.clone()), "by {limit}");
+        assert!(
+            read_changes(&conversation, limit, at(2)).await == (changes.clone(), messages.clone()),
+            "in pages of {limit}"
+        );
     }
 }
 

@@ -43,7 +43,7 @@ async fn search(client: &Client, scope: &Scope, query: &SearchQuery) -> SearchAn
     answer
 }
 
-async fn ids(client: &Client, scope: &Scope, query: &SearchQuery) -> Vec<String> {
+async fn find_ids(client: &Client, scope: &Scope, query: &SearchQuery) -> Vec<String> {
     search(client, scope, query).await.entries.into_iter().map(|found| found.id).collect()
 }
 
@@ -51,8 +51,8 @@ async fn put(client: &Client, scope: &Scope, entries: &[IndexEntry]) {
     client.upsert(scope, &statutes(), entries).await.expect("the entries are valid");
 }
 
-/// Creates a store. Returns `None` if it does not support named collections, after checking that their methods return
-/// `Unsupported`.
+/// Creates a store. If it does not support named collections, checks that their methods return `Unsupported`, and
+/// returns `None`.
 async fn store_with_collections(env: &TestEnv<'_>) -> Option<TestStore> {
     let store = env.open().await;
     if env.capabilities().named_collections {
@@ -88,14 +88,14 @@ pub(super) async fn entries_are_found_by_words(env: &TestEnv<'_>) {
     };
     assert_eq!(answer.entries[1], found);
     assert_eq!(answer.entries.len(), 3);
-    assert_eq!(ids(client, &ana(), &statutes_query("unheard")).await, Vec::<String>::new());
+    assert_eq!(find_ids(client, &ana(), &statutes_query("unheard")).await, Vec::<String>::new());
     let other = SearchQuery { collection: Collection::Named("codes".to_owned()), ..query_for("walrus") };
-    assert_eq!(ids(client, &ana(), &other).await, Vec::<String>::new());
+    assert_eq!(find_ids(client, &ana(), &other).await, Vec::<String>::new());
     // A search of messages does not find entries, and vice versa.
     Conversation::open(client, &ana(), 1, at(0)).await.append(1..=2, at(1)).await;
     client.catch_up_fully().await;
     assert_eq!(client.search(&ana(), &query_for("amparo"), at(9)).await.expect("searching works").hits, []);
-    assert_eq!(ids(client, &ana(), &statutes_query("message")).await, Vec::<String>::new());
+    assert_eq!(find_ids(client, &ana(), &statutes_query("message")).await, Vec::<String>::new());
 }
 
 pub(super) async fn upserting_replaces_an_entry(env: &TestEnv<'_>) {
@@ -103,14 +103,14 @@ pub(super) async fn upserting_replaces_an_entry(env: &TestEnv<'_>) {
     let client = &store.client;
     put(client, &ana(), &[entry_with_vector("1", "a walrus", &[1.0, 0.0]), entry("2", "a narwhal")]).await;
     put(client, &ana(), &[entry("1", "a narwhal as well")]).await;
-    assert_eq!(ids(client, &ana(), &statutes_query("walrus")).await, Vec::<String>::new());
+    assert_eq!(find_ids(client, &ana(), &statutes_query("walrus")).await, Vec::<String>::new());
     assert_eq!(search(client, &ana(), &statutes_query("narwhal")).await.documents, 2);
     let by_vector = SearchQuery { vector: Some(embedding(&[1.0, 0.0])), ..statutes_query("walrus") };
-    assert_eq!(ids(client, &ana(), &by_vector).await, Vec::<String>::new());
+    assert_eq!(find_ids(client, &ana(), &by_vector).await, Vec::<String>::new());
     let removed = client.remove(&ana(), &statutes(), &["1".to_owned(), "7".to_owned()]).await;
     // With faults, the response to a removal may be lost, and the retry removes nothing.
     assert!(removed.expect("removing works") == 1 || env.has_faults());
-    assert_eq!(ids(client, &ana(), &statutes_query("narwhal")).await, ["2"]);
+    assert_eq!(find_ids(client, &ana(), &statutes_query("narwhal")).await, ["2"]);
     assert_eq!(search(client, &ana(), &statutes_query("narwhal")).await.documents, 1);
 }
 
@@ -168,12 +168,12 @@ fn entry_with_fields(id: &str, text: &str, json: &str) -> IndexEntry {
 }
 
 async fn sorted_ids(client: &Client, scope: &Scope, query: &SearchQuery) -> Vec<String> {
-    let mut found = ids(client, scope, query).await;
+    let mut found = find_ids(client, scope, query).await;
     found.sort();
     found
 }
 
-fn filtered(words: &str, filters: Vec<FieldFilter>) -> SearchQuery {
+fn filtered_query(words: &str, filters: Vec<FieldFilter>) -> SearchQuery {
     SearchQuery { filters, ..statutes_query(words) }
 }
 
@@ -201,17 +201,21 @@ pub(super) async fn entries_are_filtered_by_fields(env: &TestEnv<'_>) {
         ("", vec![FieldFilter::equal("year", 1900)], vec![]),
         ("unheard", vec![FieldFilter::equal("year", 2024)], vec![]),
     ] {
-        let query = filtered(words, filters);
+        let query = filtered_query(words, filters);
         assert_eq!(sorted_ids(client, &ana(), &query).await, expected, "{query:?}");
     }
-    let answer = search(client, &ana(), &filtered("walrus narwhal", vec![civil()])).await;
-    assert_eq!((answer.documents, answer.frequencies), (4, vec![2, 0]), "only entries that pass are counted");
+    let answer = search(client, &ana(), &filtered_query("walrus narwhal", vec![civil()])).await;
+    assert_eq!(
+        (answer.documents, answer.frequencies),
+        (4, vec![2, 0]),
+        "only entries that pass the filter are counted"
+    );
     let nearest = SearchQuery {
         vector: Some(embedding(&[1.0, 0.5])),
         limit: 1,
         ..filtered("unheard", vec![FieldFilter::equal("is_binding", true)])
     };
-    assert_eq!(ids(client, &ana(), &nearest).await, ["1"]);
+    assert_eq!(find_ids(client, &ana(), &nearest).await, ["1"]);
 }
 
 pub(super) async fn filters_follow_replaced_and_removed_entries(env: &TestEnv<'_>) {
@@ -222,10 +226,10 @@ pub(super) async fn filters_follow_replaced_and_removed_entries(env: &TestEnv<'_
     put(client, &acme(), &[of_year("2", 1999)]).await;
     client.remove(&acme(), &statutes(), &["3".to_owned()]).await.expect("removing works");
     for (year, expected) in [(2024, "1"), (1999, "2")] {
-        let query = filtered("", vec![FieldFilter::equal("year", year)]);
-        assert_eq!(ids(client, &ana(), &query).await, [expected]);
+        let query = filtered_query("", vec![FieldFilter::equal("year", year)]);
+        assert_eq!(find_ids(client, &ana(), &query).await, [expected]);
         assert_eq!(
-            ids(client, &ana(), &SearchQuery { terms: statutes_query("walrus").terms, ..query }).await,
+            find_ids(client, &ana(), &SearchQuery { terms: statutes_query("walrus").terms, ..query }).await,
             [expected]
         );
     }
@@ -243,15 +247,15 @@ pub(super) async fn filters_do_not_use_up_the_limit(env: &TestEnv<'_>) {
         vector: Some(embedding(&[1.0, 0.5])),
         ..filtered("walrus", vec![FieldFilter::equal("year", 1999)])
     };
-    assert_eq!(ids(client, &ana(), &query).await, ["old"]);
-    assert_eq!(ids(client, &ana(), &SearchQuery { terms: Vec::new(), ..query }).await, ["old"]);
+    assert_eq!(find_ids(client, &ana(), &query).await, ["old"]);
+    assert_eq!(find_ids(client, &ana(), &SearchQuery { terms: Vec::new(), ..query }).await, ["old"]);
 }
 
 pub(super) async fn filters_have_limits(env: &TestEnv<'_>) {
     let Some(store) = store_with_collections(env).await else { return };
     let client = &store.client;
     let years = |count: u32| FieldFilter::any("year", 0..count);
-    let find = async |filters: Vec<FieldFilter>| client.search(&ana(), &filtered("walrus", filters), at(2)).await;
+    let find = async |filters: Vec<FieldFilter>| client.search(&ana(), &filtered_query("walrus", filters), at(2)).await;
     assert!(find(vec![years(200); 8]).await.is_ok());
     assert_error!(find(vec![years(201)]).await, StoreError::LimitExceeded { .. });
     assert_error!(find(vec![years(1); 9]).await, StoreError::LimitExceeded { .. });
@@ -279,7 +283,7 @@ pub(super) async fn entries_have_limits(env: &TestEnv<'_>) {
     assert_error!(put(&many).await, StoreError::LimitExceeded { .. });
     let nameless = Collection::Named(String::new());
     assert_error!(client.upsert(&ana(), &nameless, &[entry("1", "x")]).await, StoreError::Invalid { .. });
-    // An invalid entry fails the whole call.
+    // If an entry is invalid, the whole call fails.
     assert_error!(put(&[entry("1", "walrus"), entry("", "x")]).await, StoreError::Invalid { .. });
     assert_eq!(
         search(client, &ana(), &statutes_query("walrus")).await,
@@ -328,11 +332,12 @@ pub(super) async fn removing_an_entry_removes_its_text_from_files(env: &TestEnv<
     assert_eq!(search(client, &ana(), &statutes_query("walrus")).await.entries.len(), 100);
 }
 
-/// Fills several collections with more entries than any store removes in one step.
-async fn fill_many(client: &Client, scope: &Scope, collections: &[&str], each: usize) {
+/// Fills each of several collections with `entry_count` entries.
+async fn fill_many(client: &Client, scope: &Scope, collections: &[&str], entry_count: usize) {
     for name in collections {
-        let entries: Vec<IndexEntry> =
-            (0..each).map(|id| entry_with_vector(&format!("{name} {id}"), "a walrus", &[1.0, id as f32])).collect();
+        let entries: Vec<IndexEntry> = (0..entry_count)
+            .map(|id| entry_with_vector(&format!("{name} {id}"), "a walrus", &[1.0, id as f32]))
+            .collect();
         for entries in entries.chunks(limits::COMMIT_MESSAGES) {
             let collection = Collection::Named((*name).to_owned());
             client.upsert(scope, &collection, entries).await.expect("the entries are valid");

@@ -12,7 +12,7 @@ use crate::run::{TestEnv, TestStore};
 
 /// Dumps a thread with three messages, damages the dump and restores it. The store also contains an intact thread,
 /// number 2.
-async fn damaged(env: &TestEnv<'_>, damage: impl Fn(&mut Dump)) -> (TestStore, Conversation) {
+async fn restore_damaged(env: &TestEnv<'_>, damage: impl Fn(&mut Dump)) -> (TestStore, Conversation) {
     let (from, to) = (env.open().await, env.open().await);
     let source = Conversation::open(&from.client, &ana(), 1, at(0)).await;
     source.append(1..=3, at(1)).await;
@@ -32,7 +32,7 @@ fn truncate_second_message(chunk: &mut Dump) {
 }
 
 pub(super) async fn a_corrupt_message_is_reported(env: &TestEnv<'_>) {
-    let (store, conversation) = damaged(env, truncate_second_message).await;
+    let (store, conversation) = restore_damaged(env, truncate_second_message).await;
     let client = &store.client;
     let page = client.list_messages(&ana(), conversation.id, &MessageQuery::newest(5), at(3)).await;
     assert_error!(page, StoreError::Corrupt { .. });
@@ -43,11 +43,11 @@ pub(super) async fn a_corrupt_message_is_reported(env: &TestEnv<'_>) {
     assert_eq!(page.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
     let read = |query| ThreadRead { records: vec![record_name(app("notes"), "k")], ..ThreadRead::page(query) };
-    let name = ThreadRef::Id(conversation.id);
-    let view = client.read_thread(&ana(), &name, &read(query), at(3)).await.expect("reading works");
+    let reference = ThreadRef::Id(conversation.id);
+    let view = client.read_thread(&ana(), &reference, &read(query), at(3)).await.expect("reading works");
     let view = view.expect("the thread exists");
     assert_eq!((view.page, view.records), (Some(page.clone()), vec![None]));
-    let failed = client.read_thread(&ana(), &name, &read(MessageQuery::newest(5)), at(3)).await;
+    let failed = client.read_thread(&ana(), &reference, &read(MessageQuery::newest(5)), at(3)).await;
     assert_error!(failed, StoreError::Corrupt { .. });
     let followed = client.list_changes_with_messages(&ana(), conversation.id, 0, 5, at(3)).await;
     let followed = followed.expect("reading works");
@@ -66,7 +66,7 @@ pub(super) async fn a_corrupt_message_is_reported(env: &TestEnv<'_>) {
 }
 
 pub(super) async fn a_corrupt_thread_is_reported(env: &TestEnv<'_>) {
-    let (store, conversation) = damaged(env, |chunk| {
+    let (store, conversation) = restore_damaged(env, |chunk| {
         if let Some(thread) = &mut chunk.thread {
             thread.body = "1[\"title\"".to_owned();
         }
@@ -88,14 +88,14 @@ async fn dumped(env: &TestEnv<'_>) -> (TestStore, Conversation, Dump) {
     (from, source, chunk)
 }
 
-async fn restored(env: &TestEnv<'_>, chunk: &Dump) -> TestStore {
+async fn restore(env: &TestEnv<'_>, chunk: &Dump) -> TestStore {
     let to = env.open().await;
     to.client.restore_thread(ana().tenant_id(), thread_id(1), chunk).await.expect("a damaged thread is restored");
     to.client.catch_up_fully().await;
     to
 }
 
-async fn damage(store: &TestStore) -> Vec<String> {
+async fn damage_findings(store: &TestStore) -> Vec<String> {
     let report = store.client.verify().await.expect("verifying works");
     let damage = report.findings.into_iter().filter(|finding| finding.severity == Severity::Damage);
     damage
@@ -149,8 +149,8 @@ pub(super) async fn a_modified_message_is_detected(env: &TestEnv<'_>) {
     ];
     for (seq, chunk) in changed {
         assert_eq!(chunk.damage().count(), 1, "position {seq}");
-        let store = restored(env, &chunk).await;
-        let found = damage(&store).await;
+        let store = restore(env, &chunk).await;
+        let found = damage_findings(&store).await;
         assert!(found.len() == 1 && found[0].contains(&format!("position {seq}, message ")), "{seq}: {found:?}");
         assert!(found[0].starts_with(&source.id.to_string()) && !found[0].contains("message 9"), "{found:?}");
         // A dump retains the original checksum, so the damage is also detected after the next restore.
@@ -173,8 +173,8 @@ pub(super) async fn swapped_contents_are_detected(env: &TestEnv<'_>) {
             _ => {}
         }
     }
-    let store = restored(env, &chunk).await;
-    assert_eq!(damage(&store).await.len(), 2);
+    let store = restore(env, &chunk).await;
+    assert_eq!(damage_findings(&store).await.len(), 2);
 }
 
 pub(super) async fn messages_without_checksums_are_counted(env: &TestEnv<'_>) {
@@ -184,7 +184,7 @@ pub(super) async fn messages_without_checksums_are_counted(env: &TestEnv<'_>) {
             *checksum = None;
         }
     }
-    let store = restored(env, &chunk).await;
+    let store = restore(env, &chunk).await;
     let report = store.client.verify().await.expect("verifying works");
     assert_eq!((report.messages, report.unchecked, report.findings), (7, 7, Vec::new()));
     // A restore does not add checksums; replacing a message does.
@@ -204,13 +204,13 @@ pub(super) async fn lost_positions_are_restored(env: &TestEnv<'_>) {
     chunk.entries.retain(|entry| ![4, 5, 10].contains(&entry.seq()));
     chunk.entries.insert(1, DumpEntry::Lost { seq: 4, count: 2 });
     chunk.entries.push(DumpEntry::Lost { seq: 10, count: 1 });
-    let store = restored(env, &chunk).await;
+    let store = restore(env, &chunk).await;
     let conversation = Conversation { client: store.client.clone(), ..source };
     for size in [1, 3, 100] {
         let chunks = conversation.dump(size).await;
         assert_eq!(chunks.into_iter().flat_map(|chunk| chunk.entries).collect::<Vec<_>>(), chunk.entries, "{size}");
     }
-    let found = damage(&store).await;
+    let found = damage_findings(&store).await;
     assert!(!found.is_empty(), "lost positions are not reported as damage");
     let thread = conversation.thread(at(20)).await;
     assert_eq!((thread.positions.seq, thread.message_count), (10, 4));

@@ -8,16 +8,16 @@ use crate::conversation::Conversation;
 use crate::fixtures::{appending, assert_error, batch, tag_of, thread_id, user_message};
 use crate::run::TestEnv;
 
-/// Restores the thread of test vectors.
-async fn restored(client: &Client, vectors: &CommitVectors) -> Conversation {
-    client.restore_thread(&vectors.tenant, vectors.thread, &vectors.dump).await.expect("the thread restores");
+/// Restores the thread of the given test vectors.
+async fn restore(client: &Client, vectors: &CommitVectors) -> Conversation {
+    client.restore_thread(&vectors.tenant, vectors.thread, &vectors.dump).await.expect("restoring works");
     Conversation { client: client.clone(), scope: Scope::Tenant(vectors.tenant.clone()), id: vectors.thread }
 }
 
 pub(super) async fn the_first_failed_check_determines_the_error(env: &TestEnv<'_>) {
     let store = env.open().await;
     for vectors in commit_vectors() {
-        let thread = restored(&store.client, &vectors).await;
+        let thread = restore(&store.client, &vectors).await;
         let before = thread.dump(1000).await;
         for vector in &vectors.not_applied {
             let answer = store.client.commit(&vector.scope, vectors.thread, &vector.batch, vectors.now).await;
@@ -37,13 +37,13 @@ pub(super) async fn positions_have_a_maximum(env: &TestEnv<'_>) {
     let client = &store.client;
     let [few_left, none_left] = commit_vectors();
     let now = few_left.now;
-    let thread = restored(client, &few_left).await;
+    let thread = restore(client, &few_left).await;
     thread.commit(&few_left.accepted.batch, now).await;
     let full = thread.try_commit(&appending(vec![user_message(1, "one more")]), now).await;
     assert_error!(full, StoreError::LimitExceeded { max: LAST, actual, .. } if actual == LAST + 1);
     assert_eq!(thread.seqs(&MessageQuery::newest(2), now).await, [LAST - 1, LAST]);
-    let named = client.find_messages(&thread.scope, thread.id, &[MessageRef::Seq(LAST)], now).await;
-    assert_eq!(named.expect("reading works").len(), 1);
+    let found = client.find_messages(&thread.scope, thread.id, &[MessageRef::Seq(LAST)], now).await;
+    assert_eq!(found.expect("reading works").len(), 1);
     // Commits without messages are still possible, and a trim can remove all messages.
     let trim = Batch { trim_below: Some(LAST + 1), ..batch("trim") };
     let outcome = thread.commit(&trim, now).await;
@@ -52,7 +52,7 @@ pub(super) async fn positions_have_a_maximum(env: &TestEnv<'_>) {
     assert_eq!(trimmed.positions, Positions { seq: LAST, change: 11, first_seq: LAST + 1, tag: tag_of(&trim) });
     assert_eq!((trimmed.message_count, thread.messages(now).await), (0, Vec::new()));
 
-    let thread = restored(client, &none_left).await;
+    let thread = restore(client, &none_left).await;
     let empty = thread.try_commit(&batch("nothing"), now).await.expect("an empty batch makes no change");
     assert_eq!(empty.change, LAST);
     let full = thread.try_commit(&appending(vec![user_message(1, "one more")]), now).await;
@@ -64,6 +64,6 @@ pub(super) async fn positions_have_a_maximum(env: &TestEnv<'_>) {
         let beyond = client.restore_thread(&few_left.tenant, thread_id(9), &dump).await;
         assert_error!(beyond, StoreError::LimitExceeded { max: LAST, actual, .. } if actual == LAST + 1);
     }
-    let gone = client.dump_thread(&few_left.tenant, thread_id(9), None, 1).await;
-    assert_error!(gone, StoreError::NotFound(Kind::Thread));
+    let dumped = client.dump_thread(&few_left.tenant, thread_id(9), None, 1).await;
+    assert_error!(dumped, StoreError::NotFound(Kind::Thread));
 }

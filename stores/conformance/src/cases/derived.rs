@@ -26,7 +26,7 @@ impl Conversation {
         self.try_derive(write, 2).await.expect("the derived record is written")
     }
 
-    async fn derived(&self) -> Option<Record> {
+    async fn find_derived(&self) -> Option<Record> {
         let owner = RecordOwner::Thread(self.id);
         let found = self.client.find_record(&self.scope, &owner, &Namespace::derived(), "k", at(3)).await;
         found.expect("reading works")
@@ -47,10 +47,10 @@ pub(super) async fn a_derived_write_does_not_change_its_thread(env: &TestEnv<'_>
     let mut wake_ups = store.client.wake_ups().await.expect("subscribing works");
 
     let version = conversation.derive(&derived_write(1, None, r#"{"odd" :  [1.50]}"#)).await;
-    let found = conversation.derived().await.expect("the record exists");
+    let found = conversation.find_derived().await.expect("the record exists");
     assert_eq!((found.version, found.value, found.expires_at), (version, json(r#"{"odd" :  [1.50]}"#), None));
     conversation.derive(&derived_write(1, Some(version), "2")).await;
-    assert_eq!(conversation.derived().await.expect("the record exists").value, json("2"));
+    assert_eq!(conversation.find_derived().await.expect("the record exists").value, json("2"));
 
     assert_eq!(conversation.thread(at(2)).await, thread);
     assert_eq!(conversation.changes(0, at(2)).await, changes);
@@ -83,8 +83,8 @@ pub(super) async fn a_derived_write_requires_the_current_change(env: &TestEnv<'_
                 Conflict::Change { expected: other.into(), actual: change.into() }
             );
         }
-        assert_eq!(conversation.derived().await.is_some(), change > 1);
-        let version = conversation.derived().await.map(|found| found.version);
+        assert_eq!(conversation.find_derived().await.is_some(), change > 1);
+        let version = conversation.find_derived().await.map(|found| found.version);
         conversation.derive(&derived_write(change, version, &change.to_string())).await;
     }
 }
@@ -100,7 +100,7 @@ pub(super) async fn a_derived_write_requires_the_current_version(env: &TestEnv<'
         let refused = conversation.try_derive(&derived_write(0, wrong, "3"), 2).await;
         assert_eq!(numbered_conflict_of(refused), conflict_at(Some(second)));
     }
-    assert_eq!(conversation.derived().await.expect("the record exists").value, json("2"));
+    assert_eq!(conversation.find_derived().await.expect("the record exists").value, json("2"));
     // A commit that scrubs the record requires the version that it has read.
     let scrub = |version: u64, key: &str| Batch {
         require: vec![RecordCondition {
@@ -115,7 +115,7 @@ pub(super) async fn a_derived_write_requires_the_current_version(env: &TestEnv<'
         conflict_at(Some(second))
     );
     assert_eq!(conversation.commit(&scrub(second, "scrub"), at(2)).await.change, 1);
-    assert_eq!(conversation.derived().await.map(|found| found.version), Some(1));
+    assert_eq!(conversation.find_derived().await.map(|found| found.version), Some(1));
 }
 
 pub(super) async fn versions_are_never_reused_by_any_writer(env: &TestEnv<'_>) {
@@ -134,7 +134,7 @@ pub(super) async fn versions_are_never_reused_by_any_writer(env: &TestEnv<'_>) {
             _ => appending(vec![user_message(round, "more")]),
         };
         change = conversation.commit(&batch, at(2)).await.change;
-        version = conversation.derived().await.map(|found| found.version);
+        version = conversation.find_derived().await.map(|found| found.version);
         assert_eq!(version.is_none(), round % 3 == 1);
         if round % 3 == 0 {
             seen.extend(version);
@@ -154,14 +154,14 @@ pub(super) async fn derived_writes_require_full_access(env: &TestEnv<'_>) {
     let unknown = Conversation { id: thread_id(9), ..own.clone() };
     assert_error!(unknown.try_derive(&derived_write(0, None, "1"), 2).await, StoreError::NotFound(Kind::Thread));
     own.in_scope(&acme()).derive(&derived_write(0, None, "1")).await;
-    assert!(own.derived().await.is_some());
+    assert!(own.find_derived().await.is_some());
 
     let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), thread_id(2)) };
     let shared = Conversation::open_as(&store.client, &acme(), &open, at(0)).await;
     let refused = shared.in_scope(&ben()).try_derive(&derived_write(7, Some(7), "1"), 2).await;
     assert_error!(refused, StoreError::Denied(_));
     shared.derive(&derived_write(0, None, "1")).await;
-    assert!(shared.in_scope(&ben()).derived().await.is_some());
+    assert!(shared.in_scope(&ben()).find_derived().await.is_some());
 }
 
 pub(super) async fn derived_writes_require_a_live_thread(env: &TestEnv<'_>) {
@@ -189,7 +189,7 @@ pub(super) async fn derived_records_have_limits(env: &TestEnv<'_>) {
     assert_error!(conversation.try_derive(&with_key(&long), 2).await, StoreError::LimitExceeded { .. });
     let exhausted = derived_write(0, Some(u64::MAX), "1");
     assert_error!(conversation.try_derive(&exhausted, 2).await, StoreError::LimitExceeded { .. });
-    assert!(conversation.derived().await.is_none());
+    assert!(conversation.find_derived().await.is_none());
     conversation.derive(&of_bytes(limits::RECORD_BYTES)).await;
     conversation.derive(&with_key(&"x".repeat(limits::KEY_BYTES))).await;
 }
@@ -224,7 +224,7 @@ pub(super) async fn derived_records_are_dumped_with_their_thread(env: &TestEnv<'
     }
     let target = Conversation { client: to.client.clone(), ..source.clone() };
     assert_eq!(target.dump(2).await, chunks);
-    assert_eq!(target.derived().await, source.derived().await);
+    assert_eq!(target.find_derived().await, source.find_derived().await);
     assert_eq!(
         numbered_conflict_of(target.try_derive(&derived_write(1, Some(first), "2"), 2).await),
         conflict_at(Some(second))
@@ -247,7 +247,7 @@ pub(super) async fn one_concurrent_derived_write_wins(env: &TestEnv<'_>) {
         let answers = futures::future::join_all(writers).await;
         let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("the writer does not panic")).collect();
         let won: Vec<_> = answers.iter().flatten().copied().collect();
-        let found = conversation.derived().await.expect("the record exists").version;
+        let found = conversation.find_derived().await.expect("the record exists").version;
         assert_eq!(won, [found], "two writers replaced the same version");
         for lost in answers.into_iter().filter(Result::is_err) {
             assert_eq!(numbered_conflict_of(lost), conflict_at(Some(found)));
@@ -269,7 +269,7 @@ pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'
                 loop {
                     let (change, texts) =
                         (conversation.thread(at(2)).await.positions.change, conversation.texts(at(2)).await);
-                    let version = conversation.derived().await.map(|found| found.version);
+                    let version = conversation.find_derived().await.map(|found| found.version);
                     let derived = texts.first().map_or("none", String::as_str);
                     match conversation.try_derive(&derived_write(change, version, &format!("\"{derived}\"")), 2).await {
                         Ok(_) if change > 1 => return,
@@ -281,7 +281,7 @@ pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'
         });
         let deriving: Vec<_> = deriving.collect();
         for attempt in 0.. {
-            let found = conversation.derived().await;
+            let found = conversation.find_derived().await;
             let state = found.map_or(RecordState::Absent, |found| RecordState::Version((found.version).into()));
             let erase = Batch {
                 erase: vec![message_id(1)],
@@ -296,11 +296,11 @@ pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'
             }
         }
         // The text must be absent directly after the erasure, not only at the end.
-        assert_eq!(conversation.derived().await.map(|found| found.value), Some(json("\"none\"")));
+        assert_eq!(conversation.find_derived().await.map(|found| found.value), Some(json("\"none\"")));
         for writer in deriving {
             writer.await.expect("the writer does not panic");
         }
-        assert_eq!(conversation.derived().await.map(|found| found.value), Some(json("\"none\"")));
+        assert_eq!(conversation.find_derived().await.map(|found| found.value), Some(json("\"none\"")));
         assert_eq!(conversation.thread(at(3)).await.positions.change, 2);
     }
 }

@@ -13,7 +13,7 @@ use crate::fixtures::{
 };
 use crate::run::TestEnv;
 
-/// Creates a thread with a history of every kind of change.
+/// Creates a thread whose history contains every kind of change.
 pub(crate) async fn thread_with_history(client: &Client) -> Conversation {
     let open = OpenThread {
         title: Some("Títle".to_owned()),
@@ -46,17 +46,17 @@ pub(super) async fn restore(client: &Client, chunks: &[Dump]) {
 pub(super) async fn a_thread_is_restored_verbatim(env: &TestEnv<'_>) {
     let from = env.open().await;
     let source = thread_with_history(&from.client).await;
-    for chunk in [1, 3, 8, 1000] {
+    for chunk_size in [1, 3, 8, 1000] {
         let to = env.open().await;
-        let chunks = source.dump(chunk).await;
-        assert_eq!(chunks.len(), 8_usize.div_ceil(chunk), "eight entries in chunks of {chunk}");
-        assert!(chunks.iter().all(|dump| dump.entries.len() <= chunk));
+        let chunks = source.dump(chunk_size).await;
+        assert_eq!(chunks.len(), 8_usize.div_ceil(chunk_size), "eight entries in chunks of {chunk_size}");
+        assert!(chunks.iter().all(|dump| dump.entries.len() <= chunk_size));
         let effects = chunks[0].commits.iter().flat_map(|commit| &commit.effects);
         assert_eq!(effects.filter(|effect| matches!(effect, Effect::Appended { .. })).count(), 0);
         assert!(chunks[1..].iter().all(|dump| dump.thread.is_none() && dump.commits.is_empty()));
         restore(&to.client, &chunks).await;
         let target = Conversation { client: to.client.clone(), ..source.clone() };
-        for size in [chunk, 1000] {
+        for size in [chunk_size, 1000] {
             assert_eq!(target.dump(size).await, source.dump(size).await);
         }
         assert_eq!(target.thread(at(9)).await, source.thread(at(9)).await);

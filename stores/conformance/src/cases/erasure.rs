@@ -16,7 +16,7 @@ use crate::run::{TestEnv, TestStore};
 /// A word that no other text contains. A search index stores its stem.
 pub(super) const MARKER: &str = "Quixotryzzlings";
 
-fn marked() -> String {
+fn text_with_marker() -> String {
     format!("The {MARKER} are here")
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn assert_erased(store: &TestStore, conversation: &Conversation
 async fn marked_thread(store: &TestStore) -> Conversation {
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     conversation.append(1..=49, at(1)).await;
-    conversation.commit(&appending(vec![user_message(50, &marked())]), at(1)).await;
+    conversation.commit(&appending(vec![user_message(50, &text_with_marker())]), at(1)).await;
     conversation.append(51..=100, at(1)).await;
     conversation
 }
@@ -84,16 +84,19 @@ pub(super) async fn trimming_removes_text_from_files(env: &TestEnv<'_>) {
 
 /// Creates a thread with the marker in every field.
 async fn thread_with_markers(store: &TestStore) -> Conversation {
-    let marked_map = || Map::from_iter([(MARKER.to_owned(), marked().into())]);
+    let marked_map = || Map::from_iter([(MARKER.to_owned(), text_with_marker().into())]);
     let open = OpenThread {
-        title: Some(marked()),
+        title: Some(text_with_marker()),
         metadata: marked_map(),
         state: marked_map(),
         ..OpenThread::new(&ana(), thread_id(1)).with_key(thread_key(MARKER))
     };
     let conversation = Conversation::open_as(&store.client, &ana(), &open, at(0)).await;
-    let content =
-        Content { metadata: marked_map(), agent: Some(MARKER.to_owned()), ..Content::text(Role::User, marked()) };
+    let content = Content {
+        metadata: marked_map(),
+        agent: Some(MARKER.to_owned()),
+        ..Content::text(Role::User, text_with_marker())
+    };
     let with_external_id = NewMessage { external_id: Some(MARKER.to_owned()), ..message_with(1, content) };
     let everywhere = Batch {
         append: vec![with_external_id],
@@ -125,7 +128,7 @@ pub(super) async fn expiry_of_a_thread_removes_its_text_from_files(env: &TestEnv
 
 pub(super) async fn changing_a_title_removes_the_previous_one_from_files(env: &TestEnv<'_>) {
     let store = env.open().await;
-    let open = OpenThread { title: Some(marked()), ..OpenThread::new(&ana(), thread_id(1)) };
+    let open = OpenThread { title: Some(text_with_marker()), ..OpenThread::new(&ana(), thread_id(1)) };
     let conversation = Conversation::open_as(&store.client, &ana(), &open, at(0)).await;
     assert_erased(&store, &conversation, async || {
         let patch = ThreadPatch { title: Some(None), ..ThreadPatch::default() };
@@ -138,7 +141,7 @@ pub(super) async fn writing_a_record_removes_the_previous_value_from_files(env: 
     let store = env.open().await;
     let client = &store.client;
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
-    let marked = format!("\"{}\"", marked());
+    let marked = format!("\"{}\"", text_with_marker());
     let ana_owner = RecordOwner::User(user_id("ana"));
     let puts = ["overwritten", "deleted", "expired"].map(|key| put(app("notes"), key, &marked));
     conversation.commit(&Batch { put: puts.to_vec(), ..batch("put") }, at(1)).await;

@@ -12,7 +12,7 @@ use crate::fixtures::{
 use crate::run::TestEnv;
 
 /// Creates a thread with a key, a message and a record that expires at second 10.
-async fn expiring(client: &Client) -> Conversation {
+async fn open_expiring(client: &Client) -> Conversation {
     let open = OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(1)) };
     let conversation = Conversation::open_as(client, &ana(), &open.with_key(thread_key("key")), at(0)).await;
     let first = Batch { put: vec![put(app("notes"), "k", "1")], ..appending(vec![user_message(1, "walrus")]) };
@@ -43,8 +43,8 @@ async fn assert_absent(conversation: &Conversation, now: Timestamp) {
     assert_error!(page, StoreError::NotFound(Kind::Thread));
     let read =
         ThreadRead { records: vec![record_name(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(5)) };
-    for name in [ThreadRef::Id(*id), key] {
-        let view = client.read_thread(scope, &name, &read, now).await;
+    for reference in [ThreadRef::Id(*id), key] {
+        let view = client.read_thread(scope, &reference, &read, now).await;
         assert_eq!(view.expect("reading works"), None);
     }
     assert_error!(client.find_messages(scope, *id, &[], now).await, StoreError::NotFound(Kind::Thread));
@@ -61,7 +61,7 @@ async fn assert_absent(conversation: &Conversation, now: Timestamp) {
 
 pub(super) async fn an_expired_thread_is_invisible(env: &TestEnv<'_>) {
     let store = env.open().await;
-    let conversation = expiring(&store.client).await;
+    let conversation = open_expiring(&store.client).await;
     let before = just_before(at(10));
     assert_eq!(conversation.texts(before).await, ["walrus"]);
     let cursor = store.client.list_changed_threads(&ana(), None, 5, before).await.expect("reading works").cursor;
@@ -86,7 +86,7 @@ pub(super) async fn opening_replaces_an_expired_thread(env: &TestEnv<'_>) {
     for sweep in [false, true] {
         for by_key in [false, true] {
             let store = env.open().await;
-            let old = expiring(&store.client).await;
+            let old = open_expiring(&store.client).await;
             if sweep {
                 store.client.sweep(at(10)).await.expect("sweeping works");
             }
@@ -116,7 +116,7 @@ pub(super) async fn opening_replaces_an_expired_thread(env: &TestEnv<'_>) {
 
 pub(super) async fn an_expiry_can_be_changed(env: &TestEnv<'_>) {
     let store = env.open().await;
-    let conversation = expiring(&store.client).await;
+    let conversation = open_expiring(&store.client).await;
     let expires = |at| ThreadPatch { expires_at: Some(at), ..ThreadPatch::default() };
     conversation.commit(&Batch { patch: expires(Some(at(20))), ..batch("later") }, at(9)).await;
     assert_eq!(conversation.texts(at(19)).await, ["walrus"]);

@@ -20,8 +20,8 @@ pub(super) async fn concurrent_opens_of_a_key_create_one_thread(env: &TestEnv<'_
         assert_eq!(opened.iter().filter(|opened| opened.created).count(), 1, "exactly one call creates the thread");
         let ids: BTreeSet<_> = opened.iter().map(|opened| opened.thread.id).collect();
         assert_eq!(ids.len(), 1, "all calls return the same thread");
-        let name = ThreadRef::Key(Owner::User(user_id("ana")), key);
-        let found = store.client.find_thread(&ana(), &name, at(2)).await.expect("reading works");
+        let reference = ThreadRef::Key(Owner::User(user_id("ana")), key);
+        let found = store.client.find_thread(&ana(), &reference, at(2)).await.expect("reading works");
         assert_eq!(found.map(|thread| thread.id), ids.first().copied());
     }
 }
@@ -48,8 +48,8 @@ pub(super) async fn each_owner_has_its_own_keys(env: &TestEnv<'_>) {
         Conversation::open_as(&store.client, scope, &open, at(1)).await;
     }
     for (number, scope) in (1..).zip(&owners) {
-        let name = ThreadRef::Key(scope.default_owner(), thread_key("the key"));
-        let found = store.client.find_thread(scope, &name, at(2)).await.expect("reading works");
+        let reference = ThreadRef::Key(scope.default_owner(), thread_key("the key"));
+        let found = store.client.find_thread(scope, &reference, at(2)).await.expect("reading works");
         assert_eq!(found.map(|thread| thread.id), Some(thread_id(number)));
     }
 }
@@ -62,8 +62,8 @@ pub(super) async fn keys_are_compared_byte_by_byte(env: &TestEnv<'_>) {
         Conversation::open_as(&store.client, &ana(), &open, at(1)).await;
     }
     for (number, key) in (1..).zip(keys) {
-        let name = ThreadRef::Key(Owner::User(user_id("ana")), thread_key(key));
-        let found = store.client.find_thread(&ana(), &name, at(2)).await.expect("reading works");
+        let reference = ThreadRef::Key(Owner::User(user_id("ana")), thread_key(key));
+        let found = store.client.find_thread(&ana(), &reference, at(2)).await.expect("reading works");
         assert_eq!(found.map(|thread| thread.id), Some(thread_id(number)), "{key}");
     }
 }

@@ -15,18 +15,18 @@ use crate::fixtures::{
 };
 use crate::run::TestEnv;
 
-fn long(bytes: usize) -> String {
+fn text_with_bytes(bytes: usize) -> String {
     "x".repeat(bytes)
 }
 
-/// Returns a map whose JSON has this many bytes.
+/// Returns a map whose JSON has the given number of bytes.
 fn map_with_bytes(bytes: usize) -> Map {
     let mut map = Map::new();
-    map.insert("k".to_owned(), long(bytes - r#"{"k":""}"#.len()).into());
+    map.insert("k".to_owned(), text_with_bytes(bytes - r#"{"k":""}"#.len()).into());
     map
 }
 
-/// Returns JSON with this many levels of arrays.
+/// Returns JSON with the given number of nested arrays.
 fn nested(depth: usize) -> String {
     "[".repeat(depth) + &"]".repeat(depth)
 }
@@ -56,7 +56,7 @@ pub(super) async fn messages_have_limits(env: &TestEnv<'_>) {
     };
     assert_limit(&conversation, limits::MESSAGE_BYTES, |bytes| {
         // The codec adds a version, a role and two quotes.
-        append_content(1, Content::text(Role::User, long(bytes - 4)))
+        append_content(1, Content::text(Role::User, text_with_bytes(bytes - 4)))
     })
     .await;
     assert_limit(&conversation, limits::PARTS, |count| {
@@ -80,15 +80,15 @@ pub(super) async fn messages_have_limits(env: &TestEnv<'_>) {
     })
     .await;
     assert_limit(&conversation, limits::NAME_BYTES, |bytes| {
-        append_content(5, Content { author: Some(long(bytes)), ..Content::empty(Role::User) })
+        append_content(5, Content { author: Some(text_with_bytes(bytes)), ..Content::empty(Role::User) })
     })
     .await;
     assert_limit(&conversation, limits::NAME_BYTES, |bytes| {
-        append_content(6, Content { agent: Some(long(bytes)), ..Content::empty(Role::User) })
+        append_content(6, Content { agent: Some(text_with_bytes(bytes)), ..Content::empty(Role::User) })
     })
     .await;
     assert_limit(&conversation, limits::KEY_BYTES, |bytes| Batch {
-        append: vec![NewMessage { external_id: Some(long(bytes)), ..user_message(7, "seven") }],
+        append: vec![NewMessage { external_id: Some(text_with_bytes(bytes)), ..user_message(7, "seven") }],
         ..batch("external id")
     })
     .await;
@@ -134,36 +134,36 @@ pub(super) async fn commits_have_limits(env: &TestEnv<'_>) {
     .await;
     assert_limit(&conversation, limits::COMMIT_BYTES, |bytes| {
         let rest = bytes - 3 * limits::MESSAGE_BYTES;
-        let whole = (1..=3).map(|number| user_message(2000 + number, &long(limits::MESSAGE_BYTES - 4)));
+        let whole = (1..=3).map(|number| user_message(2000 + number, &text_with_bytes(limits::MESSAGE_BYTES - 4)));
         // The last quarter is split into two messages, so that the commit exceeds its limit although no message does.
-        let halves = [long(rest / 2 - 4), long(rest - rest / 2 - 4)];
+        let halves = [text_with_bytes(rest / 2 - 4), text_with_bytes(rest - rest / 2 - 4)];
         let halves = (2010..).zip(halves).map(|(number, text)| user_message(number, &text));
         Batch { append: whole.chain(halves).collect(), ..batch("bytes") }
     })
     .await;
     assert_limit(&conversation, limits::KEY_BYTES, |bytes| Batch {
         append: vec![user_message(3000, "m")],
-        key: IdempotencyKey::FromCaller(long(bytes)),
+        key: IdempotencyKey::FromCaller(text_with_bytes(bytes)),
         ..batch("key")
     })
     .await;
     assert_limit(&conversation, limits::RECORD_BYTES, |bytes| Batch {
-        put: vec![put(app("n"), "big", &format!("\"{}\"", long(bytes - 2)))],
+        put: vec![put(app("n"), "big", &format!("\"{}\"", text_with_bytes(bytes - 2)))],
         ..batch("record")
     })
     .await;
     assert_limit(&conversation, limits::KEY_BYTES, |bytes| Batch {
-        put: vec![put(app("n"), &long(bytes), "1")],
+        put: vec![put(app("n"), &text_with_bytes(bytes), "1")],
         ..batch("record key")
     })
     .await;
     assert_limit(&conversation, limits::NAME_BYTES, |bytes| Batch {
-        put: vec![put(Namespace::App(long(bytes)), "k", "1")],
+        put: vec![put(Namespace::App(text_with_bytes(bytes)), "k", "1")],
         ..batch("namespace")
     })
     .await;
     assert_limit(&conversation, limits::TITLE_BYTES, |bytes| {
-        let patch = ThreadPatch { title: Some(Some(long(bytes))), ..ThreadPatch::default() };
+        let patch = ThreadPatch { title: Some(Some(text_with_bytes(bytes))), ..ThreadPatch::default() };
         Batch { patch, ..batch("title") }
     })
     .await;
@@ -179,7 +179,7 @@ pub(super) async fn threads_and_records_have_limits(env: &TestEnv<'_>) {
     let client = &store.client;
     type WithSize = fn(OpenThread, usize) -> OpenThread;
     let opens: [(usize, WithSize); 3] = [
-        (limits::TITLE_BYTES, |open, bytes| OpenThread { title: Some(long(bytes)), ..open }),
+        (limits::TITLE_BYTES, |open, bytes| OpenThread { title: Some(text_with_bytes(bytes)), ..open }),
         (limits::MAP_BYTES, |open, bytes| OpenThread { metadata: map_with_bytes(bytes), ..open }),
         (limits::MAP_BYTES, |open, bytes| OpenThread { state: map_with_bytes(bytes), ..open }),
     ];
@@ -191,10 +191,12 @@ pub(super) async fn threads_and_records_have_limits(env: &TestEnv<'_>) {
         assert!(opened.created, "the rejected call created the thread");
     }
     let ana_owner = RecordOwner::User(user_id("ana"));
-    let big = |bytes| note_write(ana_owner.clone(), "k", &format!("\"{}\"", long(bytes - 2)));
-    let with_key = |bytes| note_write(ana_owner.clone(), &long(bytes), "1");
-    let in_namespace =
-        |bytes| RecordWrite { namespace: Namespace::App(long(bytes)), ..note_write(ana_owner.clone(), "k", "1") };
+    let big = |bytes| note_write(ana_owner.clone(), "k", &format!("\"{}\"", text_with_bytes(bytes - 2)));
+    let with_key = |bytes| note_write(ana_owner.clone(), &text_with_bytes(bytes), "1");
+    let in_namespace = |bytes| RecordWrite {
+        namespace: Namespace::App(text_with_bytes(bytes)),
+        ..note_write(ana_owner.clone(), "k", "1")
+    };
     let writes: [(usize, &dyn Fn(usize) -> RecordWrite); 3] =
         [(limits::RECORD_BYTES, &big), (limits::KEY_BYTES, &with_key), (limits::NAME_BYTES, &in_namespace)];
     for (limit, write) in writes.map(|(limit, write)| (limit, [write(limit), write(limit + 1)])) {
@@ -217,13 +219,13 @@ pub(super) async fn pages_have_limits(env: &TestEnv<'_>) {
         let (scope, id, now) = (&ana(), conversation.id, at(1));
         let records = RecordQuery { limit, ..RecordQuery::of(owner.clone()) };
         let query = threadkeep_core::SearchQuery { limit, ..query_for("walrus") };
-        let name = ThreadRef::Id(id);
+        let reference = ThreadRef::Id(id);
         let page = ThreadRead::page(MessageQuery::newest(limit));
         let lists = ThreadRead { lists: vec![records.clone()], ..ThreadRead::default() };
         let answers = [
             ("messages", client.list_messages(scope, id, &MessageQuery::newest(limit), now).await.map(drop)),
-            ("a thread's messages", client.read_thread(scope, &name, &page, now).await.map(drop)),
-            ("a thread's lists", client.read_thread(scope, &name, &lists, now).await.map(drop)),
+            ("a thread's messages", client.read_thread(scope, &reference, &page, now).await.map(drop)),
+            ("a thread's lists", client.read_thread(scope, &reference, &lists, now).await.map(drop)),
             (
                 "threads",
                 client.list_threads(scope, &ThreadQuery::new(ThreadOrder::Created, limit), now).await.map(drop),
@@ -345,15 +347,15 @@ pub(super) async fn commits_reject_duplicate_names(env: &TestEnv<'_>) {
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     conversation.append(1..=2, at(1)).await;
     let with_external_id = |number| NewMessage { external_id: Some("x".to_owned()), ..user_message(number, "hello") };
-    let replaces = |number| Replacement { id: message_id(number), content: Content::empty(Role::User) };
+    let replacement = |number| Replacement { id: message_id(number), content: Content::empty(Role::User) };
     let absent = || RecordCondition { name: record_name(app("n"), "k"), state: RecordState::Absent };
     let put_k = || put(app("n"), "k", "1");
     for batch in [
         Batch { append: vec![user_message(3, "a"), user_message(3, "b")], ..batch("a") },
         Batch { append: vec![with_external_id(3), with_external_id(4)], ..batch("b") },
         Batch { append: vec![user_message(3, "a")], erase: vec![message_id(3)], ..batch("c") },
-        Batch { replace: vec![replaces(1), replaces(1)], ..batch("d") },
-        Batch { replace: vec![replaces(1)], erase: vec![message_id(1)], ..batch("e") },
+        Batch { replace: vec![replacement(1), replacement(1)], ..batch("d") },
+        Batch { replace: vec![replacement(1)], erase: vec![message_id(1)], ..batch("e") },
         Batch { erase: vec![message_id(1), message_id(1)], ..batch("f") },
         Batch { put: vec![put_k(), PutRecord { expires_at: Some(at(9)), ..put_k() }], ..batch("g") },
         Batch { put: vec![put_k()], delete: vec![record_name(app("n"), "k")], ..batch("h") },

@@ -107,28 +107,28 @@ pub(super) async fn driven_threads_are_listed_across_tenants(env: &TestEnv<'_>) 
     let others =
         vec![put(app("run"), "active", "1"), put(system("run"), "waiting/1", "1"), put(system("ru"), "active", "1")];
     conversations[6].commit(&Batch { put: others, ..batch("others") }, at(1)).await;
-    let (all, tenants) = (listed(client, 100, at(2)).await, ["acme", "acme", "acme", "acme", "globex"].map(tenant));
+    let (all, tenants) = (list_all(client, 100, at(2)).await, ["acme", "acme", "acme", "acme", "globex"].map(tenant));
     assert_eq!(all.iter().map(|driven| driven.tenant.clone()).collect::<Vec<_>>(), tenants);
     assert_eq!(all.iter().map(|driven| driven.thread).collect::<Vec<_>>(), [2, 3, 4, 5, 1].map(thread_id));
     let owner = |name: &str| Owner::User(user_id(name));
     let owners = [owner("ana"), owner("ana"), Owner::Tenant, owner("ana"), owner("zoë")];
     assert_eq!(all.iter().map(|driven| driven.owner.clone()).collect::<Vec<_>>(), owners);
-    assert_eq!(listed(client, 2, at(2)).await, all, "in pages");
-    assert_eq!(listed(client, 100, at(10)).await.len(), 4, "an expired thread is listed");
+    assert_eq!(list_all(client, 2, at(2)).await, all, "in pages");
+    assert_eq!(list_all(client, 100, at(10)).await.len(), 4, "an expired thread is listed");
 
     let later = Batch { put: vec![driver("2")], ..batch("later") };
     let version = conversations[2].commit(&later, at(3)).await.change;
     let release = Batch { delete: vec![RecordName::driver()], ..batch("release") };
     conversations[1].commit(&release, at(3)).await;
     client.delete_thread(&zoe, conversations[0].id, at(3)).await.expect("the thread exists");
-    let remaining = listed(client, 100, at(4)).await;
+    let remaining = list_all(client, 100, at(4)).await;
     assert_eq!(remaining.iter().map(|driven| driven.thread).collect::<Vec<_>>(), [2, 4, 5].map(thread_id));
     assert_eq!((remaining[0].record.value.as_str(), remaining[0].record.version), ("2", version));
     assert_eq!(remaining[0].record.key, RecordName::driver().key);
 }
 
 /// Lists all driven threads page by page.
-async fn listed(client: &Client, limit: usize, now: Timestamp) -> Vec<DrivenThread> {
+async fn list_all(client: &Client, limit: usize, now: Timestamp) -> Vec<DrivenThread> {
     let mut all: Vec<DrivenThread> = Vec::new();
     loop {
         let page = client.list_driven_threads(all.last(), limit, now).await.expect("reading works");

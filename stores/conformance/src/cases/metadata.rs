@@ -8,7 +8,7 @@ use threadkeep_core::{
 };
 
 use super::dump_restore::restore;
-use super::search::{found, query_for};
+use super::search::{find_matches, query_for};
 use crate::client::Client;
 use crate::conversation::Conversation;
 use crate::fixtures::{acme, ana, appending, assert_error, at, batch, ben, thread_id, user, user_message};
@@ -27,8 +27,8 @@ async fn open(client: &Client, scope: &Scope, number: u128, metadata: &str) -> C
     Conversation::open_as(client, scope, &open, at(0)).await
 }
 
-/// Lists the threads that pass, in pages of `limit`.
-async fn listed(client: &Client, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Vec<ThreadId> {
+/// Lists all threads that a query selects, page by page.
+async fn list_all(client: &Client, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Vec<ThreadId> {
     let (mut query, mut ids) = (query.clone(), Vec::new());
     loop {
         let page = client.list_threads(scope, &query, now).await.expect("reading works");
@@ -42,12 +42,12 @@ async fn listed(client: &Client, scope: &Scope, query: &ThreadQuery, now: Timest
     }
 }
 
-fn passing(metadata: MetadataFilter, order: ThreadOrder, limit: usize) -> ThreadQuery {
+fn filtered_query(metadata: MetadataFilter, order: ThreadOrder, limit: usize) -> ThreadQuery {
     ThreadQuery { metadata, ..ThreadQuery::new(order, limit) }
 }
 
-async fn created(client: &Client, scope: &Scope, json: &str) -> Vec<ThreadId> {
-    listed(client, scope, &passing(filter(json), ThreadOrder::Created, 2), at(50)).await
+async fn filtered_ids(client: &Client, scope: &Scope, json: &str) -> Vec<ThreadId> {
+    list_all(client, scope, &filtered_query(filter(json), ThreadOrder::Created, 2), at(50)).await
 }
 
 fn ids<const N: usize>(numbers: [u128; N]) -> Vec<ThreadId> {
@@ -89,13 +89,13 @@ pub(super) async fn threads_are_filtered_by_metadata(env: &TestEnv<'_>) {
         (r#"{"s": "s", "true": "true"}"#, ids([6])),
         (r#"{"it's a \"key\" %_\\": "O'Brien \u0001 ' \" \\ 東京 \ud83d\ude00"}"#, ids([6])),
     ] {
-        assert_eq!(created(client, &ana(), json).await, expected, "{json}");
+        assert_eq!(filtered_ids(client, &ana(), json).await, expected, "{json}");
     }
     let text = MetadataFilter::default().with_text("n", "3");
-    let query = passing(text, ThreadOrder::Created, 10);
-    assert_eq!(listed(client, &ana(), &query, at(50)).await, ids([1, 2]), "text matches every type");
+    let query = filtered_query(text, ThreadOrder::Created, 10);
+    assert_eq!(list_all(client, &ana(), &query, at(50)).await, ids([1, 2]), "text matches every type");
     let everything = ThreadQuery::new(ThreadOrder::Created, 10);
-    assert_eq!(listed(client, &ana(), &everything, at(50)).await.len(), 7);
+    assert_eq!(list_all(client, &ana(), &everything, at(50)).await.len(), 7);
 }
 
 pub(super) async fn long_values_are_compared_exactly(env: &TestEnv<'_>) {
@@ -106,10 +106,10 @@ pub(super) async fn long_values_are_compared_exactly(env: &TestEnv<'_>) {
         open(client, &ana(), number, &format!(r#"{{"text": "{text}"}}"#)).await;
     }
     let json = |text: String| format!(r#"{{"text": "{text}"}}"#);
-    assert_eq!(created(client, &ana(), &json(value(2_048, "aa"))).await, ids([1]));
-    assert_eq!(created(client, &ana(), &json(value(2_048, "ab"))).await, ids([2]));
+    assert_eq!(filtered_ids(client, &ana(), &json(value(2_048, "aa"))).await, ids([1]));
+    assert_eq!(filtered_ids(client, &ana(), &json(value(2_048, "ab"))).await, ids([2]));
     let too_long = MetadataFilter::default().with("text", MetadataValue::Text(value(2_050, "aa")));
-    let query = passing(too_long, ThreadOrder::Created, 2);
+    let query = filtered_query(too_long, ThreadOrder::Created, 2);
     assert_error!(client.list_threads(&ana(), &query, at(1)).await, StoreError::LimitExceeded { .. });
 }
 
@@ -124,10 +124,10 @@ pub(super) async fn filtered_pages_are_full_in_both_orders(env: &TestEnv<'_>) {
     }
     sixth.expect("the thread was opened").append(1..=1, at(10)).await;
     for limit in [1, 2, 4, 5, 6, 1000] {
-        let query = |order| passing(filter(r#"{"env": "prod", "all": true}"#), order, limit);
-        let found = listed(client, &ana(), &query(ThreadOrder::Created), at(50)).await;
+        let query = |order| filtered_query(filter(r#"{"env": "prod", "all": true}"#), order, limit);
+        let found = list_all(client, &ana(), &query(ThreadOrder::Created), at(50)).await;
         assert_eq!(found, ids([3, 6, 9, 12, 15]), "in pages of {limit}");
-        let found = listed(client, &ana(), &query(ThreadOrder::Recent), at(50)).await;
+        let found = list_all(client, &ana(), &query(ThreadOrder::Recent), at(50)).await;
         assert_eq!((found[0], found.len()), (thread_id(6), 5), "in pages of {limit}");
         let others: BTreeSet<_> = found.into_iter().collect();
         assert_eq!(others, ids([3, 6, 9, 12, 15]).into_iter().collect(), "in pages of {limit}");
@@ -141,9 +141,9 @@ pub(super) async fn restored_threads_are_filtered(env: &TestEnv<'_>) {
     let chunks = source.dump(2).await;
     let (last, first) = chunks.split_last().expect("a dump has a chunk");
     restore(&to.client, first).await;
-    assert_eq!(created(&to.client, &ana(), r#"{"env": "prod"}"#).await, vec![]);
+    assert_eq!(filtered_ids(&to.client, &ana(), r#"{"env": "prod"}"#).await, vec![]);
     restore(&to.client, std::slice::from_ref(last)).await;
-    assert_eq!(created(&to.client, &ana(), r#"{"env": "prod"}"#).await, ids([1]));
+    assert_eq!(filtered_ids(&to.client, &ana(), r#"{"env": "prod"}"#).await, ids([1]));
 }
 
 // S0.7
@@ -161,12 +161,14 @@ pub(super) async fn filters_stay_in_the_scope(env: &TestEnv<'_>) {
         (globex, ids([4])),
         (user("initech", "ana"), vec![]),
     ] {
-        assert_eq!(created(client, &scope, r#"{"env": "prod"}"#).await, expected, "{scope:?}");
+        assert_eq!(filtered_ids(client, &scope, r#"{"env": "prod"}"#).await, expected, "{scope:?}");
     }
-    let shared =
-        ThreadQuery { owner: Some(Owner::Tenant), ..passing(filter(r#"{"env": "prod"}"#), ThreadOrder::Recent, 10) };
-    assert_eq!(listed(client, &ana(), &shared, at(50)).await, ids([3]));
-    assert_eq!(listed(client, &acme(), &shared, at(50)).await, ids([3]));
+    let shared = ThreadQuery {
+        owner: Some(Owner::Tenant),
+        ..filtered_query(filter(r#"{"env": "prod"}"#), ThreadOrder::Recent, 10)
+    };
+    assert_eq!(list_all(client, &ana(), &shared, at(50)).await, ids([3]));
+    assert_eq!(list_all(client, &acme(), &shared, at(50)).await, ids([3]));
 }
 
 pub(super) async fn filters_follow_changes_of_metadata(env: &TestEnv<'_>) {
@@ -179,26 +181,26 @@ pub(super) async fn filters_follow_changes_of_metadata(env: &TestEnv<'_>) {
     };
     let state = ThreadPatch { state: Some(map(r#"{"env": "state"}"#)), ..ThreadPatch::default() };
     patch(&first, "state", state).await;
-    assert_eq!(created(client, &ana(), r#"{"env": "prod"}"#).await, ids([1]));
-    assert_eq!(created(client, &ana(), r#"{"env": "state"}"#).await, vec![]);
+    assert_eq!(filtered_ids(client, &ana(), r#"{"env": "prod"}"#).await, ids([1]));
+    assert_eq!(filtered_ids(client, &ana(), r#"{"env": "state"}"#).await, vec![]);
     let metadata = |json| ThreadPatch { metadata: Some(map(json)), ..ThreadPatch::default() };
     patch(&first, "first", metadata(r#"{"env": "test", "kept": 1}"#)).await;
     patch(&second, "second", metadata(r#"{"env": "prod"}"#)).await;
-    assert_eq!(created(client, &ana(), r#"{"env": "prod"}"#).await, ids([2]));
-    assert_eq!(created(client, &ana(), r#"{"env": "test", "kept": 1}"#).await, ids([1]));
+    assert_eq!(filtered_ids(client, &ana(), r#"{"env": "prod"}"#).await, ids([2]));
+    assert_eq!(filtered_ids(client, &ana(), r#"{"env": "test", "kept": 1}"#).await, ids([1]));
     patch(&first, "none", metadata("{}")).await;
-    assert_eq!(created(client, &ana(), r#"{"kept": 1}"#).await, vec![]);
+    assert_eq!(filtered_ids(client, &ana(), r#"{"kept": 1}"#).await, vec![]);
     client.delete_thread(&ana(), second.id, at(2)).await.expect("the thread exists");
-    assert_eq!(created(client, &ana(), r#"{"env": "prod"}"#).await, vec![]);
+    assert_eq!(filtered_ids(client, &ana(), r#"{"env": "prod"}"#).await, vec![]);
     let expiring = OpenThread {
         expires_at: Some(at(10)),
         metadata: map(r#"{"env": "prod"}"#),
         ..OpenThread::new(&ana(), thread_id(3))
     };
     Conversation::open_as(client, &ana(), &expiring, at(0)).await;
-    let query = passing(filter(r#"{"env": "prod"}"#), ThreadOrder::Created, 2);
-    assert_eq!(listed(client, &ana(), &query, at(9)).await, ids([3]));
-    assert_eq!(listed(client, &ana(), &query, at(10)).await, vec![]);
+    let query = filtered_query(filter(r#"{"env": "prod"}"#), ThreadOrder::Created, 2);
+    assert_eq!(list_all(client, &ana(), &query, at(9)).await, ids([3]));
+    assert_eq!(list_all(client, &ana(), &query, at(10)).await, vec![]);
 }
 
 pub(super) async fn searches_are_filtered_by_metadata(env: &TestEnv<'_>) {
@@ -226,8 +228,11 @@ pub(super) async fn searches_are_filtered_by_metadata(env: &TestEnv<'_>) {
             (ana(), r#"{"env": "none"}"#, vec![]),
             (acme(), r#"{"env": "prod"}"#, ids([1, 3, 4, 6])),
         ] {
-            let threads: Vec<_> =
-                found(client, &scope, &walrus(json), at(2)).await.into_iter().map(|(thread, _)| thread).collect();
+            let threads: Vec<_> = find_matches(client, &scope, &walrus(json), at(2))
+                .await
+                .into_iter()
+                .map(|(thread, _)| thread)
+                .collect();
             assert_eq!(threads, expected, "{scope:?} {json}, caught up: {caught_up}");
         }
         // A search in one thread finds nothing if the thread does not pass.
@@ -239,7 +244,7 @@ pub(super) async fn searches_are_filtered_by_metadata(env: &TestEnv<'_>) {
             (ben(), 1, r#"{"n": 1}"#, 0),
         ] {
             let query = SearchQuery { thread: Some(thread_id(number)), ..walrus(json) };
-            assert_eq!(found(client, &scope, &query, at(2)).await.len(), expected, "{scope:?} {number} {json}");
+            assert_eq!(find_matches(client, &scope, &query, at(2)).await.len(), expected, "{scope:?} {number} {json}");
         }
         client.catch_up_fully().await;
     }
@@ -260,6 +265,6 @@ pub(super) async fn other_threads_do_not_use_up_the_limit_of_a_search(env: &Test
     }
     client.catch_up_fully().await;
     let query = SearchQuery { metadata: filter(r#"{"env": "prod"}"#), limit: 10, ..query_for("walrus") };
-    let hits = found(client, &ana(), &query, at(3)).await;
+    let hits = find_matches(client, &ana(), &query, at(3)).await;
     assert_eq!(hits, BTreeSet::from([(wanted.id, 1), (wanted.id, 2)]));
 }

@@ -4,8 +4,8 @@ use crate::conversation::{Conversation, oldest};
 use crate::fixtures::{ana, appending, assert_error, at, batch, message_id, message_with, user_message};
 use crate::run::TestEnv;
 
-/// Appends twenty messages, one per second. Every fourth message is a tool's; the other messages with even numbers are
-/// the assistant's.
+/// Appends twenty messages, one per second. Every fourth message is from a tool; the other messages with even numbers are
+/// from the assistant.
 async fn twenty_messages(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversation) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
@@ -68,16 +68,16 @@ pub(super) async fn bounds_are_exclusive(env: &TestEnv<'_>) {
 // S1.42
 pub(super) async fn pages_are_filtered_by_role(env: &TestEnv<'_>) {
     let (_store, conversation) = twenty_messages(env).await;
-    let of = |roles: &[Role], query| MessageQuery { roles: roles.to_vec(), ..query };
-    let query = of(&[Role::Tool], MessageQuery::newest(3));
+    let with_roles = |roles: &[Role], query| MessageQuery { roles: roles.to_vec(), ..query };
+    let query = with_roles(&[Role::Tool], MessageQuery::newest(3));
     assert_eq!(conversation.seqs(&query, at(31)).await, [12, 16, 20]);
     assert!(conversation.page(&query, at(31)).await.more);
-    let query = of(&[Role::Tool, Role::Assistant], oldest(4));
+    let query = with_roles(&[Role::Tool, Role::Assistant], oldest(4));
     assert_eq!(conversation.seqs(&query, at(31)).await, [2, 4, 6, 8]);
-    let query = of(&[Role::Tool], MessageQuery::newest(5));
+    let query = with_roles(&[Role::Tool], MessageQuery::newest(5));
     assert!(!conversation.page(&query, at(31)).await.more, "messages of other roles count as more");
-    assert_eq!(conversation.seqs(&of(&[Role::System], MessageQuery::newest(5)), at(31)).await, [] as [u64; 0]);
-    assert_eq!(conversation.seqs(&of(&Role::ALL, MessageQuery::newest(2)), at(31)).await, [19, 20]);
+    assert_eq!(conversation.seqs(&with_roles(&[Role::System], MessageQuery::newest(5)), at(31)).await, [] as [u64; 0]);
+    assert_eq!(conversation.seqs(&with_roles(&Role::ALL, MessageQuery::newest(2)), at(31)).await, [19, 20]);
 }
 
 pub(super) async fn pages_are_stable_during_appends(env: &TestEnv<'_>) {
@@ -145,7 +145,7 @@ pub(super) async fn pages_are_limited_by_bytes(env: &TestEnv<'_>) {
     assert_eq!(conversation.messages(at(2)).await.len(), 7);
 }
 
-pub(super) async fn messages_are_found_by_name(env: &TestEnv<'_>) {
+pub(super) async fn messages_are_found_by_reference(env: &TestEnv<'_>) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let with_external_id =
@@ -156,11 +156,11 @@ pub(super) async fn messages_are_found_by_name(env: &TestEnv<'_>) {
             at(5),
         )
         .await;
-    let find = async |names: Vec<MessageRef>| {
-        let found = conversation.client.find_messages(&conversation.scope, conversation.id, &names, at(6)).await;
+    let find = async |references: Vec<MessageRef>| {
+        let found = conversation.client.find_messages(&conversation.scope, conversation.id, &references, at(6)).await;
         found.map(|messages| messages.iter().map(|message| message.seq).collect::<Vec<_>>())
     };
-    let names = vec![
+    let references = vec![
         MessageRef::Id(message_id(4)),
         MessageRef::External("x3".to_owned()),
         MessageRef::Seq(1),
@@ -168,14 +168,14 @@ pub(super) async fn messages_are_found_by_name(env: &TestEnv<'_>) {
         MessageRef::Id(message_id(9)),
         MessageRef::External("x9".to_owned()),
     ];
-    assert_eq!(find(names).await.expect("reading works"), [1, 3, 4]);
-    // A message that is named several times is returned once.
-    let names = vec![MessageRef::Seq(3), MessageRef::Id(message_id(3)), MessageRef::External("x3".to_owned())];
-    assert_eq!(find(names.clone()).await.expect("reading works"), [3]);
+    assert_eq!(find(references).await.expect("reading works"), [1, 3, 4]);
+    // A message that is referenced several times is returned once.
+    let references = vec![MessageRef::Seq(3), MessageRef::Id(message_id(3)), MessageRef::External("x3".to_owned())];
+    assert_eq!(find(references.clone()).await.expect("reading works"), [3]);
     assert_eq!(find(Vec::new()).await.expect("reading works"), [] as [u64; 0]);
     let erase = threadkeep_core::Batch { erase: vec![message_id(3)], ..batch("erase") };
     conversation.commit(&erase, at(6)).await;
-    assert_eq!(find(names).await.expect("reading works"), [] as [u64; 0]);
+    assert_eq!(find(references).await.expect("reading works"), [] as [u64; 0]);
     assert_error!(find(vec![MessageRef::Seq(1); 1001]).await, StoreError::LimitExceeded { max: 1000, .. });
     assert_eq!(find(vec![MessageRef::Seq(1); 1000]).await.expect("reading works"), [1]);
 }

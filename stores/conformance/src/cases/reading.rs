@@ -10,7 +10,7 @@ use crate::fixtures::{
 };
 use crate::run::TestEnv;
 
-/// Creates a thread of Ana with a key, three messages and records, and records of Ana, Ben and the tenant.
+/// Creates a thread for Ana with a key, three messages and records. Also writes records for Ana, Ben and the tenant.
 async fn open_prepared(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversation) {
     let store = env.open().await;
     let open = OpenThread::new(&ana(), thread_id(1)).with_key(thread_key("slack:T1:C1"));
@@ -58,12 +58,12 @@ pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
     let mut found = 0;
     for scope in [ana(), acme()] {
         let anas_conversation = Conversation { scope: scope.clone(), ..conversation.clone() };
-        for name in [ThreadRef::Id(id), ThreadRef::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"))] {
+        for reference in [ThreadRef::Id(id), ThreadRef::Key(Owner::User(user_id("ana")), thread_key("slack:T1:C1"))] {
             for query in [MessageQuery::newest(2), MessageQuery::following(1, 1), MessageQuery::following(3, 5)] {
                 for now in [at(3), at(5)] {
                     let records = wanted.iter().map(|(namespace, key)| record_name(namespace.clone(), key)).collect();
                     let read = ThreadRead { messages: Some(query.clone()), records, lists: lists.clone() };
-                    let view = client.read_thread(&scope, &name, &read, now).await.expect("reading works");
+                    let view = client.read_thread(&scope, &reference, &read, now).await.expect("reading works");
                     let view = view.expect("the thread exists");
                     assert_eq!(
                         (view.thread, view.page),
@@ -84,14 +84,14 @@ pub(super) async fn a_combined_read_equals_separate_reads(env: &TestEnv<'_>) {
         }
     }
     assert_eq!(found, 2 * 2 * 3 * 7);
-    // Only the thread itself is read.
-    let name = ThreadRef::Id(id);
-    let row = client.read_thread(&ana(), &name, &ThreadRead::default(), at(3)).await.expect("reading works");
+    // By default, only the thread itself is read.
+    let reference = ThreadRef::Id(id);
+    let row = client.read_thread(&ana(), &reference, &ThreadRead::default(), at(3)).await.expect("reading works");
     let row = row.expect("the thread exists");
     assert_eq!((row.page, row.records, row.lists), (None, Vec::new(), Vec::new()));
     // A thread outside the scope is not found.
     let whole = ThreadRead { lists, ..ThreadRead::page(MessageQuery::newest(1)) };
-    assert_eq!(client.read_thread(&ben(), &name, &whole, at(3)).await.expect("reading works"), None);
+    assert_eq!(client.read_thread(&ben(), &reference, &whole, at(3)).await.expect("reading works"), None);
 }
 
 /// A writer changes the messages, the thread's row and a record in each commit. Each read must see all three or none of
@@ -120,9 +120,9 @@ pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
                 lists: vec![RecordQuery::of(RecordOwner::Thread(conversation.id))],
                 ..ThreadRead::page(MessageQuery::newest(1))
             };
-            let (name, mut previous) = (ThreadRef::Id(conversation.id), 0);
+            let (reference, mut previous) = (ThreadRef::Id(conversation.id), 0);
             while previous < COMMITS {
-                let view = conversation.client.read_thread(&conversation.scope, &name, &read, at(2)).await;
+                let view = conversation.client.read_thread(&conversation.scope, &reference, &read, at(2)).await;
                 let view = view.expect("reading works").expect("the thread exists");
                 let page = view.page.expect("a page was requested");
                 assert_eq!(page.positions, view.thread.positions, "the row and the page are from different states");
@@ -143,16 +143,16 @@ pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
 
 pub(super) async fn a_combined_read_has_limits(env: &TestEnv<'_>) {
     let (store, conversation) = open_prepared(env).await;
-    let name = ThreadRef::Id(conversation.id);
+    let reference = ThreadRef::Id(conversation.id);
     let read = |count| ThreadRead {
         records: vec![record_name(app("notes"), "k"); count - 10],
         lists: vec![RecordQuery { limit: 1, ..RecordQuery::of(user_records("ana")) }; 10],
         ..ThreadRead::default()
     };
     let over = read(limits::READ_RECORDS + 1);
-    let over = store.client.read_thread(&ana(), &name, &over, at(3)).await;
+    let over = store.client.read_thread(&ana(), &reference, &over, at(3)).await;
     assert_error!(over, StoreError::LimitExceeded { max, .. } if max == limits::READ_RECORDS as u64);
-    let most = store.client.read_thread(&ana(), &name, &read(limits::READ_RECORDS), at(3)).await;
+    let most = store.client.read_thread(&ana(), &reference, &read(limits::READ_RECORDS), at(3)).await;
     let most = most.expect("a value at the limit is accepted").expect("the thread exists");
     let found = most.records.iter().flatten().count() + most.lists.iter().map(Vec::len).sum::<usize>();
     assert_eq!(found, limits::READ_RECORDS);

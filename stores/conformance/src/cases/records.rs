@@ -193,19 +193,19 @@ pub(super) async fn records_are_listed_in_byte_order(env: &TestEnv<'_>) {
     for owner in [ana_owner(), RecordOwner::Thread(conversation.id)] {
         for limit in [1, 3, 40, 1000] {
             let query = RecordQuery { limit, ..RecordQuery::of(owner.clone()) };
-            assert_eq!(pages(client, query).await, expected, "in pages of {limit}");
+            assert_eq!(list_names(client, query).await, expected, "in pages of {limit}");
         }
         let prefixed = RecordQuery { key_prefix: "a".to_owned(), limit: 2, ..RecordQuery::of(owner.clone()) };
         let with_prefix: Vec<_> = expected.iter().filter(|(_, key)| key.starts_with('a')).cloned().collect();
-        assert_eq!(pages(client, prefixed.clone()).await, with_prefix);
+        assert_eq!(list_names(client, prefixed.clone()).await, with_prefix);
         for special in ["a%", "a_", "a\u{e9}", "a🚇"] {
             let query = RecordQuery { key_prefix: special.to_owned(), ..prefixed.clone() };
-            assert_eq!(pages(client, query).await.len(), 4, "a prefix is used as a pattern: {special}");
+            assert_eq!(list_names(client, query).await.len(), 4, "a prefix is used as a pattern: {special}");
         }
     }
 }
 
-async fn pages(client: &Client, mut query: RecordQuery) -> Vec<(Namespace, String)> {
+async fn list_names(client: &Client, mut query: RecordQuery) -> Vec<(Namespace, String)> {
     let mut all: Vec<(Namespace, String)> = Vec::new();
     loop {
         let page = client.list_records(&ana(), &query, at(3)).await.expect("reading works");

@@ -14,11 +14,11 @@ async fn five_messages(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversatio
     (store, conversation)
 }
 
-fn replaces(key: &str, number: u128, content: Content) -> Batch {
+fn replacing(key: &str, number: u128, content: Content) -> Batch {
     Batch { replace: vec![Replacement { id: message_id(number), content }], ..batch(key) }
 }
 
-fn erases(key: &str, numbers: &[u128]) -> Batch {
+fn erasing(key: &str, numbers: &[u128]) -> Batch {
     Batch { erase: numbers.iter().map(|number| message_id(*number)).collect(), ..batch(key) }
 }
 
@@ -31,13 +31,13 @@ pub(super) async fn replacing_keeps_the_position(env: &TestEnv<'_>) {
     let (_store, conversation) = five_messages(env).await;
     let before = conversation.messages(at(11)).await;
     let content = Content { author: Some("Ana".to_owned()), ..Content::text(Role::Assistant, "edited") };
-    let outcome = conversation.commit(&replaces("r1", 2, content.clone()), at(11)).await;
+    let outcome = conversation.commit(&replacing("r1", 2, content.clone()), at(11)).await;
     assert_eq!((outcome.change, outcome.first_seq, outcome.count), (2, 6, 0));
     let after = conversation.messages(at(12)).await;
     assert_eq!(after[1], Message { revision: 1, content, ..before[1].clone() });
     assert_eq!((&after[0], &after[2..]), (&before[0], &before[2..]));
 
-    conversation.commit(&replaces("r2", 2, Content::empty(Role::User)), at(13)).await;
+    conversation.commit(&replacing("r2", 2, Content::empty(Role::User)), at(13)).await;
     let again = &conversation.messages(at(14)).await[1];
     assert_eq!((again.revision, &again.content), (2, &Content::empty(Role::User)));
     let thread = conversation.thread(at(14)).await;
@@ -46,13 +46,13 @@ pub(super) async fn replacing_keeps_the_position(env: &TestEnv<'_>) {
 
 pub(super) async fn missing_messages_cannot_be_edited(env: &TestEnv<'_>) {
     let (_store, conversation) = five_messages(env).await;
-    conversation.commit(&erases("e", &[2]), at(11)).await;
+    conversation.commit(&erasing("e", &[2]), at(11)).await;
     conversation.commit(&Batch { trim_below: Some(2), ..batch("t") }, at(12)).await;
     for number in [1, 2, 9] {
-        let replaced = conversation.try_commit(&replaces("r", number, Content::empty(Role::User)), at(13)).await;
+        let replaced = conversation.try_commit(&replacing("r", number, Content::empty(Role::User)), at(13)).await;
         assert_error!(replaced, StoreError::NotFound(Kind::Message));
         assert_error!(
-            conversation.try_commit(&erases("e2", &[number]), at(13)).await,
+            conversation.try_commit(&erasing("e2", &[number]), at(13)).await,
             StoreError::NotFound(Kind::Message)
         );
     }
@@ -61,7 +61,7 @@ pub(super) async fn missing_messages_cannot_be_edited(env: &TestEnv<'_>) {
 
 pub(super) async fn erasing_leaves_only_a_tombstone(env: &TestEnv<'_>) {
     let (_store, conversation) = five_messages(env).await;
-    conversation.commit(&erases("e", &[2, 5]), at(11)).await;
+    conversation.commit(&erasing("e", &[2, 5]), at(11)).await;
     assert_eq!(conversation.texts(at(12)).await, ["message 1", "message 3", "message 4"]);
     let thread = conversation.thread(at(12)).await;
     assert_eq!((thread.message_count, numbers(thread.positions)), (3, (5, 2, 1)));
@@ -77,7 +77,7 @@ pub(super) async fn erasing_leaves_only_a_tombstone(env: &TestEnv<'_>) {
 
 pub(super) async fn trimming_leaves_no_tombstones(env: &TestEnv<'_>) {
     let (_store, conversation) = five_messages(env).await;
-    conversation.commit(&erases("e", &[2]), at(11)).await;
+    conversation.commit(&erasing("e", &[2]), at(11)).await;
     conversation.commit(&Batch { trim_below: Some(4), ..batch("t") }, at(12)).await;
     assert_eq!(conversation.texts(at(13)).await, ["message 4", "message 5"]);
     let thread = conversation.thread(at(13)).await;
@@ -104,7 +104,7 @@ pub(super) async fn trimming_below_the_first_position_removes_nothing(env: &Test
     for (change, below) in (3..).zip([0, 1, 2, 3]) {
         let outcome =
             conversation.commit(&Batch { trim_below: Some(below), ..batch(&format!("t{below}")) }, at(12)).await;
-        assert_eq!(outcome.change, change, "a trim that removes nothing is a commit nevertheless");
+        assert_eq!(outcome.change, change, "a trim that removes nothing is still a commit");
         let positions = conversation.thread(at(13)).await.positions;
         assert_eq!(numbers(positions), (5, change, 3));
     }
@@ -140,6 +140,6 @@ pub(super) async fn ids_are_checked_against_the_state_before_the_batch(env: &Tes
     let batch_1 = Batch { append: vec![user_message(1, "one")], trim_below: Some(3), ..batch("a") };
     let taken = conflict_of(conversation.try_commit(&batch_1, at(12)).await);
     assert_eq!(taken, Conflict::MessageId { id: message_id(1), seq: 1 });
-    let batch_2 = Batch { append: vec![NewMessage { id: message_id(7), ..with_external_id }], ..erases("b", &[6]) };
+    let batch_2 = Batch { append: vec![NewMessage { id: message_id(7), ..with_external_id }], ..erasing("b", &[6]) };
     assert_eq!(conflict_of(conversation.try_commit(&batch_2, at(12)).await), Conflict::ExternalId { seq: 6 });
 }

@@ -15,7 +15,7 @@ use crate::fixtures::{
 };
 use crate::run::TestEnv;
 
-/// Creates a thread of Ana of acme: number 1, with the key `key`, messages, a record and an external id.
+/// Creates a thread for the user Ana of acme: number 1, with the key `key`, messages, a record and an external id.
 async fn anas_thread(client: &Client) -> Conversation {
     let open = OpenThread::new(&ana(), thread_id(1)).with_key(thread_key("key"));
     fill_thread(client, &ana(), open).await
@@ -46,7 +46,7 @@ fn strangers() -> [Scope; 4] {
     [ben(), user("globex", "ana"), Scope::Tenant(crate::fixtures::tenant("globex")), user("globex", "ben")]
 }
 
-/// Returns the results of all methods that take the id of a thread.
+/// Returns the results of all methods that take a thread id.
 async fn results_for(client: &Client, scope: &Scope, id: ThreadId) -> Vec<String> {
     let now = at(5);
     let erase = Batch { erase: vec![message_id(1)], ..batch("erase") };
@@ -117,12 +117,12 @@ pub(super) async fn threads_of_others_cannot_be_opened(env: &TestEnv<'_>) {
         let open = OpenThread::new(&ana(), thread_id(8)).with_key(thread_key(key));
         for stranger in [ben(), user("globex", "ben")] {
             assert_error!(client.open_thread(&stranger, &open, at(5)).await, StoreError::NotFound(Kind::Thread));
-            let name = ThreadRef::Key(Owner::User(user_id("ana")), thread_key(key));
-            assert!(client.find_thread(&stranger, &name, at(5)).await.expect("reading works").is_none());
+            let reference = ThreadRef::Key(Owner::User(user_id("ana")), thread_key(key));
+            assert!(client.find_thread(&stranger, &reference, at(5)).await.expect("reading works").is_none());
         }
     }
     assert_eq!(conversation.dump(10).await, before, "a foreign scope changed the thread");
-    assert_eq!(listed(client, &acme(), None).await, [conversation.id], "a foreign scope created a thread");
+    assert_eq!(list_ids(client, &acme(), None).await, [conversation.id], "a foreign scope created a thread");
 }
 
 pub(super) async fn tenants_may_use_the_same_ids(env: &TestEnv<'_>) {
@@ -154,17 +154,17 @@ pub(super) async fn lists_of_others_are_empty(env: &TestEnv<'_>) {
     let anas_cursor = client.list_changed_threads(&ana(), None, 5, at(5)).await.expect("reading works").cursor;
     conversation.append(3..=3, at(4)).await;
     for stranger in strangers() {
-        assert_eq!(listed(client, &stranger, None).await, []);
-        assert_eq!(listed(client, &stranger, ana_owner.clone()).await, []);
-        assert_eq!(listed(client, &stranger, Some(Owner::User(user_id("unknown")))).await, []);
+        assert_eq!(list_ids(client, &stranger, None).await, []);
+        assert_eq!(list_ids(client, &stranger, ana_owner.clone()).await, []);
+        assert_eq!(list_ids(client, &stranger, Some(Owner::User(user_id("unknown")))).await, []);
         // A cursor of another user does not give access to that user's threads.
         let query = ThreadQuery { after: anas_page.next.clone(), ..first.clone() };
         assert_eq!(client.list_threads(&stranger, &query, at(5)).await.expect("reading works").threads, []);
         let changed = client.list_changed_threads(&stranger, Some(&anas_cursor), 5, at(5)).await;
         assert_eq!(changed.expect("reading works").threads, []);
     }
-    assert_eq!(listed(client, &acme(), ana_owner.clone()).await, [thread_id(1), thread_id(3)]);
-    assert_eq!(listed(client, &ana(), ana_owner).await, [thread_id(1), thread_id(3)]);
+    assert_eq!(list_ids(client, &acme(), ana_owner.clone()).await, [thread_id(1), thread_id(3)]);
+    assert_eq!(list_ids(client, &ana(), ana_owner).await, [thread_id(1), thread_id(3)]);
     let changed = client.list_changed_threads(&ana(), Some(&anas_cursor), 5, at(5)).await;
     assert_eq!(changed.expect("reading works").threads.len(), 1);
 }
@@ -260,13 +260,13 @@ pub(super) async fn users_open_and_list_shared_threads(env: &TestEnv<'_>) {
     assert_eq!(by_id.expect("the thread opens").thread, opened.thread);
 
     let shared_ids = [shared.id, thread_id(6)];
-    assert_eq!(listed(client, &ben(), None).await, [own.id]);
-    assert_eq!(listed(client, &ben(), Some(Owner::Tenant)).await, shared_ids);
-    assert_eq!(listed(client, &ana(), Some(Owner::Tenant)).await, shared_ids);
-    assert_eq!(listed(client, &ana(), None).await, []);
-    assert_eq!(listed(client, &acme(), Some(Owner::Tenant)).await, shared_ids);
-    assert_eq!(listed(client, &acme(), None).await, [shared.id, own.id, thread_id(6)]);
-    assert_eq!(listed(client, &user("globex", "ben"), Some(Owner::Tenant)).await, []);
+    assert_eq!(list_ids(client, &ben(), None).await, [own.id]);
+    assert_eq!(list_ids(client, &ben(), Some(Owner::Tenant)).await, shared_ids);
+    assert_eq!(list_ids(client, &ana(), Some(Owner::Tenant)).await, shared_ids);
+    assert_eq!(list_ids(client, &ana(), None).await, []);
+    assert_eq!(list_ids(client, &acme(), Some(Owner::Tenant)).await, shared_ids);
+    assert_eq!(list_ids(client, &acme(), None).await, [shared.id, own.id, thread_id(6)]);
+    assert_eq!(list_ids(client, &user("globex", "ben"), Some(Owner::Tenant)).await, []);
 }
 
 pub(super) async fn the_application_acts_for_its_users(env: &TestEnv<'_>) {
@@ -283,14 +283,14 @@ pub(super) async fn the_application_acts_for_its_users(env: &TestEnv<'_>) {
     assert_eq!(conversation.texts(at(3)).await, ["a zebra"]);
     let for_ben = OpenThread { owner: Owner::User(user_id("ben")), ..OpenThread::new(&acme(), thread_id(9)) };
     assert!(client.open_thread(&acme(), &for_ben, at(4)).await.expect("the thread opens").created);
-    assert_eq!(listed(client, &ben(), None).await, [thread_id(9)]);
-    let name = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("key"));
-    assert!(client.find_thread(&acme(), &name, at(5)).await.expect("reading works").is_some());
+    assert_eq!(list_ids(client, &ben(), None).await, [thread_id(9)]);
+    let reference = ThreadRef::Key(Owner::User(user_id("ana")), thread_key("key"));
+    assert!(client.find_thread(&acme(), &reference, at(5)).await.expect("reading works").is_some());
     client.delete_thread(&acme(), conversation.id, at(5)).await.expect("the thread exists");
     assert!(!conversation.exists(at(6)).await);
 }
 
-async fn listed(client: &Client, scope: &Scope, owner: Option<Owner>) -> Vec<ThreadId> {
+async fn list_ids(client: &Client, scope: &Scope, owner: Option<Owner>) -> Vec<ThreadId> {
     let query = ThreadQuery { owner, ..ThreadQuery::new(ThreadOrder::Created, 10) };
     let page = client.list_threads(scope, &query, at(5)).await.expect("reading works");
     page.threads.iter().map(|thread| thread.id).collect()

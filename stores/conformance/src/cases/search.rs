@@ -27,7 +27,7 @@ async fn search(client: &Client, scope: &Scope, query: &SearchQuery, now: Timest
 }
 
 /// Finds all messages that contain one of the terms: the hits, and the matching messages that are not indexed yet.
-pub(super) async fn found(
+pub(super) async fn find_matches(
     client: &Client,
     scope: &Scope,
     query: &SearchQuery,
@@ -54,12 +54,12 @@ pub(super) async fn found(
     found
 }
 
-async fn seqs_found(conversation: &Conversation, words: &str, now: Timestamp) -> Vec<u64> {
-    let found = found(&conversation.client, &conversation.scope, &query_for(words), now).await;
+async fn find_seqs(conversation: &Conversation, words: &str, now: Timestamp) -> Vec<u64> {
+    let found = find_matches(&conversation.client, &conversation.scope, &query_for(words), now).await;
     found.into_iter().filter(|(thread, _)| *thread == conversation.id).map(|(_, seq)| seq).collect()
 }
 
-/// Creates a thread with these messages.
+/// Creates a thread with the given messages.
 async fn thread_with_texts(client: &Client, scope: &Scope, number: u128, texts: &[&str]) -> Conversation {
     let conversation = Conversation::open(client, scope, number, at(0)).await;
     let messages = (1..).zip(texts).map(|(number, text)| user_message(number, text)).collect();
@@ -94,7 +94,7 @@ pub(super) async fn words_are_found(env: &TestEnv<'_>) {
             ("", vec![]),
             ("tra", vec![]),
         ] {
-            assert_eq!(seqs_found(&conversation, words, at(2)).await, expected, "{words}");
+            assert_eq!(find_seqs(&conversation, words, at(2)).await, expected, "{words}");
         }
         store.client.catch_up_fully().await;
     }
@@ -114,7 +114,7 @@ pub(super) async fn terms_are_not_query_syntax(env: &TestEnv<'_>) {
         (vec!["near", "alpha"], vec![1, 3]),
         (vec!["and"], vec![]),
     ] {
-        let found = found(&store.client, &ana(), &query_terms(&terms), at(2)).await;
+        let found = find_matches(&store.client, &ana(), &query_terms(&terms), at(2)).await;
         let seqs: Vec<_> = found.into_iter().map(|(_, seq)| seq).collect();
         assert_eq!(seqs, expected, "{terms:?} in {}", conversation.id);
     }
@@ -146,7 +146,7 @@ pub(super) async fn only_the_scope_is_searched(env: &TestEnv<'_>) {
         ] {
             let query = query_for("walrus");
             let threads: Vec<_> =
-                found(client, &scope, &query, at(2)).await.into_iter().map(|(thread, _)| thread).collect();
+                find_matches(client, &scope, &query, at(2)).await.into_iter().map(|(thread, _)| thread).collect();
             let expected: Vec<_> = expected.into_iter().map(thread_id).collect();
             assert_eq!(threads, expected, "{scope:?}");
             if caught_up {
@@ -166,13 +166,13 @@ pub(super) async fn a_search_can_be_limited_to_a_thread(env: &TestEnv<'_>) {
     let shared = thread_with_texts(client, &acme(), 3, &["a walrus"]).await;
     for _ in 0..2 {
         let query = SearchQuery { thread: Some(first.id), ..query_for("walrus") };
-        assert_eq!(found(client, &ana(), &query, at(2)).await, BTreeSet::from([(first.id, 1), (first.id, 3)]));
+        assert_eq!(find_matches(client, &ana(), &query, at(2)).await, BTreeSet::from([(first.id, 1), (first.id, 3)]));
         // A user can search a shared thread by naming it.
         let query = SearchQuery { thread: Some(shared.id), ..query };
-        assert_eq!(found(client, &ana(), &query, at(2)).await, BTreeSet::from([(shared.id, 1)]));
+        assert_eq!(find_matches(client, &ana(), &query, at(2)).await, BTreeSet::from([(shared.id, 1)]));
         for (scope, thread) in [(ben(), first.id), (user("globex", "ana"), shared.id), (ana(), thread_id(9))] {
             let query = SearchQuery { thread: Some(thread), ..query.clone() };
-            assert_eq!(found(client, &scope, &query, at(2)).await, BTreeSet::new(), "{scope:?}");
+            assert_eq!(find_matches(client, &scope, &query, at(2)).await, BTreeSet::new(), "{scope:?}");
         }
         client.catch_up_fully().await;
     }
@@ -203,12 +203,12 @@ pub(super) async fn removed_messages_are_not_found(env: &TestEnv<'_>) {
         let answer = search(client, &ana(), &query_for("walrus"), at(10)).await;
         for hit in answer.hits {
             assert!(hit.thread != deleted.id && hit.thread != expiring.id, "a hit in a deleted or expired thread");
-            assert!(!removed.contains(&(hit.thread, hit.seq)), "a hit of a removed message");
+            assert!(!removed.contains(&(hit.thread, hit.seq)), "a removed message was found");
         }
         client.catch_up_fully().await;
         for now in [at(10), at(11)] {
-            assert_eq!(seqs_found(&kept, "walrus", now).await, [2, 5]);
-            assert_eq!(seqs_found(&kept, "zebra", now).await, [4]);
+            assert_eq!(find_seqs(&kept, "walrus", now).await, [2, 5]);
+            assert_eq!(find_seqs(&kept, "zebra", now).await, [4]);
             client.sweep(now).await.expect("sweeping works");
         }
         let answer = search(client, &ana(), &query_for("walrus"), at(12)).await;
@@ -226,8 +226,8 @@ pub(super) async fn a_new_thread_does_not_inherit_hits(env: &TestEnv<'_>) {
     let new = Conversation::open(client, &ana(), 1, at(11)).await;
     new.commit(&appending(vec![user_message(1, "a zebra"), user_message(2, "walrus")]), at(12)).await;
     for _ in 0..2 {
-        assert_eq!(seqs_found(&new, "walrus", at(13)).await, [2]);
-        assert_eq!(seqs_found(&new, "zebra", at(13)).await, [1]);
+        assert_eq!(find_seqs(&new, "walrus", at(13)).await, [2]);
+        assert_eq!(find_seqs(&new, "zebra", at(13)).await, [1]);
         client.catch_up_fully().await;
     }
 }
@@ -265,9 +265,9 @@ pub(super) async fn image_descriptions_are_indexed(env: &TestEnv<'_>) {
         .commit(&appending(vec![message_with(1, Content { parts, ..Content::empty(Role::User) })]), at(1))
         .await;
     for _ in 0..2 {
-        assert_eq!(seqs_found(&conversation, "walrus", at(2)).await, [1]);
+        assert_eq!(find_seqs(&conversation, "walrus", at(2)).await, [1]);
         assert_eq!(
-            seqs_found(&conversation, "heron", at(2)).await,
+            find_seqs(&conversation, "heron", at(2)).await,
             [] as [u64; 0],
             "reasoning and image addresses are indexed"
         );
@@ -291,7 +291,7 @@ pub(super) async fn searches_run_concurrently_with_commits(env: &TestEnv<'_>) {
         let message = user_message(number, &format!("walrus {number}"));
         conversation.commit(&appending(vec![message]), at(1)).await;
         let expected: Vec<u64> = (1..=u64::try_from(number).expect("a small number")).collect();
-        assert_eq!(seqs_found(&conversation, "walrus", at(2)).await, expected, "a committed message is not found");
+        assert_eq!(find_seqs(&conversation, "walrus", at(2)).await, expected, "a committed message is not found");
     }
     indexer.await.expect("the indexer does not panic");
 }

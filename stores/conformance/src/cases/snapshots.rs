@@ -22,26 +22,26 @@ struct Everything {
     records: Vec<(TenantId, RecordOwner, Record)>,
 }
 
-async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everything {
-    let listed = list_threads(snapshot, page).await;
+async fn read(snapshot: &dyn Snapshot, page_size: usize, size: ChunkSize) -> Everything {
+    let listed = list_threads(snapshot, page_size).await;
     let numbers: Vec<u64> = listed.iter().map(|listed| listed.number).collect();
     assert!(numbers.is_sorted_by(|one, other| one < other), "threads are listed in the order of their creation");
     let totals = with_retries(|| snapshot.totals()).await.expect("counting works");
     let messages = listed.iter().map(|listed| listed.thread.message_count).sum();
     assert_eq!((totals.threads, totals.messages), (listed.len() as u64, messages));
     let threads = listed.into_iter().map(|listed| (listed.tenant, listed.thread)).collect();
-    let mut records = list_records(snapshot, page).await;
+    let mut records = list_records(snapshot, page_size).await;
     records.sort_by_key(|owned| (owned.tenant.clone(), owned.owner.clone(), owned.record.key.clone()));
     let records = records.into_iter().map(|owned| (owned.tenant, owned.owner, owned.record)).collect();
     Everything { threads, dumps: dump(snapshot, &numbers, size).await, records }
 }
 
-async fn list_threads(snapshot: &dyn Snapshot, page: usize) -> Vec<ListedThread> {
+async fn list_threads(snapshot: &dyn Snapshot, page_size: usize) -> Vec<ListedThread> {
     let mut listed: Vec<ListedThread> = Vec::new();
     loop {
         let after = listed.last().map(|listed| listed.number);
-        let found = with_retries(|| snapshot.list_threads(after, page)).await.expect("listing works");
-        assert!(found.len() <= page);
+        let found = with_retries(|| snapshot.list_threads(after, page_size)).await.expect("listing works");
+        assert!(found.len() <= page_size);
         if found.is_empty() {
             return listed;
         }
@@ -49,12 +49,12 @@ async fn list_threads(snapshot: &dyn Snapshot, page: usize) -> Vec<ListedThread>
     }
 }
 
-async fn list_records(snapshot: &dyn Snapshot, page: usize) -> Vec<OwnedRecord> {
+async fn list_records(snapshot: &dyn Snapshot, page_size: usize) -> Vec<OwnedRecord> {
     let mut listed: Vec<OwnedRecord> = Vec::new();
     loop {
         let after = listed.last();
-        let found = with_retries(|| snapshot.list_records(after, page)).await.expect("listing works");
-        assert!(found.len() <= page);
+        let found = with_retries(|| snapshot.list_records(after, page_size)).await.expect("listing works");
+        assert!(found.len() <= page_size);
         if found.is_empty() {
             return listed;
         }
@@ -86,7 +86,7 @@ async fn dump(snapshot: &dyn Snapshot, numbers: &[u64], size: ChunkSize) -> Vec<
     dumps
 }
 
-/// Creates threads of two tenants, one of them empty, and records.
+/// Creates threads for two tenants (one of the threads is empty), and records.
 async fn fill(client: &Client) -> Conversation {
     let conversation = super::thread_with_history(client).await;
     Conversation::open(client, &ben(), 2, at(1)).await;
@@ -131,7 +131,7 @@ pub(super) async fn a_snapshot_ignores_later_writes(env: &TestEnv<'_>) {
     let conversation = fill(client).await;
     let snapshot = client.snapshot(at(9)).await.expect("taking a snapshot works");
     assert_eq!(snapshot.consistency(), env.capabilities().snapshots);
-    // The snapshot is as of its creation, even if nothing was read from it before later writes.
+    // The snapshot has the state at its creation, even if the first read from it follows later writes.
     let whole = conversation.dump(1_000).await;
     change_everything(client, &conversation).await;
     let before = read(&*snapshot, 1_000, LARGE).await;
@@ -176,9 +176,11 @@ pub(super) async fn a_snapshot_is_read_in_chunks_of_any_size(env: &TestEnv<'_>) 
     let snapshot = client.snapshot(at(9)).await.expect("taking a snapshot works");
     let whole = read(&*snapshot, 1_000, LARGE).await;
     let entries = |chunks: &[Dump]| chunks.iter().flat_map(|chunk| chunk.entries.clone()).collect::<Vec<DumpEntry>>();
-    for (page, entry_count, bytes) in [(1, 1, 1_000_000), (2, 3, 1_000_000), (3, 1_000, 1), (4, 7, 100), (9, 8, 250)] {
+    for (page_size, entry_count, bytes) in
+        [(1, 1, 1_000_000), (2, 3, 1_000_000), (3, 1_000, 1), (4, 7, 100), (9, 8, 250)]
+    {
         let size = ChunkSize { entries: entry_count, bytes };
-        let seen = read(&*snapshot, page, size).await;
+        let seen = read(&*snapshot, page_size, size).await;
         assert_eq!((&seen.threads, &seen.records), (&whole.threads, &whole.records));
         assert_eq!(seen.dumps.len(), whole.dumps.len());
         for (seen, whole) in seen.dumps.iter().zip(&whole.dumps) {
@@ -215,6 +217,6 @@ pub(super) async fn snapshots_exclude_expired_data(env: &TestEnv<'_>) {
         let snapshot = client.snapshot(at(now)).await.expect("taking a snapshot works");
         let seen = read(&*snapshot, 10, LARGE).await;
         assert_eq!((seen.threads.len(), seen.records.len()), (count, count));
-        assert!(seen.threads.iter().all(|(of, _)| *of == tenant("acme")));
+        assert!(seen.threads.iter().all(|(thread_tenant, _)| *thread_tenant == tenant("acme")));
     }
 }

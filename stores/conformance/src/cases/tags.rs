@@ -99,7 +99,7 @@ pub(super) async fn every_change_has_the_tag_of_its_commit(env: &TestEnv<'_>) {
         let found = found.expect("reading works").expect("the record exists");
         assert_eq!(found.tagged(), outcome.tagged());
         let driven = store.client.list_driven_threads(None, 5, at(2)).await.expect("reading works");
-        assert_eq!(driven.iter().map(|it| &it.record).collect::<Vec<_>>(), [&found]);
+        assert_eq!(driven.iter().map(|driven| &driven.record).collect::<Vec<_>>(), [&found]);
     }
 }
 
@@ -221,7 +221,7 @@ pub(super) async fn untagged_changes_are_compared_by_number(env: &TestEnv<'_>) {
     dump.thread.as_mut().expect("the first chunk").positions.tag = None;
     dump.records.iter_mut().for_each(|record| record.tag = None);
     store.client.delete_thread(&ana(), conversation.id, at(3)).await.expect("the thread exists");
-    store.client.restore_thread(ana().tenant_id(), conversation.id, &dump).await.expect("the thread restores");
+    store.client.restore_thread(ana().tenant_id(), conversation.id, &dump).await.expect("restoring works");
     assert_eq!(conversation.dump(1000).await, [dump]);
     let tag = Some(ChangeTag::from_stored(7));
     let (thread_at, driver_at) = (TaggedNumber { number: 2, tag }, TaggedNumber { number: 1, tag });
@@ -241,7 +241,7 @@ pub(super) async fn tags_are_dumped_with_their_thread(env: &TestEnv<'_>) {
     source.commit(&set_driver("one"), at(1)).await;
     let last = source.commit(&appending(vec![user_message(1, "one")]), at(2)).await;
     let dump = source.dump(1000).await.remove(0);
-    to.client.restore_thread(ana().tenant_id(), source.id, &dump).await.expect("the thread restores");
+    to.client.restore_thread(ana().tenant_id(), source.id, &dump).await.expect("restoring works");
     let target = Conversation { client: to.client.clone(), ..source.clone() };
     assert_eq!(target.thread(at(3)).await.positions, source.thread(at(3)).await.positions);
     assert_eq!(target.thread(at(3)).await.positions.tagged(), last.tagged());

@@ -224,16 +224,20 @@ pub(super) async fn a_full_last_page_has_no_cursor(env: &TestEnv<'_>) {
 
 pub(super) async fn an_id_has_at_most_one_key(env: &TestEnv<'_>) {
     let store = env.open().await;
-    let with = |number, key: &str| OpenThread::new(&ana(), thread_id(number)).with_key(thread_key(key));
-    Conversation::open_as(&store.client, &ana(), &with(1, "a"), at(0)).await;
+    let open_with_key = |number, key: &str| OpenThread::new(&ana(), thread_id(number)).with_key(thread_key(key));
+    Conversation::open_as(&store.client, &ana(), &open_with_key(1, "a"), at(0)).await;
     Conversation::open(&store.client, &ana(), 2, at(0)).await;
     let open = async |open: OpenThread| store.client.open_thread(&ana(), &open, at(1)).await;
-    assert_eq!(conflict_of(open(with(1, "b")).await), Conflict::Thread);
-    assert_eq!(conflict_of(open(with(2, "b")).await), Conflict::Thread, "a thread without a key does not take one");
+    assert_eq!(conflict_of(open(open_with_key(1, "b")).await), Conflict::Thread);
+    assert_eq!(
+        conflict_of(open(open_with_key(2, "b")).await),
+        Conflict::Thread,
+        "a thread without a key must not receive one"
+    );
     // The key takes precedence over the id.
-    let opened = open(with(9, "a")).await.expect("the thread opens");
+    let opened = open(open_with_key(9, "a")).await.expect("the thread opens");
     assert_eq!((opened.created, opened.thread.id), (false, thread_id(1)));
-    let opened = open(with(2, "a")).await.expect("the thread opens");
+    let opened = open(open_with_key(2, "a")).await.expect("the thread opens");
     assert_eq!((opened.created, opened.thread.id), (false, thread_id(1)));
     let opened = open(OpenThread::new(&ana(), thread_id(1))).await.expect("the thread opens");
     assert_eq!((opened.created, opened.thread.key), (false, Some(thread_key("a"))));

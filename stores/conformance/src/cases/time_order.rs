@@ -4,7 +4,7 @@ use crate::conversation::{Conversation, newest_by_time, oldest};
 use crate::fixtures::{ana, appending, at, user_message};
 use crate::run::TestEnv;
 
-/// Appends messages with these timestamps, in this order.
+/// Appends messages with the given timestamps, in the given order.
 async fn messages_at(env: &TestEnv<'_>, seconds: &[i64]) -> (crate::run::TestStore, Conversation) {
     let store = env.open().await;
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;

@@ -12,7 +12,7 @@ use crate::run::TestEnv;
 /// The maximum delay of a wake-up, with a margin.
 const WAKE_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Waits for a wake-up of a thread, and asserts that its change number, if there is one, satisfies a predicate.
+/// Waits for a wake-up for a thread, and asserts that its change number, if there is one, satisfies a predicate.
 async fn expect_wake_up(wake_ups: &mut WakeUps, id: ThreadId, is_expected: impl Fn(u64) -> bool) {
     let received = async {
         loop {
@@ -67,7 +67,7 @@ pub(super) async fn user_and_tenant_records_wake_subscribers(env: &TestEnv<'_>) 
         (acme(), note_write(RecordOwner::Tenant, "k", "1"), Owner::Tenant),
         (ana(), RecordWrite { value: None, ..anas("0") }, Owner::User(user_id("ana"))),
     ];
-    for (scope, write, of) in writes {
+    for (scope, write, expected_owner) in writes {
         client.write_record(&scope, &write, at(1)).await.expect("writing works");
         if env.has_faults() {
             continue;
@@ -75,7 +75,7 @@ pub(super) async fn user_and_tenant_records_wake_subscribers(env: &TestEnv<'_>) 
         let received = async {
             loop {
                 match wake_ups.next().await {
-                    Some(WakeUp::Record { tenant, owner, name }) if owner == of => {
+                    Some(WakeUp::Record { tenant, owner, name }) if owner == expected_owner => {
                         let actual = (tenant, name.namespace, name.key);
                         return assert_eq!(actual, (acme().tenant_id().clone(), write.namespace, write.key));
                     }
@@ -89,14 +89,14 @@ pub(super) async fn user_and_tenant_records_wake_subscribers(env: &TestEnv<'_>) 
     }
 }
 
-/// Caches are valid while the stamp is unchanged, so a stamp that misses a write would return stale data.
+/// Caches are valid while the stamp is unchanged. If a write did not change it, they would return stale data.
 pub(super) async fn every_write_changes_the_stamp(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
     let mut last = client.stamp();
     let mut assert_changed = |action: &str| {
         let (before, after) = (last, client.stamp());
-        assert_eq!(before.is_some(), after.is_some(), "a store always has a stamp or never");
+        assert_eq!(before.is_some(), after.is_some(), "a store must return a stamp either always or never");
         assert!(after.is_none() || before != after, "{action}, but the stamp is the same");
         last = after;
     };
@@ -115,7 +115,8 @@ pub(super) async fn every_write_changes_the_stamp(env: &TestEnv<'_>) {
     assert_changed("the thread was deleted");
 }
 
-/// API keys are cached by this stamp, so a stamp that misses the revocation of a key would accept a revoked key.
+/// API keys are cached while this stamp is unchanged. If a revocation did not change it, the revoked key would still be
+/// accepted.
 pub(super) async fn record_writes_change_the_records_stamp(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;
@@ -138,7 +139,7 @@ pub(super) async fn record_writes_change_the_records_stamp(env: &TestEnv<'_>) {
             .await;
         client.write_record(scope, write, at(1)).await.expect("writing works");
         let after = client.records_stamp();
-        assert_eq!(before.is_some(), after.is_some(), "a store always has a stamp or never");
+        assert_eq!(before.is_some(), after.is_some(), "a store must return a stamp either always or never");
         assert!(after.is_none() || before != after, "write {number}: the stamp is the same");
     }
 }

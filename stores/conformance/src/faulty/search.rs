@@ -13,7 +13,7 @@ impl SearchIndex for FaultyStore {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
         self.maybe_fail()?;
         let answer = self.inner.search.search(scope, query, now).await?;
-        Ok(self.lag(answer))
+        Ok(self.simulate_lag(answer))
     }
 
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
@@ -39,7 +39,7 @@ impl SearchIndex for FaultyStore {
 
 impl FaultyStore {
     /// Removes the newest messages of some threads from an answer, as if they were not indexed yet.
-    fn lag(&self, mut answer: SearchAnswer) -> SearchAnswer {
+    fn simulate_lag(&self, mut answer: SearchAnswer) -> SearchAnswer {
         let mut indexed: BTreeMap<ThreadId, u64> =
             answer.unindexed.iter().map(|behind| (behind.thread, behind.indexed_seq)).collect();
         let mut newest: BTreeMap<ThreadId, u64> = BTreeMap::new();

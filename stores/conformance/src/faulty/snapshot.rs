@@ -9,7 +9,7 @@ use threadkeep_core::{
 use super::maybe_fail;
 use super::split_mix::SplitMix64;
 
-/// A wrapper of a snapshot that rejects calls as temporarily unavailable.
+/// A wrapper around a snapshot that rejects calls as temporarily unavailable.
 pub(super) struct FaultySnapshot {
     pub(super) inner: Box<dyn Snapshot>,
     pub(super) random: Arc<Mutex<SplitMix64>>,

@@ -25,7 +25,7 @@ type RecordName = (RecordOwner, Namespace, String);
 
 struct ModelThread {
     tenant: TenantId,
-    /// `message_count` is not maintained; it is computed by [`ModelThread::counted`].
+    /// `message_count` is not maintained; it is computed by [`ModelThread::with_message_count`].
     thread: Thread,
     messages: Vec<Message>,
     tombstones: Vec<(u64, MessageId)>,
@@ -99,7 +99,7 @@ impl Model {
         if open.key.is_some() {
             let by_key = |thread: &&ModelThread| thread.thread.key == open.key && thread.thread.owner == open.owner;
             if let Some(existing) = self.threads.iter().filter(in_tenant).find(by_key) {
-                return Ok(OpenOutcome { thread: existing.counted(), created: false });
+                return Ok(OpenOutcome { thread: existing.with_message_count(), created: false });
             }
         }
         if let Some(existing) = self.threads.iter().filter(in_tenant).find(|thread| thread.thread.id == open.id) {
@@ -109,7 +109,7 @@ impl Model {
             if open.key.is_some() {
                 return Err(Conflict::Thread.into());
             }
-            return Ok(OpenOutcome { thread: existing.counted(), created: false });
+            return Ok(OpenOutcome { thread: existing.with_message_count(), created: false });
         }
         if self.deleted.iter().any(|(tenant, id, _)| tenant == scope.tenant_id() && *id == open.id) {
             return Err(thread_not_found());
@@ -175,13 +175,13 @@ impl Model {
     }
 
     pub(super) fn find_thread(&self, scope: &Scope, id: ThreadId) -> Option<Thread> {
-        self.read(scope, id).ok().map(ModelThread::counted)
+        self.read(scope, id).ok().map(ModelThread::with_message_count)
     }
 
     pub(super) fn list_threads(&self, scope: &Scope, order: ThreadOrder) -> Vec<Thread> {
         let in_tenant = self.threads.iter().filter(|thread| thread.tenant == *scope.tenant_id());
         let in_scope = in_tenant.filter(|thread| scope.access(&thread.thread.owner) == Access::Full);
-        let mut threads: Vec<Thread> = in_scope.map(ModelThread::counted).collect();
+        let mut threads: Vec<Thread> = in_scope.map(ModelThread::with_message_count).collect();
         match order {
             ThreadOrder::Created => threads.sort_by_key(|thread| thread.created_at),
             ThreadOrder::Recent => threads.sort_by_key(|thread| std::cmp::Reverse(thread.updated_at)),
@@ -242,7 +242,10 @@ impl Model {
             RecordOwner::Thread(id) => self.read(scope, *id).map(|thread| thread.records.clone()).unwrap_or_default(),
             owner if access_to(scope, owner) == Access::None => Vec::new(),
             owner => {
-                let owned = self.records.iter().filter(|(tenant, of, _)| tenant == scope.tenant_id() && of == owner);
+                let owned = self
+                    .records
+                    .iter()
+                    .filter(|(tenant, record_owner, _)| tenant == scope.tenant_id() && record_owner == owner);
                 owned.map(|(_, _, record)| record.clone()).collect()
             }
         };
@@ -251,8 +254,11 @@ impl Model {
     }
 
     pub(super) fn record_version(&self, tenant: &TenantId, write: &RecordWrite) -> Option<u64> {
-        let found = self.records.iter().find(|(of, owner, record)| {
-            of == tenant && *owner == write.owner && record.namespace == write.namespace && record.key == write.key
+        let found = self.records.iter().find(|(record_tenant, owner, record)| {
+            record_tenant == tenant
+                && *owner == write.owner
+                && record.namespace == write.namespace
+                && record.key == write.key
         });
         found.map(|(_, _, record)| record.version)
     }
@@ -311,8 +317,11 @@ impl Model {
             return super::compare(answer, Err(error));
         }
         let version = answer.map_err(|error| format!("the store rejected a valid write: {error:?}"))?.version;
-        self.records.retain(|(of, owner, record)| {
-            of != tenant || *owner != write.owner || record.namespace != write.namespace || record.key != write.key
+        self.records.retain(|(record_tenant, owner, record)| {
+            record_tenant != tenant
+                || *owner != write.owner
+                || record.namespace != write.namespace
+                || record.key != write.key
         });
         let Some(value) = write.value.clone() else {
             return if version == 0 { Ok(()) } else { Err(format!("a deletion returned version {version}")) };
@@ -326,8 +335,11 @@ impl Model {
 
     fn check_version(&mut self, tenant: &TenantId, write: &RecordWrite, version: u64) -> Result<(), String> {
         let name = (write.owner.clone(), write.namespace.clone(), write.key.clone());
-        let last =
-            self.versions.iter().filter(|(of, record, _)| of == tenant && *record == name).map(|(_, _, last)| *last);
+        let last = self
+            .versions
+            .iter()
+            .filter(|(record_tenant, record, _)| record_tenant == tenant && *record == name)
+            .map(|(_, _, last)| *last);
         if version <= last.max().unwrap_or(0) {
             return Err(format!("version {version} is not greater than an earlier one"));
         }
@@ -337,7 +349,7 @@ impl Model {
 }
 
 impl ModelThread {
-    fn counted(&self) -> Thread {
+    fn with_message_count(&self) -> Thread {
         Thread { message_count: self.messages.len() as u64, ..self.thread.clone() }
     }
 

@@ -14,7 +14,7 @@ use super::model::Model;
 use crate::fixtures::{app, at, json, message_id, record_name, system, tenant, thread_id, thread_key, user, user_id};
 
 /// The number of threads in each tenant.
-pub(super) const THREADS: u128 = 3;
+pub(super) const THREAD_COUNT: u128 = 3;
 
 /// The key of the derived record of each thread.
 pub(super) const DERIVED_KEY: &str = "k";
@@ -36,8 +36,8 @@ pub(super) fn thread_of(number: u128) -> ThreadId {
 }
 
 pub(super) fn scopes() -> Vec<Scope> {
-    let of = |name: &str| [Scope::Tenant(tenant(name)), user(name, "ana"), user(name, "ben")];
-    ["acme", "globex"].iter().flat_map(|name| of(name)).collect()
+    let scopes_of = |name: &str| [Scope::Tenant(tenant(name)), user(name, "ana"), user(name, "ben")];
+    ["acme", "globex"].iter().flat_map(|name| scopes_of(name)).collect()
 }
 
 pub(super) fn record_owners() -> [RecordOwner; 3] {
@@ -64,7 +64,7 @@ fn any_scope() -> impl Strategy<Value = Scope> {
 }
 
 fn any_thread() -> impl Strategy<Value = ThreadId> {
-    (0..THREADS).prop_map(thread_of)
+    (0..THREAD_COUNT).prop_map(thread_of)
 }
 
 /// Generates the seconds until an expiry.
@@ -107,6 +107,7 @@ fn any_open() -> impl Strategy<Value = Open> {
 #[derive(Clone, Debug)]
 pub(super) struct Commit {
     key: u8,
+    /// Which of two fingerprints the batch has.
     fingerprint: bool,
     /// Whether the expected value is a position (otherwise a change), and whether it is the actual value.
     expected: Option<(bool, bool)>,
@@ -271,15 +272,15 @@ impl Derive {
         let expected = match self.expected {
             Version::Absent => None,
             Version::Actual => actual,
-            Version::Wrong => Some(after(actual.unwrap_or_default())),
+            Version::Wrong => Some(increment(actual.unwrap_or_default())),
         };
         let actual = model.positions(scope.tenant_id(), thread).tagged();
-        let at_change = if self.is_at_actual_change { actual } else { after(actual) };
+        let at_change = if self.is_at_actual_change { actual } else { increment(actual) };
         DerivedWrite { key: DERIVED_KEY.to_owned(), at_change, expected, value: json(&self.value.to_string()) }
     }
 }
 
-fn after(tagged: TaggedNumber) -> TaggedNumber {
+fn increment(tagged: TaggedNumber) -> TaggedNumber {
     TaggedNumber { number: tagged.number + 1, ..tagged }
 }
 

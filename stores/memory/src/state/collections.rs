@@ -15,8 +15,8 @@ impl State {
 
     pub(crate) fn remove_entries(&mut self, scope: &Scope, collection: &str, ids: &[String]) -> u64 {
         let Some(tenant) = self.tenants.get_mut(scope.tenant_id()) else { return 0 };
-        let name = |id: &String| (scope.default_owner(), collection.to_owned(), id.clone());
-        ids.iter().filter_map(|id| tenant.entries.remove(&name(id))).count() as u64
+        let entry_key = |id: &String| (scope.default_owner(), collection.to_owned(), id.clone());
+        ids.iter().filter_map(|id| tenant.entries.remove(&entry_key(id))).count() as u64
     }
 
     pub(crate) fn remove_collections(&mut self, scope: &Scope) -> u64 {

@@ -47,7 +47,7 @@ impl Facts for ThreadFacts<'_> {
     type Error = StoreError;
 
     fn commit_record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>> {
-        let record = self.stored.commit_of_key.get(key).and_then(|change| self.stored.commits.get(change));
+        let record = self.stored.change_of_key.get(key).and_then(|change| self.stored.commits.get(change));
         Ok(record.map(|&DumpedCommit { at, fingerprint, change, first_seq, count, .. }| CommitRecord {
             at,
             fingerprint,

@@ -45,7 +45,7 @@ impl State {
     ) -> Result<Vec<Message>> {
         limits::check_at_most("message references", messages.len(), limits::PAGE)?;
         let (stored, _) = self.find_live(scope, id, now)?;
-        let seqs: BTreeSet<u64> = messages.iter().filter_map(|name| stored.resolve_seq(name)).collect();
+        let seqs: BTreeSet<u64> = messages.iter().filter_map(|reference| stored.resolve_seq(reference)).collect();
         seqs.iter().filter_map(|seq| stored.entries.get(seq).and_then(decode)).collect()
     }
 
@@ -105,8 +105,8 @@ impl StoredThread {
         with_role.collect()
     }
 
-    fn resolve_seq(&self, name: &MessageRef) -> Option<u64> {
-        match name {
+    fn resolve_seq(&self, reference: &MessageRef) -> Option<u64> {
+        match reference {
             MessageRef::Seq(seq) => Some(*seq),
             MessageRef::Id(id) => self.find_message_seq(*id),
             MessageRef::External(external_id) => self.seq_of_external_id.get(external_id).copied(),

@@ -109,7 +109,7 @@ impl State {
 }
 
 impl Tenant {
-    /// Checks that no existing thread has the id or the key of an unfinished thread. If one has, discards the unfinished thread.
+    /// Checks that no existing thread has the id or the key of an unfinished thread. If one does, discards the unfinished thread.
     fn check_unused(&mut self, id: ThreadId) -> Result<()> {
         let row = self.unfinished.get(&id).map(|stored| &stored.row);
         let has_same_key = |stored: &StoredThread| {

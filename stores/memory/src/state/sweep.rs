@@ -16,15 +16,15 @@ impl State {
 
 impl Tenant {
     fn sweep(&mut self, now: Timestamp, report: &mut SweepReport, swept_stamp: &mut u64) {
-        let threads = self.threads.len();
+        let thread_count = self.threads.len();
         self.threads.retain(|_, stored| stored.is_live(now));
-        report.expired_threads += (threads - self.threads.len()) as u64;
+        report.expired_threads += (thread_count - self.threads.len()) as u64;
 
-        let records = self.records.len();
+        let record_count = self.records.len();
         self.records.retain(|_, record| !has_expired(record.expires_at, now));
-        report.expired_records += (records - self.records.len()) as u64;
+        report.expired_records += (record_count - self.records.len()) as u64;
 
-        let deleted = self.deleted.len();
+        let deleted_count = self.deleted.len();
         self.deleted.retain(|_, deleted| {
             let is_old = is_beyond_window(deleted.deleted_at, now);
             if is_old {
@@ -32,7 +32,7 @@ impl Tenant {
             }
             !is_old
         });
-        report.deleted_ids += (deleted - self.deleted.len()) as u64;
+        report.deleted_ids += (deleted_count - self.deleted.len()) as u64;
 
         for stored in self.threads.values_mut() {
             stored.sweep(now, report);
@@ -42,11 +42,11 @@ impl Tenant {
 
 impl StoredThread {
     fn sweep(&mut self, now: Timestamp, report: &mut SweepReport) {
-        let records = self.records.len();
+        let record_count = self.records.len();
         self.records.retain(|_, record| !has_expired(record.expires_at, now));
-        report.expired_records += (records - self.records.len()) as u64;
+        report.expired_records += (record_count - self.records.len()) as u64;
 
-        // Commits are removed from the oldest on, so that the remaining log has no gaps.
+        // Commits are removed starting with the oldest, so that the remaining log has no gaps.
         while let Some((&change, commit)) = self.commits.first_key_value()
             && is_beyond_window(commit.at, now)
         {

@@ -68,7 +68,7 @@ impl State {
         let stored = tenant.into_iter().flat_map(|tenant| &tenant.threads).filter(|(_, stored)| {
             let access = scope.access(&stored.row.owner);
             stored.is_live(now)
-                && stored.has_metadata(&query.metadata)
+                && stored.passes_filter(&query.metadata)
                 && match &query.owner {
                     None => access == Access::Full,
                     Some(owner) => access != Access::None && *owner == stored.row.owner,

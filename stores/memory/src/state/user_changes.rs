@@ -52,7 +52,7 @@ impl State {
         UserCursor(format!("{}-{stamp}", self.incarnation.simple()))
     }
 
-    /// Returns the stamp in a cursor; `None` if the cursor is of another store or too old.
+    /// Returns the stamp in a cursor; `None` if the cursor is from another store or too old.
     fn parse_cursor(&self, cursor: &UserCursor) -> Option<u64> {
         let (incarnation, stamp) = cursor.0.split_once('-')?;
         let stamp = stamp.parse().ok()?;

@@ -95,12 +95,12 @@ impl Search<'_> {
                     ranked.push(((get(row, 1)?, get(row, 2)?), similarity));
                 }
             }
-            ranked.sort_unstable_by(|((_, no), score), ((_, other_no), other): &(EntryKey, f64)| {
-                other.total_cmp(score).then_with(|| other_no.cmp(no))
+            ranked.sort_unstable_by(|((_, entry_no), score), ((_, other_no), other): &(EntryKey, f64)| {
+                other.total_cmp(score).then_with(|| other_no.cmp(entry_no))
             });
             let worst = ranked.get(self.query.limit - 1).map(|(_, similarity)| *similarity);
             if let Some(last) = last {
-                // Vectors that the server did not return can be more similar only by its rounding error.
+                // Vectors that the server did not return can be more similar than the last one only by the server's rounding error.
                 let rounding_error = vector.len() as f64 * f64::from(f32::EPSILON);
                 let is_certain = worst.is_some_and(|worst| 1.0 - last + rounding_error < worst);
                 if rows.len() >= fetch_limit && !is_certain {
@@ -151,7 +151,7 @@ impl Search<'_> {
             [(&collections, Type::INT8_ARRAY), (&numbers, Type::INT8_ARRAY), (&model, Type::TEXT)];
         let answers = self.shared.read(self.caller, &[(sql, &values)]).await?;
         let hits = answers[0].iter().map(|row| self.hit(row));
-        // The terms of filters are hashes, which other values may share.
+        // The term of a filter is a hash, which other values may share.
         hits.filter(|hit| hit.as_ref().map_or(true, |hit| self.query.passes(&hit.fields))).collect()
     }
 

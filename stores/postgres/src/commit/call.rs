@@ -77,7 +77,7 @@ impl CommitCall {
         self.append.ids.len()
     }
 
-    /// Computes the patched body from the thread's current body. The function writes it only if the body has not changed in the
+    /// Computes the patched body from the thread's current body. The SQL function writes it only if the body has not changed in the
     /// meantime.
     pub(super) fn patch_body(&mut self, body: String) -> Result<()> {
         self.patch.new_body = Some(patch_thread_body(&body, &self.batch.patch)?);
@@ -85,8 +85,8 @@ impl CommitCall {
         Ok(())
     }
 
-    /// Computes the checksums of replacements, which cover the messages' fields that do not change. The function writes them
-    /// only if it finds the same fields.
+    /// Computes the checksums of replacements, which cover the messages' fields that do not change. The SQL function writes
+    /// them only if it finds the same fields.
     pub(super) fn set_replacement_checksums(&mut self, unchanged_fields: String) -> Result<()> {
         let fields: Vec<(i64, Option<String>)> = serde_json::from_str(&unchanged_fields)
             .map_err(|_| StoreError::corrupt("query result", "unchanged fields cannot be decoded"))?;
@@ -101,8 +101,8 @@ impl CommitCall {
         Ok(())
     }
 
-    /// Returns the parameters of [`SQL`]. `waits` (for locks of other transactions) and `is_deferred` (no wait for the disk)
-    /// apply to the whole transaction.
+    /// Returns the parameters of [`SQL`]. `waits` (whether to wait for locks of other transactions) and `is_deferred` (whether not
+    /// to wait for the disk) apply to the whole transaction.
     pub(super) fn parameters<'a>(&'a self, waits: &'a bool, is_deferred: &'a bool) -> Vec<Parameter<'a>> {
         let groups: [&[Parameter<'a>]; 10] = [
             &[

@@ -1,4 +1,4 @@
-//! Collections and vectors: the same results as in SQLite, with and without the pgvector extension.
+//! Collections and vectors: the results are the same as in SQLite, with and without the pgvector extension.
 
 use threadkeep_core::{
     Backend, Collection, Embedding, IndexEntry, Map, MetadataFilter, Scope, SearchAnswer, SearchQuery, StoreError,
@@ -28,7 +28,7 @@ impl Generator {
         (self.0 >> 33) as usize % below
     }
 
-    /// Returns a vector with coarse numbers and a random length, so that many vectors have the same direction.
+    /// Returns a vector with coarse numbers and a random magnitude, so that many vectors have the same direction.
     fn vector(&mut self, dimensions: usize) -> Vec<f32> {
         let scale = [1.0, 3.0, 0.1, 1e30, 1e-30][self.next(5)];
         (0..dimensions).map(|_| (self.next(5) as f32 - 2.0) * scale).collect()
@@ -78,7 +78,7 @@ async fn fill(backend: &Backend) {
     backend.search.upsert(&ana(), &statutes(), entries.collect()).await.unwrap();
 }
 
-async fn answers(backend: &Backend) -> Vec<(SearchQuery, SearchAnswer)> {
+async fn run_queries(backend: &Backend) -> Vec<(SearchQuery, SearchAnswer)> {
     let mut generator = Generator(11);
     let mut answers = Vec::new();
     for round in 0..120 {
@@ -111,7 +111,7 @@ async fn without_vectors() -> Option<Database> {
     Some(Server::shared()?.create_database().await)
 }
 
-/// Creates a database with pgvector in a schema: the default one, or a separate one as in Supabase.
+/// Creates a database with pgvector in a schema: the default one, or a separate one as on Supabase.
 async fn with_vectors(schema: &str) -> Option<Database> {
     let database = Server::with_vectors()?.create_database().await;
     drop(PostgresStore::open(&database.url()).await.unwrap());
@@ -133,16 +133,16 @@ async fn databases() -> Vec<(&'static str, Database)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn search_returns_the_same_as_in_sqlite() {
+async fn search_returns_the_same_results_as_in_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let sqlite = SqliteStore::open(folder.path().join("a.db"), SqliteOptions::default()).unwrap().backend();
     fill(&sqlite).await;
-    let expected = answers(&sqlite).await;
+    let expected = run_queries(&sqlite).await;
     assert!(expected.iter().any(|(_, answer)| answer.entries.len() > 100));
     for (name, database) in databases().await {
         let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
         fill(&backend).await;
-        for ((query, expected), (_, found)) in expected.iter().zip(answers(&backend).await) {
+        for ((query, expected), (_, found)) in expected.iter().zip(run_queries(&backend).await) {
             assert_eq!(found, *expected, "{name}: {query:?}");
         }
         assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
@@ -161,7 +161,7 @@ const ADD_MANY_ENTRIES: &str = "INSERT INTO threadkeep.entries (collection_no, n
     FROM threadkeep.entries WHERE id LIKE 'm%';
   UPDATE threadkeep.collections SET entry_count = 976";
 
-// Without the extension all vectors are read and compared by the client, up to a limit.
+// Without the extension, the client reads and compares all vectors, up to a limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_collections_require_pgvector() {
     let embedding = |number: usize| {
@@ -234,7 +234,7 @@ async fn repair_rebuilds_derived_data_of_entries() {
     let Some(database) = without_vectors().await else { return };
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
     fill(&backend).await;
-    let before = answers(&backend).await;
+    let before = run_queries(&backend).await;
     let client = client(&database).await;
     for damage in [
         "UPDATE threadkeep.collections SET entry_count = 7",
@@ -245,7 +245,7 @@ async fn repair_rebuilds_derived_data_of_entries() {
         assert_ne!(backend.maintenance.verify().await.unwrap().findings, [], "{damage}");
         backend.maintenance.repair(now()).await.unwrap();
         assert_eq!(backend.maintenance.verify().await.unwrap().findings, [], "{damage}");
-        assert_eq!(answers(&backend).await, before, "{damage}");
+        assert_eq!(run_queries(&backend).await, before, "{damage}");
     }
     drop(backend);
     // Simulates terms that another version of the text analysis built.
@@ -253,7 +253,7 @@ async fn repair_rebuilds_derived_data_of_entries() {
                 UPDATE threadkeep.marks SET value = 0 WHERE name = 'analysis'";
     client.batch_execute(damage).await.unwrap();
     let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
-    assert_eq!(answers(&backend).await, before);
+    assert_eq!(run_queries(&backend).await, before);
     client.batch_execute("UPDATE threadkeep.entries SET fields = '[' WHERE fields IS NOT NULL").await.unwrap();
     let findings = backend.maintenance.verify().await.unwrap().findings;
     assert!(findings.iter().any(|finding| finding.detail.contains("fields")), "{findings:?}");

@@ -68,7 +68,7 @@ async fn repair_rebuilds_an_index_that_differs_from_the_text() {
     assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 }
 
-/// Versions without checksums write messages without one, which is not damage.
+/// Versions from before checksums were introduced write messages without one, which is not damage.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_of_older_instances_are_unchecked() {
     let Some((database, backend)) = database_with_messages().await else { return };

@@ -11,7 +11,7 @@ use super::support::{ana, batch, client, message, message_id, now, open_thread, 
 const MARKERS: [&str; 4] = ["Quixotryzzlings", "Zanzibaroonings", "Flummoxidating", "Bamboozleations"];
 
 /// Counts the rows of all tables that contain a word.
-async fn rows_with(client: &Client, word: &str) -> i64 {
+async fn count_rows_with(client: &Client, word: &str) -> i64 {
     let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r'";
     let mut rows = 0;
     for table in client.query(tables, &[]).await.unwrap() {
@@ -22,7 +22,7 @@ async fn rows_with(client: &Client, word: &str) -> i64 {
 }
 
 /// Counts the files of tables, indexes and TOAST tables that contain a word.
-async fn files_with(client: &Client, word: &str) -> i64 {
+async fn count_files_with(client: &Client, word: &str) -> i64 {
     client.batch_execute("CHECKPOINT").await.unwrap();
     let sql = "SELECT count(*) FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid \
                WHERE (c.relnamespace = 'threadkeep'::regnamespace OR c.relkind = 't') AND c.relkind IN ('r', 'i', 't') \
@@ -55,8 +55,8 @@ async fn sweep_removes_erased_text_from_all_tables() {
     backend.search.upsert(&ana(), &collection, entries).await.unwrap();
     let stems = MARKERS.map(|marker| text::terms(marker).remove(0));
     for stem in &stems {
-        assert!(rows_with(&client, stem).await >= 2, "{stem} is not in the messages and the index");
-        assert!(files_with(&client, stem).await >= 2, "{stem} is not in the files");
+        assert!(count_rows_with(&client, stem).await >= 2, "{stem} is not in the messages and the index");
+        assert!(count_files_with(&client, stem).await >= 2, "{stem} is not in the files");
     }
 
     let replace = vec![Replacement { id: message_id(2), content: Content::text(Role::User, "nothing") }];
@@ -71,10 +71,10 @@ async fn sweep_removes_erased_text_from_all_tables() {
     assert_eq!(backend.search.remove(&ana(), &collection, &["1".to_owned()]).await.unwrap(), 1);
     backend.maintenance.sweep(now()).await.unwrap();
     for stem in &stems {
-        assert_eq!(rows_with(&client, stem).await, 0, "{stem} is still in a table");
+        assert_eq!(count_rows_with(&client, stem).await, 0, "{stem} is still in a table");
     }
     client.batch_execute("VACUUM FULL").await.unwrap();
     for stem in &stems {
-        assert_eq!(files_with(&client, stem).await, 0, "{stem} is still in a file");
+        assert_eq!(count_files_with(&client, stem).await, 0, "{stem} is still in a file");
     }
 }

@@ -11,6 +11,7 @@ use super::support::{TIMEOUT, ana, append_batch, commit, connect, ids_in, now, o
 
 const WRITERS: u128 = 8;
 
+/// A primary and its replica.
 struct Pair {
     primary: Server,
     replica: Server,
@@ -19,7 +20,7 @@ struct Pair {
     backend: Backend,
 }
 
-async fn pair() -> Option<Pair> {
+async fn start_pair() -> Option<Pair> {
     if is_skipped("postgres") {
         return None;
     }
@@ -93,7 +94,7 @@ async fn wait_until(client: &Client, sql: &str) {
 // S1.40
 #[tokio::test(flavor = "multi_thread")]
 async fn synchronous_replica_has_all_acknowledged_commits() {
-    let Some(pair) = pair().await else { return };
+    let Some(pair) = start_pair().await else { return };
     pair.make_synchronous().await;
     let cursor = pair.cursor().await.cursor;
     let writers = (0..WRITERS).map(|writer| {
@@ -126,7 +127,7 @@ async fn synchronous_replica_has_all_acknowledged_commits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commit_without_replica_confirmation_is_not_acknowledged() {
-    let Some(pair) = pair().await else { return };
+    let Some(pair) = start_pair().await else { return };
     commit(&pair.backend, thread_id(1), 0).await;
     let url = format!("{}?background=off&statement_timeout=5", pair.database.url());
     let impatient = PostgresStore::open(&url).await.unwrap().backend();
@@ -146,7 +147,7 @@ async fn commit_without_replica_confirmation_is_not_acknowledged() {
 // As documented in docs/stores.md, the newest commits may be lost, and all earlier ones are kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn asynchronous_replica_loses_only_the_newest_commits() {
-    let Some(pair) = pair().await else { return };
+    let Some(pair) = start_pair().await else { return };
     for number in 0..3 {
         commit(&pair.backend, thread_id(1), number).await;
     }
@@ -173,7 +174,7 @@ async fn asynchronous_replica_loses_only_the_newest_commits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn read_only_replica_rejects_commits() {
-    let Some(pair) = pair().await else { return };
+    let Some(pair) = start_pair().await else { return };
     commit(&pair.backend, thread_id(1), 0).await;
     pair.catch_up().await;
     let url = format!("{}?migrate=off&background=off", pair.replica.url(pair.database.name()));

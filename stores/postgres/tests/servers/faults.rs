@@ -35,9 +35,9 @@ async fn killed_server_keeps_acknowledged_commits() {
     });
     let writers: Vec<_> = writers.collect();
     for _ in 0..3 {
-        let before = committed(&backend).await;
+        let before = count_commits(&backend).await;
         // Kills the server while commits are running.
-        while committed(&backend).await < before + 60 && !writers.iter().all(tokio::task::JoinHandle::is_finished) {
+        while count_commits(&backend).await < before + 60 && !writers.iter().all(tokio::task::JoinHandle::is_finished) {
             tokio::task::yield_now().await;
         }
         server.kill();
@@ -57,7 +57,7 @@ async fn killed_server_keeps_acknowledged_commits() {
     assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 }
 
-async fn committed(backend: &Backend) -> u64 {
+async fn count_commits(backend: &Backend) -> u64 {
     let query = ThreadQuery::new(ThreadOrder::Created, 100);
     let reading = async {
         loop {
@@ -70,7 +70,7 @@ async fn committed(backend: &Backend) -> u64 {
     tokio::time::timeout(TIMEOUT, reading).await.expect("the server restarts in time")
 }
 
-async fn on_shared_server(parameters: &str) -> Option<(&'static Server, Database, Backend)> {
+async fn open_on_shared_server(parameters: &str) -> Option<(&'static Server, Database, Backend)> {
     let server = Server::shared()?;
     let database = server.create_database().await;
     let url = format!("{}?background=off{parameters}", database.url());
@@ -80,7 +80,7 @@ async fn on_shared_server(parameters: &str) -> Option<(&'static Server, Database
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commit_is_applied_once_after_a_lost_connection() {
-    let Some((server, database, direct)) = on_shared_server("").await else { return };
+    let Some((server, database, direct)) = open_on_shared_server("").await else { return };
     open_thread(&direct, &ana(), 1).await;
     let proxy = Proxy::before(server).await;
     let url = format!("{}?background=off&listen=off&pool_size=1&sslmode=disable", proxy.url(database.name()));
@@ -107,7 +107,7 @@ async fn commit_is_applied_once_after_a_lost_connection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_statement_is_cancelled() {
-    let Some((_server, database, backend)) = on_shared_server("&statement_timeout=1").await else { return };
+    let Some((_server, database, backend)) = open_on_shared_server("&statement_timeout=1").await else { return };
     open_thread(&backend, &ana(), 1).await;
     open_thread(&backend, &ana(), 2).await;
     let client = client(&database).await;
@@ -133,7 +133,7 @@ async fn slow_statement_is_cancelled() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn store_reconnects_to_a_restarted_pooler() {
-    let Some((server, database, direct)) = on_shared_server("").await else { return };
+    let Some((server, database, direct)) = open_on_shared_server("").await else { return };
     let Some(pooler) = Pooler::start(server).await else { return };
     let url = format!("{}?prepare=off&listen=off&background=off", pooler.url(database.name()));
     let backend = PostgresStore::open(&url).await.unwrap().backend();
@@ -148,7 +148,7 @@ async fn store_reconnects_to_a_restarted_pooler() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commits_wait_for_a_free_connection() {
-    let Some((_server, _database, backend)) = on_shared_server("&pool_size=1").await else { return };
+    let Some((_server, _database, backend)) = open_on_shared_server("&pool_size=1").await else { return };
     open_thread(&backend, &ana(), 1).await;
     let commits = (0..40).map(|number| {
         let backend = backend.clone();

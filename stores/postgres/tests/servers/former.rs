@@ -108,7 +108,7 @@ async fn failed_upgrade_leaves_the_former_schema_unchanged() {
     for version in 1..=FORMER.len() {
         let (database, client) = empty_database(server).await;
         create_former_schema(&client, version).await;
-        // Makes the functions fail, which are created after all migrations.
+        // Makes the upgrade fail after all migrations, when it creates the functions.
         let conflicting_function = "CREATE FUNCTION threadkeep.tag_of(p_key bytea) RETURNS void LANGUAGE sql AS ''";
         client.batch_execute(conflicting_function).await.unwrap();
         let former = describe_schema(&client).await;

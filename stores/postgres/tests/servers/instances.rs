@@ -116,7 +116,7 @@ async fn changed_threads_include_slow_transactions() {
     assert_eq!(changed(Some(&last), 10).await.0, Vec::<u128>::new());
 }
 
-// Data moved from another server may have stamps of transaction ids that this server has not reached.
+// Data moved from another server may have stamps from transaction ids that this server has not reached.
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_data_keeps_the_order_of_changes() {
     let Some((database, here, there)) = two_instances("background=off").await else { return };

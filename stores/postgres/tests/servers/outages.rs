@@ -1,4 +1,4 @@
-//! Full disks and clock jumps of the server.
+//! A full disk and clock jumps on the server.
 
 use std::fmt::Write;
 

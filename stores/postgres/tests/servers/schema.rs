@@ -27,10 +27,10 @@ async fn new_database_can_be_opened_concurrently() {
         let store = store.unwrap().unwrap();
         open_thread(&store.backend(), &ana(), 1).await;
     }
-    assert_eq!(versions(&client).await, 11);
+    assert_eq!(schema_version(&client).await, 11);
 }
 
-async fn versions(client: &Client) -> i64 {
+async fn schema_version(client: &Client) -> i64 {
     client.query_one("SELECT count(*) FROM threadkeep.migrations", &[]).await.unwrap().get(0)
 }
 
@@ -53,7 +53,7 @@ async fn concurrent_instances_migrate_a_former_schema_once() {
         backend.search.upsert(&ana(), &walruses, vec![entry.clone()]).await.unwrap();
         assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
     }
-    assert_eq!(versions(&client).await, 11);
+    assert_eq!(schema_version(&client).await, 11);
     let without_row_security = "SELECT count(*) FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r' \
                      AND relname <> 'migrations' AND NOT (relrowsecurity AND relforcerowsecurity)";
     assert_eq!(client.query_one(without_row_security, &[]).await.unwrap().get::<_, i64>(0), 0);
@@ -85,11 +85,15 @@ async fn upgrade_is_retried_after_a_deadlock() {
     let Some((database, client)) = empty_database().await else { return };
     create_former_schema(&client, 7).await;
     // A sequence keeps its value when the transaction is rolled back.
-    let deadlock = "CREATE SEQUENCE public.attempts;                     CREATE FUNCTION public.fail_once() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN                     IF nextval('public.attempts') = 1 THEN RAISE SQLSTATE '40P01'; END IF; END $$;                     CREATE EVENT TRIGGER fail_once ON ddl_command_end WHEN TAG IN ('ALTER TYPE')                     EXECUTE FUNCTION public.fail_once()";
+    let deadlock = "CREATE SEQUENCE public.attempts; \
+                    CREATE FUNCTION public.fail_once() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN \
+                    IF nextval('public.attempts') = 1 THEN RAISE SQLSTATE '40P01'; END IF; END $$; \
+                    CREATE EVENT TRIGGER fail_once ON ddl_command_end WHEN TAG IN ('ALTER TYPE') \
+                    EXECUTE FUNCTION public.fail_once()";
     client.batch_execute(deadlock).await.unwrap();
     let store = PostgresStore::open(&database.url()).await.unwrap();
     let attempts: i64 = client.query_one("SELECT last_value FROM public.attempts", &[]).await.unwrap().get(0);
-    assert_eq!((attempts, versions(&client).await), (2, 11));
+    assert_eq!((attempts, schema_version(&client).await), (2, 11));
     assert!(open_thread(&store.backend(), &ana(), 1).await);
 }
 
@@ -147,7 +151,7 @@ async fn table_owner_need_not_be_superuser() {
     assert!(open_thread(&store.backend(), &ana(), 1).await);
     let sql = "SELECT tableowner FROM pg_tables WHERE schemaname = 'threadkeep' AND tablename = 'messages'";
     assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, String>(0), role);
-    // Row security applies to the owner as well.
+    // Row security also applies to the owner.
     let owner = connect(&url).await;
     let seen: i64 = owner.query_one("SELECT count(*) FROM threadkeep.stamps", &[]).await.unwrap().get(0);
     assert_eq!(seen, 0);

@@ -1,5 +1,5 @@
-//! Threadkeep's tables in a Supabase project. Clients of the project's HTTP API cannot access the tables, whether they
-//! are signed in or not, with any SQL statement and any claims.
+//! Threadkeep's tables in a Supabase project. No SQL statement and no claims give clients of the project's HTTP API access to
+//! the tables, whether they are signed in or not.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ CREATE FUNCTION auth.uid() RETURNS text LANGUAGE sql STABLE AS
   $$ SELECT nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub' $$;
 GRANT USAGE ON SCHEMA auth TO anon, authenticated, service_role;";
 
-/// Creates a project with conversations of two users of a tenant, of the tenant itself, and of another tenant.
-async fn project() -> Option<(Database, Client)> {
+/// Creates a project with four conversations: two users of a tenant, the tenant itself, and a user of another tenant own one each.
+async fn create_project() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
     let client = client(&database).await;
     client.batch_execute(PROJECT).await.unwrap();
@@ -80,9 +80,9 @@ async fn fill(store: &PostgresStore, scope: &Scope, number: u128) {
 }
 
 /// Returns a hash of the content of all tables.
-async fn state(client: &Client) -> String {
+async fn hash_tables(client: &Client) -> String {
     let mut all = String::new();
-    for table in tables(client).await {
+    for table in list_tables(client).await {
         let sql =
             format!("SELECT md5(coalesce(string_agg(t::text, ',' ORDER BY t::text), '')) FROM threadkeep.{table} t");
         all += &client.query_one(&sql, &[]).await.unwrap().get::<_, String>(0);
@@ -90,13 +90,13 @@ async fn state(client: &Client) -> String {
     all
 }
 
-async fn tables(client: &Client) -> Vec<String> {
+async fn list_tables(client: &Client) -> Vec<String> {
     let sql = "SELECT relname::text FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r'";
     client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Returns a call of every function, with arbitrary arguments.
-async fn calls(client: &Client) -> Vec<String> {
+/// Returns a call to every function, with arbitrary arguments.
+async fn list_calls(client: &Client) -> Vec<String> {
     let sql = "SELECT format('SELECT * FROM threadkeep.%I(%s)', proname, (SELECT coalesce(string_agg(CASE \
                WHEN type = 'text'::regtype AND place = 1 THEN '''acme''' WHEN type = 'text'::regtype THEN '''tenant''' \
                ELSE 'NULL::' || type::regtype END, ', ' ORDER BY place), '') \
@@ -221,7 +221,7 @@ async fn as_authenticator(database: &Database) -> Client {
     connect(&database.url().replace("postgres@", "authenticator@")).await
 }
 
-/// Returns the start of a transaction of the HTTP API, with a forged scope.
+/// Returns the SQL that starts a transaction as the HTTP API does, with a forged scope.
 fn begin(role: &str, claims: &str, caller: &str) -> String {
     format!(
         "BEGIN; SET LOCAL ROLE {role}; SELECT set_config('request.jwt.claims', '{claims}', true), \
@@ -231,12 +231,12 @@ fn begin(role: &str, claims: &str, caller: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn http_api_cannot_read_or_write() {
-    let Some((database, owner)) = project().await else { return };
+    let Some((database, owner)) = create_project().await else { return };
     let outsider = as_authenticator(&database).await;
-    let mut statements: Vec<String> = tables(&owner).await.iter().flat_map(|table| attacks_on(table)).collect();
-    statements.extend(calls(&owner).await);
+    let mut statements: Vec<String> = list_tables(&owner).await.iter().flat_map(|table| attacks_on(table)).collect();
+    statements.extend(list_calls(&owner).await);
     statements.extend(OTHER_ATTACKS.map(str::to_owned));
-    let before = state(&owner).await;
+    let before = hash_tables(&owner).await;
     let ana = r#"{"sub":"ana","role":"authenticated"}"#;
     for (role, claims, caller) in [
         ("authenticated", ana, "user/ana"),
@@ -253,7 +253,7 @@ async fn http_api_cannot_read_or_write() {
             assert!(!output.contains(SECRET) || is_quoted, "{role} as {caller}: {sql}: {output}");
         }
     }
-    assert_eq!(state(&owner).await, before);
+    assert_eq!(hash_tables(&owner).await, before);
     // Checks that such a statement works for the server's role.
     let as_server = "BEGIN; SET LOCAL ROLE threadkeep_server; SELECT set_config('threadkeep.tenant', 'acme', true), \
                      set_config('threadkeep.caller', 'user/ana', true)";
@@ -263,7 +263,7 @@ async fn http_api_cannot_read_or_write() {
 // Any role that can connect can LISTEN and NOTIFY, so the name of the channel must stay secret.
 #[tokio::test(flavor = "multi_thread")]
 async fn notifications_cannot_be_read_or_forged() {
-    let Some((database, _owner)) = project().await else { return };
+    let Some((database, _owner)) = create_project().await else { return };
     let url = format!("{}?background=off", database.url());
     let (here, there) = (PostgresStore::open(&url).await.unwrap(), PostgresStore::open(&url).await.unwrap());
     let mut wake_ups = there.backend().store.wake_ups().await.unwrap();

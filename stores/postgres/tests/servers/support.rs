@@ -1,4 +1,4 @@
-//! Helpers of the tests in this folder.
+//! Helpers for the tests in this folder.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(crate) fn append_batch(number: u128) -> Batch {
     Batch { append: vec![message(2 * number, "hello"), message(2 * number + 1, "hello")], ..batch(number) }
 }
 
-/// Commits two messages like the crate `memory`: retries with the same key until the outcome is known. Returns the number of
+/// Commits two messages as the crate `memory` does: retries with the same key until the outcome is known. Returns the number of
 /// failed attempts.
 pub(crate) async fn commit(backend: &Backend, thread: ThreadId, number: u128) -> usize {
     let committing = async {

@@ -44,20 +44,20 @@ impl Search<'_> {
         let mut scores: HashMap<i64, f64> = HashMap::new();
         let condition = filter_condition(&self.query.filters);
         if self.query.is_filter_only() {
-            scores.extend(self.matching(&condition)?.into_iter().map(|no| (no, 0.0)));
+            scores.extend(self.matching(&condition)?.into_iter().map(|entry_no| (entry_no, 0.0)));
         }
         for term in self.query.terms.iter().take(MAX_TERMS) {
             let found = self.entries_with(term, &condition)?;
             answer.frequencies.push(found.len() as u64);
             let rarity = rarity(answer.documents, found.len() as u64);
-            found.into_iter().for_each(|no| *scores.entry(no).or_default() += rarity);
+            found.into_iter().for_each(|entry_no| *scores.entry(entry_no).or_default() += rarity);
         }
         answer.frequencies.resize(self.query.terms.len(), 0);
         let mut selected = select_best(scores, self.query.limit);
         let nearest = select_best(self.similarities()?, self.query.limit);
-        selected.extend(nearest.into_iter().filter(|no| !selected.contains(no)).collect::<Vec<_>>());
-        for no in selected {
-            answer.entries.extend(self.read(no)?);
+        selected.extend(nearest.into_iter().filter(|entry_no| !selected.contains(entry_no)).collect::<Vec<_>>());
+        for entry_no in selected {
+            answer.entries.extend(self.read(entry_no)?);
         }
         Ok(answer)
     }
@@ -118,12 +118,12 @@ impl Search<'_> {
         Ok(similarities)
     }
 
-    fn read(&self, no: i64) -> Result<Option<EntryHit>> {
+    fn read(&self, entry_no: i64) -> Result<Option<EntryHit>> {
         let mut statement = self.connection.prepare_cached(&format!("{SELECT_ENTRY} WHERE e.no = ?1"))?;
-        let mut rows = statement.query([no])?;
+        let mut rows = statement.query([entry_no])?;
         let Some(row) = rows.next()? else { return Ok(None) };
         let (owner, entry) = read_entry(row)?;
-        // The terms of filters are hashes, which other values may share.
+        // The term of a filter is a hash, which other values may share.
         if !self.query.passes(&entry.fields) {
             return Ok(None);
         }
@@ -147,6 +147,8 @@ fn filter_condition(filters: &[FieldFilter]) -> String {
 /// Returns the entries with the highest scores, best first. If scores are equal, newer entries come first.
 fn select_best(scores: HashMap<i64, f64>, limit: usize) -> Vec<i64> {
     let mut ranked: Vec<(i64, f64)> = scores.into_iter().collect();
-    ranked.sort_unstable_by(|(no, score), (other_no, other)| other.total_cmp(score).then_with(|| other_no.cmp(no)));
-    ranked.into_iter().take(limit).map(|(no, _)| no).collect()
+    ranked.sort_unstable_by(|(entry_no, score), (other_no, other)| {
+        other.total_cmp(score).then_with(|| other_no.cmp(entry_no))
+    });
+    ranked.into_iter().take(limit).map(|(entry_no, _)| entry_no).collect()
 }

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::row;
 
 /// The number of sums that are kept in memory.
-const SUMS: usize = 1 << 16;
+const SUM_COUNT: usize = 1 << 16;
 /// The length to which FTS5 truncates terms.
 const TERM_BYTES: usize = 32_768;
 /// The maximum number of threads listed in [`Differences`].
@@ -39,7 +39,7 @@ pub(crate) fn compare(connection: &Connection) -> Result<Differences> {
     if !is_current_analysis(connection)? {
         return Ok(Differences::default());
     }
-    let mut sums = vec![0_u64; SUMS];
+    let mut sums = vec![0_u64; SUM_COUNT];
     add_text(connection, &mut sums)?;
     subtract_index(connection, &mut sums)?;
     let found = find_threads(connection, &sums)?;
@@ -70,10 +70,10 @@ fn add_text(connection: &Connection, sums: &mut [u64]) -> Result<()> {
             messages.query(params![row::key(numbers.thread_no, 0), row::key(numbers.thread_no, indexed_seq)])?;
         let sum = &mut sums[slot(numbers.thread_no)];
         while let Some(message) = rows.next()? {
-            let position: i64 = message.get(0)?;
+            let key: i64 = message.get(0)?;
             let line = row::text(message, 1).map_or_else(|_| String::new(), |body| indexed_text(&numbers, body));
             for token in tokens(&line) {
-                *sum = sum.wrapping_add(hash_pair(token.as_bytes(), position));
+                *sum = sum.wrapping_add(hash_pair(token.as_bytes(), key));
             }
         }
     }
@@ -84,16 +84,16 @@ fn subtract_index(connection: &Connection, sums: &mut [u64]) -> Result<()> {
     let mut pairs = connection.prepare("SELECT term, doc FROM temp.message_pairs")?;
     let mut pairs = pairs.query([])?;
     while let Some(row) = pairs.next()? {
-        let position: i64 = row.get(1)?;
+        let key: i64 = row.get(1)?;
         let term = row.get_ref(0)?.as_bytes().unwrap_or_default();
-        let sum = &mut sums[slot(row::thread_no(position))];
-        *sum = sum.wrapping_sub(hash_pair(term, position));
+        let sum = &mut sums[slot(row::thread_no_of_key(key))];
+        *sum = sum.wrapping_sub(hash_pair(term, key));
     }
     Ok(())
 }
 
 fn find_threads(connection: &Connection, sums: &[u64]) -> Result<Differences> {
-    let differing: Vec<usize> = (0..SUMS).filter(|slot| sums[*slot] != 0).collect();
+    let differing: Vec<usize> = (0..SUM_COUNT).filter(|slot| sums[*slot] != 0).collect();
     let mut found = Differences::default();
     if differing.is_empty() {
         return Ok(found);
@@ -117,10 +117,10 @@ fn find_threads(connection: &Connection, sums: &[u64]) -> Result<Differences> {
 }
 
 fn slot(thread_no: i64) -> usize {
-    (thread_no.unsigned_abs() % SUMS as u64) as usize
+    (thread_no.unsigned_abs() % SUM_COUNT as u64) as usize
 }
 
-/// Splits a line like the FTS5 tokenizer `ascii`, without duplicates.
+/// Splits a line as the FTS5 tokenizer `ascii` does, and removes duplicates.
 fn tokens(line: &str) -> Vec<String> {
     let is_separator = |character: char| character.is_ascii() && !character.is_ascii_alphanumeric();
     let mut tokens: Vec<String> =
@@ -130,9 +130,9 @@ fn tokens(line: &str) -> Vec<String> {
     tokens
 }
 
-fn hash_pair(term: &[u8], position: i64) -> u64 {
+fn hash_pair(term: &[u8], key: i64) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     term[..term.len().min(TERM_BYTES)].hash(&mut hasher);
-    position.hash(&mut hasher);
+    key.hash(&mut hasher);
     hasher.finish()
 }

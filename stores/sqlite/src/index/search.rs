@@ -67,7 +67,7 @@ struct Search<'a> {
     thread: Option<ThreadRow>,
     query: &'a SearchQuery,
     now: Timestamp,
-    /// The threads that pass the filter on metadata; `None` without a filter, and in a search of one thread.
+    /// The threads that pass the metadata filter; `None` without a filter, and in a search of one thread.
     passing: Option<HashSet<i64>>,
     /// Cached results of [`Search::searched_thread`]; most hits are in a few threads.
     threads: RefCell<HashMap<i64, Option<(ThreadId, u64)>>>,
@@ -112,7 +112,9 @@ impl<'a> Search<'a> {
             None => None,
             Some(thread) => match threads::find_row(shared, connection, scope, thread, now)? {
                 None => return Ok(None),
-                Some((row, _)) if !metadata::thread_passes(connection, row.no, &query.metadata)? => return Ok(None),
+                Some((row, _)) if !metadata::thread_passes(connection, row.number, &query.metadata)? => {
+                    return Ok(None);
+                }
                 Some((row, _)) => Some(row),
             },
         };
@@ -182,12 +184,13 @@ impl<'a> Search<'a> {
     /// Finds the positions in a thread that contain a term; only the newest positions if there are many.
     fn list_in_thread(&self, thread: &ThreadRow, term: &str) -> Result<TermList> {
         let Some(pattern) = pattern(term) else { return Ok(TermList::complete(Vec::new())) };
-        let (first, last) = (row::key(thread.no, thread.positions.first_seq), row::last_key(thread.no));
+        let (first, last) = (row::key(thread.number, thread.positions.first_seq), row::last_key(thread.number));
         // Most terms are so rare that this finds all of their positions.
         let keys = self.find_matching(OLDEST_FIRST, &pattern, first, last, FIRST_POSITIONS)?;
         match keys.last() {
             Some(newest) if keys.len() as i64 == FIRST_POSITIONS => {
-                let density = keys.len() as f64 / (row::position(*newest) - thread.positions.first_seq + 1) as f64;
+                let density =
+                    keys.len() as f64 / (row::position_of_key(*newest) - thread.positions.first_seq + 1) as f64;
                 self.newest_in_thread(thread, &pattern, FIRST_POSITIONS, density)
             }
             _ => Ok(TermList::complete(keys)),
@@ -199,21 +202,22 @@ impl<'a> Search<'a> {
     fn newest_in_thread(&self, thread: &ThreadRow, pattern: &str, limit: i64, density: f64) -> Result<TermList> {
         let (first_seq, end) = (thread.positions.first_seq, thread.positions.seq + 1);
         let all = end.saturating_sub(first_seq);
-        let last = row::last_key(thread.no);
+        let last = row::last_key(thread.number);
         // FTS5 scans forwards three times as fast as backwards. The forward scan starts where, at the given density, 1.5 times
         // `limit` matches should follow.
         let reach = ((limit as f64 * 1.5 / density) as u64).min(all);
-        let mut keys = self.find_matching(OLDEST_FIRST, pattern, row::key(thread.no, end - reach), last, 2 * limit)?;
+        let mut keys =
+            self.find_matching(OLDEST_FIRST, pattern, row::key(thread.number, end - reach), last, 2 * limit)?;
         let is_complete = (keys.len() as i64) < 2 * limit;
         if is_complete && (keys.len() as i64 >= limit || reach == all) {
             keys.reverse();
             keys.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         } else {
-            keys = self.find_matching(NEWEST_FIRST, pattern, row::key(thread.no, first_seq), last, limit)?;
+            keys = self.find_matching(NEWEST_FIRST, pattern, row::key(thread.number, first_seq), last, limit)?;
         }
         let mut list = TermList::complete(keys);
         if let Some(oldest) = list.keys.last().filter(|_| list.keys.len() as i64 == limit) {
-            let scanned = end.saturating_sub(row::position(*oldest)).max(1);
+            let scanned = end.saturating_sub(row::position_of_key(*oldest)).max(1);
             list.frequency =
                 (list.frequency * all / scanned).clamp(list.frequency, thread.message_count.max(list.frequency));
             list.is_truncated = true;
@@ -227,8 +231,8 @@ impl<'a> Search<'a> {
         if let Some(thread) = self.thread {
             return Ok(thread.message_count);
         }
-        let (sql, no) = match self.numbers.user_no {
-            Some(no) => ("SELECT coalesce(sum(message_count), 0) FROM threads WHERE owner_no = ?1", no),
+        let (sql, number) = match self.numbers.user_no {
+            Some(user_no) => ("SELECT coalesce(sum(message_count), 0) FROM threads WHERE owner_no = ?1", user_no),
             // At most 20,000 threads of a tenant are counted.
             None => (
                 "SELECT coalesce(sum(message_count), 0) FROM \
@@ -236,14 +240,15 @@ impl<'a> Search<'a> {
                 self.numbers.tenant_no,
             ),
         };
-        let key = (self.numbers.user_no.is_some(), no);
+        let key = (self.numbers.user_no.is_some(), number);
         let stamp = threads::next_stamp(self.connection)?.unsigned_abs();
         if let Some((count, counted_at)) = lock(&self.shared.counts).get(&key)
             && stamp.saturating_sub(*counted_at) <= count / 10
         {
             return Ok(*count);
         }
-        let count = self.connection.prepare_cached(sql)?.query_row([no], |row| row.get::<_, i64>(0))?.unsigned_abs();
+        let count =
+            self.connection.prepare_cached(sql)?.query_row([number], |row| row.get::<_, i64>(0))?.unsigned_abs();
         let mut counts = lock(&self.shared.counts);
         if counts.len() >= MAX_COUNTS {
             counts.clear();
@@ -259,14 +264,14 @@ impl<'a> Search<'a> {
         if (anywhere.len() as i64) < RARE_TERM_POSITIONS {
             let mut in_scope = Vec::with_capacity(anywhere.len());
             for key in anywhere {
-                if self.searched_thread(row::thread_no(key))?.is_some() {
+                if self.searched_thread(row::thread_no_of_key(key))?.is_some() {
                     in_scope.push(key);
                 }
             }
             return Ok(in_scope);
         }
         let scope = match self.numbers.user_no {
-            Some(no) => format!("{OWNER_MARK}{no}"),
+            Some(user_no) => format!("{OWNER_MARK}{user_no}"),
             None => format!("{TENANT_MARK}{}", self.numbers.tenant_no),
         };
         self.find_matching(NEWEST_FIRST, &format!("\"{scope}\" AND {term}"), 0, i64::MAX, MAX_POSITIONS)
@@ -282,7 +287,7 @@ impl<'a> Search<'a> {
         // The limit counts only positions that pass, so that other threads do not use it up.
         let keys = statement.query_map(params![pattern, first, last, i64::MAX], |row| row.get(0))?;
         let is_passing = |key: &rusqlite::Result<i64>| match key {
-            Ok(key) => passing.contains(&row::thread_no(*key)),
+            Ok(key) => passing.contains(&row::thread_no_of_key(*key)),
             Err(_) => true,
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -293,8 +298,8 @@ impl<'a> Search<'a> {
     fn live_hits(&self, keys: impl Iterator<Item = i64>) -> Result<Vec<SearchHit>> {
         let mut hits = Vec::new();
         for key in keys {
-            let seq = row::position(key);
-            let thread = self.searched_thread(row::thread_no(key))?;
+            let seq = row::position_of_key(key);
+            let thread = self.searched_thread(row::thread_no_of_key(key))?;
             if let Some((thread, _)) = thread.filter(|(_, first_seq)| seq >= *first_seq) {
                 hits.push(SearchHit { thread, seq });
                 if hits.len() == self.query.limit {
@@ -334,13 +339,17 @@ impl<'a> Search<'a> {
         let watermark = watermark(self.connection)?;
         // A search in one thread includes a shared thread, as in `searched_thread`.
         let owner_no = if self.thread.is_some() { None } else { self.numbers.user_no };
-        let thread_no = self.thread.map(|thread| thread.no);
+        let thread_no = self.thread.map(|thread| thread.number);
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows =
             statement.query(params![watermark, self.numbers.tenant_no, owner_no, thread_no, self.now.as_micros()])?;
         let (mut threads, mut messages) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
-            if self.passing.as_ref().is_some_and(|passing| !row.get(3).is_ok_and(|no| passing.contains(&no))) {
+            if self
+                .passing
+                .as_ref()
+                .is_some_and(|passing| !row.get(3).is_ok_and(|thread_no| passing.contains(&thread_no)))
+            {
                 continue;
             }
             let indexed_seq = row::unsigned(row, 1)?;

@@ -136,7 +136,7 @@ async fn search_finds_newest_positions_of_common_terms() {
     assert!((1_400..=1_600).contains(&found.frequencies[2]), "{:?}", found.frequencies);
 }
 
-// The same file may be indexed by several processes, and by the background thread and searches of one process.
+// A file may be indexed concurrently: by several processes, and by the background thread and the searches of one process.
 #[tokio::test]
 async fn write_batch_skips_threads_indexed_in_the_meantime() {
     let env = TestEnv::new().await;

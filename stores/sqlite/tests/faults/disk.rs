@@ -27,7 +27,7 @@ fn run_on_small_disk(test: &str, options: &str) -> Option<()> {
     Some(())
 }
 
-fn free_space(folder: &Path) {
+fn remove_filler(folder: &Path) {
     fs::remove_file(folder.join("filler")).unwrap();
 }
 
@@ -49,7 +49,7 @@ async fn fill_until_full(folder: &Path) {
     let without_positions = |texts: Vec<(u64, String)>| texts.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
     assert_eq!(without_positions(texts(&store).await.unwrap()), acknowledged, "messages differ");
     drop(store);
-    free_space(folder);
+    remove_filler(folder);
     let store = open(&folder.join("store.db")).unwrap();
     assert_eq!(without_positions(texts(&store).await.unwrap()), acknowledged);
     append(&store, "after space was freed").await.unwrap();

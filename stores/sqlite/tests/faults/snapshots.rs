@@ -41,7 +41,7 @@ async fn backup_completes_during_concurrent_writes() {
     for number in 0_u32..100 {
         append_text(&store, &number.to_string(), &"long ".repeat(20_000)).await.unwrap();
     }
-    // A connection like that of another process.
+    // A separate connection, like one of another process.
     let other = rusqlite::Connection::open(&path).unwrap();
     other.busy_timeout(Duration::from_secs(30)).unwrap();
     let mut steps = 0;

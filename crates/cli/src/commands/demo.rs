@@ -21,7 +21,7 @@ const CONVERSATION: &str = include_str!("demo/conversation.jsonl");
 const NEWEST_MESSAGES: usize = 4;
 const SEARCH: &str = "who brings the stove";
 /// The message that answers this question is much older than the window.
-const QUESTION: &str = "Is anyone allergic to something?";
+const QUESTION: &str = "Is anyone allergic to anything?";
 const WINDOW: usize = 6;
 const BUDGET: TokenCount = TokenCount(500);
 

@@ -56,7 +56,7 @@ pub enum Provider {
     Anthropic,
     /// Ollama, local or remote.
     Ollama,
-    /// Any other server with OpenAI's chat completions API: llama.cpp, vLLM, a gateway.
+    /// Any other server with OpenAI's chat completions API, such as llama.cpp, vLLM or a gateway.
     Compatible,
 }
 

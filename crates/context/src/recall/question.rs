@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_for_a_time_are_recognized() {
+    fn questions_that_ask_for_a_time_are_recognized() {
         for (question, expected) in [
             ("When did Ana paint?", true),
             ("How long has she lived here?", true),

@@ -8,7 +8,7 @@ use threadkeep_core::Portable;
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest backoff.
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
-/// The longest wait that is accepted from a provider. A longer one fails the call.
+/// The longest wait that a provider may request. If it requests a longer one, the call fails.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
 /// The randomness and the pauses between attempts. Tests replace both.
@@ -37,7 +37,7 @@ impl Pacing for SystemPacing {
     }
 }
 
-/// Returns the wait after an attempt (counted from 0), or `None` if the provider requests a wait longer than the maximum.
+/// Returns the wait after an attempt (0-based), or `None` if the provider requests a wait longer than the maximum.
 pub(super) fn wait_before_next(attempt: u32, retry_after: Option<Duration>, chance: f64) -> Option<Duration> {
     match retry_after {
         Some(retry_after) if retry_after > MAX_RETRY_AFTER => None,

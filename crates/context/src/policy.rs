@@ -64,7 +64,7 @@ impl ContextPolicy {
     /// `Invalid`, with the field's name.
     pub fn check(&self) -> Result<(), ContextError> {
         if self.window == Some(0) {
-            return Err(ContextError::invalid("window", "0; show at least 1 message"));
+            return Err(ContextError::invalid("window", "0; must be at least 1"));
         }
         self.recall.check()?;
         if self.summary.is_some_and(|summary| summary.share_percent > 100) {

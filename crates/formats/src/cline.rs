@@ -20,7 +20,7 @@ use crate::records::Record;
 use crate::session::{Beginning, Session, SessionRecords, copy_metadata};
 use crate::{ConversationName, Format, claude, tool_parts};
 
-/// The name of the file of a task.
+/// The name of a task's file.
 pub(crate) const TASK_FILE: &str = "api_conversation_history.json";
 const RAW_FORMAT: &str = "cline.session";
 /// The tags in which the program wraps what the user typed.
@@ -47,7 +47,7 @@ pub(crate) fn convert(record: &Record, mut session: Fields<'_>) -> Result<Conver
     Ok(conversation)
 }
 
-/// Reads the list of a task, in which each record is a message.
+/// Reads the message list of a task. Each record is a message.
 #[derive(Debug)]
 pub(crate) struct TaskMessages {
     session: Session,

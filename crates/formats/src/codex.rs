@@ -21,7 +21,7 @@ use crate::{ConversationName, Format, tool_parts};
 
 const RAW_FORMAT: &str = "codex.session";
 const THREAD_METADATA: [&str; 6] = ["cwd", "git", "originator", "cli_version", "source", "forked_from_id"];
-/// How texts begin that the program writes in the name of the user.
+/// The beginnings of texts that the program writes in the user's name.
 const PROGRAM_TEXTS: [&str; 7] = [
     "<environment_context>",
     "<user_instructions>",
@@ -99,7 +99,7 @@ impl Lines {
     }
 }
 
-/// Converts an item. Returns `None` if nothing of it can be read, or if it is not part of the conversation.
+/// Converts an item. Returns `None` if it is empty or not part of the conversation.
 fn item(json: &RawValue, mut item: Fields<'_>) -> Result<Option<Content>, Rejection> {
     let kind = item.require_text("type")?;
     let content = match kind.as_str() {

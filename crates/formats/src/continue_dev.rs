@@ -2,8 +2,9 @@
 //!
 //! The fixture was written by version 1.5.47 of the npm package `@continuedev/cli`.
 //!
-//! The messages have no times, so the thread gets the time at which the file was last changed. The outputs of tools are next to
-//! the calls (`toolCallStates`); they become messages with the role `tool`. Attached context becomes a raw part.
+//! The messages have no times, so the thread gets the time at which the file was last changed. Tool outputs are stored
+//! next to the calls (`toolCallStates`); they become messages with the role `tool`. Attached context becomes a raw
+//! part.
 
 use serde_json::value::RawValue;
 use threadkeep_core::{Content, ImageReference, Part, Role};
@@ -17,7 +18,7 @@ use crate::session::copy_metadata;
 use crate::{Format, identity, tool_parts};
 
 const RAW_FORMAT: &str = "continue.session";
-/// The title of a session to which the program gave none.
+/// The placeholder titles of sessions without a title.
 const UNTITLED: [&str; 2] = ["Untitled Session", "New Session"];
 
 pub(crate) fn convert(record: &Record, mut fields: Fields<'_>, file: &FileName) -> Result<Conversation, Rejection> {

@@ -16,10 +16,10 @@ use crate::records::Record;
 use crate::tool_parts;
 use crate::tree::Ordered;
 
-/// The member with the messages that are nested in each other.
+/// The member that contains nested messages.
 pub(crate) const TREE: &str = "messagesTree";
 const RAW_FORMAT: &str = "librechat.export";
-/// The maximum number of messages that are nested in each other.
+/// The maximum nesting depth of messages.
 const MAX_DEPTH: usize = 2_000;
 
 pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Rejection> {

@@ -34,7 +34,7 @@ pub(crate) struct Session {
     seen: HashSet<String>,
 }
 
-/// What is known of a conversation when it begins.
+/// What is known about a conversation when it begins.
 #[derive(Debug, Default)]
 pub(crate) struct Beginning {
     pub(crate) title: Option<String>,

@@ -3,10 +3,11 @@
 //! Source: "How to read Slack data exports" and "Reference: message events" in Slack's documentation. The fixture was written by
 //! hand from these pages.
 //!
-//! A channel becomes a thread; the folder of the file names it. Messages are identified by their `ts`, which is unique in a
-//! channel and contains the time. Replies stay in the order of time, with `thread_ts` in the metadata. The author is the name in
-//! `user_profile`, or else the id of the user. Messages of bots get the role `assistant`, and messages about the channel (joins,
-//! topics) the role `system`. The descriptions of files become metadata; the files are not part of an export.
+//! A channel becomes a thread; the folder of the file names it. Messages are identified by their `ts`, which is unique
+//! in a channel and contains the time. Replies stay in chronological order, with `thread_ts` in the metadata. The
+//! author is the name in `user_profile`, or else the id of the user. Messages of bots get the role `assistant`, and
+//! messages about the channel (joins, topics) the role `system`. The descriptions of files become metadata; the files
+//! are not part of an export.
 
 use threadkeep_core::{Content, Map, Part, Role, Timestamp};
 

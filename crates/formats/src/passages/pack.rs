@@ -93,7 +93,7 @@ impl Packer {
     }
 }
 
-/// Splits a paragraph into pieces that fit into a passage. Returns each piece with its first byte.
+/// Splits a paragraph into pieces that fit into a passage. Returns each piece with the byte offset at which it starts.
 fn pieces(text: &str) -> Vec<(usize, &str)> {
     let start = text.len() - text.trim_start().len();
     let mut pieces = Vec::new();

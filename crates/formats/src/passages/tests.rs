@@ -124,7 +124,7 @@ fn text_that_resembles_nesting_is_accepted() {
     }
 }
 
-/// Runs on a thread with a stack as small as the smallest of the threads that split documents.
+/// Runs a closure with the smallest stack of any thread that splits documents.
 fn on_a_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::Builder::new().stack_size(1024 * 1024).spawn(run).unwrap().join().unwrap()
 }

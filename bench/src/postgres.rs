@@ -1,4 +1,5 @@
-//! The workloads over PostgreSQL, compared with a baseline (floor) of handwritten SQL with the same pipelining and row-level security.
+//! The workloads on PostgreSQL, compared with a baseline (floor) of handwritten SQL with the same pipelining and
+//! row-level security.
 //!
 //! Each trial runs the floor right before the engine, on the same server. Ratios are computed for each trial.
 

@@ -1,5 +1,4 @@
-//! The workloads over Redis, compared with a baseline (floor) of handwritten commands that write and read the same
-//! data.
+//! The workloads on Redis, compared with a baseline (floor) of handwritten commands that write and read the same data.
 //!
 //! Each trial runs the floor right before the engine, on the same server. Ratios are computed for each trial. All workloads use one node, except
 //! `scaling`, which starts a node and a cluster of its own. The last line is JSON.

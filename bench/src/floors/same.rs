@@ -48,7 +48,7 @@ pub(crate) struct Same {
 
 /// The thread's row, which every call on a thread reads first.
 struct ThreadRow {
-    no: i64,
+    row_number: i64,
     seq: i64,
     change: i64,
     first_seq: i64,
@@ -83,7 +83,7 @@ impl Same {
         let key = params![TENANT_NO, Self::thread_id(number), now().as_micros()];
         Ok(self.connection.prepare_cached(THREAD)?.query_row(key, |row| {
             Ok(ThreadRow {
-                no: row.get(0)?,
+                row_number: row.get(0)?,
                 seq: row.get(3)?,
                 change: row.get(4)?,
                 first_seq: row.get(5)?,
@@ -103,23 +103,29 @@ impl Same {
         }
         let thread = self.thread(number)?;
         let connection = &self.connection;
-        anyhow::ensure!(!connection.prepare_cached(REPLAYED)?.exists(params![thread.no, key])?, "duplicate key");
+        anyhow::ensure!(
+            !connection.prepare_cached(REPLAYED)?.exists(params![thread.row_number, key])?,
+            "duplicate key"
+        );
         for (id, ..) in &messages {
-            anyhow::ensure!(!connection.prepare_cached(IS_TAKEN)?.exists(params![thread.no, id])?, "duplicate id");
+            anyhow::ensure!(
+                !connection.prepare_cached(IS_TAKEN)?.exists(params![thread.row_number, id])?,
+                "duplicate id"
+            );
         }
         let mut insert = connection.prepare_cached(INSERT)?;
         for ((id, role, body), seq) in messages.iter().zip(thread.seq + 1..) {
             let role = if *role == Role::User { 1 } else { 2 };
-            let position = thread.no << 32 | seq;
+            let position = thread.row_number << 32 | seq;
             insert.execute(params![position, id, role, at.as_micros(), None::<&str>, body])?;
         }
         let change = thread.change + 1;
-        let position = thread.no << 32 | change;
+        let position = thread.row_number << 32 | change;
         let log = params![position, at.as_micros(), key, 0, thread.seq + 1, count as i64, None::<&str>];
         connection.prepare_cached(LOG)?.execute(log)?;
         let stamp: i64 = connection.prepare_cached(STAMP)?.query_row([], |row| row.get(0))?;
         connection.prepare_cached(MOVE)?.execute(params![
-            thread.no,
+            thread.row_number,
             thread.seq + count as i64,
             change,
             thread.first_seq,
@@ -180,7 +186,7 @@ impl Floor for Same {
     fn load(&mut self, thread: i64, count: usize) -> Result<Vec<String>> {
         self.in_transaction("BEGIN", |this| {
             let thread = this.thread(thread)?;
-            let base = thread.no << 32;
+            let base = thread.row_number << 32;
             let (mut texts, _) = this.read(base | thread.first_seq, base | thread.seq, count + 1)?;
             texts.truncate(count);
             texts.reverse();
@@ -191,7 +197,7 @@ impl Floor for Same {
     fn page(&mut self, thread: i64, before: i64, size: usize) -> Result<(usize, i64)> {
         self.in_transaction("BEGIN", |this| {
             let thread = this.thread(thread)?;
-            let base = thread.no << 32;
+            let base = thread.row_number << 32;
             let (texts, first) = this.read(base | thread.first_seq, base | (before - 1).min(thread.seq), size)?;
             Ok((texts.len(), first))
         })
@@ -201,10 +207,10 @@ impl Floor for Same {
         self.in_transaction("BEGIN IMMEDIATE", |this| {
             let thread = this.thread(thread)?;
             let stamp: i64 = this.connection.prepare_cached(STAMP)?.query_row([], |row| row.get(0))?;
-            let deleted = params![thread.no, stamp, now().as_micros()];
+            let deleted = params![thread.row_number, stamp, now().as_micros()];
             this.connection.prepare_cached(DELETED)?.execute(deleted)?;
-            this.connection.prepare_cached(LEFTOVER)?.execute([thread.no])?;
-            this.connection.prepare_cached(DELETE)?.execute([thread.no])?;
+            this.connection.prepare_cached(LEFTOVER)?.execute([thread.row_number])?;
+            this.connection.prepare_cached(DELETE)?.execute([thread.row_number])?;
             Ok(())
         })
     }

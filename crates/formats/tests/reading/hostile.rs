@@ -1,5 +1,5 @@
-//! Hostile files, made from the fixture of each format: every value is replaced by values of other kinds, by ones that are too
-//! deep, too large or invalid. Each must be read to its end, with items that the stores accept.
+//! Hostile files, made from the fixture of each format: every value is replaced by values of other kinds and by values
+//! that are too deep, too large or invalid. Each must be read to its end, with items that the stores accept.
 
 use serde_json::{Value, json};
 use threadkeep_core::exchange::ImportItem;
@@ -7,7 +7,7 @@ use threadkeep_formats::Format;
 
 use super::{FIXTURES, fixture, open};
 
-/// The values that replace another one.
+/// The values that replace others.
 fn hostile_values() -> Vec<Value> {
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
     let wide = json!(vec![json!({}); 200]);
@@ -38,10 +38,10 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Replaces the value with a number, counted in order of the document.
-fn replace(value: &mut Value, at: &mut usize, with: &Value) {
+/// Replaces the value at index `at`, counted in document order.
+fn replace(value: &mut Value, at: &mut usize, replacement: &Value) {
     if *at == 0 {
-        *value = with.clone();
+        *value = replacement.clone();
     }
     let Some(next) = at.checked_sub(1) else {
         *at = usize::MAX;
@@ -49,8 +49,8 @@ fn replace(value: &mut Value, at: &mut usize, with: &Value) {
     };
     *at = next;
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, at, with)),
-        Value::Object(members) => members.values_mut().for_each(|member| replace(member, at, with)),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, at, replacement)),
+        Value::Object(members) => members.values_mut().for_each(|member| replace(member, at, replacement)),
         _ => {}
     }
 }

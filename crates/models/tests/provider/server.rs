@@ -221,6 +221,6 @@ pub(crate) fn event(data: &Value) -> String {
 }
 
 /// Formats an event with its type, as Anthropic sends events.
-pub(crate) fn named(data: &Value) -> String {
+pub(crate) fn named_event(data: &Value) -> String {
     format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default())
 }

@@ -28,7 +28,7 @@ use floor::Floor;
 use node::Node;
 
 /// Number of writers while events are timed, each with 50 turns per second.
-const WRITERS_OF_EVENTS: u32 = 20;
+const EVENT_WRITERS: u32 = 20;
 /// Number of threads among which turns are scattered.
 const SCATTERED: usize = 10_000;
 
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     }
     let here = Memory::new(RedisStore::open(&url).await?.backend());
     let elsewhere = Memory::new(RedisStore::open(&url).await?.backend());
-    let events = events::measure(&here, &elsewhere, args.seconds.max(5), WRITERS_OF_EVENTS).await?;
+    let events = events::measure(&here, &elsewhere, args.seconds.max(5), EVENT_WRITERS).await?;
     println!("{}", workloads.table()?);
     println!("{events}");
     let rows = workloads.rows.iter().map(Row::to_json).collect::<Result<Vec<_>>>()?;

@@ -317,14 +317,14 @@ fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, 
             (true, false) => (Fate::Truncated, Some(FateReason::TooLong)),
         };
     }
-    let why = plan.candidates.omission_reasons[index].unwrap_or(FateReason::OverBudget);
+    let reason = plan.candidates.omission_reasons[index].unwrap_or(FateReason::OverBudget);
     let is_covered = fitted.covered().contains(&plan.input.history[index].seq);
-    let fate = match why {
+    let fate = match reason {
         _ if is_covered => Fate::Summarised,
         FateReason::LessRelevant => Fate::Pruned,
         _ => Fate::Dropped,
     };
-    (fate, Some(why))
+    (fate, Some(reason))
 }
 
 /// Adds the span of positions without a loaded message: older than the loaded messages, or erased between them.

@@ -141,7 +141,7 @@ fn message(item: &mut Fields<'_>) -> Result<Option<Content>, Rejection> {
 
 fn message_part(json: &RawValue) -> Result<Part, Rejection> {
     let mut part = Fields::read(json)?;
-    let known = match part.take_text("type")?.as_deref() {
+    let known_part = match part.take_text("type")?.as_deref() {
         Some("input_text" | "output_text" | "text") => part.take_text("text")?.map(Part::Text),
         Some("input_image") => {
             let url = part.take_text("image_url")?;
@@ -149,7 +149,7 @@ fn message_part(json: &RawValue) -> Result<Part, Rejection> {
         }
         _ => None,
     };
-    known.map_or_else(|| tool_parts::raw(RAW_FORMAT, json), Ok)
+    known_part.map_or_else(|| tool_parts::raw(RAW_FORMAT, json), Ok)
 }
 
 /// Reads the summaries and the text of reasoning. An item with encrypted reasoning alone is skipped.

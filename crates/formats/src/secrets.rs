@@ -176,14 +176,14 @@ impl SecretMask {
         let found = FORM_SET.matches(text);
         for (kind, form) in found.iter().map(|index| &FORM_REGEXES[index]) {
             let mut count = 0;
-            let replace = |found: &Captures<'_>| {
-                let whole = found.get(0).map_or("", |whole| whole.as_str());
-                let secret = (1..found.len()).find_map(|group| found.get(group)).or(found.get(0));
+            let replace = |captures: &Captures<'_>| {
+                let whole = captures.get(0).map_or("", |whole| whole.as_str());
+                let secret = (1..captures.len()).find_map(|group| captures.get(group)).or(captures.get(0));
                 let Some(secret) = secret.filter(|secret| *kind != "secret" || is_secret(secret.as_str())) else {
                     return whole.to_owned();
                 };
                 count += 1;
-                let start = secret.start() - found.get(0).map_or(0, |whole| whole.start());
+                let start = secret.start() - captures.get(0).map_or(0, |whole| whole.start());
                 format!("{}{}{}", &whole[..start], note(kind), &whole[start + secret.as_str().len()..])
             };
             if let Cow::Owned(changed) = form.replace_all(&masked, replace)

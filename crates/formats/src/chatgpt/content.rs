@@ -43,7 +43,7 @@ fn read_part(json: &RawValue) -> Result<Option<Part>, Rejection> {
         return Ok(non_empty(fields::text(json)?));
     }
     let Ok(mut part) = Fields::read(json) else { return Ok(Some(raw(json)?)) };
-    let known = match part.take_text("content_type")?.as_deref() {
+    let known_part = match part.take_text("content_type")?.as_deref() {
         Some("image_asset_pointer") => {
             let description = description(&mut part);
             part.take_text("asset_pointer")?.map(|url| Part::Image(ImageReference { url, description, detail: None }))
@@ -51,7 +51,7 @@ fn read_part(json: &RawValue) -> Result<Option<Part>, Rejection> {
         Some("audio_transcription") => part.take_text("text")?.map(Part::Text),
         _ => None,
     };
-    known.map_or_else(|| raw(json), Ok).map(Some)
+    known_part.map_or_else(|| raw(json), Ok).map(Some)
 }
 
 /// Returns the prompt of a generated image.

@@ -85,8 +85,8 @@ fn a_very_long_word_is_split_between_grapheme_clusters() {
         assert!(text.chars().count() <= PASSAGE_CHARACTERS);
         assert!(text.graphemes(true).all(|character| character == family), "{text}");
     }
-    let one = format!("e{}", "\u{301}".repeat(5_000));
-    assert_eq!(self::passages(&one, DocumentFormat::Text).len(), 1);
+    let long_cluster = format!("e{}", "\u{301}".repeat(5_000));
+    assert_eq!(self::passages(&long_cluster, DocumentFormat::Text).len(), 1);
 }
 
 #[test]

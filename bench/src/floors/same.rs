@@ -23,7 +23,7 @@ const LOG: &str = "INSERT INTO commits (position, at, key, fingerprint, first_se
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const STAMP: &str = "SELECT 1 + max(coalesce((SELECT max(stamp) FROM threads), 0), \
     coalesce((SELECT value FROM marks WHERE name = 'stamp'), 0))";
-const MOVE: &str = "UPDATE threads SET seq = ?2, change = ?3, first_seq = ?4, message_count = ?5, stamp = ?6, \
+const ADVANCE: &str = "UPDATE threads SET seq = ?2, change = ?3, first_seq = ?4, message_count = ?5, stamp = ?6, \
     updated_at = max(updated_at, ?7) WHERE no = ?1";
 const PAGE: &str = "SELECT position, id, external_id, revision, created_at, body FROM messages \
     WHERE position BETWEEN ?1 AND ?2 AND body IS NOT NULL ORDER BY position DESC LIMIT ?3";
@@ -34,10 +34,10 @@ const DELETED: &str = "INSERT OR REPLACE INTO deleted_threads (tenant_no, id, ow
 const DELETE: &str = "DELETE FROM threads WHERE no = ?1";
 
 pub(crate) const STATEMENTS: [&str; 11] =
-    [THREAD, REPLAYED, IS_TAKEN, INSERT, LOG, STAMP, MOVE, PAGE, LEFTOVER, DELETED, DELETE];
+    [THREAD, REPLAYED, IS_TAKEN, INSERT, LOG, STAMP, ADVANCE, PAGE, LEFTOVER, DELETED, DELETE];
 
-const TENANT_NO: i64 = 1;
-const OWNER_NO: i64 = 2;
+const TENANT_NUMBER: i64 = 1;
+const OWNER_NUMBER: i64 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Same {
@@ -80,7 +80,7 @@ impl Same {
     }
 
     fn thread(&self, number: i64) -> Result<ThreadRow> {
-        let key = params![TENANT_NO, Self::thread_id(number), now().as_micros()];
+        let key = params![TENANT_NUMBER, Self::thread_id(number), now().as_micros()];
         Ok(self.connection.prepare_cached(THREAD)?.query_row(key, |row| {
             Ok(ThreadRow {
                 row_number: row.get(0)?,
@@ -124,7 +124,7 @@ impl Same {
         let log = params![position, at.as_micros(), key, 0, thread.seq + 1, count as i64, None::<&str>];
         connection.prepare_cached(LOG)?.execute(log)?;
         let stamp: i64 = connection.prepare_cached(STAMP)?.query_row([], |row| row.get(0))?;
-        connection.prepare_cached(MOVE)?.execute(params![
+        connection.prepare_cached(ADVANCE)?.execute(params![
             thread.row_number,
             thread.seq + count as i64,
             change,
@@ -169,7 +169,7 @@ impl Floor for Same {
                    restoring, created_at, updated_at, expires_at, key, body) \
                    VALUES (?1, ?2, ?3, 0, 0, 1, 0, 0, ?4, 0, ?5, ?5, NULL, ?6, '1{\"title\":\"as many others\"}')";
         let (id, key, at) = (Self::thread_id(number), format!("thread {number}"), now().as_micros());
-        self.connection.prepare_cached(sql)?.execute(params![TENANT_NO, OWNER_NO, id, number, at, key])?;
+        self.connection.prepare_cached(sql)?.execute(params![TENANT_NUMBER, OWNER_NUMBER, id, number, at, key])?;
         Ok(number)
     }
 

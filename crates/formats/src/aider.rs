@@ -16,7 +16,7 @@ use crate::conversation::Converted;
 use crate::error::Rejection;
 use crate::file::FileName;
 use crate::records::{Block, Record, START};
-use crate::session::{Beginning, Session};
+use crate::session::{Session, SessionStart};
 use crate::{ConversationName, Format, identity};
 
 #[derive(Debug)]
@@ -74,8 +74,8 @@ impl Blocks {
         let id = format!("{started}:{}", self.folder.as_deref().unwrap_or_default());
         let metadata = self.folder.iter().map(|folder| ("project".to_owned(), folder.clone().into()));
         let metadata = metadata.collect::<Map>();
-        let beginning = Beginning { title: None, metadata, created_at: self.created_at };
-        self.session.begin(record, Some(&id), beginning)
+        let start = SessionStart { title: None, metadata, created_at: self.created_at };
+        self.session.begin(record, Some(&id), start)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::conversation::{Converted, instant};
 use crate::error::Rejection;
 use crate::fields::{self, Fields, missing};
 use crate::records::Record;
-use crate::session::{Beginning, Session, SessionRecords, copy_metadata};
+use crate::session::{Session, SessionRecords, SessionStart, copy_metadata};
 use crate::{ConversationName, Format, tool_parts};
 
 const RAW_FORMAT: &str = "codex.session";
@@ -95,7 +95,7 @@ impl Lines {
         let created_at = instant(meta, "timestamp").or(written_at);
         let mut metadata = Map::new();
         copy_metadata(meta, &THREAD_METADATA, &mut metadata)?;
-        self.session.begin(record, Some(&id), Beginning { title: None, metadata, created_at })
+        self.session.begin(record, Some(&id), SessionStart { title: None, metadata, created_at })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::conversation::{Converted, instant, numbered};
 use crate::error::Rejection;
 use crate::fields::{self, Fields, Kind, kind, missing};
 use crate::records::Record;
-use crate::session::{Beginning, Session, SessionRecords, copy_metadata};
+use crate::session::{Session, SessionRecords, SessionStart, copy_metadata};
 use crate::{ConversationName, Format, identity, tool_parts};
 
 const RAW_FORMAT: &str = "gemini-cli.session";
@@ -41,9 +41,9 @@ impl SessionRecords for Lines {
             return Ok(converted);
         }
         if let Some(id) = line.take_text("sessionId")? {
-            let mut beginning = Beginning { created_at: instant(&mut line, "startTime"), ..Beginning::default() };
-            copy_metadata(&mut line, &THREAD_METADATA, &mut beginning.metadata)?;
-            converted.items.extend(self.0.begin(record, Some(&id), beginning)?);
+            let mut start = SessionStart { created_at: instant(&mut line, "startTime"), ..SessionStart::default() };
+            copy_metadata(&mut line, &THREAD_METADATA, &mut start.metadata)?;
+            converted.items.extend(self.0.begin(record, Some(&id), start)?);
         }
         let messages = match line.take_fields("$set")? {
             Some(mut set) => set.take_list("messages").map_err(|rejection| rejection.at("$set"))?,

@@ -16,7 +16,7 @@ use crate::error::Rejection;
 use crate::fields::{Fields, missing};
 use crate::file::FileName;
 use crate::records::Record;
-use crate::session::{Beginning, Session, SessionRecords, copy_metadata};
+use crate::session::{Session, SessionRecords, SessionStart, copy_metadata};
 use crate::{ConversationName, Format, identity};
 
 /// The members of a message that are copied to the metadata.
@@ -47,8 +47,8 @@ impl SessionRecords for Messages {
                 let title = self.channel.as_deref().and_then(clean_name).map(|name| format!("#{name}"));
                 let metadata = self.channel.iter().map(|channel| ("channel".to_owned(), channel.clone().into()));
                 let metadata = metadata.collect::<Map>();
-                let beginning = Beginning { title, metadata, created_at: Some(created_at) };
-                self.session.begin(record, self.channel.as_deref(), beginning)?
+                let start = SessionStart { title, metadata, created_at: Some(created_at) };
+                self.session.begin(record, self.channel.as_deref(), start)?
             }
         };
         let message = self.session.message(record, identity::message_id(&ts), Some(created_at), content)?;

@@ -148,7 +148,7 @@ pub(crate) struct RecordingPacing(pub(crate) Mutex<Vec<Duration>>);
 
 #[async_trait]
 impl Pacing for RecordingPacing {
-    fn chance(&self) -> f64 {
+    fn random_fraction(&self) -> f64 {
         0.0
     }
 

@@ -1,7 +1,7 @@
 //! Benchmarks and crash tests of Threadkeep: throughput and latency relative to minimal baselines (`run`) and to other
 //! engines (`serve`), process kills (`kill`) and simulated power cuts (`power-cut`).
 //!
-//! The program deliberately checks no speed, because a benchmark is not a test. Start reading with `engine`, which
+//! The program deliberately does not check speed, because a benchmark is not a test. Start reading with `engine`, which
 //! calls the library as an application would, and `floors`, the baselines. The workloads are in `run`, one file each.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
 

@@ -105,8 +105,8 @@ impl Default for SummaryPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecallPolicy {
-    /// Where the code that loads the context searches for relevant messages. The limits below apply to all recalled messages
-    /// that are passed to the assembly, also from other searches. Default: nowhere.
+    /// Where the code that loads the context searches for relevant messages. The limits below apply to all recalled
+    /// messages that are passed to the assembly, including those from other searches. Default: nowhere.
     pub from: RecallFrom,
     /// The maximum number of recalled messages. Default: 50.
     pub messages: usize,

@@ -4,10 +4,10 @@
 //!
 //! Each session (`# aider chat started at TIME`) becomes a thread. It is identified by its time and the name of the
 //! project's folder, because the file contains no ids. The time is that of the machine, without a zone; it is read as
-//! UTC, and messages have no times of their own. Lines that start with `#### ` are the user's, lines that start with `>
-//! ` the program's (role `system`), all others the model's. If a model quotes text (`> `) or writes a heading of level
-//! 4, its answer is split there, because the file does not distinguish these lines. The program's lines at the end of
-//! the file are not read until other lines follow, because the program may add to them.
+//! UTC, and messages have no times of their own. Lines that start with `####` are the user's, lines that start with `>`
+//! the program's (role `system`), all others the model's. If a model quotes text (`> `) or writes a heading of level 4,
+//! its answer is split there, because the file does not distinguish these lines. The program's lines at the end of the
+//! file are not read until other lines follow, because the program may add to them.
 
 use threadkeep_core::exchange::ImportItem;
 use threadkeep_core::{Content, Map, Role, Timestamp};

@@ -19,7 +19,8 @@ const QUERY_CHARACTERS: usize = 1_000;
 const LARGEST_ITERATIONS: u64 = 10;
 /// The longest title of a conversation, in characters.
 const TITLE_CHARACTERS: usize = 100;
-/// How long the thread of a question that is not stored exists if it cannot be deleted: an hour, in milliseconds.
+/// The lifetime of the thread of a question that is not stored, in case the thread cannot be deleted: an hour, in
+/// milliseconds.
 const EPHEMERAL_MS: i64 = 60 * 60 * 1000;
 /// The notice of a run without ids.
 const NOT_STORED: &str = "No conversation_id or user_id, skipping save";

@@ -142,7 +142,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<RecordedRequest> {
     Some(RecordedRequest { line: line.to_owned(), headers, body })
 }
 
-/// Pacing without randomness and pauses. Records the requested waits.
+/// Pacing without randomness or pauses. Records the requested waits.
 #[derive(Debug, Default)]
 pub(crate) struct RecordingPacing(pub(crate) Mutex<Vec<Duration>>);
 

@@ -11,7 +11,7 @@ use super::MissingProgram;
 use crate::cargo::{self, Workspace};
 use crate::debian;
 
-/// Unpacks the package if it is missing. On other systems than Debian, a kubectl on the `PATH` is sufficient.
+/// Unpacks the package if it is missing. On systems other than Debian, a kubectl on the `PATH` is sufficient.
 pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
     let folder = workspace.target_directory.join("tools/kubectl");
     if folder.is_dir() {

@@ -69,7 +69,7 @@ impl Blocks {
         let started = match self.started.take() {
             Some(started) => started,
             None if self.session.id().is_some() => return Ok(None),
-            None => return Err(Rejection::new("no session began before it")),
+            None => return Err(Rejection::new("no session header precedes the message")),
         };
         let id = format!("{started}:{}", self.folder.as_deref().unwrap_or_default());
         let metadata = self.folder.iter().map(|folder| ("project".to_owned(), folder.clone().into()));

@@ -109,7 +109,7 @@ impl Archive {
         let text: Box<dyn Read + Send> = match entry.method {
             CompressionMethod::Stored => Box::new(packed),
             CompressionMethod::Deflated => Box::new(DeflateDecoder::new(packed)),
-            method => return unreadable(format!("a file with the compression {method}")),
+            method => return unreadable(format!("a file with an unsupported compression method ({method})")),
         };
         let bounded = Bounded { text, remaining: Arc::clone(&self.remaining) };
         open_named_stream(Box::new(bounded), FileName::of_entry(Path::new(&entry.name)), format)

@@ -60,7 +60,7 @@ impl SessionRecords for Lines {
             return Ok(Converted { items: thread.into_iter().collect(), ..Converted::default() });
         }
         if self.session.id().is_none() {
-            return Err(Rejection::new("there is no `session_meta` before it"));
+            return Err(Rejection::new("no `session_meta` line precedes the message"));
         }
         let content = match kind.as_str() {
             "compacted" => payload.take_text("message")?.filter(|text| !text.is_empty()).map(|summary| Content {

@@ -207,7 +207,7 @@ impl Workloads<'_> {
             }
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let turned = self.node.usage().await?;
+        let with_turns = self.node.usage().await?;
         self.settle().await?;
         let after = self.node.usage().await?;
         let (messages, turns) = ((threads * 20) as f64, (threads * 10) as f64);
@@ -216,14 +216,14 @@ impl Workloads<'_> {
             "threads": threads,
             "messages": threads * 20,
             "memory_bytes_per_message": bytes(after.memory, before.memory, messages),
-            "of_it_index": bytes(after.memory, turned.memory, messages),
+            "of_it_index": bytes(after.memory, with_turns.memory, messages),
             "of_it_threads_and_lists": bytes(opened.memory, before.memory, messages),
-            "append_only_file_bytes_per_turn": bytes(turned.log, opened.log, turns),
-            "network_bytes_in_per_turn": bytes(turned.input, opened.input, turns),
-            "network_bytes_out_per_turn": bytes(turned.output, opened.output, turns),
-            "calls_per_turn": (turned.calls.saturating_sub(opened.calls)) as f64 / turns,
-            "node_cpu_us_per_turn": (turned.cpu - opened.cpu) / turns * 1e6,
-            "node_cpu_us_per_indexed_message": (after.cpu - turned.cpu) / messages * 1e6,
+            "append_only_file_bytes_per_turn": bytes(with_turns.log, opened.log, turns),
+            "network_bytes_in_per_turn": bytes(with_turns.input, opened.input, turns),
+            "network_bytes_out_per_turn": bytes(with_turns.output, opened.output, turns),
+            "calls_per_turn": (with_turns.calls.saturating_sub(opened.calls)) as f64 / turns,
+            "node_cpu_us_per_turn": (with_turns.cpu - opened.cpu) / turns * 1e6,
+            "node_cpu_us_per_indexed_message": (after.cpu - with_turns.cpu) / messages * 1e6,
         });
         eprintln!("size: {size}");
         Ok(size)

@@ -363,7 +363,7 @@ proptest! {
             // The visible text is a prefix that ends at a grapheme boundary, followed by the mark.
             let prefixes = whole.grapheme_indices(true).map(|(at, _)| format!("{}{TRUNCATION_MARK}", &whole[..at]));
             let is_visible = |prefix: &str| match is_chat {
-                true => context.messages.iter().any(|said| said.seq == Some(span.first_seq) && text_of(said) == prefix),
+                true => context.messages.iter().any(|sent| sent.seq == Some(span.first_seq) && text_of(sent) == prefix),
                 false => {
                     let block = format!("User: {prefix}\n\n");
                     let text = context.newest_text();

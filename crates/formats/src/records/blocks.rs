@@ -99,17 +99,17 @@ impl<R: BufRead> Iterator for Blocks<R> {
             };
             let is_blank = line.trim_ascii().is_empty();
             let line_kind = Kind::of_bytes(&line);
-            let ends = match kind {
+            let block_ends = match kind {
                 None => false,
                 Some(Kind::Model) => line_kind != Kind::Model,
                 Some(kind) => is_blank || line_kind != kind || kind == Kind::Start,
             };
             // The kind of a truncated line is unknown, so it may continue the block.
-            if ends && !is_blank && !line.ends_with(b"\n") && !bytes.ends_with(b"\n\n") {
+            if block_ends && !is_blank && !line.ends_with(b"\n") && !bytes.ends_with(b"\n\n") {
                 let reason = "the file ends inside this message".to_owned();
                 return Some(Err(ChunkFault { line: start.line, fault: Fault::Record(reason) }));
             }
-            if ends {
+            if block_ends {
                 self.next = Some(line);
                 return Some(match is_too_long {
                     true => {

@@ -85,9 +85,9 @@ fn every_value_can_be_hostile() {
         for (index, record) in records.iter().enumerate() {
             for at in 0..count(record) {
                 // Each value is replaced by one of the hostile values in turn; neighbours get different ones.
-                for with in values.iter().skip((at + index) % 5).step_by(5) {
+                for replacement in values.iter().skip((at + index) % 5).step_by(5) {
                     let mut changed = record.clone();
-                    replace(&mut changed, &mut { at }, with);
+                    replace(&mut changed, &mut { at }, replacement);
                     let mut lines = lines.clone();
                     lines[index] = changed.to_string();
                     read(&lines.join("\n"), format);
@@ -101,8 +101,8 @@ fn every_value_can_be_hostile() {
 fn every_byte_of_a_markdown_history_can_be_hostile() {
     let text = String::from_utf8(fixture("aider.md")).unwrap();
     for at in (0..text.len()).step_by(7) {
-        for with in ["\u{0}", "\n", "####", "> ", "# aider chat started at ", "\r", "\u{202e}"] {
-            let changed = format!("{}{with}{}", &text[..at], &text[at..]);
+        for inserted in ["\u{0}", "\n", "####", "> ", "# aider chat started at ", "\r", "\u{202e}"] {
+            let changed = format!("{}{inserted}{}", &text[..at], &text[at..]);
             read(&changed, Format::Aider);
         }
     }

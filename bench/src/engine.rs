@@ -11,7 +11,7 @@ use threadkeep_memory::{AppendOptions, Draft, Memory, SearchOptions};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 use tokio::sync::Mutex;
 
-/// The engine over a store, with the scope of one user.
+/// The engine on top of a store, with the scope of one user.
 #[derive(Clone, Debug)]
 pub(crate) struct Engine {
     pub(crate) memory: Memory,

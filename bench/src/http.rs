@@ -103,7 +103,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let mut bench = Bench { args, binary, folder, disk, pool, rows: Vec::new() };
     let mut aborted = Vec::new();
     for workload in ALL.into_iter().filter(|workload| args.only.is_empty() || args.only.contains(workload)) {
-        let ran = match workload {
+        let result = match workload {
             Workload::Start => start::run(&mut bench).await,
             Workload::Reads => reads::run(&mut bench).await,
             Workload::Turns => turns::run(&mut bench).await,
@@ -111,10 +111,10 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
             Workload::Events => events::run(&mut bench).await,
             Workload::Load => load::run(&mut bench).await,
         };
-        match ran {
+        match result {
             // The results so far are printed, and the other workloads still run.
             Err(error) if error.is::<BusyDisk>() => aborted.push(format!("{workload:?}: {error}")),
-            ran => ran.with_context(|| format!("{workload:?}"))?,
+            result => result.with_context(|| format!("{workload:?}"))?,
         }
     }
     report::print(&bench.rows, args.json)?;

@@ -1,7 +1,7 @@
 //! Benchmarks and crash tests of Threadkeep: throughput and latency relative to minimal baselines (`run`) and to other
 //! engines (`serve`), process kills (`kill`) and simulated power cuts (`power-cut`).
 //!
-//! The program deliberately checks no speed, because a benchmark is not a test. Start reading with `engine`, which
+//! The program deliberately does not check speed, because a benchmark is not a test. Start reading with `engine`, which
 //! calls the library as an application would, and `floors`, the baselines. The workloads are in `run`, one file each.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
 
@@ -50,13 +50,13 @@ enum Command {
         #[arg(long)]
         sql: bool,
     },
-    /// Run the workloads over SQLite and print a table
+    /// Run the workloads on SQLite and print a table
     Run(run::Args),
-    /// Run the workloads over PostgreSQL, compared with handwritten SQL
+    /// Run the workloads on PostgreSQL, compared with handwritten SQL
     Postgres(postgres::Args),
     /// Kill a PostgreSQL server repeatedly while writers use it, and check that no acknowledged turn is lost
     PostgresKill(postgres::kill::Args),
-    /// Run the workloads over Redis, compared with handwritten commands; measure memory, network and scaling
+    /// Run the workloads on Redis, compared with handwritten commands; measure memory, network and scaling
     Redis(redis::Args),
     /// Measure the HTTP server, compared with a route that returns fixed bytes and with the library
     Http(http::Args),
@@ -86,7 +86,7 @@ enum Command {
     TesisLoad(tesis::load::Args),
     /// Compare one-seat rides with their true arrivals, and time searches with transfers
     Rides(rides::Args),
-    /// Compare running times of London's lines with their true range, and time routes
+    /// Compare running times of London's lines with the true range, and time routes
     London(london::Args),
     #[command(hide = true)]
     HttpFloor(http::floor::Args),

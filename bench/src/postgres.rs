@@ -1,4 +1,5 @@
-//! The workloads over PostgreSQL, compared with a baseline (floor) of handwritten SQL with the same pipelining and row-level security.
+//! The workloads on PostgreSQL, compared with a baseline (floor) of handwritten SQL with the same pipelining and
+//! row-level security.
 //!
 //! Each trial runs the floor right before the engine, on the same server. Ratios are computed for each trial.
 
@@ -20,7 +21,7 @@ use crate::texts::Language;
 use floor::Floor;
 
 /// Number of writers while events are timed.
-const WRITERS_OF_EVENTS: u32 = 10;
+const EVENT_WRITERS: u32 = 10;
 
 /// Arguments of `threadkeep-bench postgres`.
 #[derive(ClapArgs, Clone, Debug)]
@@ -85,7 +86,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         add_row(&mut table, &format!("search by {user} of {} messages: p50, µs", args.messages), &searches.await?)?;
     }
     println!("{table}");
-    let events = events::measure(&memory, &other_instance, args.seconds.max(5), WRITERS_OF_EVENTS).await?;
+    let events = events::measure(&memory, &other_instance, args.seconds.max(5), EVENT_WRITERS).await?;
     println!("{events}");
     Ok(())
 }

@@ -104,15 +104,15 @@ fn record(folder: &Path, args: &Args) -> Result<Vec<Event>> {
 /// Replays a run and checks images of the disk after every sync.
 async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut Report) -> Result<()> {
     let mut disk = Disk::default();
-    let ends = events.iter().enumerate().filter(|(_, event)| matches!(event, Event::SyncEnds { .. }));
-    let ends: Vec<usize> = ends.map(|(index, _)| index).collect();
+    let sync_ends = events.iter().enumerate().filter(|(_, event)| matches!(event, Event::SyncEnds { .. }));
+    let sync_ends: Vec<usize> = sync_ends.map(|(index, _)| index).collect();
     let mut acknowledged = BTreeSet::new();
     let mut done = 0;
-    for (number, end) in ends.iter().enumerate() {
+    for (number, end) in sync_ends.iter().enumerate() {
         events[done..=*end].iter().for_each(|event| disk.apply(event));
         done = end + 1;
         // Until the next sync ends, only this data is durable, regardless of later acknowledgements.
-        let next = ends.get(number + 1).copied().unwrap_or(events.len());
+        let next = sync_ends.get(number + 1).copied().unwrap_or(events.len());
         acknowledged.extend(events[..next].iter().skip(*end).filter_map(Event::acknowledged));
         acknowledged.extend(events[..*end].iter().filter_map(Event::acknowledged));
         let mut with_unsynced = disk.clone();
@@ -125,7 +125,7 @@ async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut 
             with_unsynced.write_image(&image, unsynced)?;
             check(&image.join("cut.db"), &acknowledged, report)
                 .await
-                .with_context(|| format!("sync {} of {}, image {image_number}", number + 1, ends.len()))?;
+                .with_context(|| format!("sync {} of {}, image {image_number}", number + 1, sync_ends.len()))?;
             report.images += 1;
             std::fs::remove_dir_all(&image)?;
         }

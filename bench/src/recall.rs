@@ -32,7 +32,7 @@ const CONTEXT_TOKENS: u64 = 4_000;
 pub(crate) struct RecallArgs {
     /// File of the data set, or a folder of such files
     path: std::path::PathBuf,
-    /// Also print plain BM25: over Threadkeep's stems, and by SQLite's FTS5 with defaults
+    /// Also print the results of plain BM25, on Threadkeep's stems and by SQLite's FTS5 with default settings
     #[arg(long)]
     baseline: bool,
     /// Also print the results without each part of the ranking
@@ -173,7 +173,7 @@ fn ablations() -> [(&'static str, Weights); 8] {
         ("without neighbours", Weights { neighbour: 0.0, answer: 0.0, ..all }),
         ("without answers", Weights { answer: 0.0, ..all }),
         ("without speaker", Weights { speaker: 0.0, ..all }),
-        ("names weighted as other words", Weights { name: 1.0, ..all }),
+        ("names weighted like other words", Weights { name: 1.0, ..all }),
         ("without periods", Weights { period: 0.0, ..all }),
         ("without mentioned times", Weights { when: 0.0, ..all }),
         ("words only", Weights::WORDS_ALONE),

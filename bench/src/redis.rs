@@ -1,5 +1,4 @@
-//! The workloads over Redis, compared with a baseline (floor) of handwritten commands that write and read the same
-//! data.
+//! The workloads on Redis, compared with a baseline (floor) of handwritten commands that write and read the same data.
 //!
 //! Each trial runs the floor right before the engine, on the same server. Ratios are computed for each trial. All workloads use one node, except
 //! `scaling`, which starts a node and a cluster of its own. The last line is JSON.
@@ -29,7 +28,7 @@ use floor::Floor;
 use node::Node;
 
 /// Number of writers while events are timed, each with 50 turns per second.
-const WRITERS_OF_EVENTS: u32 = 20;
+const EVENT_WRITERS: u32 = 20;
 /// Number of threads among which turns are scattered.
 const SCATTERED: usize = 10_000;
 
@@ -79,7 +78,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     }
     let here = Memory::new(RedisStore::open(&url).await?.backend());
     let elsewhere = Memory::new(RedisStore::open(&url).await?.backend());
-    let events = events::measure(&here, &elsewhere, args.seconds.max(5), WRITERS_OF_EVENTS).await?;
+    let events = events::measure(&here, &elsewhere, args.seconds.max(5), EVENT_WRITERS).await?;
     println!("{}", workloads.table()?);
     println!("{events}");
     let rows = workloads.rows.iter().map(Row::to_json).collect::<Result<Vec<_>>>()?;
@@ -208,7 +207,7 @@ impl Workloads<'_> {
             }
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let turned = self.node.usage().await?;
+        let with_turns = self.node.usage().await?;
         self.settle().await?;
         let after = self.node.usage().await?;
         let (messages, turns) = ((threads * 20) as f64, (threads * 10) as f64);
@@ -217,14 +216,14 @@ impl Workloads<'_> {
             "threads": threads,
             "messages": threads * 20,
             "memory_bytes_per_message": bytes(after.memory, before.memory, messages),
-            "of_it_index": bytes(after.memory, turned.memory, messages),
+            "of_it_index": bytes(after.memory, with_turns.memory, messages),
             "of_it_threads_and_lists": bytes(opened.memory, before.memory, messages),
-            "append_only_file_bytes_per_turn": bytes(turned.log, opened.log, turns),
-            "network_bytes_in_per_turn": bytes(turned.input, opened.input, turns),
-            "network_bytes_out_per_turn": bytes(turned.output, opened.output, turns),
-            "calls_per_turn": (turned.calls.saturating_sub(opened.calls)) as f64 / turns,
-            "node_cpu_us_per_turn": (turned.cpu - opened.cpu) / turns * 1e6,
-            "node_cpu_us_per_indexed_message": (after.cpu - turned.cpu) / messages * 1e6,
+            "append_only_file_bytes_per_turn": bytes(with_turns.log, opened.log, turns),
+            "network_bytes_in_per_turn": bytes(with_turns.input, opened.input, turns),
+            "network_bytes_out_per_turn": bytes(with_turns.output, opened.output, turns),
+            "calls_per_turn": (with_turns.calls.saturating_sub(opened.calls)) as f64 / turns,
+            "node_cpu_us_per_turn": (with_turns.cpu - opened.cpu) / turns * 1e6,
+            "node_cpu_us_per_indexed_message": (after.cpu - with_turns.cpu) / messages * 1e6,
         });
         eprintln!("size: {size}");
         Ok(size)

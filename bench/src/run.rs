@@ -1,4 +1,4 @@
-//! `run`: the workloads over SQLite, one file each, and the table of their results.
+//! `run`: the workloads on SQLite, one file each, and the table of their results.
 
 mod import;
 mod load;

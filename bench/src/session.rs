@@ -1,4 +1,4 @@
-//! A process that runs `serve`, for measurements from outside a process.
+//! A process that runs `serve`, for measurements from outside the measured process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

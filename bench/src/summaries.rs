@@ -87,19 +87,23 @@ fn records<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     facts: usize,
-    with: usize,
-    without: usize,
+    with_summary: usize,
+    without_summary: usize,
 }
 
 impl Tally {
-    fn add(&mut self, with: bool, without: bool) {
+    fn add(&mut self, with_summary: bool, without_summary: bool) {
         self.facts += 1;
-        self.with += usize::from(with);
-        self.without += usize::from(without);
+        self.with_summary += usize::from(with_summary);
+        self.without_summary += usize::from(without_summary);
     }
 
     fn json(self) -> serde_json::Value {
         let share = |count: usize| (count as f64 / self.facts.max(1) as f64 * 1e4).round() / 1e4;
-        serde_json::json!({ "facts": self.facts, "with_summary": share(self.with), "without": share(self.without) })
+        serde_json::json!({
+            "facts": self.facts,
+            "with_summary": share(self.with_summary),
+            "without": share(self.without_summary),
+        })
     }
 }

@@ -41,19 +41,19 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Deserialize)]
-struct Asked {
+struct QuestionRecord {
     #[serde(alias = "pregunta", alias = "query", alias = "text")]
     question: String,
     #[serde(default, alias = "expected", alias = "answers", alias = "ids", alias = "gold")]
     relevant: Vec<Value>,
     #[serde(default)]
     id: Option<Value>,
-    /// The file of the answer.
+    /// The file that contains the answer.
     #[serde(default)]
     source: Option<String>,
 }
 
-impl Asked {
+impl QuestionRecord {
     fn answers(&self, articles: &Articles) -> BTreeSet<String> {
         let all = self.relevant.iter().chain(&self.id);
         all.flat_map(|answer| articles.resolve(answer, self.source.as_deref())).collect()
@@ -86,11 +86,12 @@ impl Ranks {
 
 pub(crate) async fn run(args: &Args) -> Result<()> {
     let text = std::fs::read(&args.path).with_context(|| format!("cannot read {}", args.path.display()))?;
-    let asked: Vec<Asked> = serde_json::from_slice(&text).context("expected an array of {question, id, source}")?;
-    ensure!(!asked.is_empty(), "{} has no questions", args.path.display());
+    let questions: Vec<QuestionRecord> =
+        serde_json::from_slice(&text).context("expected an array of {question, id, source}")?;
+    ensure!(!questions.is_empty(), "{} has no questions", args.path.display());
     let articles = Articles::read(&corpus_paths(args))?;
-    let unresolved = asked.iter().filter(|asked| asked.answers(&articles).is_empty());
-    let unresolved: Vec<&str> = unresolved.map(|asked| asked.question.as_str()).collect();
+    let unresolved = questions.iter().filter(|record| record.answers(&articles).is_empty());
+    let unresolved: Vec<&str> = unresolved.map(|record| record.question.as_str()).collect();
     ensure!(unresolved.is_empty(), "{} questions have no answer in the corpus: {unresolved:#?}", unresolved.len());
     let folder = tempfile::tempdir()?;
     let store = SqliteStore::open(folder.path().join("store.db"), SqliteOptions::default())?;
@@ -102,27 +103,27 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let import_seconds = began.elapsed().as_secs_f64();
     println!("{items} items imported in {import_seconds:.1} s");
     let (mut own, mut baseline, mut times) = (Ranks::default(), Ranks::default(), Vec::new());
-    for asked in &asked {
-        let relevant = asked.answers(&articles);
+    for record in &questions {
+        let relevant = record.answers(&articles);
         let began = Instant::now();
-        let request = SearchRequest { query: asked.question.clone(), limit: 4 * RESULTS, ..SearchRequest::default() };
+        let request = SearchRequest { query: record.question.clone(), limit: 4 * RESULTS, ..SearchRequest::default() };
         let found = corpus.search(&tenant, &request).await?;
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
         let results = documents(found.iter().map(|found| found.item.key()));
         if args.misses && !results.iter().take(5).any(|id| relevant.contains(id)) {
             println!(
                 "missed: {} (relevant {relevant:?}; found {:?})",
-                asked.question,
+                record.question,
                 &results[..results.len().min(5)]
             );
         }
         own.add(&results, &relevant);
-        baseline.add(&documents(by_bm25(&memory, &tenant, &asked.question).await?.into_iter()), &relevant);
+        baseline.add(&documents(by_bm25(&memory, &tenant, &record.question).await?.into_iter()), &relevant);
     }
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
     let result = json!({
-        "questions": asked.len(), "items": items, "items_per_second": items as f64 / import_seconds.max(f64::MIN_POSITIVE),
+        "questions": questions.len(), "items": items, "items_per_second": items as f64 / import_seconds.max(f64::MIN_POSITIVE),
         "search": own.json(), "bm25": baseline.json(), "p50_ms": at(0.5), "p99_ms": at(0.99),
     });
     println!("{result}");
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_named_without_their_parts() {
+    fn document_ids_omit_the_part() {
         for (key, id) in [
             ("ley:amparo:97.2", "amparo:97"),
             ("doc:MX-1:3", "MX-1"),

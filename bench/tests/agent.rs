@@ -19,7 +19,7 @@ fn runs_resume_correctly_after_a_crash_at_any_point() {
 }
 
 #[test]
-fn runs_resume_correctly_after_a_crash_at_any_point_over_postgres() {
+fn runs_resume_correctly_after_a_crash_at_any_point_on_postgres() {
     let Some(server) = Server::shared() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let database = runtime.block_on(server.create_database());
@@ -34,14 +34,14 @@ fn runs_resume_correctly_after_a_crash_at_any_point_over_postgres() {
 }
 
 #[test]
-fn runs_resume_correctly_after_a_crash_at_any_point_over_redis() {
+fn runs_resume_correctly_after_a_crash_at_any_point_on_redis() {
     let Some(server) = threadkeep_redis_server::Server::start(&[]) else { return };
     let url = format!("redis://{}", server.address());
     assert_resumed_correctly(&report(&["agent", "crash", "--json", "--store", &url]));
 }
 
 #[test]
-fn runs_resume_correctly_after_a_crash_at_any_point_over_a_redis_cluster() {
+fn runs_resume_correctly_after_a_crash_at_any_point_on_a_redis_cluster() {
     let Some(cluster) = threadkeep_redis_server::Cluster::shared() else { return };
     let url = format!("redis-cluster://{}", cluster.addresses());
     assert_resumed_correctly(&report(&["agent", "crash", "--json", "--store", &url]));

@@ -1,4 +1,4 @@
-//! Small runs of the HTTP benchmark, which check every response but no durations.
+//! Small runs of the HTTP benchmark, which check every response, but not the durations.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,11 +1,11 @@
-//! The workloads over Redis, with few repetitions. Their figures are not checked.
+//! The workloads on Redis, with few repetitions. Their figures are not checked.
 
 use std::process::Command;
 
 use serde_json::Value;
 
 #[test]
-fn workloads_over_redis_end_with_a_line_of_json() {
+fn workloads_on_redis_end_with_a_line_of_json() {
     if threadkeep_redis_server::is_left_out("redis") {
         return;
     }

@@ -42,7 +42,7 @@ pub(crate) fn openai_chat(data: &[u8]) {
     read(data, Some(Format::OpenAiChat));
 }
 
-/// Files of programs, each read in every one of their formats.
+/// Reads the input in each format of programs that store conversations.
 pub(crate) fn programs(data: &[u8]) {
     let formats = [
         Format::ClaudeCode,

@@ -1,8 +1,8 @@
 //! Fuzz targets: every parser of untrusted input, as a function of bytes.
 //!
-//! A target fails on a panic, a stack overflow, or excessive time or memory. `cargo xtask fuzz` runs the targets under libFuzzer.
-//! `tests/replay.rs` runs each over its folder in `corpus/`, which contains small seeds and inputs that failed in the past.
-//! `README.md` has a table of parsers, limits and targets.
+//! A target fails on a panic, a stack overflow, or excessive time or memory. `cargo xtask fuzz` runs the targets under
+//! libFuzzer. `tests/replay.rs` runs each target on its folder in `corpus/`, which contains small seeds and inputs that
+//! failed in the past. `README.md` has a table of parsers, limits and targets.
 #![warn(missing_docs)]
 
 mod documents;

@@ -68,7 +68,7 @@ fn with_server(run: impl FnOnce(&mut TestServer)) {
     });
 }
 
-/// A server over an in-memory store in a separate thread, and a connection to it.
+/// A server with an in-memory store, which runs in a separate thread, and a connection to it.
 struct TestServer {
     address: std::net::SocketAddr,
     connection: Option<BufReader<TcpStream>>,
@@ -154,7 +154,7 @@ impl Drop for TestServer {
 fn connect(address: std::net::SocketAddr) -> BufReader<TcpStream> {
     let connection = TcpStream::connect(address).expect("failed to connect");
     connection.set_read_timeout(Some(Duration::from_secs(60))).expect("failed to set the timeout");
-    connection.set_nodelay(true).expect("failed to set no delay");
+    connection.set_nodelay(true).expect("failed to set TCP_NODELAY");
     BufReader::new(connection)
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn words(data: &[u8]) {
     let _ = matcher.count(input);
 }
 
-/// Every text is a legal query, and a query can be applied to any text.
+/// Every text is a valid query, and a query can be applied to any text.
 pub(crate) fn search_query(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let query = threadkeep::core::query::TextQuery::parse(&text);

@@ -1,4 +1,4 @@
-//! Runs every fuzz target over its corpus of seeds and past failures.
+//! Runs every fuzz target on its corpus of seeds and past failures.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,7 @@
 //! `cargo xtask web`: builds the page in the folder `web`, and checks it.
 //!
-//! The page is built into web/dist, which the next build of the program contains. The types of the API come from the program
-//! itself, so the checks build it first.
+//! The page is built into web/dist, which the next build of the program embeds. The types of the API come from the
+//! program itself, so the checks build it first.
 
 use std::env;
 use std::fs;
@@ -31,12 +31,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let reason = why_no_node();
         ensure!(reason.is_none(), "the page cannot be built: {}", reason.unwrap_or_default());
         build(&workspace)?;
-        println!("the page is in web/dist; `cargo build` builds it into the program");
+        println!("the page is in web/dist; `cargo build` embeds it in the program");
         return Ok(ExitCode::SUCCESS);
     }
     for check in [check, check_in_browser] {
         if let Some(reason) = check(&workspace)? {
-            println!("web: left out, {reason}");
+            println!("web: skipped, {reason}");
         }
     }
     Ok(ExitCode::SUCCESS)

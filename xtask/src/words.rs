@@ -103,7 +103,7 @@ const EXCEPTIONS: &[Exception] = &[
 /// A use of a rule's words in a text.
 #[derive(Debug)]
 struct Use {
-    /// Counted from 1.
+    /// The 1-based line.
     line: usize,
     rule: &'static Rule,
 }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_match_over_line_breaks_and_comment_markers() {
+    fn phrases_match_across_line_breaks_and_comment_markers() {
         assert_eq!(
             found("/// It goes on\n    /// with it.\n// of one’s own\n// accord"),
             [(1, "goes on with"), (3, "of one's own accord")]
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn phrases_do_not_match_over_punctuation() {
+    fn phrases_do_not_match_across_punctuation() {
         assert_eq!(found("what it is. Said differently, it goes on: with"), []);
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Folder for the stores and logs
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
-    /// Store to use instead of files, in PostgreSQL, Redis or a Redis Cluster; every run uses a separate tenant
+    /// URL of a store in PostgreSQL, Redis or a Redis Cluster, used instead of files; every run uses a separate tenant
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 }

@@ -76,8 +76,8 @@ async fn growth(file: &Path, turns: usize) -> Result<()> {
     let thread = agent.memory().open(&scope).await?.thread.id;
     let mut done = 0;
     println!(
-        "SQLite: a turn with one tool, by the number of turns before it (median of {TIMED_TURNS}; bytes per turn, except the \
-         run record and journal that remain in total)"
+        "SQLite: a turn with one tool, by the number of turns before it (median of {TIMED_TURNS}; bytes per turn; for the \
+         run record and journal, the total that remains)"
     );
     println!(
         "{:>8} {:>10} {:>10} {:>8} {:>8} {:>10} {:>10}",

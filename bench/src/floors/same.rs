@@ -23,7 +23,7 @@ const LOG: &str = "INSERT INTO commits (position, at, key, fingerprint, first_se
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const STAMP: &str = "SELECT 1 + max(coalesce((SELECT max(stamp) FROM threads), 0), \
     coalesce((SELECT value FROM marks WHERE name = 'stamp'), 0))";
-const MOVE: &str = "UPDATE threads SET seq = ?2, change = ?3, first_seq = ?4, message_count = ?5, stamp = ?6, \
+const ADVANCE: &str = "UPDATE threads SET seq = ?2, change = ?3, first_seq = ?4, message_count = ?5, stamp = ?6, \
     updated_at = max(updated_at, ?7) WHERE no = ?1";
 const PAGE: &str = "SELECT position, id, external_id, revision, created_at, body FROM messages \
     WHERE position BETWEEN ?1 AND ?2 AND body IS NOT NULL ORDER BY position DESC LIMIT ?3";
@@ -34,10 +34,10 @@ const DELETED: &str = "INSERT OR REPLACE INTO deleted_threads (tenant_no, id, ow
 const DELETE: &str = "DELETE FROM threads WHERE no = ?1";
 
 pub(crate) const STATEMENTS: [&str; 11] =
-    [THREAD, REPLAYED, IS_TAKEN, INSERT, LOG, STAMP, MOVE, PAGE, LEFTOVER, DELETED, DELETE];
+    [THREAD, REPLAYED, IS_TAKEN, INSERT, LOG, STAMP, ADVANCE, PAGE, LEFTOVER, DELETED, DELETE];
 
-const TENANT_NO: i64 = 1;
-const OWNER_NO: i64 = 2;
+const TENANT_NUMBER: i64 = 1;
+const OWNER_NUMBER: i64 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Same {
@@ -48,7 +48,7 @@ pub(crate) struct Same {
 
 /// The thread's row, which every call on a thread reads first.
 struct ThreadRow {
-    no: i64,
+    row_number: i64,
     seq: i64,
     change: i64,
     first_seq: i64,
@@ -80,10 +80,10 @@ impl Same {
     }
 
     fn thread(&self, number: i64) -> Result<ThreadRow> {
-        let key = params![TENANT_NO, Self::thread_id(number), now().as_micros()];
+        let key = params![TENANT_NUMBER, Self::thread_id(number), now().as_micros()];
         Ok(self.connection.prepare_cached(THREAD)?.query_row(key, |row| {
             Ok(ThreadRow {
-                no: row.get(0)?,
+                row_number: row.get(0)?,
                 seq: row.get(3)?,
                 change: row.get(4)?,
                 first_seq: row.get(5)?,
@@ -103,23 +103,29 @@ impl Same {
         }
         let thread = self.thread(number)?;
         let connection = &self.connection;
-        anyhow::ensure!(!connection.prepare_cached(REPLAYED)?.exists(params![thread.no, key])?, "duplicate key");
+        anyhow::ensure!(
+            !connection.prepare_cached(REPLAYED)?.exists(params![thread.row_number, key])?,
+            "duplicate key"
+        );
         for (id, ..) in &messages {
-            anyhow::ensure!(!connection.prepare_cached(IS_TAKEN)?.exists(params![thread.no, id])?, "duplicate id");
+            anyhow::ensure!(
+                !connection.prepare_cached(IS_TAKEN)?.exists(params![thread.row_number, id])?,
+                "duplicate id"
+            );
         }
         let mut insert = connection.prepare_cached(INSERT)?;
         for ((id, role, body), seq) in messages.iter().zip(thread.seq + 1..) {
             let role = if *role == Role::User { 1 } else { 2 };
-            let position = thread.no << 32 | seq;
+            let position = thread.row_number << 32 | seq;
             insert.execute(params![position, id, role, at.as_micros(), None::<&str>, body])?;
         }
         let change = thread.change + 1;
-        let position = thread.no << 32 | change;
+        let position = thread.row_number << 32 | change;
         let log = params![position, at.as_micros(), key, 0, thread.seq + 1, count as i64, None::<&str>];
         connection.prepare_cached(LOG)?.execute(log)?;
         let stamp: i64 = connection.prepare_cached(STAMP)?.query_row([], |row| row.get(0))?;
-        connection.prepare_cached(MOVE)?.execute(params![
-            thread.no,
+        connection.prepare_cached(ADVANCE)?.execute(params![
+            thread.row_number,
             thread.seq + count as i64,
             change,
             thread.first_seq,
@@ -163,7 +169,7 @@ impl Floor for Same {
                    restoring, created_at, updated_at, expires_at, key, body) \
                    VALUES (?1, ?2, ?3, 0, 0, 1, 0, 0, ?4, 0, ?5, ?5, NULL, ?6, '1{\"title\":\"as many others\"}')";
         let (id, key, at) = (Self::thread_id(number), format!("thread {number}"), now().as_micros());
-        self.connection.prepare_cached(sql)?.execute(params![TENANT_NO, OWNER_NO, id, number, at, key])?;
+        self.connection.prepare_cached(sql)?.execute(params![TENANT_NUMBER, OWNER_NUMBER, id, number, at, key])?;
         Ok(number)
     }
 
@@ -180,7 +186,7 @@ impl Floor for Same {
     fn load(&mut self, thread: i64, count: usize) -> Result<Vec<String>> {
         self.in_transaction("BEGIN", |this| {
             let thread = this.thread(thread)?;
-            let base = thread.no << 32;
+            let base = thread.row_number << 32;
             let (mut texts, _) = this.read(base | thread.first_seq, base | thread.seq, count + 1)?;
             texts.truncate(count);
             texts.reverse();
@@ -191,7 +197,7 @@ impl Floor for Same {
     fn page(&mut self, thread: i64, before: i64, size: usize) -> Result<(usize, i64)> {
         self.in_transaction("BEGIN", |this| {
             let thread = this.thread(thread)?;
-            let base = thread.no << 32;
+            let base = thread.row_number << 32;
             let (texts, first) = this.read(base | thread.first_seq, base | (before - 1).min(thread.seq), size)?;
             Ok((texts.len(), first))
         })
@@ -201,10 +207,10 @@ impl Floor for Same {
         self.in_transaction("BEGIN IMMEDIATE", |this| {
             let thread = this.thread(thread)?;
             let stamp: i64 = this.connection.prepare_cached(STAMP)?.query_row([], |row| row.get(0))?;
-            let deleted = params![thread.no, stamp, now().as_micros()];
+            let deleted = params![thread.row_number, stamp, now().as_micros()];
             this.connection.prepare_cached(DELETED)?.execute(deleted)?;
-            this.connection.prepare_cached(LEFTOVER)?.execute([thread.no])?;
-            this.connection.prepare_cached(DELETE)?.execute([thread.no])?;
+            this.connection.prepare_cached(LEFTOVER)?.execute([thread.row_number])?;
+            this.connection.prepare_cached(DELETE)?.execute([thread.row_number])?;
             Ok(())
         })
     }

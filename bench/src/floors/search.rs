@@ -1,4 +1,4 @@
-//! Search without the engine: a plain FTS5 table with default settings over the texts of all users.
+//! Search without the engine: a plain FTS5 table of the texts of all users, with default settings.
 
 use std::path::Path;
 use std::time::Instant;

@@ -40,21 +40,23 @@ const READ_REQUESTS: [ReadRequest; 2] = [
 pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let uncached = bench.seed("uncached", THREADS, MESSAGES).await?;
     let cached = bench.seed("cached", THREADS, MESSAGES).await?;
-    let without = ServerProcess::start(bench, &uncached, &[("THREADKEEP_TAIL_BYTES", "0")]).await?;
-    let with = ServerProcess::start(bench, &cached, &[]).await?;
+    let uncached_server = ServerProcess::start(bench, &uncached, &[("THREADKEEP_TAIL_BYTES", "0")]).await?;
+    let cached_server = ServerProcess::start(bench, &cached, &[]).await?;
     for request in &READ_REQUESTS {
-        let (without, with) =
-            (Target { seeded: &uncached, server: &without }, Target { seeded: &cached, server: &with });
-        measure(bench, request, &without, &with).await?;
+        let (uncached_target, cached_target) = (
+            Target { seeded: &uncached, server: &uncached_server },
+            Target { seeded: &cached, server: &cached_server },
+        );
+        measure(bench, request, &uncached_target, &cached_target).await?;
     }
-    for (server, seeded) in [(&without, &uncached), (&with, &cached)] {
+    for (server, seeded) in [(&uncached_server, &uncached), (&cached_server, &cached)] {
         // A cached key must not outlive its revocation.
         server.revoke_key(&bench.binary, seeded)?;
         let status = server.connect().await?.request("GET", "/v1/threads", "").await?.status;
         ensure!(status == 401, "a request with a revoked key returned {status}");
     }
-    without.stop()?;
-    with.stop()
+    uncached_server.stop()?;
+    cached_server.stop()
 }
 
 /// A server and its threads.
@@ -63,17 +65,24 @@ struct Target<'a> {
     server: &'a ServerProcess,
 }
 
-async fn measure(bench: &mut Bench<'_>, request: &ReadRequest, without: &Target<'_>, with: &Target<'_>) -> Result<()> {
+async fn measure(
+    bench: &mut Bench<'_>,
+    request: &ReadRequest,
+    uncached_target: &Target<'_>,
+    cached_target: &Target<'_>,
+) -> Result<()> {
     // The first reads create state such as summaries, so they are not timed.
-    let first = without.check(bench, request).await?;
-    let again = without.check(bench, request).await?;
+    let first = uncached_target.check(bench, request).await?;
+    let again = uncached_target.check(bench, request).await?;
     ensure!(first.len() == again.len(), "the length of the response changed");
-    with.check(bench, request).await?;
+    cached_target.check(bench, request).await?;
     let floor = Floor::start(&again, &bench.folder.path().join("floor"))?;
     let (mut uncached, mut cached) = (Vec::new(), Vec::new());
     let mut percentiles = [(0.0, 0.0); 2];
     for _ in 0..bench.args.trials {
-        for (number, (target, trials)) in [(without, &mut uncached), (with, &mut cached)].into_iter().enumerate() {
+        for (number, (target, trials)) in
+            [(uncached_target, &mut uncached), (cached_target, &mut cached)].into_iter().enumerate()
+        {
             let paths = target.paths(request);
             let requests =
                 Requests { method: request.method, paths: &paths, body: request.body, key: &target.server.key };

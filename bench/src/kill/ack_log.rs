@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lost_doubled_and_misplaced_turns_are_counted() {
+    fn lost_duplicated_and_misplaced_turns_are_counted() {
         let cases = [
             (vec![0, 1, 2], 3, Discrepancies::default()),
             (vec![0, 2], 3, Discrepancies { lost: 1, ..Discrepancies::default() }),

@@ -40,7 +40,7 @@ const INSERT: &str = "INSERT INTO floor.messages SELECT $1, t.seq + n.place, 'ac
                       FROM floor.threads t, unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS n (id, body, place) \
                       WHERE t.no = $1";
 const LOG: &str = "INSERT INTO floor.log SELECT $1, seq, 'acme', 'ana', $2 FROM floor.threads WHERE no = $1";
-const MOVE: &str = "UPDATE floor.threads SET seq = seq + $2 WHERE no = $1";
+const ADVANCE: &str = "UPDATE floor.threads SET seq = seq + $2 WHERE no = $1";
 const NEWEST: &str = "SELECT t.seq, m.seq, m.id, m.body FROM floor.threads t JOIN floor.messages m ON m.thread_no = t.no \
                       WHERE t.no = $1 AND m.thread_no = $1 ORDER BY m.seq DESC LIMIT 16";
 const SEARCH: &str = "SELECT thread_no, seq FROM floor.terms WHERE terms @@ $1::text::tsquery LIMIT 4000";
@@ -138,18 +138,18 @@ async fn commit(client: &Object, thread_no: i64, texts: &[String]) -> Result<()>
     let scope = client.prepare_cached(SCOPE).await?;
     let (lock, look_up) = (client.prepare_cached(LOCK).await?, client.prepare_cached(LOOK_UP).await?);
     let (insert, log) = (client.prepare_cached(INSERT).await?, client.prepare_cached(LOG).await?);
-    let moving = client.prepare_cached(MOVE).await?;
+    let advance = client.prepare_cached(ADVANCE).await?;
     let (of_thread, of_key): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 2]) = ([&thread_no], [&thread_no, &key]);
     let (batch, step): ([&(dyn ToSql + Sync); 3], [&(dyn ToSql + Sync); 2]) =
         ([&thread_no, &ids, &texts], [&thread_no, &count]);
-    let (begin, enter, locked, found, inserted, logged, moved, end) = futures::join!(
+    let (begin, enter, locked, found, inserted, logged, advanced, end) = futures::join!(
         client.batch_execute("BEGIN"),
         client.query(&scope, &[]),
         client.query(&lock, &of_thread),
         client.query(&look_up, &of_key),
         client.execute(&insert, &batch),
         client.execute(&log, &of_key),
-        client.execute(&moving, &step),
+        client.execute(&advance, &step),
         client.batch_execute("COMMIT"),
     );
     begin?;
@@ -157,7 +157,7 @@ async fn commit(client: &Object, thread_no: i64, texts: &[String]) -> Result<()>
     for answer in [locked, found] {
         answer?;
     }
-    for answer in [logged, moved] {
+    for answer in [logged, advanced] {
         answer?;
     }
     end?;

@@ -15,7 +15,7 @@ const COUNT: usize = 16;
 const TO_SAME: f64 = 1.3;
 const TO_RAW: f64 = 2.5;
 /// Maximum growth of the engine's latency with the length of the thread, relative to the growth of `raw`.
-const GROWTH: f64 = 1.15;
+const MAX_GROWTH: f64 = 1.15;
 const REPEAT: Repeat = Repeat { seconds: 0.5, at_least: 200, at_most: 10_000 };
 
 pub(super) async fn run(bench: &mut Bench) -> Result<()> {
@@ -70,8 +70,8 @@ fn add_growth(rows: &mut [Row]) {
     let engine = growth(&|row| Some(row.engine.median));
     let raw = growth(&|row| row.raw.map(|raw| raw.median));
     if let (Some(engine), Some(raw), Some(last)) = (engine, raw, rows.last_mut()) {
-        let goal = format!("growth {engine:.2} ≤ {raw:.2} x {GROWTH}");
-        *last = last.clone().goal(goal, engine <= raw * GROWTH);
+        let goal = format!("growth {engine:.2} ≤ {raw:.2} x {MAX_GROWTH}");
+        *last = last.clone().goal(goal, engine <= raw * MAX_GROWTH);
     }
 }
 

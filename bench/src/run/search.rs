@@ -1,4 +1,4 @@
-//! Search by one user, alone in the store and among a thousand users, compared with a plain FTS5 table over all messages.
+//! Search by one user, alone in the store and among a thousand users, compared with a plain FTS5 table of all messages.
 
 use std::path::Path;
 use std::time::Instant;
@@ -151,7 +151,7 @@ async fn check_hits(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Measures questions that consist of seven words, including common ones, of one of the user's messages.
+/// Measures questions of seven words, including common ones, from one of the user's messages.
 async fn questions(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, name: &str) -> Result<Row> {
     let first = corpus.searcher() * corpus.per_user();
     let questions: Vec<(u64, String)> = (0..QUESTIONS)

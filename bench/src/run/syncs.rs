@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::turns::GROW;
+use super::turns::WARM_UP_MESSAGES;
 use crate::session::Session;
 
 /// How long the writers append.
@@ -33,7 +33,7 @@ pub(super) fn count(folder: &Path, pool: &[String], writers: usize) -> Result<Op
     command.args(["-f", "--seccomp-bpf", "-ttt", "-y", "-e", "trace=fdatasync,fsync", "-o"]).arg(&trace);
     command.arg(std::env::current_exe()?);
     let mut session = Session::start(command, folder, pool)?;
-    session.request(&json!({ "op": "seed", "thread": "grown", "start": 0, "count": GROW }))?;
+    session.request(&json!({ "op": "seed", "thread": "grown", "start": 0, "count": WARM_UP_MESSAGES }))?;
     let names: Vec<String> = (0..writers).map(|writer| format!("writer {writer}")).collect();
     // Opening the threads is not counted.
     session.request(&json!({ "op": "append", "threads": names, "seconds": SECONDS, "start": 0, "max_turns": 1 }))?;

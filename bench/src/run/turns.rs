@@ -13,7 +13,7 @@ const WRITERS: [(usize, f64); 3] = [(1, 0.7), (8, 2.2), (64, 2.6)];
 /// Goal of the ratio to `same`.
 const TO_SAME: f64 = 0.8;
 /// Number of messages written first, so that the write-ahead log has its full size before anything is timed.
-pub(super) const GROW: u64 = 20_000;
+pub(super) const WARM_UP_MESSAGES: u64 = 20_000;
 
 pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     for (writers, ratio_to_raw) in WRITERS {
@@ -21,7 +21,7 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         let syncs = syncs::count(&bench.folder(&format!("syncs-{writers}"))?, &bench.pool, writers)?;
         let group = syncs.as_ref().map_or(writers, |syncs| syncs.group).min(writers);
         let mut contenders = Contenders::open(&bench.folder(&format!("turns-{writers}"))?)?;
-        contenders.seed("grown", &bench.pool, GROW).await?;
+        contenders.seed("grown", &bench.pool, WARM_UP_MESSAGES).await?;
         let raw_thread = contenders.raw.open_thread()?;
         let same_threads = (0..writers).map(|_| contenders.same_sql.open_thread()).collect::<Result<Vec<_>>>()?;
         let (mut cpu, mut same_cpu) = (Cpu::default(), Cpu::default());

@@ -85,14 +85,14 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
             conversations.append(thread, Draft::user("Thanks. Give me a moment.")).await?;
             conversations.model_text(thread, &args.summarising()).await?;
         }
-        let with = conversations.model_text(thread, &args.summarising()).await?;
-        let without = conversations.model_text(thread, &args.plain()).await?;
+        let with_summary = conversations.model_text(thread, &args.summarising()).await?;
+        let without_summary = conversations.model_text(thread, &args.plain()).await?;
         let mut tally = Tally::default();
         for fact in &facts {
             for tally in [&mut tally, &mut all] {
-                tally.add(with.contains(fact), without.contains(fact));
+                tally.add(with_summary.contains(fact), without_summary.contains(fact));
             }
-            if args.missing && !with.contains(fact) {
+            if args.missing && !with_summary.contains(fact) {
                 eprintln!("{}: missing {fact}", record.id);
             }
         }

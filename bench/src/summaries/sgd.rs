@@ -26,18 +26,18 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let mut tally = Tally::default();
     for dialogue in records::<Dialogue>(&args.path)? {
         let thread = conversations.open_thread().await?;
-        let (mut with, mut without) = (String::new(), String::new());
+        let (mut with_summary, mut without_summary) = (String::new(), String::new());
         for turn in dialogue.turns {
             let draft = if turn.speaker == "user" { Draft::user(turn.text) } else { Draft::assistant(turn.text) };
             conversations.append(thread, draft).await?;
             // A context is read after every turn, as in an application.
-            with = conversations.model_text(thread, &args.summarising()).await?;
-            without = conversations.model_text(thread, &args.plain()).await?;
+            with_summary = conversations.model_text(thread, &args.summarising()).await?;
+            without_summary = conversations.model_text(thread, &args.plain()).await?;
         }
         for spellings in dialogue.final_state.values().flat_map(BTreeMap::values) {
             let contains = |text: &str| spellings.iter().any(|spelling| text.contains(&spelling.to_lowercase()));
-            tally.add(contains(&with), contains(&without));
-            if args.missing && !contains(&with) {
+            tally.add(contains(&with_summary), contains(&without_summary));
+            if args.missing && !contains(&with_summary) {
                 eprintln!("missing: {spellings:?}");
             }
         }

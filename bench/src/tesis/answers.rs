@@ -1,8 +1,8 @@
 //! Resolves the answers of questions to ids of documents.
 //!
-//! An answer is the id of a document, a registro digital, or an article: `amparo:97` (its position in the file, from 0), or the id or
-//! number of the article (`art-97`, `Artículo 97`) with the statute as `source` or before a colon. Ids and numbers of articles repeat, so such
-//! an answer can stand for several articles.
+//! An answer is the id of a document, a registro digital, or an article: `amparo:97` (its 0-based position in the
+//! file), or the id or number of the article (`art-97`, `Artículo 97`) with the statute as `source` or before a colon.
+//! Ids and numbers of articles repeat, so such an answer can stand for several articles.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -63,7 +63,7 @@ impl Articles {
             true => GzDecoder::new(file).read_to_string(&mut text)?,
             false => { file }.read_to_string(&mut text)?,
         };
-        let statute = serde_json::from_str(&text).with_context(|| format!("{} is no statute", path.display()))?;
+        let statute = serde_json::from_str(&text).with_context(|| format!("{} is not a statute", path.display()))?;
         self.add(&statute);
         Ok(())
     }

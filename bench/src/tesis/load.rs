@@ -1,7 +1,7 @@
 //! `threadkeep-bench tesis-load`: import and search of many synthetic records.
 //!
-//! The records are made from real sentences: rubros of published tesis, and texts of statutes and decisions. Half of the queries hold a
-//! word that stands in more than a fifth of the records.
+//! The records are made from real sentences: rubros of published tesis, and texts of statutes and decisions. Half of
+//! the queries contain a word that occurs in more than a fifth of the records.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -22,7 +22,7 @@ use threadkeep_tesis::{Corpus, ImportRequest, SearchRequest};
 use crate::measure::resident_kib;
 use crate::random::Random;
 
-/// The share of the records in which a common word stands.
+/// The share of the records in which a common word occurs.
 const COMMON: f64 = 0.2;
 /// The number of words of a query.
 const QUERY_WORDS: usize = 3;
@@ -96,12 +96,12 @@ fn quantile(times: &mut [f64], share: f64) -> f64 {
     times.get(at).copied().unwrap_or_default()
 }
 
-/// Writes the records to a file and returns queries, with whether they hold a common word.
+/// Writes the records to a file. Returns queries, each with whether it contains a common word.
 fn generate(args: &Args, file: &Path) -> Result<Vec<(String, bool)>> {
     let sentences = Sentences::read(&args.path)?;
     let mut random = Random::new(args.seed);
     let mut writer = BufWriter::new(File::create(file)?);
-    // The words of each sentence, and in how many records each word stands.
+    // The words of each sentence, and in how many records each word occurs.
     let words: Vec<Vec<String>> = sentences.texts.iter().map(|text| words_of(text)).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let mut samples = Vec::new();
@@ -122,8 +122,8 @@ fn generate(args: &Args, file: &Path) -> Result<Vec<(String, bool)>> {
     let is_common = |word: &str| counts.get(word).is_some_and(|count| *count as f64 > COMMON * args.records as f64);
     let mut common: Vec<&str> = counts.keys().copied().filter(|word| is_common(word)).collect();
     common.sort_unstable();
-    ensure!(!common.is_empty(), "no word stands in a fifth of the records");
-    println!("{} words stand in more than a fifth of the records: {}", common.len(), common.join(" "));
+    ensure!(!common.is_empty(), "no word occurs in a fifth of the records");
+    println!("{} words occur in more than a fifth of the records: {}", common.len(), common.join(" "));
     let query = |(number, sentence): (usize, usize)| {
         let mut own: Vec<&str> = words[sentence].iter().map(String::as_str).filter(|word| !is_common(word)).collect();
         own.sort_by_key(|word| counts.get(word).copied().unwrap_or_default());

@@ -85,9 +85,10 @@ impl Agent {
 
     /// Answers a user's message in a thread.
     ///
-    /// The user's message is stored first, unless [`StoreUser`](crate::StoreUser) says otherwise; a later failure is reported by the
-    /// turn, and the conversation can continue. The turn's other messages are stored by one commit at its end. If the future is dropped, the turn is interrupted, and the next call on the
-    /// thread first resumes it from its journal.
+    /// The user's message is stored first, unless [`StoreUser`](crate::StoreUser) says otherwise; a later failure is
+    /// reported by the turn, and the conversation can continue after it. The turn's other messages are stored by one
+    /// commit at its end. If the future is dropped, the turn is interrupted, and the next call on the thread first
+    /// resumes it from its journal.
     ///
     /// # Errors
     /// `NotFound` if the scope does not include the thread; `Busy` while another turn is running there, immediately or after

@@ -29,7 +29,7 @@ pub trait Assistant: Portable + std::fmt::Debug {
     /// crash.
     ///
     /// # Errors
-    /// A failure ends the turn. If a source fails that the turn can do without, omit it instead of failing.
+    /// A failure ends the turn. If a source that the turn can do without fails, omit it instead of failing.
     async fn prepare(&self, request: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
         let _ = request;
         Ok(TurnPreparation::default())
@@ -98,7 +98,7 @@ pub struct TurnPreparation {
 /// The parts of an assistant.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// Its name, which its turns contain.
+    /// Its name, as stored in its turns.
     pub name: String,
     /// Its purpose, as a sentence.
     pub description: String,

@@ -27,7 +27,7 @@ pub use query::{build_query, referred_questions};
 /// The name of the activity that looks up context for a question.
 pub const FIND_CONTEXT: &str = "find_context";
 
-/// Number of messages before the question from which earlier questions are added to the query.
+/// Number of messages before the question that are searched for earlier questions, which are added to the query.
 const HISTORY_MESSAGES: usize = 8;
 
 /// A source of context: a library of documents, a service, a database.

@@ -113,7 +113,7 @@ pub struct Example {
 }
 
 impl AssistantPlugin {
-    /// Creates a plugin without settings, watched files, commands and lookup endpoints.
+    /// Creates a plugin without settings, watched files, commands or lookup endpoints.
     #[must_use]
     pub const fn new(name: &'static str, about: &'static str, make: Make) -> Self {
         Self {

@@ -23,7 +23,7 @@ pub(crate) struct RecordedEvent {
     pub(crate) full_result: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) cached: bool,
-    /// Whether it is unknown if the call had its side effects.
+    /// Whether it is unknown if the call took effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unknown: bool,
     #[serde(default)]

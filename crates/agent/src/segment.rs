@@ -210,8 +210,8 @@ fn build_turn(
 }
 
 fn elapsed_ms(executor: &EffectExecutor<'_>, run_state: &RunState) -> u64 {
-    let worked_ms = executor.now().as_millis() - run_state.record.started_at.as_millis();
-    u64::try_from(worked_ms).unwrap_or(0)
+    let millis = executor.now().as_millis() - run_state.record.started_at.as_millis();
+    u64::try_from(millis).unwrap_or(0)
 }
 
 fn build_turn_record(run_state: &RunState, turn: &Turn) -> TurnRecord {

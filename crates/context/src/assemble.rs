@@ -95,7 +95,8 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// If the policy trims in steps, replaces the candidates by those of a shortened window. Returns whether it does.
+    /// If the policy trims in steps, replaces the candidates by those of a shortened window. Returns whether the
+    /// candidates are shortened.
     pub(crate) fn shorten(&mut self) -> bool {
         if let Trimming::Steps { keep_percent } = self.policy.trimming {
             self.candidates = candidates(&self.input, self.policy, &self.units, Some(keep_percent));

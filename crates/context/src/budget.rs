@@ -1,4 +1,4 @@
-//! Selects the parts of a context that fit the budget. The size of the rendered context decides.
+//! Selects the parts of a context that fit the budget, as measured on the rendered context.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -270,7 +270,7 @@ impl<'a> FittedContext<'a> {
 }
 
 impl Plan<'_> {
-    /// Returns an upper bound for the number of characters in the question.
+    /// Returns an upper bound on the number of characters in the newest unit and the question.
     fn newest_characters(&self) -> usize {
         let newest = self.newest_unit().map_or(&[][..], |unit| &self.units[unit].members[..]);
         let parts = newest.iter().flat_map(|&index| &self.input.history[index].content.parts);
@@ -345,8 +345,8 @@ fn preferences_text(lines: &[PreferenceLine]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("What the user prefers:\n{}", lines.join("\n")))
 }
 
-/// Extends the summary by the messages before the contiguous end of the history. Returns the summary unchanged if some of
-/// these messages were not loaded: it must not claim to cover messages that were never summarised.
+/// Extends the summary with the messages before the contiguous end of the history. Returns the summary unchanged if
+/// some of these messages were not loaded: it must not claim to cover messages that were never summarised.
 fn extended_summary<'a>(plan: &Plan<'a>, indices: &[usize]) -> Option<Cow<'a, Summary>> {
     let (input, policy) = (&plan.input, plan.policy.summary?);
     let loaded_from = input.loaded_from();

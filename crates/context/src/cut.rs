@@ -19,7 +19,7 @@ pub const TRUNCATION_MARK: &str = "...";
 /// ```
 #[must_use]
 pub fn cut(text: &str, characters: usize) -> Option<&str> {
-    // The number of bytes is an upper bound of the number of characters.
+    // The number of bytes is an upper bound on the number of characters.
     if text.len() <= characters {
         return None;
     }
@@ -46,7 +46,8 @@ pub(crate) fn cut_parts(parts: &mut Cow<'_, [Part]>, characters: usize) -> bool 
         Part::Text(text) | Part::ToolResult(ToolResult { output: text, .. }) => text.len(),
         _ => 0,
     };
-    // The number of bytes is an upper bound of the number of characters, so parts that need no truncation are not copied.
+    // The number of bytes is an upper bound on the number of characters, so parts that need no truncation are not
+    // copied.
     if parts.iter().map(text_bytes).sum::<usize>() <= characters {
         return false;
     }
@@ -60,8 +61,8 @@ pub(crate) fn cut_parts(parts: &mut Cow<'_, [Part]>, characters: usize) -> bool 
     was_cut
 }
 
-/// Truncates all parts of variable length in the newest message, which must fit the budget. Replaces a part that would be
-/// invalid when truncated by a smaller part. Returns whether anything was truncated.
+/// Truncates all parts of variable length in the newest message, which must fit the budget. If truncation would make a
+/// part invalid, replaces it with a placeholder. Returns whether anything was truncated.
 pub(crate) fn cut_all(parts: &mut [Part], remaining: &mut usize) -> bool {
     let mut was_cut = false;
     for part in parts {
@@ -146,7 +147,7 @@ mod tests {
         let arguments = JsonText::new(r#"{"name":"webex234"}"#).unwrap();
         let mut parts = [Part::ToolCall(ToolCall { id: "1".into(), name: "delete".into(), arguments })];
         assert!(cut_all(&mut parts, &mut 8));
-        let Part::ToolCall(call) = &parts[0] else { panic!("still a call") };
+        let Part::ToolCall(call) = &parts[0] else { panic!("expected a tool call") };
         assert_eq!(call.arguments.as_str(), r#"{"cut":"{\"name\":..."}"#);
     }
 }

@@ -1,4 +1,4 @@
-//! Notes of the application on the topic of a conversation: extractors find entities, and templates render them as
+//! Application-defined notes on the topic of a conversation: extractors find entities, and templates render them as
 //! sentences.
 
 use std::sync::Arc;

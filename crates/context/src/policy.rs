@@ -64,7 +64,7 @@ impl ContextPolicy {
     /// `Invalid`, with the field's name.
     pub fn check(&self) -> Result<(), ContextError> {
         if self.window == Some(0) {
-            return Err(ContextError::invalid("window", "0; show at least 1 message"));
+            return Err(ContextError::invalid("window", "0; must be at least 1"));
         }
         self.recall.check()?;
         if self.summary.is_some_and(|summary| summary.share_percent > 100) {
@@ -105,8 +105,8 @@ impl Default for SummaryPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecallPolicy {
-    /// Where the code that loads the context searches for relevant messages. The limits below apply to all recalled messages
-    /// that are passed to the assembly, also from other searches. Default: nowhere.
+    /// Where the code that loads the context searches for relevant messages. The limits below apply to all recalled
+    /// messages that are passed to the assembly, including those from other searches. Default: nowhere.
     pub from: RecallFrom,
     /// The maximum number of recalled messages. Default: 50.
     pub messages: usize,

@@ -283,23 +283,23 @@ fn spans(
         return Vec::new();
     }
     let single = |seq, fate, why, tokens| FateSpan { first_seq: seq, last_seq: seq, fate, why, tokens };
-    let mut points: BTreeMap<u64, FateSpan> = BTreeMap::new();
+    let mut spans_by_seq: BTreeMap<u64, FateSpan> = BTreeMap::new();
     for row in plan.input.unreadable {
-        points.insert(row.seq, single(row.seq, Fate::Absent, Some(FateReason::Unreadable), TokenCount::ZERO));
+        spans_by_seq.insert(row.seq, single(row.seq, Fate::Absent, Some(FateReason::Unreadable), TokenCount::ZERO));
     }
     for (index, message) in plan.input.history.iter().enumerate() {
         let (fate, why) = fate_of(plan, fitted, index);
         let tokens = history_tokens.get(&message.seq).copied().unwrap_or_default();
-        points.insert(message.seq, single(message.seq, fate, why, tokens));
+        spans_by_seq.insert(message.seq, single(message.seq, fate, why, tokens));
     }
     for found in recalled.iter().filter(|found| found.thread.is_none() && found.fate == Fate::Recalled) {
-        points.insert(found.seq, single(found.seq, Fate::Recalled, Some(FateReason::Found), found.tokens));
+        spans_by_seq.insert(found.seq, single(found.seq, Fate::Recalled, Some(FateReason::Found), found.tokens));
     }
     let loaded_from = plan.input.loaded_from();
     let covered = fitted.covered();
     let mut spans = Vec::new();
     let mut next = first_seq;
-    for (seq, span) in points.range(first_seq..=last_seq) {
+    for (seq, span) in spans_by_seq.range(first_seq..=last_seq) {
         push_gap(&mut spans, next, *seq - 1, loaded_from, &covered);
         push(&mut spans, *span);
         next = seq + 1;
@@ -317,14 +317,14 @@ fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, 
             (true, false) => (Fate::Truncated, Some(FateReason::TooLong)),
         };
     }
-    let why = plan.candidates.omission_reasons[index].unwrap_or(FateReason::OverBudget);
+    let reason = plan.candidates.omission_reasons[index].unwrap_or(FateReason::OverBudget);
     let is_covered = fitted.covered().contains(&plan.input.history[index].seq);
-    let fate = match why {
+    let fate = match reason {
         _ if is_covered => Fate::Summarised,
         FateReason::LessRelevant => Fate::Pruned,
         _ => Fate::Dropped,
     };
-    (fate, Some(why))
+    (fate, Some(reason))
 }
 
 /// Adds the span of positions without a loaded message: older than the loaded messages, or erased between them.

@@ -81,7 +81,7 @@ impl Serialize for SummaryItem {
 }
 
 impl Summary {
-    /// Extends a summary by messages that no longer fit, in bounded memory.
+    /// Extends a summary with messages that no longer fit, in bounded memory.
     ///
     /// Ignores messages that the summary covers already. The result covers all positions from `first_seq` through
     /// `through_seq`. Sentences from before `first_seq`, which are no longer in the thread, are removed. The result contains

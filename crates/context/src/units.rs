@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_its_call_makes_an_orphan() {
+    fn a_result_without_its_call_is_an_orphan() {
         let units = units(&history(vec![vec![result("gone")], vec![call("a")], vec![result("a"), result("gone")]]));
         assert_eq!(units.iter().map(|unit| unit.is_orphan).collect::<Vec<_>>(), [true, true]);
     }

@@ -68,7 +68,7 @@ pub(crate) fn shortened(size: usize, keep_percent: Option<u8>) -> usize {
     keep_percent.map_or(size, |percent| (size.saturating_mul(usize::from(percent)) / 100).max(1))
 }
 
-/// Whether the window omits a position from `from` on.
+/// Whether the window omits any position at or after `from`.
 fn omits_messages(input: &ContextInput<'_>, start: usize, reach: Option<usize>, from: u64) -> bool {
     let (Some(first), Some(reach)) = (input.history.get(start), reach) else { return false };
     // If fewer messages were loaded than requested, no message precedes them: the earlier ones were erased.

@@ -1,4 +1,4 @@
-//! Measures how much of a conversation its summary retains, over dialogues with known facts from the data sets in
+//! Measures how much of a conversation its summary retains, on dialogues with known facts from the data sets in
 //! `THREADKEEP_DATA`.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![expect(clippy::disallowed_methods, reason = "the crate does no I/O; this test reads a data set")]

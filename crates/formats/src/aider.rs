@@ -2,11 +2,12 @@
 //!
 //! The fixture was written by version 0.86.2 of the PyPI package `aider-chat`.
 //!
-//! Each session (`# aider chat started at TIME`) becomes a thread. It is identified by its time and the name of the project's
-//! folder, because the file contains no ids. The time is that of the machine, without a zone; it is read as UTC, and messages have no times of their
-//! own. Lines after `#### ` are the user's, lines after `> ` the program's (role `system`), all others the model's. If a model
-//! quotes (`> `) or uses headings of this level, its answer is split there, because the file does not distinguish them. Lines of
-//! the program at the end of the file are read once other lines follow, because the program may add to them.
+//! Each session (`# aider chat started at TIME`) becomes a thread. It is identified by its time and the name of the
+//! project's folder, because the file contains no ids. The time is that of the machine, without a zone; it is read as
+//! UTC, and messages have no times of their own. Lines that start with `####` are the user's, lines that start with `>`
+//! the program's (role `system`), all others the model's. If a model quotes text (`> `) or writes a heading of level 4,
+//! its answer is split there, because the file does not distinguish these lines. The program's lines at the end of the
+//! file are not read until other lines follow, because the program may add to them.
 
 use threadkeep_core::exchange::ImportItem;
 use threadkeep_core::{Content, Map, Role, Timestamp};
@@ -15,7 +16,7 @@ use crate::conversation::Converted;
 use crate::error::Rejection;
 use crate::file::FileName;
 use crate::records::{Block, Record, START};
-use crate::session::{Beginning, Session};
+use crate::session::{Session, SessionStart};
 use crate::{ConversationName, Format, identity};
 
 #[derive(Debug)]
@@ -68,13 +69,13 @@ impl Blocks {
         let started = match self.started.take() {
             Some(started) => started,
             None if self.session.id().is_some() => return Ok(None),
-            None => return Err(Rejection::new("no session began before it")),
+            None => return Err(Rejection::new("no session header precedes the message")),
         };
         let id = format!("{started}:{}", self.folder.as_deref().unwrap_or_default());
         let metadata = self.folder.iter().map(|folder| ("project".to_owned(), folder.clone().into()));
         let metadata = metadata.collect::<Map>();
-        let beginning = Beginning { title: None, metadata, created_at: self.created_at };
-        self.session.begin(record, Some(&id), beginning)
+        let start = SessionStart { title: None, metadata, created_at: self.created_at };
+        self.session.begin(record, Some(&id), start)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Opens the files in a zip archive, as the exports of services are shipped. Nothing is extracted to the disk.
+//! Reads the files in a zip archive, the form in which services deliver their exports. Nothing is extracted to disk.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,9 +13,9 @@ use crate::{FileName, Format, FormatError, Reader, open_named_stream};
 
 /// The maximum number of files in an archive.
 pub const ARCHIVE_ENTRIES: usize = 100_000;
-/// How many bytes the files of an archive may have in total, for each byte of the archive.
+/// The maximum total size of the files in an archive, as a multiple of the archive's size.
 const EXPANSION: u64 = 200;
-/// The bytes that the files of an archive may always have in total.
+/// The total size in bytes that is allowed for any archive, however small.
 const EXPANDED_BYTES: u64 = 64 * 1024 * 1024;
 const MAGIC: &[u8] = b"PK\x03\x04";
 
@@ -109,7 +109,7 @@ impl Archive {
         let text: Box<dyn Read + Send> = match entry.method {
             CompressionMethod::Stored => Box::new(packed),
             CompressionMethod::Deflated => Box::new(DeflateDecoder::new(packed)),
-            method => return unreadable(format!("a file with the compression {method}")),
+            method => return unreadable(format!("a file with an unsupported compression method ({method})")),
         };
         let bounded = Bounded { text, remaining: Arc::clone(&self.remaining) };
         open_named_stream(Box::new(bounded), FileName::of_entry(Path::new(&entry.name)), format)

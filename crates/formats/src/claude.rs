@@ -61,8 +61,8 @@ impl Links {
             let taken = read.iter_mut().map(|message| message.as_mut()?.take_id(name).ok()?);
             taken.collect()
         };
-        let (ids, given) = (take("uuid"), take(PARENT));
-        if given.iter().all(Option::is_none) {
+        let (ids, parent_ids) = (take("uuid"), take(PARENT));
+        if parent_ids.iter().all(Option::is_none) {
             return None;
         }
         let mut indexes: HashMap<&str, usize> = HashMap::new();
@@ -71,11 +71,11 @@ impl Links {
                 indexes.entry(id).or_insert(index);
             }
         }
-        let parent = |(index, given): (usize, &Option<String>)| match given {
-            Some(parent) => indexes.get(parent.as_str()).copied(),
+        let parent = |(index, id): (usize, &Option<String>)| match id {
+            Some(id) => indexes.get(id.as_str()).copied(),
             None => index.checked_sub(1),
         };
-        let parents = given.iter().enumerate().map(parent).collect();
+        let parents = parent_ids.iter().enumerate().map(parent).collect();
         Some(Self { ids, parents })
     }
 }
@@ -97,13 +97,13 @@ fn read_tree(
         let (before, depth) = parents[index].map_or((None, 0), |parent| nearest_message[parent]);
         let at = |rejection: Rejection| rejection.at(numbered("message", index));
         let pushed = push_node(conversation, (before, depth + 1), index, messages[index]);
-        let here = pushed.map(Some).unwrap_or_else(|rejection| {
+        let nearest_imported = pushed.map(Some).unwrap_or_else(|rejection| {
             conversation.skip_message(at(rejection));
             before
         });
-        nearest_message[index] = (here, depth + 1);
+        nearest_message[index] = (nearest_imported, depth + 1);
         if current.is_some() && ids[index].as_deref() == current {
-            current_message = here;
+            current_message = nearest_imported;
         }
     }
     // The messages are ordered by creation, so the last one is the default.

@@ -17,10 +17,10 @@ use crate::error::Rejection;
 use crate::fields::{self, Fields, Kind, kind};
 use crate::file::FileName;
 use crate::records::Record;
-use crate::session::{Beginning, Session, SessionRecords, copy_metadata};
+use crate::session::{Session, SessionRecords, SessionStart, copy_metadata};
 use crate::{ConversationName, Format, claude, tool_parts};
 
-/// The name of the file of a task.
+/// The name of a task's file.
 pub(crate) const TASK_FILE: &str = "api_conversation_history.json";
 const RAW_FORMAT: &str = "cline.session";
 /// The tags in which the program wraps what the user typed.
@@ -47,7 +47,7 @@ pub(crate) fn convert(record: &Record, mut session: Fields<'_>) -> Result<Conver
     Ok(conversation)
 }
 
-/// Reads the list of a task, in which each record is a message.
+/// Reads the message list of a task. Each record is a message.
 #[derive(Debug)]
 pub(crate) struct TaskMessages {
     session: Session,
@@ -70,11 +70,11 @@ impl SessionRecords for TaskMessages {
         // The name of a task's folder is the time at which it began, in milliseconds, or a UUID.
         let folder = self.file.folder.clone();
         let began_at = folder.as_deref().and_then(|name| milliseconds(name.parse().ok()?));
-        let beginning =
-            Beginning { created_at: began_at.or(created_at).or(self.file.changed_at), ..Beginning::default() };
+        let start =
+            SessionStart { created_at: began_at.or(created_at).or(self.file.changed_at), ..SessionStart::default() };
         let thread = match self.session.id() {
             Some(_) => None,
-            None => self.session.begin(record, folder.as_deref(), beginning)?,
+            None => self.session.begin(record, folder.as_deref(), start)?,
         };
         let external_id = self.session.id_of_record(record);
         let message = self.session.message(record, external_id, created_at, content)?;

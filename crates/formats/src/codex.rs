@@ -16,12 +16,12 @@ use crate::conversation::{Converted, instant};
 use crate::error::Rejection;
 use crate::fields::{self, Fields, missing};
 use crate::records::Record;
-use crate::session::{Beginning, Session, SessionRecords, copy_metadata};
+use crate::session::{Session, SessionRecords, SessionStart, copy_metadata};
 use crate::{ConversationName, Format, tool_parts};
 
 const RAW_FORMAT: &str = "codex.session";
 const THREAD_METADATA: [&str; 6] = ["cwd", "git", "originator", "cli_version", "source", "forked_from_id"];
-/// How texts begin that the program writes in the name of the user.
+/// The beginnings of texts that the program writes in the user's name.
 const PROGRAM_TEXTS: [&str; 7] = [
     "<environment_context>",
     "<user_instructions>",
@@ -60,7 +60,7 @@ impl SessionRecords for Lines {
             return Ok(Converted { items: thread.into_iter().collect(), ..Converted::default() });
         }
         if self.session.id().is_none() {
-            return Err(Rejection::new("there is no `session_meta` before it"));
+            return Err(Rejection::new("no `session_meta` line precedes the message"));
         }
         let content = match kind.as_str() {
             "compacted" => payload.take_text("message")?.filter(|text| !text.is_empty()).map(|summary| Content {
@@ -95,11 +95,11 @@ impl Lines {
         let created_at = instant(meta, "timestamp").or(written_at);
         let mut metadata = Map::new();
         copy_metadata(meta, &THREAD_METADATA, &mut metadata)?;
-        self.session.begin(record, Some(&id), Beginning { title: None, metadata, created_at })
+        self.session.begin(record, Some(&id), SessionStart { title: None, metadata, created_at })
     }
 }
 
-/// Converts an item. Returns `None` if nothing of it can be read, or if it is not part of the conversation.
+/// Converts an item. Returns `None` if it is empty or not part of the conversation.
 fn item(json: &RawValue, mut item: Fields<'_>) -> Result<Option<Content>, Rejection> {
     let kind = item.require_text("type")?;
     let content = match kind.as_str() {
@@ -141,7 +141,7 @@ fn message(item: &mut Fields<'_>) -> Result<Option<Content>, Rejection> {
 
 fn message_part(json: &RawValue) -> Result<Part, Rejection> {
     let mut part = Fields::read(json)?;
-    let known = match part.take_text("type")?.as_deref() {
+    let known_part = match part.take_text("type")?.as_deref() {
         Some("input_text" | "output_text" | "text") => part.take_text("text")?.map(Part::Text),
         Some("input_image") => {
             let url = part.take_text("image_url")?;
@@ -149,7 +149,7 @@ fn message_part(json: &RawValue) -> Result<Part, Rejection> {
         }
         _ => None,
     };
-    known.map_or_else(|| tool_parts::raw(RAW_FORMAT, json), Ok)
+    known_part.map_or_else(|| tool_parts::raw(RAW_FORMAT, json), Ok)
 }
 
 /// Reads the summaries and the text of reasoning. An item with encrypted reasoning alone is skipped.

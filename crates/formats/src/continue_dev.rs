@@ -2,8 +2,9 @@
 //!
 //! The fixture was written by version 1.5.47 of the npm package `@continuedev/cli`.
 //!
-//! The messages have no times, so the thread gets the time at which the file was last changed. The outputs of tools are next to
-//! the calls (`toolCallStates`); they become messages with the role `tool`. Attached context becomes a raw part.
+//! The messages have no times, so the thread gets the time at which the file was last changed. Tool outputs are stored
+//! next to the calls (`toolCallStates`); they become messages with the role `tool`. Attached context becomes a raw
+//! part.
 
 use serde_json::value::RawValue;
 use threadkeep_core::{Content, ImageReference, Part, Role};
@@ -17,7 +18,7 @@ use crate::session::copy_metadata;
 use crate::{Format, identity, tool_parts};
 
 const RAW_FORMAT: &str = "continue.session";
-/// The title of a session to which the program gave none.
+/// The placeholder titles of sessions without a title.
 const UNTITLED: [&str; 2] = ["Untitled Session", "New Session"];
 
 pub(crate) fn convert(record: &Record, mut fields: Fields<'_>, file: &FileName) -> Result<Conversation, Rejection> {
@@ -88,7 +89,7 @@ fn read_body(json: &RawValue, content: &mut Content) -> Result<(), Rejection> {
     }
     for item in fields::list(json)? {
         let mut part = Fields::read(item)?;
-        let known = match part.take_text("type")?.as_deref() {
+        let known_part = match part.take_text("type")?.as_deref() {
             Some("text") => part.take_text("text")?.map(Part::Text),
             Some("imageUrl") => {
                 let url = part.take_fields("imageUrl")?.map(|mut image| image.require_text("url")).transpose()?;
@@ -96,7 +97,7 @@ fn read_body(json: &RawValue, content: &mut Content) -> Result<(), Rejection> {
             }
             _ => None,
         };
-        content.parts.push(known.map_or_else(|| tool_parts::raw(RAW_FORMAT, item), Ok)?);
+        content.parts.push(known_part.map_or_else(|| tool_parts::raw(RAW_FORMAT, item), Ok)?);
     }
     Ok(())
 }
@@ -105,14 +106,14 @@ fn read_call(json: &RawValue) -> Result<Part, Rejection> {
     let mut call = Fields::read(json)?;
     let id = call.take_text("id")?;
     let function = call.take_fields("function")?;
-    let known = match (id, function) {
+    let known_call = match (id, function) {
         (Some(id), Some(mut function)) => {
             let name = function.require_text("name")?;
             tool_parts::call(id, name, tool_parts::arguments(function.take("arguments"))?)
         }
         _ => None,
     };
-    known.map_or_else(|| tool_parts::raw(RAW_FORMAT, json), Ok)
+    known_call.map_or_else(|| tool_parts::raw(RAW_FORMAT, json), Ok)
 }
 
 /// Returns the id of the call and its result, or `None` if the call has no output yet.

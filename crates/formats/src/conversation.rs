@@ -12,7 +12,8 @@ use crate::fields::{self, Fields};
 use crate::identity;
 use crate::records::Record;
 
-/// The bytes of a thread's metadata for members of the source. The rest is reserved for the names of omitted members.
+/// How many bytes of a thread's metadata may be used for members copied from the source. The rest is reserved for the
+/// names of omitted members.
 const METADATA_BYTES: usize = limits::MAP_BYTES - 16 * 1024;
 const OMITTED_KEY: &str = "left_out";
 
@@ -27,7 +28,7 @@ pub(crate) struct Conversation {
     external_ids: HashSet<String>,
     /// The reasons for skipped messages and members.
     skipped: Vec<Rejection>,
-    /// The number of skipped messages. They count for positions.
+    /// The number of skipped messages. They still occupy a position.
     skipped_messages: usize,
     record_bytes: usize,
 }
@@ -45,7 +46,7 @@ struct Branches {
 pub(crate) struct Node<'a> {
     /// The index of the parent message.
     pub(crate) parent: Option<usize>,
-    /// The position on the path from the root, from 1.
+    /// The 1-based position on the path from the root.
     pub(crate) position: usize,
     /// The message's id in the source.
     pub(crate) source_id: Option<&'a str>,
@@ -129,7 +130,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the position of the next message, from 1.
+    /// Returns the 1-based position of the next message.
     pub(crate) fn next_position(&self) -> usize {
         self.messages.len() + self.skipped_messages + 1
     }
@@ -174,7 +175,8 @@ impl Conversation {
         (branches.current, branches.updated_at) = (current, updated_at);
     }
 
-    /// Runs `read` on each entry of a list as an object. Messages that cannot be read or stored are skipped and reported.
+    /// Reads each entry of a list as an object and calls `read` with it. Messages that cannot be read or stored are
+    /// skipped and reported.
     pub(crate) fn each_message<'a>(
         &mut self,
         label: &str,
@@ -188,7 +190,7 @@ impl Conversation {
         }
     }
 
-    /// Skips a message. It still counts for positions.
+    /// Skips a message. It still occupies a position.
     pub(crate) fn skip_message(&mut self, rejection: Rejection) {
         self.skipped.push(rejection);
         self.skipped_messages += 1;
@@ -235,12 +237,12 @@ fn checked(metadata: Map) -> Result<ThreadPatch, Rejection> {
     Ok(patch)
 }
 
-/// Formats the location of a list entry for an error message, counting from 1.
+/// Formats the location of a list entry for an error message, with a 1-based number.
 pub(crate) fn numbered(label: &str, index: usize) -> String {
     format!("{label} {}", index + 1)
 }
 
-/// Runs `read` on each entry of a list as an object. Errors contain the entry's location.
+/// Reads each entry of a list as an object and calls `read` with it. Errors contain the entry's location.
 pub(crate) fn each_object<'a>(
     label: &str,
     list: Vec<&'a RawValue>,

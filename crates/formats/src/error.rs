@@ -61,9 +61,9 @@ impl From<io::Error> for FormatError {
 /// The message contains the reason and the conversation's id, but never its title or message text.
 #[derive(Debug)]
 pub struct RecordError {
-    /// The line on which the record starts, from 1.
+    /// The 1-based line on which the record starts.
     pub line: u64,
-    /// The index of the record in the file, from 0.
+    /// The 0-based index of the record in the file.
     pub record: u64,
     /// The conversation that contains the record. Incomplete if its name cannot be read.
     pub conversation: ConversationName,

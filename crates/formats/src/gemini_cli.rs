@@ -15,7 +15,7 @@ use crate::conversation::{Converted, instant, numbered};
 use crate::error::Rejection;
 use crate::fields::{self, Fields, Kind, kind, missing};
 use crate::records::Record;
-use crate::session::{Beginning, Session, SessionRecords, copy_metadata};
+use crate::session::{Session, SessionRecords, SessionStart, copy_metadata};
 use crate::{ConversationName, Format, identity, tool_parts};
 
 const RAW_FORMAT: &str = "gemini-cli.session";
@@ -41,9 +41,9 @@ impl SessionRecords for Lines {
             return Ok(converted);
         }
         if let Some(id) = line.take_text("sessionId")? {
-            let mut beginning = Beginning { created_at: instant(&mut line, "startTime"), ..Beginning::default() };
-            copy_metadata(&mut line, &THREAD_METADATA, &mut beginning.metadata)?;
-            converted.items.extend(self.0.begin(record, Some(&id), beginning)?);
+            let mut start = SessionStart { created_at: instant(&mut line, "startTime"), ..SessionStart::default() };
+            copy_metadata(&mut line, &THREAD_METADATA, &mut start.metadata)?;
+            converted.items.extend(self.0.begin(record, Some(&id), start)?);
         }
         let messages = match line.take_fields("$set")? {
             Some(mut set) => set.take_list("messages").map_err(|rejection| rejection.at("$set"))?,
@@ -93,7 +93,7 @@ impl Lines {
         converted: &mut Converted,
     ) -> Result<(), Rejection> {
         let id = message.take_id("id")?.ok_or_else(|| missing("id"))?;
-        let given = message.require_text("type")?;
+        let message_type = message.require_text("type")?;
         let created_at = instant(&mut message, "timestamp");
         let mut parts = Parts::default();
         if let Some(content) = message.take("content") {
@@ -107,14 +107,14 @@ impl Lines {
             parts.calls.push(read_call(call).map_err(|rejection| rejection.at(numbered("tool call", index)))?);
         }
         let is_context = matches!(parts.words.first(), Some(Part::Text(text)) if text.starts_with(CONTEXT));
-        let role = match given.as_str() {
+        let role = match message_type.as_str() {
             "gemini" | "model" => Role::Assistant,
             "user" if !is_context => Role::User,
             _ => Role::System,
         };
         let mut content = Content::empty(role);
         if role == Role::System {
-            content.metadata.insert("type".to_owned(), given.into());
+            content.metadata.insert("type".to_owned(), message_type.into());
         }
         copy_metadata(&mut message, &["model", "tokens"], &mut content.metadata)?;
         self.add(record, &id, created_at, content, parts, converted)

@@ -26,8 +26,8 @@ pub(crate) fn message_id(source_id: &str) -> String {
     valid_or_hashed(source_id, limits::KEY_BYTES)
 }
 
-/// Returns the external id of a message in a file to which the program only appends: the position of its record in the
-/// conversation (from 0) and a hash of its text.
+/// Returns the external id of a message in a file to which the program only appends: the 0-based position of its record
+/// in the conversation and a hash of its text.
 pub(crate) fn message_id_by_record(position: u64, record: &Record) -> String {
     format!("{position}:{}", hex(Sha256::new_with_prefix(&record.text), MESSAGE_DIGITS))
 }
@@ -37,7 +37,7 @@ pub(crate) fn message_id_by_fallback(fallback_id: &str) -> String {
     valid_or_hashed(&format!("node:{fallback_id}"), limits::KEY_BYTES)
 }
 
-/// Returns the external id of a message without an id: its position (from 1) and a hash of its content.
+/// Returns the external id of a message without an id: its 1-based position and a hash of its content.
 ///
 /// The hash input has a fixed layout of its own, so neither the formatting of the JSON nor a later codec version changes the
 /// ids of known messages.

@@ -12,10 +12,11 @@
 //!
 //! # Identities
 //!
-//! The key of a thread is `import:FORMAT:ID`, where `ID` is the conversation's id in the source. Without such an id, the key
-//! is `import:FORMAT:INDEX:HASH`, with the index of the record in the file (from 0) and a hash of its text. The external id
-//! of a message is its id in the source, otherwise its position in the conversation (from 1) and a hash of its role and
-//! content. So importing a file again creates no duplicates, and two equal conversations in one file stay separate.
+//! The key of a thread is `import:FORMAT:ID`, where `ID` is the conversation's id in the source. Without such an id,
+//! the key is `import:FORMAT:INDEX:HASH`, with the 0-based index of the record in the file and a hash of its text. The
+//! external id of a message is its id in the source, otherwise its 1-based position in the conversation and a hash of
+//! its role and content. So importing a file again creates no duplicates, and two equal conversations in one file stay
+//! separate.
 //!
 //! # Documents
 //!

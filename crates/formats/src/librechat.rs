@@ -16,10 +16,10 @@ use crate::records::Record;
 use crate::tool_parts;
 use crate::tree::Ordered;
 
-/// The member with the messages that are nested in each other.
+/// The member that contains nested messages.
 pub(crate) const TREE: &str = "messagesTree";
 const RAW_FORMAT: &str = "librechat.export";
-/// The maximum number of messages that are nested in each other.
+/// The maximum nesting depth of messages.
 const MAX_DEPTH: usize = 2_000;
 
 pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Rejection> {
@@ -88,11 +88,11 @@ fn read_tree(conversation: &mut Conversation, messages: &[(&RawValue, Option<usi
             let content = read_message(message)?;
             conversation.push_node(&node, created_at, content)
         });
-        let here = read.map(Some).unwrap_or_else(|rejection| {
+        let nearest_imported = read.map(Some).unwrap_or_else(|rejection| {
             conversation.skip_message(rejection.at(numbered("message", index)));
             before
         });
-        nearest[index] = (here, depth + 1);
+        nearest[index] = (nearest_imported, depth + 1);
     }
     conversation.set_current(None, None);
     Ok(())
@@ -120,13 +120,13 @@ fn read_message(mut message: Fields<'_>) -> Result<Content, Rejection> {
 fn read_item(json: &RawValue) -> Result<Vec<Part>, Rejection> {
     let mut item = Fields::read(json)?;
     let kind = item.take_text("type")?.unwrap_or_default();
-    let known = match kind.as_str() {
+    let known_parts = match kind.as_str() {
         "text" | "error" => take_string(&mut item, "text").map(|text| vec![Part::Text(text)]),
         "think" => take_string(&mut item, "think").map(|text| vec![Part::Reasoning(text)]),
         "tool_call" => item.take_fields("tool_call")?.map(read_call).transpose()?.flatten(),
         _ => None,
     };
-    known.map_or_else(|| Ok(vec![tool_parts::raw(RAW_FORMAT, json)?]), Ok)
+    known_parts.map_or_else(|| Ok(vec![tool_parts::raw(RAW_FORMAT, json)?]), Ok)
 }
 
 /// Takes a string, which can be the `value` of an object.

@@ -78,11 +78,11 @@ fn read_tree(
             let content = read_message(message)?;
             conversation.push_node(&node, created_at, content)
         });
-        let here = read.map(Some).unwrap_or_else(|rejection| {
+        let nearest_imported = read.map(Some).unwrap_or_else(|rejection| {
             conversation.skip_message(rejection.at(numbered("message", index)));
             before
         });
-        nearest[index] = (here, depth + 1);
+        nearest[index] = (nearest_imported, depth + 1);
     }
     let current = current.and_then(|current| indexes.get(current)).and_then(|index| nearest[*index].0);
     conversation.set_current(current, updated_at);
@@ -112,7 +112,7 @@ fn read_message(mut message: Fields<'_>) -> Result<Content, Rejection> {
     Ok(content)
 }
 
-/// Adds a text, and the reasoning at its start as a part of its own.
+/// Adds a text. Reasoning at its start becomes a separate part.
 fn push_text(text: &str, content: &mut Content) {
     let mut rest = text;
     while let Some((before, _)) =

@@ -83,12 +83,12 @@ fn parts(body: &RawValue) -> Result<Vec<Part>, Rejection> {
 
 fn part(json: &RawValue) -> Result<Part, Rejection> {
     let mut fields = Fields::read(json)?;
-    let known = match fields.take_text("type")?.as_deref() {
+    let known_part = match fields.take_text("type")?.as_deref() {
         Some("text") => fields.take_text("text")?.map(Part::Text),
         Some("image_url") => image(fields.take("image_url"))?,
         _ => None,
     };
-    known.map_or_else(|| raw(json), Ok)
+    known_part.map_or_else(|| raw(json), Ok)
 }
 
 fn image(json: Option<&RawValue>) -> Result<Option<Part>, Rejection> {

@@ -192,14 +192,14 @@ impl Reader {
         self.line
     }
 
-    /// Returns the index in the file of the last item's record, from 0.
+    /// Returns the 0-based index in the file of the last item's record.
     #[must_use]
     pub fn record(&self) -> u64 {
         self.record
     }
 
-    /// Returns the number of bytes read from the file, before decompression. The reader reads ahead of the items by up to a
-    /// buffer.
+    /// Returns the number of bytes read from the file, before decompression. The reader reads ahead of the items by up
+    /// to one buffer.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)

@@ -25,11 +25,11 @@ pub const ELEMENT_BYTES: usize = 256 * 1024 * 1024;
 /// The text of one record.
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// The line on which the record starts, from 1.
+    /// The 1-based line on which the record starts.
     pub(crate) line: u64,
-    /// The index of the record, from 0.
+    /// The 0-based index of the record.
     pub(crate) index: u64,
-    /// The byte offset in the decompressed text at which the record starts, from 0.
+    /// The byte offset in the decompressed text at which the record starts.
     pub(crate) offset: u64,
     pub(crate) text: String,
 }
@@ -44,9 +44,9 @@ struct Chunk {
 /// A position in the decompressed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FilePosition {
-    /// The line, from 1.
+    /// The 1-based line.
     line: u64,
-    /// The byte offset, from 0.
+    /// The byte offset.
     offset: u64,
 }
 

@@ -10,7 +10,8 @@ use regex::{Captures, Regex, RegexSet};
 use threadkeep_core::exchange::{ImportItem, ImportedThread};
 use threadkeep_core::{Content, JsonText, Map, Part, Value};
 
-/// Kinds of secrets and their forms. If a form has a group, only the group is the secret.
+/// Kinds of secrets and their forms, as regular expressions. If an expression has a group, only the group is the
+/// secret.
 const FORMS: [(&str, &str); 18] = [
     (
         "private key",
@@ -45,7 +46,7 @@ static SECRET_NAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 static FORM_REGEXES: LazyLock<Vec<(&'static str, Regex)>> =
     LazyLock::new(|| FORMS.iter().map(|(kind, form)| (*kind, regex(form))).collect());
-/// All forms, to find those of a text in one pass. Most texts have none.
+/// All forms as one set, which finds the forms in a text in one pass. Most texts contain none.
 static FORM_SET: LazyLock<RegexSet> = LazyLock::new(|| {
     RegexSet::new(FORMS.iter().map(|(_, form)| form)).expect("the forms are constants, which the tests compile")
 });
@@ -161,7 +162,7 @@ impl SecretMask {
         }
     }
 
-    /// Masks a member of an object: as a whole if its name is that of a secret.
+    /// Masks a member of an object. If its name is that of a secret, the whole value is masked.
     fn masked_member<'t>(&mut self, name: &str, text: &'t str) -> Cow<'t, str> {
         if text.len() >= 8 && !text.contains(char::is_whitespace) && SECRET_NAME.is_match(name) && is_secret(text) {
             self.masked += 1;
@@ -175,14 +176,14 @@ impl SecretMask {
         let found = FORM_SET.matches(text);
         for (kind, form) in found.iter().map(|index| &FORM_REGEXES[index]) {
             let mut count = 0;
-            let replace = |found: &Captures<'_>| {
-                let whole = found.get(0).map_or("", |whole| whole.as_str());
-                let secret = (1..found.len()).find_map(|group| found.get(group)).or(found.get(0));
+            let replace = |captures: &Captures<'_>| {
+                let whole = captures.get(0).map_or("", |whole| whole.as_str());
+                let secret = (1..captures.len()).find_map(|group| captures.get(group)).or(captures.get(0));
                 let Some(secret) = secret.filter(|secret| *kind != "secret" || is_secret(secret.as_str())) else {
                     return whole.to_owned();
                 };
                 count += 1;
-                let start = secret.start() - found.get(0).map_or(0, |whole| whole.start());
+                let start = secret.start() - captures.get(0).map_or(0, |whole| whole.start());
                 format!("{}{}{}", &whole[..start], note(kind), &whole[start + secret.as_str().len()..])
             };
             if let Cow::Owned(changed) = form.replace_all(&masked, replace)
@@ -200,7 +201,7 @@ fn note(kind: &str) -> String {
     format!("[masked: {kind}]")
 }
 
-/// Whether an assigned value can be a secret: it has digits and letters, and is no path, name or placeholder.
+/// Whether an assigned value can be a secret: it has digits and letters, and is not a path, a name or a placeholder.
 fn is_secret(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let is_placeholder =
@@ -243,7 +244,7 @@ mod tests {
         SecretMask::default().masked_text(text).into_owned()
     }
 
-    /// Returns a text of letters and digits that no one issued.
+    /// Returns letters and digits that no service issued as a secret.
     fn letters(count: usize) -> String {
         "a1B2c3D4e5F6g7H8".chars().cycle().take(count).collect()
     }

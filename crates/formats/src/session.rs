@@ -34,9 +34,9 @@ pub(crate) struct Session {
     seen: HashSet<String>,
 }
 
-/// What is known of a conversation when it begins.
+/// What is known about a conversation when it begins.
 #[derive(Debug, Default)]
-pub(crate) struct Beginning {
+pub(crate) struct SessionStart {
     pub(crate) title: Option<String>,
     pub(crate) metadata: Map,
     pub(crate) created_at: Option<Timestamp>,
@@ -61,7 +61,7 @@ impl Session {
         &mut self,
         record: &Record,
         id: Option<&str>,
-        beginning: Beginning,
+        start: SessionStart,
     ) -> Result<Option<ImportItem>, Rejection> {
         if self.id.is_some() && self.id.as_deref() == id {
             return Ok(None);
@@ -69,7 +69,7 @@ impl Session {
         let key = identity::thread_key(self.format, record, id)?;
         (self.id, self.first_record) = (Some(id.unwrap_or_default().to_owned()), record.index);
         self.seen.clear();
-        let Beginning { title, metadata, created_at } = beginning;
+        let SessionStart { title, metadata, created_at } = start;
         Ok(Some(ImportItem::Thread(Box::new(ImportedThread {
             id: None,
             key: Some(key),

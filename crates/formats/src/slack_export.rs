@@ -3,10 +3,11 @@
 //! Source: "How to read Slack data exports" and "Reference: message events" in Slack's documentation. The fixture was written by
 //! hand from these pages.
 //!
-//! A channel becomes a thread; the folder of the file names it. Messages are identified by their `ts`, which is unique in a
-//! channel and contains the time. Replies stay in the order of time, with `thread_ts` in the metadata. The author is the name in
-//! `user_profile`, or else the id of the user. Messages of bots get the role `assistant`, and messages about the channel (joins,
-//! topics) the role `system`. The descriptions of files become metadata; the files are not part of an export.
+//! A channel becomes a thread; the folder of the file names it. Messages are identified by their `ts`, which is unique
+//! in a channel and contains the time. Replies stay in chronological order, with `thread_ts` in the metadata. The
+//! author is the name in `user_profile`, or else the id of the user. Messages of bots get the role `assistant`, and
+//! messages about the channel (joins, topics) the role `system`. The descriptions of files become metadata; the files
+//! are not part of an export.
 
 use threadkeep_core::{Content, Map, Part, Role, Timestamp};
 
@@ -15,7 +16,7 @@ use crate::error::Rejection;
 use crate::fields::{Fields, missing};
 use crate::file::FileName;
 use crate::records::Record;
-use crate::session::{Beginning, Session, SessionRecords, copy_metadata};
+use crate::session::{Session, SessionRecords, SessionStart, copy_metadata};
 use crate::{ConversationName, Format, identity};
 
 /// The members of a message that are copied to the metadata.
@@ -46,8 +47,8 @@ impl SessionRecords for Messages {
                 let title = self.channel.as_deref().and_then(clean_name).map(|name| format!("#{name}"));
                 let metadata = self.channel.iter().map(|channel| ("channel".to_owned(), channel.clone().into()));
                 let metadata = metadata.collect::<Map>();
-                let beginning = Beginning { title, metadata, created_at: Some(created_at) };
-                self.session.begin(record, self.channel.as_deref(), beginning)?
+                let start = SessionStart { title, metadata, created_at: Some(created_at) };
+                self.session.begin(record, self.channel.as_deref(), start)?
             }
         };
         let message = self.session.message(record, identity::message_id(&ts), Some(created_at), content)?;

@@ -56,7 +56,7 @@ pub enum Provider {
     Anthropic,
     /// Ollama, local or remote.
     Ollama,
-    /// Any other server with OpenAI's chat completions API: llama.cpp, vLLM, a gateway.
+    /// Any other server with OpenAI's chat completions API, such as llama.cpp, vLLM or a gateway.
     Compatible,
 }
 
@@ -216,7 +216,7 @@ impl ProviderModel {
             } else if self.record_rejected_parameter(&failure) {
                 // Retry without a wait.
             } else if failure.is_retryable_after_wait() && attempt < self.config.http.retries {
-                let wait = wait_before_next(attempt, failure.retry_after(), self.pacing.chance());
+                let wait = wait_before_next(attempt, failure.retry_after(), self.pacing.random_fraction());
                 let Some(wait) = wait.filter(|wait| Instant::now() + *wait < deadline) else { return Err(failure) };
                 self.pacing.pause(wait).await;
                 attempt += 1;

@@ -159,8 +159,8 @@ fn failed_generation(body: &str) -> Option<String> {
 
 fn find_member(value: &Value, depth: usize) -> Option<String> {
     let object = value.as_object().filter(|_| depth > 0)?;
-    let here = object.get("failed_generation").and_then(Value::as_str).map(str::to_owned);
-    here.or_else(|| object.values().find_map(|member| find_member(member, depth - 1)))
+    let generation = object.get("failed_generation").and_then(Value::as_str).map(str::to_owned);
+    generation.or_else(|| object.values().find_map(|member| find_member(member, depth - 1)))
 }
 
 /// Returns the text before the closing quote, with the escape sequences of JSON and Python resolved.

@@ -170,8 +170,8 @@ pub fn find_models(environment: &dyn Fn(&str) -> Option<String>) -> Vec<Result<A
 /// # Errors
 /// The name is unknown, or the provider's configuration is incomplete or invalid.
 pub fn select(name: Option<&str>, environment: &dyn Fn(&str) -> Option<String>) -> Result<Selected, SelectionError> {
-    let given = name.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
-    let (name, origin) = match given {
+    let requested = name.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+    let (name, origin) = match requested {
         Some(name) => (Some(name), Origin::Name),
         None => (read(environment, MODEL), Origin::Variable(MODEL)),
     };

@@ -23,13 +23,13 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
-/// Opens the store at a URL and makes a [`Memory`] over it.
+/// Opens the store at a URL and creates a [`Memory`] on top of it.
 ///
 /// - `sqlite:PATH` is a file. If it does not exist, it is created with its folders. The path is used literally, without a
 ///   leading `//` and without percent-encoding: `sqlite:./conversations.db`, `sqlite:/var/lib/conversations.db`.
 /// - `postgres://USER@HOST/DATABASE` (or `postgresql:`) is a PostgreSQL database; docs/stores.md lists the parameters.
 /// - `redis://HOST:PORT` is a Redis server, `redis-cluster://HOST:PORT,HOST:PORT` a Redis Cluster; `rediss://` and
-///   `rediss-cluster://` are the same with TLS. docs/stores.md lists the parameters.
+///   `rediss-cluster://` are the same over TLS. docs/stores.md lists the parameters.
 /// - `memory:` stores everything in the memory of this process. The data is lost when the process ends.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub async fn open(url: &str) -> Result<Memory, OpenError> {
     Ok(Memory::new(open_backend(url).await?))
 }
 
-/// Opens the store at a URL, without a [`Memory`] over it.
+/// Opens the store at a URL, without a [`Memory`].
 ///
 /// # Errors
 /// Like [`open`].

@@ -1,8 +1,8 @@
 //! Implementations of core's [`TokenCounter`]: OpenAI's encodings, and the choice of a counter by model name.
 //!
-//! Start with [`counter_for_model`]. The table of an encoding takes some megabytes of memory and is loaded on first use
-//! ([`Cl100k::is_loaded`]). [`CachingCounter`] caches counts. This crate does not download tables: it counts tokens for a model
-//! without a built-in table with [`ApproximateCounter`].
+//! Start with [`counter_for_model`]. The table of an encoding takes a few megabytes of memory and is loaded on first
+//! use ([`Cl100k::is_loaded`]). [`CachingCounter`] caches counts. This crate does not download tables: for a model
+//! without a built-in table, it uses [`ApproximateCounter`].
 #![warn(missing_docs)]
 
 mod caching;

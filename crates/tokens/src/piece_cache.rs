@@ -53,7 +53,7 @@ fn pack(piece: &[u8]) -> Option<u128> {
     Some(u128::from_le_bytes(bytes))
 }
 
-/// Multiplication, because the upper bits of the product depend on every byte of the piece.
+/// Multiplies, because the upper bits of the product depend on every byte of the piece.
 fn slot_index(packed: u128) -> usize {
     let mixed = (packed as u64 ^ ((packed >> 64) as u64).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> (64 - SLOTS.trailing_zeros())) as usize

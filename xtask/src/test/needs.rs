@@ -47,7 +47,7 @@ const NEEDS: &[Need] = &[
             "-c",
             "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb || test -n \"$THREADKEEP_TEST_POSTGRES_URL\"",
         ],
-        tests: "tests over PostgreSQL (or set THREADKEEP_TEST_POSTGRES_URL to a server)",
+        tests: "tests on PostgreSQL (or set THREADKEEP_TEST_POSTGRES_URL to a server)",
     },
     Need {
         program: "pgbouncer",
@@ -59,7 +59,7 @@ const NEEDS: &[Need] = &[
         program: "redis",
         debian_package: "redis-server",
         probe: &["sh", "-c", "command -v redis-server && command -v redis-cli"],
-        tests: "tests over Redis",
+        tests: "tests on Redis",
     },
     Need {
         program: "faketime",

@@ -92,9 +92,9 @@ impl Agent {
         stop: &Stop,
         events: &Events<'_>,
     ) -> Result<Option<crate::Turn>> {
-        let is_of_another_assistant = active.value.assistant != self.assistant().definition().name;
+        let belongs_to_another_assistant = active.value.assistant != self.assistant().definition().name;
         // A run that crashes the process every time must not be resumed forever.
-        if is_of_another_assistant || active.value.taken_over >= MAX_TAKEOVERS {
+        if belongs_to_another_assistant || active.value.taken_over >= MAX_TAKEOVERS {
             interrupt(self.memory(), access, &active).await?;
             return Ok(None);
         }

@@ -129,7 +129,8 @@ impl Agent {
         }
     }
 
-    /// Returns the approval with this decision. If the decision changes the arguments, the description of the call follows them.
+    /// Returns the approval with the decision applied. If the decision changes the arguments, the description of the
+    /// call follows them.
     fn apply_decision(&self, approval: &Approval, verdict: &Verdict, by: &str) -> Approval {
         let decided = apply_decision(approval, verdict, by, self.memory().now());
         let Verdict::ApproveChanged(arguments) = verdict else { return decided };
@@ -219,7 +220,7 @@ impl Agent {
     }
 }
 
-/// Returns the approval with this decision.
+/// Returns the approval with the decision applied.
 fn apply_decision(approval: &Approval, verdict: &Verdict, by: &str, now: threadkeep_core::Timestamp) -> Approval {
     // An approved call is claimed: this process makes it, and no other does.
     let (state, changed, reason) = match verdict {

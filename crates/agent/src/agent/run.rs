@@ -15,11 +15,12 @@ use crate::{AgentError, Turn, TurnStatus};
 pub const MAX_ITERATIONS: &str = "max_iterations";
 /// The longest question, in characters.
 const QUERY_CHARACTERS: usize = 1_000;
-/// The largest maximum number of searches.
+/// The largest value of `max_iterations` that is accepted.
 const LARGEST_ITERATIONS: u64 = 10;
 /// The longest title of a conversation, in characters.
 const TITLE_CHARACTERS: usize = 100;
-/// How long the thread of a question that is not stored exists if it cannot be deleted: an hour, in milliseconds.
+/// The lifetime of the thread of a question that is not stored, in case the thread cannot be deleted: an hour, in
+/// milliseconds.
 const EPHEMERAL_MS: i64 = 60 * 60 * 1000;
 /// The notice of a run without ids.
 const NOT_STORED: &str = "No conversation_id or user_id, skipping save";
@@ -96,7 +97,7 @@ pub enum RunError {
     Agent(#[from] AgentError),
 }
 
-/// The thread of a run.
+/// A run whose thread is open.
 #[derive(Clone, Debug)]
 pub struct OpenRun {
     /// The request.
@@ -105,7 +106,7 @@ pub struct OpenRun {
     pub scope: Scope,
     /// The thread.
     pub thread: ThreadId,
-    /// Whether the thread was opened for this run.
+    /// Whether the thread was created for this run.
     is_new: bool,
 }
 
@@ -154,7 +155,7 @@ impl Agent {
     /// that of the tenant.
     ///
     /// # Errors
-    /// The request is invalid, the conversation is not the user's, or the store fails. A turn that fails is no error.
+    /// The request is invalid, the conversation is not the user's, or the store fails. A failed turn is not an error.
     pub async fn run(&self, scope: &Scope, request: RunRequest, sink: EventSink<'_>) -> Result<RunResult, RunError> {
         let open = self.open_run(scope, request, self.memory().generate_thread_id()).await?;
         match Box::pin(self.chat_with(&open.scope, open.thread, open.request.turn_request(), sink)).await {
@@ -263,7 +264,8 @@ impl OpenRun {
         })
     }
 
-    /// Deletes a thread that was opened for this run. If this fails, an empty conversation remains, or a thread that expires.
+    /// Deletes the thread if it was created for this run. If this fails, an empty conversation remains, or a thread
+    /// that expires.
     pub async fn remove(&self, agent: &Agent) {
         if self.is_new
             && let Err(error) = agent.memory().delete_thread(&self.scope, self.thread).await

@@ -58,7 +58,7 @@ pub(super) struct ClaimedRun<'a> {
 }
 
 impl Agent {
-    /// Reads the thread of a new turn.
+    /// Reads the thread in which a new turn starts.
     pub(super) async fn read_thread(
         &self,
         scope: &Scope,
@@ -119,7 +119,7 @@ impl Agent {
             };
             let mut batch = lock::acquire(begin_batch(memory, &record), &record, &legacy)?;
             if request.idempotency_key.is_some() {
-                // Since the lookup, the same request may have run its whole turn at another instance.
+                // Since the lookup, the same request may have run its whole turn on another instance.
                 for name in [record::turn_record_name(&turn), record::waiting_name(&turn)] {
                     batch = batch.require(name, RecordState::Absent);
                 }
@@ -129,7 +129,7 @@ impl Agent {
                 let id = record::message_id(&turn, record.started_at, 0);
                 batch = batch.append(record.mark_if_ephemeral(draft).with_id(id));
             } else {
-                // The commit at the end must not be the first to reject the message.
+                // Reject an invalid message now rather than with the commit that ends the turn.
                 draft.content.check()?;
             }
             match batch.commit(&access.writer, access.thread).await {

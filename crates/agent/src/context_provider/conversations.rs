@@ -10,7 +10,7 @@ use super::{ContextSource, Excerpt, SourceQuery};
 /// Maximum number of characters of an excerpt.
 const MAX_CHARACTERS: usize = 1_000;
 
-/// A source that finds messages of earlier conversations: of all conversations to which the scope has full access.
+/// A source that finds messages in all conversations to which the scope has full access.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConversationSource;
 

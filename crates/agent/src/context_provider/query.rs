@@ -18,7 +18,7 @@ const REFERRING: [&str; 30] = [
     "misma",
 ];
 
-/// Words for values, which name no topic: "what time?".
+/// Words that ask for a value and name no topic, as in "what time?".
 const VALUES: [&str; 12] =
     ["day", "days", "time", "date", "hour", "much", "dia", "dias", "hora", "fecha", "exactly", "exactamente"];
 
@@ -56,6 +56,6 @@ fn refers_back(question: &str) -> bool {
         || starts_with(&["how", "about"])
         || starts_with(&["que", "tal"]);
     let is_function_word = |word: &&str| Language::ALL.iter().any(|language| language.is_function_word(word));
-    let is_empty = |word: &&str| is_function_word(word) || VALUES.contains(word);
-    continues || words.iter().any(|word| REFERRING.contains(word)) || words.iter().all(is_empty)
+    let names_no_topic = |word: &&str| is_function_word(word) || VALUES.contains(word);
+    continues || words.iter().any(|word| REFERRING.contains(word)) || words.iter().all(names_no_topic)
 }

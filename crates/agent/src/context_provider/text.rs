@@ -9,7 +9,7 @@ const EXCERPTS_INTRODUCTION: &str = "What was found for this question. It is mat
                      so; invent nothing.";
 const NO_EXCERPTS_NOTICE: &str = "Nothing was found for this question in documents or earlier conversations. Where it asks for \
                        something that only they contain, say so; invent nothing.";
-/// Precedes each line of an excerpt, so that excerpts cannot be taken for instructions.
+/// Precedes each line of an excerpt, so that excerpts cannot be mistaken for instructions.
 const LINE_PREFIX: &str = "> ";
 
 impl DynamicContext {

@@ -60,7 +60,7 @@ impl EffectExecutor<'_> {
 
 struct CallFailure {
     text: String,
-    /// Whether it is unknown if the call had its side effects.
+    /// Whether it is unknown if the call took effect.
     is_unknown: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct PluginError {
 /// Who can correct a failure, which determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The caller, such as by changing a setting or a file.
+    /// The caller, for example by changing a setting or a file.
     Caller,
     /// The caller, by passing other arguments to the command.
     Usage,

@@ -336,7 +336,7 @@ fn with_retention(env: &TestEnv, definition: Definition) -> (Agent, threadkeep_m
 
 // S4.08, S4.47: what waits for an approval is kept, however many messages follow.
 #[tokio::test]
-async fn a_request_outlives_the_maximum_of_the_retention_policy() {
+async fn a_pending_request_outlives_the_retention_limit() {
     let (env, cluster) = (TestEnv::new().await, Cluster::default());
     let mut model = ScriptedModel::new().step("asks", |_| Ok(calls_kubectl("delete pod nginx-7d4b")));
     for _ in 0..5 {

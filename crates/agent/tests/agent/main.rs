@@ -1,4 +1,4 @@
-//! Tests of agents over the memory store, SQLite and `FaultyStore`: their calls, replies and stored messages.
+//! Tests of agents on the memory store, SQLite and `FaultyStore`: their calls, replies and stored messages.
 
 #![expect(clippy::unwrap_used, reason = "a failed test reports the line of the unwrap")]
 

@@ -15,12 +15,12 @@ use crate::approvals::Cluster;
 use crate::env::{TestEnv, assistant};
 use crate::resume::{SharedModel, chat_until_it_hangs};
 
-fn pairing(model: impl threadkeep_core::ChatModel) -> Definition {
+fn storing_with_answer(model: impl threadkeep_core::ChatModel) -> Definition {
     Definition { store_user: StoreUser::WithAnswer, ..assistant(model) }
 }
 
 /// A tool that counts the messages of the thread.
-fn count(env: &TestEnv) -> FnTool {
+fn counting_tool(env: &TestEnv) -> FnTool {
     let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
     let env = env.clone();
     FnTool::with_schema("count", "Counts", parameters, move |_: ToolContext, _: Map| {
@@ -37,13 +37,13 @@ async fn question_and_answer_are_stored_by_one_commit() {
         Arc::new(ScriptedModel::new().step("calls", |_| Ok(Reply::call("count", json!({})))).says("Seen.").step(
             "reads the pair",
             |request| {
-                let said: Vec<String> = request.messages.iter().map(|message| message.plain_text()).collect();
-                assert_eq!(said.iter().filter(|text| *text == "Look").count(), 1, "{said:?}");
-                assert_eq!(said.iter().filter(|text| *text == "Again").count(), 1, "{said:?}");
+                let texts: Vec<String> = request.messages.iter().map(|message| message.plain_text()).collect();
+                assert_eq!(texts.iter().filter(|text| *text == "Look").count(), 1, "{texts:?}");
+                assert_eq!(texts.iter().filter(|text| *text == "Again").count(), 1, "{texts:?}");
                 Ok(Reply::text("Again seen."))
             },
         ));
-    let agent = env.agent(pairing(SharedModel(Arc::clone(&model))).with_tool(count(&env)));
+    let agent = env.agent(storing_with_answer(SharedModel(Arc::clone(&model))).with_tool(counting_tool(&env)));
     let turn = env.chat(&agent, "Look").await;
     assert_eq!(turn.stored.iter().map(|stored| stored.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
     // The tool found no message: the question is not stored before the answer.
@@ -58,7 +58,7 @@ async fn question_and_answer_are_stored_by_one_commit() {
 #[tokio::test]
 async fn a_failed_turn_stores_neither() {
     let env = TestEnv::new().await;
-    let agent = env.agent(pairing(ScriptedModel::new().fails(Failure::Refused).says("Here again.")));
+    let agent = env.agent(storing_with_answer(ScriptedModel::new().fails(Failure::Refused).says("Here again.")));
     let turn = env.chat(&agent, "Are you there?").await;
     assert_eq!((turn.status, turn.stored.len()), (TurnStatus::Failed, 0));
     assert!(turn.reply.starts_with("I could not answer this"), "{}", turn.reply);
@@ -74,7 +74,7 @@ async fn a_failed_turn_stores_neither() {
 async fn an_interrupted_turn_is_resumed_with_its_question() {
     let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging())).says("Here."));
-    let agent = env.agent(pairing(SharedModel(Arc::clone(&model))));
+    let agent = env.agent(storing_with_answer(SharedModel(Arc::clone(&model))));
     chat_until_it_hangs(&env, &agent, "Anyone?", 1, &model).await;
     assert_eq!(env.transcript().await, Vec::<String>::new());
     let turns = agent.resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
@@ -87,7 +87,7 @@ async fn an_interrupted_turn_is_resumed_with_its_question() {
 async fn an_interrupted_turn_of_another_assistant_leaves_nothing() {
     let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging())).says("Hello."));
-    let first = env.agent(pairing(SharedModel(Arc::clone(&model))));
+    let first = env.agent(storing_with_answer(SharedModel(Arc::clone(&model))));
     chat_until_it_hangs(&env, &first, "Anyone?", 1, &model).await;
     let other = env.agent(Definition { name: "other".to_owned(), ..assistant(SharedModel(model)) });
     assert_eq!(env.chat(&other, "Hello?").await.reply, "Hello.");
@@ -101,7 +101,7 @@ async fn a_turn_that_waits_for_an_approval_stores_its_question() {
     let model = ScriptedModel::new()
         .step("asks", |_| Ok(Reply::call("kubectl", json!({"command": "delete pod nginx"}))))
         .says("Deleted.");
-    let agent = env.agent(pairing(model).with_tool(cluster.kubectl()));
+    let agent = env.agent(storing_with_answer(model).with_tool(cluster.kubectl()));
     let turn = env.chat(&agent, "Delete nginx").await;
     assert_eq!((turn.status, turn.stored.len()), (TurnStatus::WaitingForApproval, 3));
     assert_eq!(env.transcript().await[0], "user: Delete nginx");
@@ -117,7 +117,7 @@ async fn a_turn_that_waits_for_an_approval_stores_its_question() {
 async fn pairs_are_whole_in_a_store_with_the_weakest_guarantees() {
     for seed in 0..20 {
         let env = TestEnv::with_backend(FaultyStore::wrap(MemoryStore::open(), seed)).await;
-        let agent = env.agent(pairing(ScriptedModel::always(|_| Ok(Reply::text("Done.")))));
+        let agent = env.agent(storing_with_answer(ScriptedModel::always(|_| Ok(Reply::text("Done.")))));
         for _ in 0..3 {
             let turn = agent.chat(&env.scope, env.thread, "Go").await;
             turn.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -129,7 +129,7 @@ async fn pairs_are_whole_in_a_store_with_the_weakest_guarantees() {
 #[tokio::test]
 async fn a_question_that_cannot_be_stored_starts_no_turn() {
     let env = TestEnv::new().await;
-    let agent = env.agent(pairing(ScriptedModel::new().says("Hello.")));
+    let agent = env.agent(storing_with_answer(ScriptedModel::new().says("Hello.")));
     let nul = agent.chat(&env.scope, env.thread, "a\0b").await;
     assert!(nul.is_err(), "{nul:?}");
     assert_eq!(env.chat(&agent, "Hello").await.reply, "Hello.");
@@ -174,7 +174,7 @@ async fn runs_of_any_assistant_have_a_flat_result() {
 #[tokio::test]
 async fn a_run_that_fails_leaves_no_empty_conversation() {
     let env = TestEnv::new().await;
-    let agent = env.agent(pairing(ScriptedModel::new().fails(Failure::Refused)));
+    let agent = env.agent(storing_with_answer(ScriptedModel::new().fails(Failure::Refused)));
     let before = thread_count(&env, &env.scope).await;
     let result = run_all(&agent, &env.scope, run("Hi", None, Some("ana"))).await.unwrap();
     assert_eq!((result.conversation_id, result.exit_reason.as_str()), (None, "model_refused"));

@@ -72,7 +72,7 @@ const MONTHS: [[&str; 4]; 12] = [
 
 fn month_of(words: &[Word], at: usize) -> Option<i8> {
     let word = words.get(at)?;
-    // The first word is always capitalised.
+    // The first word of a question is capitalised anyway, so its capital does not distinguish the month from the verb.
     let is_name = word.is_capital && (at > 0 || word.folded != "may");
     let is_full = word.folded.len() > 4 && word.folded != "march";
     let month = MONTHS.iter().position(|names| names.contains(&word.folded.as_str()))?;
@@ -189,7 +189,7 @@ fn one_day(word: &str, today: Date) -> Option<Period> {
     }
 }
 
-/// Returns the day, week, month or year that lies `number` units in the past.
+/// Returns the day, week, month or year that is `number` units in the past.
 fn past_unit(unit: Unit, number: i64, today: Date) -> Option<Period> {
     match unit {
         Unit::Day => around(today.checked_sub(number.days()).ok()?),

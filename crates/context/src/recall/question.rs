@@ -78,9 +78,9 @@ impl Question {
     /// Returns the terms to look up in an index, at most [`WORDS`]: one stem of each word, then the other stems.
     #[must_use]
     pub fn terms(&self) -> Vec<String> {
-        let firsts = self.words.iter().filter_map(|(_, stems)| stems.first());
-        let others = self.words.iter().flat_map(|(_, stems)| stems.iter().skip(1));
-        firsts.chain(others).take(WORDS).cloned().collect()
+        let first_stems = self.words.iter().filter_map(|(_, stems)| stems.first());
+        let other_stems = self.words.iter().flat_map(|(_, stems)| stems.iter().skip(1));
+        first_stems.chain(other_stems).take(WORDS).cloned().collect()
     }
 
     /// Converts frequencies of [`Question::terms`] to frequencies of words. The frequency of a word is that of its most
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_for_a_time_are_recognized() {
+    fn questions_that_ask_for_a_time_are_recognized() {
         for (question, expected) in [
             ("When did Ana paint?", true),
             ("How long has she lived here?", true),

@@ -30,10 +30,10 @@ fn a_window_limits_the_number_of_messages() {
 fn the_question_is_included_once() {
     let history = chat(3);
     let stored = ContextInput { question: Some("question 3"), ..whole(&history) };
-    let fixtures = ContextInput { question: Some("question 3"), ..whole(&history[..2]) };
+    let not_stored = ContextInput { question: Some("question 3"), ..whole(&history[..2]) };
     let policy = ContextPolicy::window(10);
     let expected = "<user> question 1\n<assistant> answer 2\n<user> question 3";
-    for input in [stored, fixtures] {
+    for input in [stored, not_stored] {
         assert_eq!(written(&assembled(&input, &policy).messages), expected);
     }
 }

@@ -164,13 +164,13 @@ fn case() -> impl Strategy<Value = Case> {
             let old = (1..=covered).map(|seq| message(seq, Content::text(Role::User, format!("fact {seq}"))));
             let summary = (covered > 0).then(|| Summary::extend(None, &old.collect::<Vec<_>>(), 1, covered, 300));
             let summary = summary.map(|summary| Summary { written: written(text, covered), ..summary });
-            let said = |seq: u64| history.iter().find(|message| message.seq == seq).cloned();
+            let find_message = |seq: u64| history.iter().find(|message| message.seq == seq).cloned();
             let recalled: Vec<Recalled> = recalled
                 .into_iter()
-                .filter(|(seq, _, elsewhere)| *elsewhere || (1..=skipped).contains(seq) || said(*seq).is_some())
+                .filter(|(seq, _, elsewhere)| *elsewhere || (1..=skipped).contains(seq) || find_message(*seq).is_some())
                 .map(|(seq, text, elsewhere)| Recalled {
                     thread: elsewhere.then(|| ThreadId::from_name(b"elsewhere")),
-                    message: said(seq)
+                    message: find_message(seq)
                         .filter(|_| !elsewhere)
                         .unwrap_or_else(|| message(seq, Content::text(Role::User, text))),
                     score: 1.0,
@@ -363,7 +363,7 @@ proptest! {
             // The visible text is a prefix that ends at a grapheme boundary, followed by the mark.
             let prefixes = whole.grapheme_indices(true).map(|(at, _)| format!("{}{TRUNCATION_MARK}", &whole[..at]));
             let is_visible = |prefix: &str| match is_chat {
-                true => context.messages.iter().any(|said| said.seq == Some(span.first_seq) && text_of(said) == prefix),
+                true => context.messages.iter().any(|sent| sent.seq == Some(span.first_seq) && text_of(sent) == prefix),
                 false => {
                     let block = format!("User: {prefix}\n\n");
                     let text = context.newest_text();

@@ -41,7 +41,7 @@ fn the_question_is_not_recalled() {
 }
 
 #[test]
-fn messages_in_the_history_take_no_tokens_for_recall() {
+fn messages_in_the_history_do_not_use_recall_tokens() {
     let all = chat(30);
     let found = [recalled(&all[16]), recalled(&all[18]), recalled(&all[20])];
     let mut compared = 0;

@@ -32,8 +32,8 @@ fn a_transcript_has_the_specified_form() {
         ),
         user("can you delete webex234?"),
     ]);
-    let asked = ContextInput { question: Some("its a deployment"), ..whole(&history) };
-    assert_eq!(assembled(&asked, &policy()).newest_text(), TRANSCRIPT);
+    let not_stored = ContextInput { question: Some("its a deployment"), ..whole(&history) };
+    assert_eq!(assembled(&not_stored, &policy()).newest_text(), TRANSCRIPT);
 
     // S4.13: the transcript is the same if the message was stored before the history was read.
     history.push(super::fixtures::message(4, user("its a deployment")));

@@ -8,7 +8,8 @@ use crate::fields::{self, Fields, Kind, exact, kind};
 
 const RAW_FORMAT: &str = "chatgpt.export";
 
-/// Reads text and images into parts. Other members of an object with text go to the metadata.
+/// Reads text and images into parts. If the content is an object with a main text, its remaining members are added to
+/// the metadata.
 pub(super) fn read(json: &RawValue, content: &mut Content) -> Result<(), Rejection> {
     let mut fields = Fields::read(json).map_err(|rejection| rejection.at("content"))?;
     let content_type = fields.take_text("content_type")?.unwrap_or_default();
@@ -30,7 +31,7 @@ pub(super) fn read(json: &RawValue, content: &mut Content) -> Result<(), Rejecti
     Ok(())
 }
 
-/// Takes the text of code, of the output of code or of a web page. The member is `text` or `result`.
+/// Takes the main text (code, code output or a web page) from the member `text` or `result`.
 fn take_main_text(fields: &mut Fields<'_>) -> Option<String> {
     let name =
         ["text", "result"].into_iter().find(|name| fields.get(name).is_some_and(|json| kind(json) == Kind::Text))?;
@@ -42,7 +43,7 @@ fn read_part(json: &RawValue) -> Result<Option<Part>, Rejection> {
         return Ok(non_empty(fields::text(json)?));
     }
     let Ok(mut part) = Fields::read(json) else { return Ok(Some(raw(json)?)) };
-    let known = match part.take_text("content_type")?.as_deref() {
+    let known_part = match part.take_text("content_type")?.as_deref() {
         Some("image_asset_pointer") => {
             let description = description(&mut part);
             part.take_text("asset_pointer")?.map(|url| Part::Image(ImageReference { url, description, detail: None }))
@@ -50,7 +51,7 @@ fn read_part(json: &RawValue) -> Result<Option<Part>, Rejection> {
         Some("audio_transcription") => part.take_text("text")?.map(Part::Text),
         _ => None,
     };
-    known.map_or_else(|| raw(json), Ok).map(Some)
+    known_part.map_or_else(|| raw(json), Ok).map(Some)
 }
 
 /// Returns the prompt of a generated image.

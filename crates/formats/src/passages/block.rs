@@ -19,7 +19,7 @@ pub(super) enum Block {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Paragraph {
     pub(super) text: String,
-    /// For each line of the file: the byte of the text where the line starts, and the line number, ascending.
+    /// For each line of the file: the byte offset in the text at which the line starts, and the line number, ascending.
     line_starts: Vec<(usize, usize)>,
 }
 
@@ -46,7 +46,7 @@ impl Paragraph {
     }
 }
 
-/// Makes a heading. Its text is joined into one line and truncated.
+/// Creates a heading. Its text is joined into one line and truncated.
 pub(super) fn heading(level: u8, text: &str, line: usize) -> Block {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let max_end = words.floor_char_boundary(HEADING_BYTES);

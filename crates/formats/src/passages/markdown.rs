@@ -29,8 +29,8 @@ fn check_nesting(text: &str) -> Result<(), SplitError> {
     Ok(())
 }
 
-/// Returns an upper bound for the number of quotes and lists that are open after a line that opens one. Each needs a marker
-/// on the line, or two columns of indentation if it was opened on an earlier line.
+/// Returns an upper bound on the number of quotes and lists that are open after a line that opens one. Each needs a
+/// marker on the line, or two columns of indentation if it was opened on an earlier line.
 fn nesting(line: &str) -> usize {
     let (mut markers, mut columns, mut depth) = (0, 0, 0);
     let mut rest = line.as_bytes();
@@ -173,7 +173,7 @@ impl Lines {
         Self(std::iter::once(0).chain(ends).collect())
     }
 
-    /// Returns the number of the line that contains a byte, from 1.
+    /// Returns the 1-based number of the line that contains a byte.
     pub(super) fn at(&self, byte: usize) -> usize {
         self.0.partition_point(|start| *start <= byte)
     }

@@ -93,7 +93,7 @@ impl Packer {
     }
 }
 
-/// Splits a paragraph into pieces that fit into a passage. Returns each piece with its first byte.
+/// Splits a paragraph into pieces that fit into a passage. Returns each piece with the byte offset at which it starts.
 fn pieces(text: &str) -> Vec<(usize, &str)> {
     let start = text.len() - text.trim_start().len();
     let mut pieces = Vec::new();
@@ -115,8 +115,8 @@ fn first_piece_end(text: &str) -> usize {
     let reach = text[max_end..].char_indices().nth(PASSAGE_CHARACTERS).map_or(text.len(), |(at, _)| max_end + at);
     let window = &text[..reach];
     let last = |ends: &mut dyn Iterator<Item = usize>| ends.take_while(|end| *end <= max_end).last();
-    let whole = |(at, part): (usize, &str)| at + part.trim_end().len();
-    let sentences = last(&mut window.split_sentence_bound_indices().map(whole)).filter(|end| *end >= max_end / 2);
+    let trimmed_end = |(at, part): (usize, &str)| at + part.trim_end().len();
+    let sentences = last(&mut window.split_sentence_bound_indices().map(trimmed_end)).filter(|end| *end >= max_end / 2);
     let words = || {
         let gaps = window.char_indices().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at);
         last(&mut gaps.filter(|at| *at > 0)).filter(|end| *end >= max_end / 2)

@@ -85,8 +85,8 @@ fn a_very_long_word_is_split_between_grapheme_clusters() {
         assert!(text.chars().count() <= PASSAGE_CHARACTERS);
         assert!(text.graphemes(true).all(|character| character == family), "{text}");
     }
-    let one = format!("e{}", "\u{301}".repeat(5_000));
-    assert_eq!(self::passages(&one, DocumentFormat::Text).len(), 1);
+    let long_cluster = format!("e{}", "\u{301}".repeat(5_000));
+    assert_eq!(self::passages(&long_cluster, DocumentFormat::Text).len(), 1);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn text_that_resembles_nesting_is_accepted() {
     }
 }
 
-/// Runs on a thread with a stack as small as the smallest of the threads that split documents.
+/// Runs a closure with the smallest stack of any thread that splits documents.
 fn on_a_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::Builder::new().stack_size(1024 * 1024).spawn(run).unwrap().join().unwrap()
 }

@@ -1,15 +1,15 @@
-//! Splits a chat history of Aider, a Markdown file, into blocks of lines of one kind.
+//! Splits an Aider chat history (Markdown) into blocks: consecutive lines of the same kind.
 
 use std::io::{self, BufRead};
 
 use super::{Chunk, ChunkFault, Fault, FilePosition};
 
-/// How a file begins, after white space.
+/// The start of the line that begins a session. A file starts with such a line, apart from whitespace.
 pub(crate) const START: &str = "# aider chat started at ";
 const USER: &str = "#### ";
 const TOOL: &str = "> ";
 
-/// What the lines of a block are.
+/// The kind of a block's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A session begins.
@@ -56,7 +56,7 @@ impl<R: BufRead> Blocks<R> {
         Self { input, position, max_bytes, next: None }
     }
 
-    /// Reads a line, at most one byte more than a block may have. Returns `None` at the end of the file.
+    /// Reads a line, up to one byte more than the maximum size of a block. Returns `None` at the end of the file.
     fn read_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         if let Some(line) = self.next.take() {
             return Ok(Some(line));
@@ -99,17 +99,17 @@ impl<R: BufRead> Iterator for Blocks<R> {
             };
             let is_blank = line.trim_ascii().is_empty();
             let line_kind = Kind::of_bytes(&line);
-            let ends = match kind {
+            let block_ends = match kind {
                 None => false,
                 Some(Kind::Model) => line_kind != Kind::Model,
                 Some(kind) => is_blank || line_kind != kind || kind == Kind::Start,
             };
-            // The kind of a line that was cut is unknown, so it may continue the block.
-            if ends && !is_blank && !line.ends_with(b"\n") && !bytes.ends_with(b"\n\n") {
+            // The kind of a truncated line is unknown, so it may continue the block.
+            if block_ends && !is_blank && !line.ends_with(b"\n") && !bytes.ends_with(b"\n\n") {
                 let reason = "the file ends inside this message".to_owned();
                 return Some(Err(ChunkFault { line: start.line, fault: Fault::Record(reason) }));
             }
-            if ends {
+            if block_ends {
                 self.next = Some(line);
                 return Some(match is_too_long {
                     true => {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_block_and_a_cut_one_are_reported() {
+    fn large_and_truncated_blocks_are_reported() {
         let large = "block exceeds 10 bytes".to_owned();
         assert_eq!(blocks("> a\n\nwords and words\n> b\n", 10)[1], Err((3, large.clone())));
         assert_eq!(blocks(&"x".repeat(100), 10), [Err((1, large))]);

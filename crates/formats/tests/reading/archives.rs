@@ -22,7 +22,7 @@ fn archive(entries: &[(&str, &[u8])]) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn the_files_of_an_archive_are_read_by_their_names() {
+fn each_file_of_an_archive_is_read_with_its_name() {
     let (chatgpt, slack) = (fixture("chatgpt.json"), fixture("slack.json"));
     let (_folder, path) =
         archive(&[("conversations.json", &chatgpt), ("chat.html", b"<html>"), ("general/2026-11-25.json", &slack)]);

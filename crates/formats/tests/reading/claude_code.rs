@@ -75,7 +75,7 @@ fn unknown_content_is_kept_verbatim() {
 }
 
 #[test]
-fn invalid_lines_are_named_and_the_others_are_read() {
+fn invalid_lines_are_reported_and_the_others_are_read() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let bad = [
         (line("x", r#""message":7"#), "message: expected an object, found a number"),

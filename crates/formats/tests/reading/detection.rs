@@ -154,13 +154,13 @@ fn a_source_can_return_one_byte_at_a_time() {
     }
 
     for (_, name, _, _) in FIXTURES {
-        for bytes in [fixture(name), gzip(&fixture(name)), format_with_mark(name)] {
+        for bytes in [fixture(name), gzip(&fixture(name)), with_byte_order_mark(name)] {
             let reader: Reader = open_stream(Box::new(OneByteReader(bytes.into_iter())), None).unwrap();
             assert_eq!(reader.map(Result::unwrap).collect::<Vec<_>>(), items(fixture(name), None), "{name}");
         }
     }
 }
 
-fn format_with_mark(name: &str) -> Vec<u8> {
+fn with_byte_order_mark(name: &str) -> Vec<u8> {
     ["\u{feff}".as_bytes(), &fixture(name)].concat()
 }

@@ -1,5 +1,5 @@
-//! Hostile files, made from the fixture of each format: every value is replaced by values of other kinds, by ones that are too
-//! deep, too large or invalid. Each must be read to its end, with items that the stores accept.
+//! Hostile files, made from the fixture of each format: every value is replaced by values of other kinds and by values
+//! that are too deep, too large or invalid. Each must be read to its end, with items that the stores accept.
 
 use serde_json::{Value, json};
 use threadkeep_core::exchange::ImportItem;
@@ -7,7 +7,7 @@ use threadkeep_formats::Format;
 
 use super::{FIXTURES, fixture, open};
 
-/// The values that replace another one.
+/// The values that replace others.
 fn hostile_values() -> Vec<Value> {
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
     let wide = json!(vec![json!({}); 200]);
@@ -38,10 +38,10 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Replaces the value with a number, counted in order of the document.
-fn replace(value: &mut Value, at: &mut usize, with: &Value) {
+/// Replaces the value at index `at`, counted in document order.
+fn replace(value: &mut Value, at: &mut usize, replacement: &Value) {
     if *at == 0 {
-        *value = with.clone();
+        *value = replacement.clone();
     }
     let Some(next) = at.checked_sub(1) else {
         *at = usize::MAX;
@@ -49,8 +49,8 @@ fn replace(value: &mut Value, at: &mut usize, with: &Value) {
     };
     *at = next;
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, at, with)),
-        Value::Object(members) => members.values_mut().for_each(|member| replace(member, at, with)),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, at, replacement)),
+        Value::Object(members) => members.values_mut().for_each(|member| replace(member, at, replacement)),
         _ => {}
     }
 }
@@ -85,9 +85,9 @@ fn every_value_can_be_hostile() {
         for (index, record) in records.iter().enumerate() {
             for at in 0..count(record) {
                 // Each value is replaced by one of the hostile values in turn; neighbours get different ones.
-                for with in values.iter().skip((at + index) % 5).step_by(5) {
+                for replacement in values.iter().skip((at + index) % 5).step_by(5) {
                     let mut changed = record.clone();
-                    replace(&mut changed, &mut { at }, with);
+                    replace(&mut changed, &mut { at }, replacement);
                     let mut lines = lines.clone();
                     lines[index] = changed.to_string();
                     read(&lines.join("\n"), format);
@@ -101,8 +101,8 @@ fn every_value_can_be_hostile() {
 fn every_byte_of_a_markdown_history_can_be_hostile() {
     let text = String::from_utf8(fixture("aider.md")).unwrap();
     for at in (0..text.len()).step_by(7) {
-        for with in ["\u{0}", "\n", "####", "> ", "# aider chat started at ", "\r", "\u{202e}"] {
-            let changed = format!("{}{with}{}", &text[..at], &text[at..]);
+        for inserted in ["\u{0}", "\n", "####", "> ", "# aider chat started at ", "\r", "\u{202e}"] {
+            let changed = format!("{}{inserted}{}", &text[..at], &text[at..]);
             read(&changed, Format::Aider);
         }
     }

@@ -53,9 +53,9 @@ fn equal_conversations_stay_separate() {
 #[test]
 fn equal_messages_of_a_conversation_stay_separate() {
     let items = items(fixture("sgd.jsonl"), None);
-    let yes: Vec<_> = external_ids(&items).split_off(3);
-    assert_eq!(yes.iter().collect::<HashSet<_>>().len(), 3);
-    assert_eq!(yes[0].split_once(':').unwrap().1, yes[2].split_once(':').unwrap().1);
+    let repeated_ids: Vec<_> = external_ids(&items).split_off(3);
+    assert_eq!(repeated_ids.iter().collect::<HashSet<_>>().len(), 3);
+    assert_eq!(repeated_ids[0].split_once(':').unwrap().1, repeated_ids[2].split_once(':').unwrap().1);
 }
 
 #[test]

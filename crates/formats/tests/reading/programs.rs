@@ -1,5 +1,5 @@
-//! Sessions that programs write: growing files, files that were cut, and what becomes of each kind of content. The first tests
-//! run over all formats.
+//! Session files that programs write: growing files, truncated files, and how each kind of content is read. The first
+//! tests cover all formats.
 
 use threadkeep_core::exchange::ImportItem;
 use threadkeep_core::{Content, Part, Role, Value};
@@ -55,7 +55,7 @@ fn a_growing_file_keeps_the_identities_of_earlier_messages() {
 }
 
 #[test]
-fn a_file_cut_at_any_byte_has_no_other_messages_than_the_whole_file() {
+fn a_file_truncated_at_any_byte_yields_only_messages_of_the_complete_file() {
     for (format, text) in growing() {
         let whole = identified(&items(text.as_str(), None));
         for end in
@@ -130,7 +130,7 @@ fn codex_sessions_have_texts_reasoning_and_tools() {
 }
 
 #[test]
-fn items_of_codex_in_other_forms_are_read() {
+fn other_forms_of_codex_items_are_read() {
     let meta =
         r#"{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"s","forked_from_id":"p"}}"#;
     let parent = r#"{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"p"}}"#;
@@ -196,11 +196,11 @@ fn earlier_gemini_sessions_are_one_object() {
 
 #[test]
 fn continue_and_cline_sessions_have_texts_and_tools() {
-    let with = |name: &str| outline(&items(fixture(name), None));
+    let outline_of = |name: &str| outline(&items(fixture(name), None));
     let call = r#"assistant I will read the file. | Read{"filepath":"notes.txt"}"#;
     let result = format!("tool =Content of notes.txt:\n{NOTES}");
-    assert_eq!(with("continue.json"), [QUESTION, call, &result, ANSWER, LEDGER[0], LEDGER[1]]);
-    let cline = with("cline.json");
+    assert_eq!(outline_of("continue.json"), [QUESTION, call, &result, ANSWER, LEDGER[0], LEDGER[1]]);
+    let cline = outline_of("cline.json");
     assert_eq!((&*cline[0], &*cline[3]), (QUESTION, ANSWER), "the tags around the question are removed");
     assert!(cline[1].starts_with("assistant I will read the file. | read_files{") && cline[2].starts_with("tool =["));
 }
@@ -214,7 +214,10 @@ fn a_task_of_an_editor_is_named_by_its_folder() {
     assert_eq!(threads(&items)[0].created_at.unwrap().to_string(), "2026-11-25T22:37:06.173Z");
     let call = r#"assistant I will read the file. | read_file{"path": "notes.txt"}"#;
     assert_eq!(outline(&items), [&format!("{QUESTION} | raw"), call, &format!("tool ={NOTES} | raw"), ANSWER]);
-    assert!(open(fixture("cline-task.json"), None).is_err(), "without its name, the list could be of any program");
+    assert!(
+        open(fixture("cline-task.json"), None).is_err(),
+        "without the file name, the list could come from any program"
+    );
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) struct Assembly {
 /// A reasoning block with its signature.
 #[derive(Debug)]
 struct ReasoningBlock {
-    /// The block as received at its start. All of its members are sent back.
+    /// The block as received when it started. All of its members are sent back.
     block: Map<String, Value>,
     text: String,
     signature: String,
@@ -97,16 +97,16 @@ impl Assembly {
             self.draft.model = Some(model.to_owned());
         }
         let Some(usage) = frame.get("usage").filter(|usage| usage.is_object()) else { return };
-        let known = self.draft.tokens.unwrap_or_default();
-        let cached = count(usage, "cache_read_input_tokens").unwrap_or(known.cached_input);
-        let cache_write = count(usage, "cache_creation_input_tokens").unwrap_or(known.cache_write);
-        let plain = known.input.saturating_sub(known.cached_input).saturating_sub(known.cache_write);
+        let previous = self.draft.tokens.unwrap_or_default();
+        let cached = count(usage, "cache_read_input_tokens").unwrap_or(previous.cached_input);
+        let cache_write = count(usage, "cache_creation_input_tokens").unwrap_or(previous.cache_write);
+        let plain = previous.input.saturating_sub(previous.cached_input).saturating_sub(previous.cache_write);
         self.draft.tokens = Some(Tokens {
             // Anthropic excludes cached tokens from the input count; `Tokens` includes them.
             input: count(usage, "input_tokens").unwrap_or(plain) + cached + cache_write,
             cached_input: cached,
             cache_write,
-            output: count(usage, "output_tokens").unwrap_or(known.output),
+            output: count(usage, "output_tokens").unwrap_or(previous.output),
             // The API includes reasoning tokens in the output and does not report them separately.
             reasoning: 0,
         });

@@ -101,7 +101,7 @@ impl EmbeddingModel {
             if !failure.is_retryable_after_wait() || attempt == self.config.http.retries {
                 return Err(failure);
             }
-            let wait = wait_before_next(attempt, failure.retry_after(), self.pacing.chance());
+            let wait = wait_before_next(attempt, failure.retry_after(), self.pacing.random_fraction());
             let Some(wait) = wait.filter(|wait| Instant::now() + *wait < deadline) else { return Err(failure) };
             self.pacing.pause(wait).await;
             attempt += 1;

@@ -13,7 +13,7 @@ use super::failure::ProviderFailure;
 use super::sse::{Event, EventParser};
 use crate::Secret;
 
-/// Timeouts, limits and proxy of calls to a provider.
+/// Timeouts, limits and proxy for calls to a provider.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpOptions {
     /// The timeout for connecting.
@@ -153,7 +153,7 @@ impl Http {
         Ok(String::from_utf8(body).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 
-    /// Reads events until `take` returns that the answer is complete.
+    /// Reads events until `take` reports that the answer is complete.
     pub(super) async fn read_events(
         &self,
         mut response: Response,

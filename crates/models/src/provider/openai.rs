@@ -115,14 +115,14 @@ impl Assembly {
             Some(Value::Null) | None => String::new(),
             Some(object) => object.to_string(),
         };
-        let known = match index {
+        let position = match index {
             Some(_) => self.indices.iter().rposition(|known| *known == index),
             None if name.is_empty() => self.indices.len().checked_sub(1),
             None => None,
         };
         let starts_another_call =
             |call: &DraftCall| !id.is_empty() && !name.is_empty() && call.id != id && !call.name.is_empty();
-        match known.and_then(|known| self.draft.call_mut(known)).filter(|call| !starts_another_call(call)) {
+        match position.and_then(|position| self.draft.call_mut(position)).filter(|call| !starts_another_call(call)) {
             Some(call) => {
                 if call.id.is_empty() {
                     call.id = id;

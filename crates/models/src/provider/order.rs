@@ -39,8 +39,9 @@ fn index_of_results(ordered: &[Cow<'_, ChatMessage>], message: &ChatMessage) -> 
         return None;
     }
     let calling = ordered.iter().rposition(|before| before.tool_calls().any(|call| call.id == called))?;
-    let behind = ordered.iter().skip(calling + 1).take_while(|before| before.tool_results().next().is_some()).count();
-    Some(calling + 1 + behind)
+    let existing_results =
+        ordered.iter().skip(calling + 1).take_while(|before| before.tool_results().next().is_some()).count();
+    Some(calling + 1 + existing_results)
 }
 
 #[cfg(test)]

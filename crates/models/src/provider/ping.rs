@@ -26,7 +26,7 @@ pub enum Ping {
 }
 
 /// The maximum number of models in [`Ping::UnknownModel`].
-const MAX_KNOWN: usize = 10;
+const MAX_LISTED_MODELS: usize = 10;
 
 pub(super) async fn ping(http: &Http, config: &ProviderConfig) -> Ping {
     let answer = async { http.read(http.send(http.get("models")).await?).await };
@@ -55,5 +55,5 @@ fn listed(body: &str, model: &str) -> Ping {
     if ids.iter().any(is_model) {
         return Ping::Ready;
     }
-    Ping::UnknownModel { known: ids.into_iter().take(MAX_KNOWN).map(str::to_owned).collect() }
+    Ping::UnknownModel { known: ids.into_iter().take(MAX_LISTED_MODELS).map(str::to_owned).collect() }
 }

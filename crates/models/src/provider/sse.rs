@@ -16,7 +16,7 @@ pub(super) struct EventParser {
     line: Vec<u8>,
     /// Whether the last byte was a carriage return. A following line feed then belongs to the same line break.
     after_return: bool,
-    is_behind_first_line: bool,
+    is_after_first_line: bool,
     event: Event,
     has_data: bool,
 }
@@ -43,7 +43,8 @@ impl EventParser {
         Ok(())
     }
 
-    /// Ends the stream. Unlike the standard, accepts a last event that no blank line ends, because some providers send one.
+    /// Ends the stream. Unlike the standard, accepts a last event that is not terminated by a blank line, because some
+    /// providers send one.
     pub(super) fn finish(mut self) -> Result<Option<Event>, TooLong> {
         if !self.line.is_empty() {
             self.end_line()?;
@@ -54,7 +55,7 @@ impl EventParser {
     fn end_line(&mut self) -> Result<Option<Event>, TooLong> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
-        let line = if std::mem::replace(&mut self.is_behind_first_line, true) {
+        let line = if std::mem::replace(&mut self.is_after_first_line, true) {
             &*line
         } else {
             line.strip_prefix('\u{feff}').unwrap_or(&line)

@@ -245,8 +245,8 @@ fn a_failure_without_a_call_returns_the_models_text() {
     assert_eq!(fails(&body("I cannot do that.")), "I cannot do that.");
     assert_eq!(fails(&body("<function=launch{}</function>")), "<function=launch{}</function>");
     assert_eq!(fails(&body("")), "");
-    let without = r#"{"error": {"code": "tool_use_failed", "message": "did not match schema"}}"#;
-    assert_eq!(fails(without), without);
+    let without_generation = r#"{"error": {"code": "tool_use_failed", "message": "did not match schema"}}"#;
+    assert_eq!(fails(without_generation), without_generation);
     assert!(!is_failed_call(r#"{"error": {"code": "rate_limit"}}"#));
 }
 
@@ -268,8 +268,8 @@ fn streamed(text: &str, step: usize) -> (String, String) {
         Ok(parts) => parts.iter().filter_map(Part::text).collect::<String>(),
         Err(_) => String::new(),
     };
-    let left = filter.unsent(&all).to_owned();
-    (emitted, left)
+    let unsent = filter.unsent(&all).to_owned();
+    (emitted, unsent)
 }
 
 #[test]

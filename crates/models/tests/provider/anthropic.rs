@@ -4,7 +4,7 @@ use serde_json::json;
 use threadkeep_core::{ChatMessage, ChatRequest, Finish, ImageReference, JsonText, Part, Role, ToolCall, ToolResult};
 use threadkeep_models::{Provider, ProviderConfig};
 
-use crate::server::{Reply, Server, ask, config, model, named, request_with, short};
+use crate::server::{Reply, Server, ask, config, model, named_event, request_with, short};
 
 fn stream() -> Vec<String> {
     [
@@ -34,7 +34,7 @@ fn stream() -> Vec<String> {
         json!({"type": "message_stop"}),
     ]
     .iter()
-    .map(named)
+    .map(named_event)
     .collect()
 }
 

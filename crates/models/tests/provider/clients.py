@@ -208,7 +208,7 @@ def embeddings(url):
     answer = openai_client(url).embeddings.create(
         input=["one", "two"], model="text-embedding-3-small", encoding_format="float", dimensions=2
     )
-    return {"points": [entry.embedding for entry in answer.data]}
+    return {"vectors": [entry.embedding for entry in answer.data]}
 
 
 CASES = {
@@ -332,12 +332,12 @@ def anthropic_replies():
 
 
 def embedding_replies():
-    points = [
+    entries = [
         {"object": "embedding", "index": 0, "embedding": [0.5, -0.25]},
         {"object": "embedding", "index": 1, "embedding": [0.0, 1.0]},
     ]
     usage = {"prompt_tokens": 2, "total_tokens": 2}
-    answer = CreateEmbeddingResponse(object="list", data=points, model="text-embedding-3-small", usage=usage)
+    answer = CreateEmbeddingResponse(object="list", data=entries, model="text-embedding-3-small", usage=usage)
     return {"embeddings": answer.model_dump_json(exclude_unset=True)}
 
 

@@ -200,9 +200,9 @@ async fn requests_and_replies_match_the_official_clients() {
     };
     let embedder =
         EmbeddingModel::with_pacing(config, Arc::new(RecordingPacing::default())).expect("the address is valid");
-    let points = embedder.embed(&["one".to_owned(), "two".to_owned()]).await.expect("the reply is valid");
-    let points: Vec<Value> = points.iter().map(|point| json!(point.vector)).collect();
-    ours.insert("embeddings", json!({"points": points}));
+    let embeddings = embedder.embed(&["one".to_owned(), "two".to_owned()]).await.expect("the reply is valid");
+    let vectors: Vec<Value> = embeddings.iter().map(|embedding| json!(embedding.vector)).collect();
+    ours.insert("embeddings", json!({"vectors": vectors}));
     servers.insert("embeddings", server);
 
     let urls: BTreeMap<&str, &str> = servers.iter().map(|(case, server)| (*case, server.url.as_str())).collect();

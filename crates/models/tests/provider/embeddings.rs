@@ -17,10 +17,10 @@ fn embedder(server: &Server, dimensions: Option<usize>) -> EmbeddingModel {
     EmbeddingModel::with_pacing(config, Arc::new(RecordingPacing::default())).expect("the address is valid")
 }
 
-fn points(points: &[(u64, &[f64])]) -> Value {
-    let data: Vec<Value> = points
+fn embeddings_json(vectors: &[(u64, &[f64])]) -> Value {
+    let data: Vec<Value> = vectors
         .iter()
-        .map(|(index, point)| json!({"object": "embedding", "index": index, "embedding": point}))
+        .map(|(index, vector)| json!({"object": "embedding", "index": index, "embedding": vector}))
         .collect();
     json!({"object": "list", "model": "text-embedding-3-small", "data": data, "usage": {"prompt_tokens": 3, "total_tokens": 3}})
 }
@@ -31,7 +31,7 @@ fn texts(texts: &[&str]) -> Vec<String> {
 
 #[tokio::test]
 async fn embeddings_are_assigned_to_texts_by_index() {
-    let reply = Reply::json(200, &points(&[(1, &[0.0, 1.0]), (0, &[1.0, 0.5])]));
+    let reply = Reply::json(200, &embeddings_json(&[(1, &[0.0, 1.0]), (0, &[1.0, 0.5])]));
     let server = Server::start([reply]).await;
     let embedder = embedder(&server, Some(2));
     let found = embedder.embed(&texts(&["a", "b"])).await.unwrap();
@@ -50,7 +50,7 @@ async fn embeddings_are_assigned_to_texts_by_index() {
 async fn texts_are_sent_in_batches_that_are_retried() {
     let full: Vec<(u64, &[f64])> = (0..128).map(|index| (index, &[1.0][..])).collect();
     let busy = Reply::json(429, &json!({"error": {"message": "slow down"}}));
-    let replies = [busy, Reply::json(200, &points(&full)), Reply::json(200, &points(&[(0, &[2.0])]))];
+    let replies = [busy, Reply::json(200, &embeddings_json(&full)), Reply::json(200, &embeddings_json(&[(0, &[2.0])]))];
     let server = Server::start(replies).await;
     let many: Vec<String> = (0..129).map(|number| number.to_string()).collect();
     let found = embedder(&server, None).embed(&many).await.unwrap();
@@ -81,27 +81,27 @@ async fn failures_report_their_cause_and_retryability() {
             "embedder unavailable",
         ),
         (
-            vec![Reply::json(200, &points(&[(0, &[1.0])]))],
+            vec![Reply::json(200, &embeddings_json(&[(0, &[1.0])]))],
             false,
             "embedder gave an invalid answer: 1 embeddings for 2 texts",
         ),
         (
-            vec![Reply::json(200, &points(&[(0, &[1.0]), (0, &[1.0])]))],
+            vec![Reply::json(200, &embeddings_json(&[(0, &[1.0]), (0, &[1.0])]))],
             false,
             "embedder gave an invalid answer: a text has no embedding",
         ),
         (
-            vec![Reply::json(200, &points(&[(0, &[1.0]), (7, &[1.0])]))],
+            vec![Reply::json(200, &embeddings_json(&[(0, &[1.0]), (7, &[1.0])]))],
             false,
             "embedder gave an invalid answer: an embedding has an index out of range",
         ),
         (
-            vec![Reply::json(200, &points(&[(0, &[1.0]), (1, &[1.0, 2.0])]))],
+            vec![Reply::json(200, &embeddings_json(&[(0, &[1.0]), (1, &[1.0, 2.0])]))],
             false,
             "embedder gave an invalid answer: embeddings have different lengths",
         ),
         (
-            vec![Reply::json(200, &points(&[(0, &[1e300]), (1, &[1.0])]))],
+            vec![Reply::json(200, &embeddings_json(&[(0, &[1e300]), (1, &[1.0])]))],
             false,
             "embedder gave an invalid answer: an embedding is not a list of finite numbers",
         ),

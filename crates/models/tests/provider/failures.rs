@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use threadkeep_core::ModelError;
 use threadkeep_models::{ConnectError, HttpOptions, Ping, Provider, ProviderConfig, ProviderModel, Secret};
 
-use crate::server::{KEY, RecordingPacing, Reply, Server, ask, config, event, model, named, request_with, short};
+use crate::server::{KEY, RecordingPacing, Reply, Server, ask, config, event, model, named_event, request_with, short};
 
 fn error(kind: &str, code: Option<&str>, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
@@ -183,8 +183,10 @@ async fn errors_within_a_stream_are_errors() {
     assert_eq!((error.to_string().as_str(), waits.len()), ("model m refused the request (400): no", 0));
     let overloaded = || {
         Reply::stream([
-            named(&json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}})),
-            named(&json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
+            named_event(
+                &json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}}),
+            ),
+            named_event(&json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
         ])
     };
     let (error, waits) = failing(Provider::Anthropic, vec![overloaded(), overloaded(), overloaded()]).await;

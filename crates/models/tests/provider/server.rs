@@ -142,13 +142,13 @@ async fn read_request(stream: &mut TcpStream) -> Option<RecordedRequest> {
     Some(RecordedRequest { line: line.to_owned(), headers, body })
 }
 
-/// Pacing without randomness and pauses. Records the requested waits.
+/// Pacing without randomness or pauses. Records the requested waits.
 #[derive(Debug, Default)]
 pub(crate) struct RecordingPacing(pub(crate) Mutex<Vec<Duration>>);
 
 #[async_trait]
 impl Pacing for RecordingPacing {
-    fn chance(&self) -> f64 {
+    fn random_fraction(&self) -> f64 {
         0.0
     }
 
@@ -221,6 +221,6 @@ pub(crate) fn event(data: &Value) -> String {
 }
 
 /// Formats an event with its type, as Anthropic sends events.
-pub(crate) fn named(data: &Value) -> String {
+pub(crate) fn named_event(data: &Value) -> String {
     format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default())
 }

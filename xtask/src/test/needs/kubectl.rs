@@ -1,5 +1,5 @@
-//! Debian's kubectl, which tests run beside the one on the `PATH`: one folder in the target folder, so that it replaces no other
-//! version.
+//! Debian's kubectl, which tests run in addition to the one on the `PATH`. It is unpacked into the target folder, so
+//! that it does not replace another version.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::MissingProgram;
 use crate::cargo::{self, Workspace};
 use crate::debian;
 
-/// Unpacks the package if it is missing. Elsewhere than on Debian, a kubectl on the `PATH` serves.
+/// Unpacks the package if it is missing. On systems other than Debian, a kubectl on the `PATH` is sufficient.
 pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
     let folder = workspace.target_directory.join("tools/kubectl");
     if folder.is_dir() {

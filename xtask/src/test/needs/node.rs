@@ -1,5 +1,5 @@
-//! Packages of Node.js that some tests need: one folder in the target folder, with the packages that the `tests/packages.txt` of
-//! all packages list.
+//! Node.js packages that some tests need: one folder in the target folder, with the packages that are listed in the
+//! `tests/packages.txt` of every crate in the workspace.
 
 use std::fs;
 use std::process::Command;
@@ -36,14 +36,14 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--no-save", "--loglevel", "error", "--prefix"]).arg(&folder);
     if cargo::run(npm.args(&wanted)).inspect_err(|error| println!("{error:#}")).is_err() {
-        return Ok(Some(missing("the packages of Node.js cannot be installed".to_owned())));
+        return Ok(Some(missing("the Node.js packages cannot be installed".to_owned())));
     }
-    fs::write(folder.join(INSTALLED), text).context("cannot store the list of packages of Node.js")?;
+    fs::write(folder.join(INSTALLED), text).context("cannot store the list of Node.js packages")?;
     Ok(None)
 }
 
 fn missing(reason: String) -> MissingProgram {
-    MissingProgram { program: "node", tests: "tests with clients and generators of Node.js", reason }
+    MissingProgram { program: "node", tests: "tests with Node.js clients and code generators", reason }
 }
 
 /// Returns the packages that the tests of all crates need, such as `typescript@5.9.3`.

@@ -1,5 +1,5 @@
-//! Python packages that some tests need: one virtual environment in the target folder, created from the files
-//! `tests/requirements.txt` of all packages.
+//! Python packages that some tests need: one virtual environment in the target folder, created from the
+//! `tests/requirements.txt` of every crate in the workspace.
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
 fn missing(reason: String) -> MissingProgram {
     MissingProgram {
         program: "python",
-        tests: "tests against official Python clients, and over PostgreSQL with pgvector",
+        tests: "tests with the official Python clients, and tests on PostgreSQL with pgvector",
         reason,
     }
 }
@@ -61,7 +61,7 @@ fn create(folder: &Path) -> bool {
     cargo::run(&mut command).inspect_err(|error| println!("{error:#}")).is_ok()
 }
 
-/// Returns the combined requirements of all packages.
+/// Returns the combined requirements of all crates.
 fn requirements(workspace: &Workspace) -> Result<String> {
     let mut lines: Vec<String> = Vec::new();
     for package in &workspace.packages {

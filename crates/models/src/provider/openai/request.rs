@@ -155,14 +155,13 @@ fn attachment(format: &str, json: &JsonText) -> Option<Value> {
     if !matches!(format, "openai.chat" | "openai.content") {
         return None;
     }
-    let given: Value = json.read().ok()?;
-    match given["type"].as_str()? {
-        "file" | "input_audio" => Some(given),
+    let part: Value = json.read().ok()?;
+    match part["type"].as_str()? {
+        "file" | "input_audio" => Some(part),
         "input_file" => {
-            let members = ["file_data", "file_id", "filename"];
-            let schema_format =
-                members.into_iter().filter_map(|name| Some((name.to_owned(), json!(given[name].as_str()?))));
-            let file: Map<String, Value> = schema_format.collect();
+            let names = ["file_data", "file_id", "filename"];
+            let members = names.into_iter().filter_map(|name| Some((name.to_owned(), json!(part[name].as_str()?))));
+            let file: Map<String, Value> = members.collect();
             let has_content = file.contains_key("file_data") || file.contains_key("file_id");
             has_content.then(|| json!({"type": "file", "file": file}))
         }

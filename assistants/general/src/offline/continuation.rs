@@ -58,7 +58,8 @@ fn price_of_several(message: &str) -> Option<String> {
     }
 }
 
-/// Returns the complete question for "and in New York?" after a question for the time, and for "my client sits in Denver, what time is it there?"
+/// Returns the complete question for "and in New York?" after a question for the time, and for "my client sits in Denver, what time
+/// is it there?"
 fn time_there(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let utterance = Utterance::new(message);
     let word = |at: usize| utterance.word(at);

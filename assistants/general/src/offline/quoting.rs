@@ -205,7 +205,7 @@ fn window_end(text: &str, words: &[(usize, &str)], start: usize) -> usize {
 /// The maximum number of words in a quotation before the first word of the question.
 const MAX_INTRODUCTION: usize = 25;
 
-/// Returns the first word of the sentence that contains a word, as an index. If the start is too far away, returns a position shortly before the word.
+/// Returns the index of the first word of the sentence that contains a word, or of a word shortly before it if that is too far away.
 fn sentence_start(text: &str, words: &[(usize, &str)], at: usize) -> usize {
     let begins = |index: &usize| {
         let before = text[..words[*index].0].trim_end_matches(' ');

@@ -1,4 +1,4 @@
-//! Compares a turn with the expectations of it.
+//! Compares a turn with its expectations.
 
 use serde_json::{Map, Value};
 

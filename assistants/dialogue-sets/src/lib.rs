@@ -127,7 +127,7 @@ pub fn report(results: &[TurnResult]) -> String {
         let passed = of_kind.iter().filter(|result| result.mismatches.is_empty()).count();
         lines.push(format!("  {kind}: {passed} of {}", of_kind.len()));
     }
-    // If set, the turns that pass are listed too.
+    // If this is set, the turns that pass are listed too.
     let shows_all = std::env::var_os("THREADKEEP_DIALOGUES_ALL").is_some();
     for result in required.iter().filter(|result| shows_all || !result.mismatches.is_empty()) {
         let TurnResult { name, user, mismatches, observed, .. } = result;

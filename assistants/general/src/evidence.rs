@@ -1,4 +1,4 @@
-//! Selects the excerpts that answer a question. They come first, so that citations start at [1].
+//! Selects the excerpts that answer a question and puts them first, so that citations start at [1].
 
 pub(crate) mod heading;
 pub(crate) mod question;
@@ -39,7 +39,7 @@ const WITHOUT_WANTED_VALUE: f64 = 0.7;
 
 /// Returns the indexes of the candidates that answer a question, best first: those that contain at least half of the words of its
 /// topic, or related words, in any inflection. Rare words weigh more, and so do candidates with the kind of value that is asked for.
-/// At equal scores, statements that a later message changed come last, and newer messages precede older ones.
+/// Among equal scores, statements that a later message changed come last, and newer messages precede older ones.
 pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<usize> {
     let usable: Vec<usize> = (0..candidates.len()).filter(|index| is_quotable(question, &candidates[*index])).collect();
     if question.time_of_messages().is_some() && question.has_no_topic() {
@@ -75,7 +75,7 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
         };
         let only_content = required.iter().any(|word| has_content(word));
         let matched = share(true, only_content);
-        // Related words alone do not show that a statement is about the matter if other words are missing.
+        // Related words alone do not show that a statement is about the topic if other words are missing.
         let is_same = |word: &&&Stems| matches!(matches.find(word, at), Some(Match::Exact | Match::Misspelt));
         let is_about = matched >= share(false, only_content) || required.iter().any(|word| is_same(&word));
         if matched > 0.0 && is_about && matched * 2.0 >= share(false, only_content) {

@@ -31,7 +31,7 @@ const NOT_FOUND: &str = "I found nothing about that in what you told me or in yo
 const NOT_FOUND_IN_SPANISH: &str = "No encontré nada sobre eso en lo que me contaste ni en tus documentos.";
 
 const ABOUT_IN_SPANISH: &str = "Cito lo que me contaste y lo que dicen tus documentos, recuerdo tus preferencias y calculo. No puedo escribir \
-                               ni consultar otras fuentes. Para usar un modelo de lenguaje, mira docs/models.md.";
+                               ni consultar otras fuentes. Para usar un modelo de lenguaje, consulta docs/models.md.";
 
 const GREETING: &str = "Hello. Tell me something to remember, or ask about what you told me.";
 const GREETING_IN_SPANISH: &str = "Hola. Cuéntame algo que deba recordar, o pregunta por lo que me contaste.";

@@ -156,8 +156,8 @@ fn quotation(briefing: &Briefing, source: &SourceLine) -> String {
     format!("{}. {}{mark}\n   {quoted}\n   Cita: {}.", source.n, source.titulo, source.cita)
 }
 
-/// Returns the sentences of a source that best match the question. For a follow-up, they are sentences that the previous answer did
-/// not quote, if there are any.
+/// Returns the sentences of a source that best match the question. For a follow-up, sentences that the previous answer
+/// quoted are skipped if others remain.
 fn passage(briefing: &Briefing, source: &SourceLine) -> String {
     let sentences = sentences(&source.texto);
     let question = if content_of(&briefing.pregunta).is_empty() { &briefing.consulta } else { &briefing.pregunta };

@@ -179,7 +179,7 @@ pub(crate) fn classification(text: &str) -> Option<(Intent, String)> {
     Some((intent, value["razon"].as_str().unwrap_or_default().to_owned()))
 }
 
-/// Parses a judgement. If the answer is not JSON, the decision is the known word that it contains.
+/// Parses a judgement. If the answer is not JSON, the decision is the first known word in it.
 pub(crate) fn judgement(text: &str) -> Judgement {
     let value = json_of(text);
     let member = |names: &[&str]| names.iter().find_map(|name| value.get(*name)?.as_str()).map(str::to_owned);

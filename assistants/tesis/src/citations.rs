@@ -41,7 +41,7 @@ impl Known {
     fn of(sources: &[Found]) -> Self {
         let tesis = || sources.iter().filter_map(|found| found.item.tesis());
         let mut text = String::new();
-        // Sources cite other tesis in their texts.
+        // The claves that the sources cite in their texts are also known.
         let mut claves: Vec<ClaveKey> = tesis().filter_map(|tesis| tesis.clave.as_deref()).map(ClaveKey::of).collect();
         for found in sources {
             let precedentes = found.item.tesis().map(|tesis| tesis.precedentes.as_str()).unwrap_or_default();
@@ -116,7 +116,7 @@ fn sentences(line: &str) -> Vec<&str> {
         let is_short = (1..=2).contains(&word.chars().count()) && word.chars().all(char::is_alphanumeric);
         let is_abbreviation =
             is_short || ["núm", "art", "arts", "cfr", "reg", "fracc"].contains(&word.to_lowercase().as_str());
-        // Periods within a rubro do not end one either.
+        // Periods within a rubro do not end a sentence.
         let next_word = line.get(at + 2..).and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
         let last_word = line[start..*at].split_whitespace().next_back().unwrap_or_default();
         let is_in_rubro = [last_word, next_word].iter().all(|word| is_in_capitals(word) && word.chars().count() > 1);

@@ -20,7 +20,7 @@ pub(crate) const UNDERSTAND: &str = "understand";
 pub(crate) const DEFAULT_ITERATIONS: u64 = 5;
 /// The upper limit for the maximum number of searches.
 pub(crate) const LARGEST_ITERATIONS: u64 = 10;
-/// The minimum number of letters and digits that must remain after citations were removed from an answer.
+/// The minimum number of letters and digits in an answer after the removal of citations.
 const MIN_ANSWER: usize = 40;
 
 state! {

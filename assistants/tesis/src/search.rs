@@ -26,11 +26,11 @@ const MIN_COVERAGE: f64 = 0.3;
 const MIN_COVERAGE_OF_TWO: f64 = 0.2;
 /// The weight of related words, compared with the words of the question.
 const RELATED_WEIGHT: f64 = 0.3;
-/// The share of a word's weight that a related word of the text earns.
+/// The share of a word's weight that an item earns if it contains only a related word.
 const RELATED_SHARE: f64 = 0.6;
 /// The share of its weight that a word keeps if the corpus does not contain it. Such a word does not distinguish items.
 const UNKNOWN_SHARE: f64 = 0.8;
-/// An item that contains this many words of the question is relevant from this share of the question's words.
+/// An item that contains the first number of words of the question is relevant if it covers the second share of the question.
 const WORDS_OF_LONG: (usize, f64) = (4, 0.1);
 /// If a question has at least the first number of words, the second number replaces the word count in [`WORDS_OF_LONG`].
 const WORDS_OF_NARRATIVE: (usize, usize) = (7, 3);

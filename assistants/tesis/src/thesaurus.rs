@@ -149,7 +149,7 @@ pub(crate) fn related(query: &str) -> String {
 }
 
 /// Returns the legal word that differs from a folded word by one typing error: a wrong, missing or additional letter, or two swapped
-/// letters. Returns `None` if there are several such words.
+/// letters. `None` if there is no such word, or more than one.
 pub(crate) fn correct(word: &str) -> Option<&'static str> {
     let known = GROUPS.split_whitespace().chain(LEGAL.split_whitespace());
     let mut near: Vec<&str> = known.filter(|known| word.len() >= 5 && is_near(word, known)).collect();

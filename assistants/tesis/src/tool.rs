@@ -58,7 +58,7 @@ pub(crate) struct SearchResult {
     pub(crate) found: Vec<Found>,
     /// Numbers that the corpus does not contain.
     pub(crate) missing: Vec<String>,
-    /// Whether a look-up was made.
+    /// Whether registros or claves were looked up.
     pub(crate) is_look_up: bool,
     /// Whether only sources that were shown before match.
     pub(crate) only_known: bool,

@@ -1,4 +1,4 @@
-/** The steps of a turn, as bars in time. */
+/** The steps of a turn, as bars on a time axis. */
 import type { Message, Turn } from "../api/types";
 import { duration, number, t } from "../i18n";
 import type { Key } from "../i18n";

@@ -434,7 +434,7 @@ function isAborted(signal: AbortSignal): boolean {
   return signal.aborted;
 }
 
-/** Returns the id of the turn that stored a message; null for messages of other origins. */
+/** Returns the id of the turn that stored a message; `null` if no turn stored it. */
 export function turnOf(message: Message): string | null {
   const turn = (message.metadata as Record<string, unknown> | undefined)?.["turn"];
   return typeof turn === "string" ? turn : null;

@@ -27,7 +27,7 @@ export function MessageItem(props: {
   question: string;
   isHit: boolean;
   /** Whether the requested approvals are shown below the message. Its text would repeat them, so it is hidden. */
-  isAsked: boolean;
+  areApprovalsShown: boolean;
 }) {
   const { item, actions, question, isHit } = props;
   const { message } = item;
@@ -57,7 +57,7 @@ export function MessageItem(props: {
               <Markdown text={item.reasoning} />
             </details>
           )}
-          {!props.isAsked && <Answer text={item.text} sources={message.sources ?? []} question={question} />}
+          {!props.areApprovalsShown && <Answer text={item.text} sources={message.sources ?? []} question={question} />}
           <Meta message={message} thread={actions.thread}>
             {item.turn !== null && actions.onContext && <Action icon="lens" label={t("why_this_answer")} onClick={() => actions.onContext?.(item.turn ?? "")} />}
             {item.turn !== null && actions.onTrace && <Action icon="activity" label={t("trace_of_turn")} onClick={() => actions.onTrace?.(item.turn ?? "")} />}

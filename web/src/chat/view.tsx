@@ -167,7 +167,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
           const question = questionBefore(feed.messages, message.seq);
           if (!question) return;
           const isLast = lastSeq(feed) === message.seq;
-          // A question whose turn failed is asked again here. Any other answer is kept, and its question is asked in a new branch.
+          // A question whose turn failed is asked again in this thread. Any other answer is kept, and its question is asked in a new branch.
           if (metadata(message)["error"] && isLast) open.ask(agent, question.text);
           else void branch(question.seq, question.text);
         }
@@ -227,7 +227,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
       <Scroller open={open} at={at} items={items} pendingTokens={pending?.tokens.length ?? 0}>
         {items.map((item) => (
           <div class="entry" key={`${item.message.seq}${item.kind}`}>
-            <MessageItem item={item} actions={actions} isAsked={item.kind === "answer" && item.approvals.some((approval) => approvals.has(approval))} isHit={item.message.seq === at} question={questionBefore(feed.messages, item.message.seq)?.text ?? ""} />
+            <MessageItem item={item} actions={actions} areApprovalsShown={item.kind === "answer" && item.approvals.some((approval) => approvals.has(approval))} isHit={item.message.seq === at} question={questionBefore(feed.messages, item.message.seq)?.text ?? ""} />
             {item.kind === "answer" &&
               item.approvals.map((approval) => {
                 const found = approvals.get(approval);

@@ -1,4 +1,4 @@
-/** The tokens of a context by part, as one bar that is compared with the budget. */
+/** The tokens of a context by part, as one bar relative to the budget. */
 import { PARTS } from "../api/types";
 import type { PartName, Report } from "../api/types";
 import { number, t } from "../i18n";

@@ -313,7 +313,7 @@ describe("the context inspector", () => {
     await add(id, journal(96));
   });
 
-  /** The figure in a panel's heading, such as the number of included messages. */
+  /** Returns the number in a panel's heading, such as the number of included messages. */
   const figure = async (column: number, panel: string) => {
     const text = await page.locator(".column-view").nth(column).locator(".panel", { hasText: panel }).first().locator(".figure b").innerText();
     return Number(text.replace(/\D/g, ""));

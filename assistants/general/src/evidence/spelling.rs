@@ -120,7 +120,7 @@ static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| FREQUENT.into_iter().ch
 /// Shorter words are recognised only as frequent words with swapped letters.
 const MIN_LETTERS: usize = 5;
 
-/// Returns the frequent word that a folded word stands for; `None` if it is a known word, or resembles none.
+/// Returns the frequent word that a folded word abbreviates or misspells; `None` if the word is known, or resembles none.
 fn frequent(word: &str) -> Option<&'static str> {
     if let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == word) {
         return Some(long);
@@ -133,7 +133,7 @@ fn frequent(word: &str) -> Option<&'static str> {
     if is_known(word) { None } else { FREQUENT.iter().find(is_meant).copied() }
 }
 
-/// Returns the words for common matters that a folded word may be a misspelling of.
+/// Returns the words with known related words that a folded word may be a misspelling of.
 pub(crate) fn similar(word: &str) -> impl Iterator<Item = &'static str> {
     let is_candidate = !is_known(word) && word.len() >= MIN_LETTERS;
     let is_meant = move |known: &&str| {

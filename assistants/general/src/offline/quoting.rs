@@ -165,7 +165,7 @@ fn best_paragraph(question: &Question, heading: &str, text: &str) -> String {
     answers(question, &candidates).first().map_or(text, |index| paragraphs[*index]).to_owned()
 }
 
-/// Returns a text, or the part of a long one in which most words of the question occur.
+/// Returns a text; of a long text, the part that contains the most words of the question.
 fn best_part(question: &Question, text: &str) -> String {
     let text = text.trim();
     if text.chars().nth(MAX_CHARACTERS).is_none() {

@@ -4,12 +4,12 @@ import { defineConfig } from "vitest/config";
 const SERVER = process.env["THREADKEEP_SERVER"] ?? "http://127.0.0.1:7437";
 
 export default defineConfig({
-  // Relative, so that the page also works below a path of a proxy.
+  // Relative, so that the page also works under a path prefix of a proxy.
   base: "./",
   esbuild: { jsx: "automatic", jsxImportSource: "preact" },
   build: {
     target: "es2023",
-    // The page's policy allows no inline code, and no `data:` other than images.
+    // The page's content security policy allows no inline code, and `data:` only for images.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },

@@ -1,7 +1,7 @@
 /**
- * Takes pictures of each view, narrow and wide, by day and by night, into web/pictures:
+ * Takes pictures of each view, narrow and wide, in the light and the dark theme, into web/pictures:
  *
- *     cargo build && npm run pictures            all of them
+ *     cargo build && npm run pictures            all views
  *     npm run pictures -- context               only views whose name contains a word
  */
 import { mkdir } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Fails if the first view is larger than its limit: the page, and every file that it loads, compressed. */
+/** Fails if the first view exceeds its size limit: the page and all files that it loads, compressed. */
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 

@@ -11,7 +11,7 @@ import "./ui/inspector.css";
 
 startTheme();
 startLanguage();
-// The secret is taken from the address before anything else reads the address.
+// The secret is removed from the address before anything else reads the address.
 const starting = start();
 startRouter();
 startVisibility();

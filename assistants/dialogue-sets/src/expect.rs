@@ -1,4 +1,4 @@
-//! Comparison of a turn with what is expected of it.
+//! Compares a turn with its expectations.
 
 use serde_json::{Map, Value};
 
@@ -24,11 +24,11 @@ pub struct ObservedTurn {
     pub is_refusal: bool,
 }
 
-/// Returns what differs from the expectation; empty if it holds. `is_equal` compares an expected argument with an actual one,
-/// by name: names of one station are equal.
+/// Returns the differences from the expectation; empty if it is met. `is_equal` receives an argument's name, its expected value and
+/// its actual value. It decides whether the values are equal: two names of one station are.
 ///
 /// # Panics
-/// If the expectation has a key that is not known, so that no check is skipped in silence.
+/// If the expectation has an unknown key, so that no check is silently skipped.
 #[must_use]
 pub fn mismatches(
     expect: &Map<String, Value>,
@@ -55,9 +55,9 @@ pub fn mismatches(
                     .collect()
             }
             "max_chars" => {
-                let most = value.as_u64().unwrap_or(u64::MAX);
+                let max = value.as_u64().unwrap_or(u64::MAX);
                 let length = turn.reply.chars().count() as u64;
-                if length > most { vec![format!("{length} characters, at most {most}")] } else { Vec::new() }
+                if length > max { vec![format!("{length} characters, at most {max}")] } else { Vec::new() }
             }
             "order" => order_mismatches(value, &reply),
             "asks" => match (value.as_bool(), asks(turn)) {
@@ -80,9 +80,9 @@ pub fn mismatches(
                 }
             }
             "calls_max" => {
-                let most = value.as_u64().unwrap_or(u64::MAX);
+                let max = value.as_u64().unwrap_or(u64::MAX);
                 let count = turn.calls.len() as u64;
-                if count > most { vec![format!("{count} calls, at most {most}")] } else { Vec::new() }
+                if count > max { vec![format!("{count} calls, at most {max}")] } else { Vec::new() }
             }
             "answer_given" if reply.is_empty() => vec!["no answer".to_owned()],
             // Checked by the environment, or notes for readers.
@@ -131,13 +131,13 @@ fn order_mismatches(value: &Value, reply: &NormalText) -> Vec<String> {
     let out_of_order = |pair: &&[&str]| match (reply.position(pair[0]), reply.position(pair[1])) {
         (Some(first), Some(second)) => first >= second,
         (None, _) => true,
-        // An older statement may follow the newer one; it does not have to.
+        // The older statement may follow the newer one, but may also be absent.
         (Some(_), None) => false,
     };
     phrases.windows(2).filter(out_of_order).map(|pair| format!("{:?} is not before {:?}", pair[0], pair[1])).collect()
 }
 
-/// Whether the reply asks the user: it ends with a question, or offers candidates.
+/// Whether the reply asks the user something: a line ends with a question mark, or the last paragraph contains one.
 fn asks(turn: &ObservedTurn) -> bool {
     let last_paragraph = turn.reply.trim_end().rsplit("\n\n").next().unwrap_or_default();
     turn.reply.lines().any(|line| line.trim_end().ends_with('?')) || last_paragraph.contains('?')
@@ -154,10 +154,10 @@ fn missing_call(
     let name = expected["name"].as_str().or_else(|| expected["tool"].as_str()).unwrap_or_default();
     let empty = Map::new();
     let arguments = expected["args"].as_object().unwrap_or(&empty);
-    let is_made = |call: &ObservedCall| {
+    let is_expected = |call: &ObservedCall| {
         call.name == name && arguments.iter().all(|(key, value)| is_equal(key, value, &call.arguments[key]))
     };
-    if turn.calls.iter().any(is_made) { None } else { Some(format!("does not call {expected}")) }
+    if turn.calls.iter().any(is_expected) { None } else { Some(format!("does not call {expected}")) }
 }
 
 #[cfg(test)]
@@ -176,15 +176,15 @@ mod tests {
     }
 
     #[test]
-    fn expectations_are_compared() {
-        for holds in [
+    fn unmet_expectations_are_reported() {
+        for met in [
             json!({"facts": [{"any": ["4 min", "3 min"]}], "absent": ["7"], "asks": true, "declines": false}),
             json!({"calls": [{"name": "next", "args": {"line": "6"}}], "calls_max": 1, "order": ["6", "3 min"]}),
             json!({"calls_any": [[{"name": "other"}], [{"name": "next"}]], "max_chars": 100}),
         ] {
-            assert_eq!(check(holds.clone()), [""; 0], "{holds}");
+            assert_eq!(check(met.clone()), [""; 0], "{met}");
         }
-        for fails in [
+        for unmet in [
             json!({"facts": [{"any": ["4 min"]}]}),
             json!({"absent": ["3 min"]}),
             json!({"asks": false}),
@@ -194,7 +194,7 @@ mod tests {
             json!({"order": ["3 min", "The next"]}),
             json!({"max_chars": 5}),
         ] {
-            assert_eq!(check(fails.clone()).len(), 1, "{fails}");
+            assert_eq!(check(unmet.clone()).len(), 1, "{unmet}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct Dialogue {
     /// The time at which it starts (RFC 3339).
     #[serde(default)]
     pub clock: Option<String>,
-    /// What the outside sources answer.
+    /// The responses of the external services.
     #[serde(default)]
     pub world: Map<String, Value>,
     /// The turns, in order.
@@ -43,7 +43,7 @@ pub struct DialogueTurn {
     /// The user's message; empty for a turn without one.
     #[serde(default)]
     pub user: String,
-    /// The user, with a separate conversation.
+    /// The user. Each user has separate conversations.
     #[serde(default)]
     pub session: Option<String>,
     /// The conversation: a new name starts a new one.
@@ -61,10 +61,10 @@ pub struct DialogueTurn {
     /// The kind of difficulty, for reports.
     #[serde(default)]
     pub kind: Option<String>,
-    /// An operation without a message.
+    /// An operation instead of a message.
     #[serde(default)]
     pub op: Option<Value>,
-    /// Raw answers of a language model.
+    /// Raw responses of a language model.
     #[serde(default)]
     pub llm: Option<Value>,
 }
@@ -72,7 +72,7 @@ pub struct DialogueTurn {
 /// The result of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnResult {
-    /// The dialogue and the number of the turn in it, from 1: `nyc-03 turn 2`.
+    /// The dialogue and the turn's 1-based number in it: `nyc-03 turn 2`.
     pub name: String,
     /// The message.
     pub user: String,
@@ -80,7 +80,7 @@ pub struct TurnResult {
     pub kind: Option<String>,
     /// Whether the turn counts.
     pub is_required: bool,
-    /// What differs from the expectation; empty if it holds.
+    /// The differences from the expectation; empty if it is met.
     pub mismatches: Vec<String>,
     /// The observed calls and reply, for reports.
     pub observed: String,
@@ -90,7 +90,7 @@ impl DialogueSet {
     /// Reads a set from a file; `None` if there is no such file.
     ///
     /// # Panics
-    /// If the file is not a set.
+    /// If the file is not a valid set.
     #[must_use]
     pub fn read(path: &Path) -> Option<Self> {
         Some(Self::parse(&std::fs::read_to_string(path).ok()?))
@@ -99,10 +99,10 @@ impl DialogueSet {
     /// Parses a set.
     ///
     /// # Panics
-    /// If the text is not a set.
+    /// If the text is not a valid set.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_else(|error| panic!("not a set of dialogues: {error}"))
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("invalid dialogue set: {error}"))
     }
 }
 
@@ -113,7 +113,7 @@ pub fn count_passed(results: &[TurnResult]) -> (usize, usize) {
     (required.iter().filter(|result| result.mismatches.is_empty()).count(), required.len())
 }
 
-/// Describes results: the share of required turns that pass, then each turn that does not.
+/// Describes results: the number of required turns that pass, then each turn that does not.
 #[must_use]
 pub fn report(results: &[TurnResult]) -> String {
     let required: Vec<&TurnResult> = results.iter().filter(|result| result.is_required).collect();
@@ -127,7 +127,7 @@ pub fn report(results: &[TurnResult]) -> String {
         let passed = of_kind.iter().filter(|result| result.mismatches.is_empty()).count();
         lines.push(format!("  {kind}: {passed} of {}", of_kind.len()));
     }
-    // For looking at a set as a whole.
+    // If this is set, the turns that pass are listed too.
     let shows_all = std::env::var_os("THREADKEEP_DIALOGUES_ALL").is_some();
     for result in required.iter().filter(|result| shows_all || !result.mismatches.is_empty()) {
         let TurnResult { name, user, mismatches, observed, .. } = result;

@@ -4,23 +4,23 @@ use serde_json::Value;
 
 use crate::{Dialogue, DialogueSet, ObservedTurn, TurnResult, mismatches};
 
-/// The environment of one dialogue: an assistant, its outside sources, and a clock.
+/// The environment of one dialogue: an assistant, its external services, and a clock.
 #[expect(async_fn_in_trait, reason = "tests implement and use this trait in one task")]
 pub trait DialogueEnv: Sized {
     /// Starts an environment in the state that the dialogue describes.
     async fn start(dialogue: &Dialogue) -> Self;
 
-    /// Applies an event that precedes a message, such as `restart` or `advance_clock_s`. Panics at unknown events.
+    /// Applies an event that precedes a message, such as `restart` or `advance_clock_s`. Panics on unknown events.
     async fn apply(&mut self, event: &str, value: &Value);
 
-    /// Sends a message in a conversation of a user. A new name of a conversation starts a new one.
+    /// Sends a message in a user's conversation. An unknown conversation name starts a new conversation.
     async fn send(&mut self, user: &str, conversation: &str, text: &str) -> ObservedTurn;
 
-    /// Whether two arguments with this name are equal, such as two names of one station.
+    /// Whether two values of the argument with this name are equal. Two names of one station are.
     fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool;
 }
 
-/// Plays all dialogues of a set. Dialogues with answers of a language model, and turns without a message, are not played.
+/// Plays the dialogues of a set. Dialogues with responses of a language model and turns without a message are skipped.
 pub async fn play<E: DialogueEnv>(set: &DialogueSet) -> Vec<TurnResult> {
     let mut results = Vec::new();
     for dialogue in &set.dialogues {
@@ -28,7 +28,7 @@ pub async fn play<E: DialogueEnv>(set: &DialogueSet) -> Vec<TurnResult> {
             continue;
         }
         let mut env = E::start(dialogue).await;
-        for (number, turn) in dialogue.turns.iter().enumerate() {
+        for (index, turn) in dialogue.turns.iter().enumerate() {
             for (event, value) in turn.before.iter().flatten() {
                 env.apply(event, value).await;
             }
@@ -40,7 +40,7 @@ pub async fn play<E: DialogueEnv>(set: &DialogueSet) -> Vec<TurnResult> {
             let calls: Vec<String> =
                 observed.calls.iter().map(|call| format!("{} {}", call.name, call.arguments)).collect();
             results.push(TurnResult {
-                name: format!("{} turn {}", dialogue.id, number + 1),
+                name: format!("{} turn {}", dialogue.id, index + 1),
                 user: turn.user.clone(),
                 kind: turn.kind.clone(),
                 is_required: turn.level.as_deref() != Some("stretch"),

@@ -1,4 +1,4 @@
-//! Comparison of texts: without case, accents and typography; numbers as words or digits.
+//! Compares texts. Differences in case, accents and typography are ignored, and numbers may be words or digits.
 
 /// A text with its words normalized.
 pub(crate) struct NormalText {
@@ -36,7 +36,7 @@ const NUMBERS: [(&str, &str); 24] = [
 
 impl NormalText {
     pub(crate) fn new(text: &str) -> Self {
-        let original = typographic(text);
+        let original = plain_punctuation(text);
         Self { text: normalize(&original), original }
     }
 
@@ -48,10 +48,10 @@ impl NormalText {
         self.text.trim().is_empty()
     }
 
-    /// Whether a phrase occurs. A phrase that begins with a letter or digit begins a word; one of one or two characters is a
-    /// word of its own; a single capital letter is a capital.
+    /// Whether a phrase occurs. A phrase that begins with a letter or digit matches only at the start of a word; a phrase of one or
+    /// two characters matches only a whole word; a single capital letter matches only a capital.
     pub(crate) fn contains(&self, phrase: &str) -> bool {
-        let plain = typographic(phrase);
+        let plain = plain_punctuation(phrase);
         let mut characters = plain.chars();
         if let (Some(only), None) = (characters.next(), characters.next())
             && only.is_uppercase()
@@ -63,7 +63,7 @@ impl NormalText {
     }
 
     pub(crate) fn position(&self, phrase: &str) -> Option<usize> {
-        self.text.find(&normalize(&typographic(phrase)))
+        self.text.find(&normalize(&plain_punctuation(phrase)))
     }
 }
 
@@ -78,7 +78,7 @@ fn occurs(text: &str, phrase: &str, is_token: bool) -> bool {
     })
 }
 
-fn typographic(text: &str) -> String {
+fn plain_punctuation(text: &str) -> String {
     let replaced = text.chars().map(|character| match character {
         '‘' | '’' | '‚' => '\'',
         '“' | '”' | '„' | '«' | '»' => '"',
@@ -89,7 +89,7 @@ fn typographic(text: &str) -> String {
     replaced.collect()
 }
 
-/// Returns the text in lower case without accents, with digits for number words and one word for minutes.
+/// Returns the text in lower case without accents, with digits for number words and `min` for all words for minutes.
 fn normalize(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     let mut word = String::new();
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phrases_match_whole_words_at_their_start() {
+    fn phrases_match_at_the_start_of_words() {
         let text = NormalText::new("Take the A: “three minutes” to Embankment & 13 mins more. Córdoba’s");
         for present in ["3 min", "the A", "A", "embankment and 13 min", "cordoba's", "13"] {
             assert!(text.contains(present), "{present}");

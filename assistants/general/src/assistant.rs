@@ -59,7 +59,7 @@ pub struct GeneralOptions {
     pub ask_before: Vec<String>,
     /// The document libraries to search. Default: `documents`.
     pub libraries: Vec<String>,
-    /// The embedder for semantic search. It must be the embedder with which the documents were added.
+    /// The embedder for semantic search. It must be the one that was used to add the documents.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// The policy for assembling the model's context.
     pub context: ContextPolicy,
@@ -177,8 +177,8 @@ impl Assistant for General {
         &self.definition
     }
 
-    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
-        let given = [(QUESTION_SEQ.to_owned(), Value::from(asked.seq))].into_iter().collect();
-        Ok(TurnPreparation { extra_input: given, ..TurnPreparation::default() })
+    async fn prepare(&self, request: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
+        let extra_input = [(QUESTION_SEQ.to_owned(), Value::from(request.seq))].into_iter().collect();
+        Ok(TurnPreparation { extra_input, ..TurnPreparation::default() })
     }
 }

@@ -21,7 +21,7 @@ struct Calculation {
     expression: String,
 }
 
-/// Evaluates an expression.
+/// Creates the calculator.
 pub(crate) fn calculator() -> FnTool {
     FnTool::new(
         CALCULATOR,

@@ -1,4 +1,4 @@
-//! A tool that returns the time.
+//! The tool that returns the time.
 
 mod zones;
 
@@ -20,7 +20,7 @@ struct Place {
     place: Option<String>,
 }
 
-/// Creates the tool. It reads the memory's clock.
+/// Creates the tool, which reads the memory's clock.
 pub(crate) fn current_time(memory: Memory) -> FnTool {
     let description = "Returns the date and the time in UTC or in a large city.";
     FnTool::new(CURRENT_TIME, description, move |_: ToolContext, arguments: Place| {
@@ -30,7 +30,7 @@ pub(crate) fn current_time(memory: Memory) -> FnTool {
             let (name, zone) = match &place {
                 None => ("UTC", jiff::tz::TimeZone::UTC),
                 Some(place) => zone_of(place)
-                    .ok_or_else(|| ToolError::Arguments(format!("the time zone of {place} is not known")))?,
+                    .ok_or_else(|| ToolError::Arguments(format!("unknown place {place}; use a large city")))?,
             };
             let now = jiff::Timestamp::from_microsecond(now.as_micros())
                 .map_err(|error| ToolError::Failed(error.to_string()))?

@@ -1,5 +1,5 @@
-//! Tools that erase what the user said about a topic. One tool lists the messages; after the user has confirmed, the other tool erases
-//! the listed messages.
+//! Tools that erase what the user said about a topic: one lists the messages, the other erases the listed messages after the user
+//! has confirmed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ struct FoundMessages {
     about: Option<String>,
     /// What the user said.
     messages: Vec<FoundMessage>,
-    /// Questions about it, and answers that quote it.
+    /// Questions about the topic, and answers that quote these messages.
     related: Vec<MessagePosition>,
 }
 
@@ -60,8 +60,8 @@ struct MessagePosition {
 
 /// Lists the user's messages about a topic.
 pub(crate) fn find(memory: Memory) -> FnTool {
-    let description = "Lists the messages in which the user said something about a topic, so that the user can confirm that they are \
-                       erased. Only when the user wants something forgotten.";
+    let description = "Lists the messages in which the user said something about a topic, so that the user can confirm their \
+                       erasure. Only when the user wants something forgotten.";
     FnTool::new(FIND, description, move |context: ToolContext, topic: Topic| {
         let memory = memory.clone();
         async move {
@@ -83,7 +83,7 @@ pub(crate) fn erase(memory: Memory) -> FnTool {
         async move {
             let earlier = memory.newest(&context.scope, context.thread, MAX_EARLIER).await.map_err(unavailable)?;
             let (listed, request) = last_list(&earlier).ok_or_else(|| {
-                ToolError::Denied("no list of messages that the user could have confirmed".to_owned())
+                ToolError::Denied("find_messages must list the messages first, and the user must confirm".to_owned())
             })?;
             let count = listed.messages.len();
             let mut by_thread: BTreeMap<ThreadId, BTreeSet<MessageId>> = BTreeMap::new();
@@ -105,7 +105,7 @@ async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Re
         SearchOptions { roles: vec![Role::User, Role::Assistant], limit: limits::PAGE, ..SearchOptions::default() };
     let hits = memory.search(&context.scope, &about, &options).await.map_err(unavailable)?.hits;
     let words = content_terms(&about);
-    let matching = |message: &Message| {
+    let count_matching = |message: &Message| {
         let terms = indexed_terms(&message.plain_text());
         words.iter().filter(|(_, stems)| stems.iter().any(|stem| terms.contains(stem))).count()
     };
@@ -115,9 +115,11 @@ async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Re
     };
     let users: Vec<_> =
         hits.iter().filter(|hit| hit.message.content.role == Role::User && !is_request(&hit.message)).collect();
-    let most = users.iter().map(|hit| matching(&hit.message)).max().unwrap_or(0);
-    // Messages with all words of the topic. If there are none, those with the most words of it, but at least half.
-    let about_topic = |message: &Message| most > 0 && matching(message) == most && most * 2 >= words.len();
+    let max_matching = users.iter().map(|hit| count_matching(&hit.message)).max().unwrap_or(0);
+    // The messages that contain the highest number of words of the topic, if that is at least half of them.
+    let about_topic = |message: &Message| {
+        max_matching > 0 && count_matching(message) == max_matching && max_matching * 2 >= words.len()
+    };
     let (questions, mut statements): (Vec<_>, Vec<_>) = users
         .into_iter()
         .filter(|hit| about_topic(&hit.message))

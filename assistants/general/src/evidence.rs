@@ -1,4 +1,4 @@
-//! Chooses the excerpts that answer a question, so that citations start from [1].
+//! Selects the excerpts that answer a question and puts them first, so that citations start at [1].
 
 pub(crate) mod heading;
 pub(crate) mod question;
@@ -17,14 +17,14 @@ use terms::{Match, Terms};
 
 /// The maximum number of excerpts that answer a question.
 const MAX_ANSWERS: usize = 3;
-/// The maximum number of messages that answer a question about everything that was said at a time.
+/// The maximum number of messages that answer a question about everything that was said at a given time.
 const MAX_MESSAGES_OF_TIME: usize = 10;
 /// Excerpts that score below this share of the best score do not count as answers.
 const MIN_SHARE_OF_BEST: f64 = 0.6;
 /// The weight of a word of the earlier question, relative to a word of the question itself.
 const EARLIER_WORD: f64 = 0.6;
 
-/// Documents precede messages of equal scores.
+/// Sorts documents before messages with the same score.
 const DOCUMENT_DAY: &str = "9999";
 
 /// An excerpt that may answer a question.
@@ -38,12 +38,12 @@ pub(crate) struct Candidate<'a> {
 const WITHOUT_WANTED_VALUE: f64 = 0.7;
 
 /// Returns the indexes of the candidates that answer a question, best first: those that contain at least half of the words of its
-/// topic, in any inflection, or related words. Rare words weigh more, and so do candidates with the kind of value that is asked for.
-/// Of candidates with equal scores, unchanged ones precede those that a later message changed, and newer ones precede older ones.
+/// topic, or related words, in any inflection. Rare words weigh more, and so do candidates with the kind of value that is asked for.
+/// Among equal scores, statements that a later message changed come last, and newer messages precede older ones.
 pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<usize> {
     let usable: Vec<usize> = (0..candidates.len()).filter(|index| is_quotable(question, &candidates[*index])).collect();
     if question.time_of_messages().is_some() && question.has_no_topic() {
-        // The source selected these messages by their time; they are in the order in which they were said.
+        // The source selected these messages by their time; they are in chronological order.
         return usable.into_iter().take(MAX_MESSAGES_OF_TIME).collect();
     }
     let terms: Vec<Terms> = usable.iter().map(|index| terms_of(&candidates[*index])).collect();
@@ -75,7 +75,7 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
         };
         let only_content = required.iter().any(|word| has_content(word));
         let matched = share(true, only_content);
-        // Related words alone do not show that a statement is about the matter if other words are missing.
+        // Related words alone do not show that a statement is about the topic if other words are missing.
         let is_same = |word: &&&Stems| matches!(matches.find(word, at), Some(Match::Exact | Match::Misspelt));
         let is_about = matched >= share(false, only_content) || required.iter().any(|word| is_same(&word));
         if matched > 0.0 && is_about && matched * 2.0 >= share(false, only_content) {
@@ -87,7 +87,7 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
                 Wanted::Number => terms.has_number(),
                 Wanted::Any => true,
             };
-            // Words of an earlier message alone do not answer a question for a time.
+            // Words of an earlier message alone do not answer a question that asks for a time or a number.
             if needs_value && !has_value {
                 continue;
             }
@@ -115,7 +115,7 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     with_changes(candidates, &usable, best)
 }
 
-/// Puts the messages that changed an answer before it.
+/// Inserts the newest message that changed an answer before the answer.
 fn with_changes(candidates: &[Candidate<'_>], usable: &[usize], answers: Vec<usize>) -> Vec<usize> {
     let mut all = Vec::with_capacity(answers.len());
     for index in answers {
@@ -140,10 +140,10 @@ fn with_changes(candidates: &[Candidate<'_>], usable: &[usize], answers: Vec<usi
     all
 }
 
-/// How the words of a question match candidates.
+/// Matches the words of a question against candidates.
 struct Matches<'a> {
     terms: &'a [Terms],
-    /// The stems of the words that occur in a candidate as they are written. Their misspellings are not considered.
+    /// The words of the question that occur in a candidate as they are written. They are not considered misspelt.
     exact: HashSet<&'a str>,
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn best_first(question: &Question, excerpts: Vec<Excerpt>) -> Vec<Exc
 }
 
 /// Whether an excerpt can answer a question: it contains more than questions, and is not an answer of the assistant. Only messages
-/// answer a question about what was said.
+/// and preferences answer a question about what was said.
 fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
     match Heading::parse(candidate.heading) {
         Some(heading) => {
@@ -249,7 +249,7 @@ pub(crate) fn statements(text: &str) -> String {
     statements.join(" ")
 }
 
-/// Whether a few words are a question without a verb: "staging db port", "4.12 freeze date".
+/// Whether a short sentence is a question without a verb: "staging db port", "4.12 freeze date".
 fn names_question(sentence: &str) -> bool {
     const MAX_WORDS: usize = 6;
     let utterance = Utterance::new(sentence);
@@ -317,7 +317,7 @@ pub(crate) fn asks_to_forget(sentence: &str) -> bool {
     })
 }
 
-/// Splits a text after the marks that end sentences.
+/// Splits a text into sentences, which end at a punctuation mark or a line break.
 pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let next = move || {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_found_beside_questions() {
+    fn statements_exclude_questions() {
         assert_eq!(statements("Mila is allergic to nuts. What should I cook?"), "Mila is allergic to nuts.");
         assert_eq!(statements("When is it?"), "");
         assert_eq!(statements("It costs 3.50\n\nCheap!"), "It costs 3.50 Cheap!");

@@ -7,7 +7,7 @@ use threadkeep::{ChatAnswer, ChatMessage, JsonText, Source, StoreError, ToolCall
 use crate::evidence::best_first;
 use crate::evidence::question::Question;
 
-/// The member of the graph input with the position of the question.
+/// The member of the graph input that contains the question's position.
 pub(crate) const QUESTION_SEQ: &str = "question_seq";
 
 state! {

@@ -11,10 +11,10 @@ use crate::GeneralOptions;
 
 /// The maximum size of a manifest, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
-/// The maximum of `max_messages`.
+/// The maximum value of `max_messages`.
 const MAX_MESSAGES: i64 = 1_000_000;
 const MAX_MINUTES: i64 = u32::MAX as i64;
-/// The maximum of `context_window`.
+/// The maximum value of `context_window`.
 const MAX_WINDOW: i64 = 1_000;
 
 /// The manifest of an assistant.
@@ -47,7 +47,7 @@ pub struct Manifest {
     pub description: Option<String>,
     /// `spec.instructions`.
     pub instructions: Option<String>,
-    /// `spec.tools`: the enabled tools of [`TOOLS`](crate::TOOLS). Default: all.
+    /// `spec.tools`: the enabled tools from [`TOOLS`](crate::TOOLS). Default: all.
     pub tools: Option<Vec<String>>,
     /// The tools in `spec.tools` with `approval: ask`, which require approval for each call.
     pub ask_before: Vec<String>,
@@ -93,7 +93,7 @@ pub enum MemoryBackend {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", location(*line, key))]
 pub struct ManifestError {
-    /// The line, from 1; 0 if the error concerns the whole file.
+    /// The 1-based line; 0 if the error concerns the whole file.
     pub line: u64,
     /// The key, such as `spec.memory.max_messages`; empty if the file is not valid YAML.
     pub key: String,

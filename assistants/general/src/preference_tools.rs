@@ -87,12 +87,12 @@ fn require_user(context: &ToolContext) -> Result<(), ToolError> {
     match context.scope {
         Scope::User(..) => Ok(()),
         Scope::Tenant(_) => {
-            Err(ToolError::Denied("preferences belong to a user, and this conversation has none".to_owned()))
+            Err(ToolError::Denied("preferences belong to a user, but this conversation has no user".to_owned()))
         }
     }
 }
 
-/// Normalises a preference's name to lower case with single spaces, so that variants of a name refer to the same preference.
+/// Normalizes a preference's name to lower case with single spaces, so that variants of a name refer to the same preference.
 fn key(name: &str) -> Result<String, ToolError> {
     let key = name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
     match key.len() {

@@ -36,7 +36,7 @@ pub(crate) fn recall(memory: Memory) -> FnTool {
 
 /// Searches the user's documents.
 pub(crate) fn search_documents(memory: Memory, libraries: Vec<String>, embedder: Option<Arc<dyn Embedder>>) -> FnTool {
-    let description = "Finds passages in the user's documents, with their places.";
+    let description = "Finds passages in the user's documents, with their locations.";
     FnTool::new("search_documents", description, move |context: ToolContext, arguments: Question| {
         let memory = memory.clone();
         let source =
@@ -48,7 +48,7 @@ pub(crate) fn search_documents(memory: Memory, libraries: Vec<String>, embedder:
 
 /// Lists the user's documents.
 pub(crate) fn list_documents(memory: Memory, libraries: Vec<String>) -> FnTool {
-    let description = "Names the user's documents.";
+    let description = "Lists the user's documents.";
     FnTool::new("list_documents", description, move |context: ToolContext, _: NoArguments| {
         let (memory, libraries) = (memory.clone(), libraries.clone());
         async move {
@@ -81,7 +81,7 @@ async fn search(
     }
     let mut excerpts: Vec<Excerpt> = Vec::new();
     for source in sources {
-        let inquiry = SourceQuery {
+        let source_query = SourceQuery {
             memory,
             scope: &context.scope,
             thread: context.thread,
@@ -89,7 +89,8 @@ async fn search(
             before_seq: None,
             limit: MAX_EXCERPTS,
         };
-        let found = source.find(&inquiry).await.map_err(|Failure { message, .. }| ToolError::Unavailable(message))?;
+        let found =
+            source.find(&source_query).await.map_err(|Failure { message, .. }| ToolError::Unavailable(message))?;
         // The results must not contain the question of this turn.
         excerpts.extend(found.into_iter().filter(|excerpt| excerpt.text.trim() != context.question.trim()));
     }

@@ -1,4 +1,4 @@
-//! A source of documents that also finds passages in other words than those of the question.
+//! A document source that also finds passages that use other words than the question.
 
 use async_trait::async_trait;
 use threadkeep::agent::{ContextSource, DocumentSource, Excerpt, Failure, SourceQuery};
@@ -7,7 +7,7 @@ use crate::evidence::best_first;
 use crate::evidence::question::Question;
 use crate::evidence::related::expansion;
 
-/// Finds passages that contain words of the question, then passages that contain words for the same matter.
+/// Finds passages that contain words of the question, then passages that contain related words.
 #[derive(Clone, Debug)]
 pub(crate) struct WidenedDocuments(pub(crate) DocumentSource);
 

@@ -1,11 +1,11 @@
-//! Answers by quotation, in Spanish.
+//! Answers that quote the sources, in Spanish.
 
 use crate::briefing::{Briefing, SourceLine};
 use crate::clave::fold_text;
 use crate::search::{content_of, matches};
 
-/// The answer without sources.
-pub(crate) const NO_SOURCES: &str = "No tengo fuentes con las que responder, así que no cito nada.";
+/// The answer if there are no sources.
+pub(crate) const NO_SOURCES: &str = "No tengo fuentes para responder, así que no cito nada.";
 /// The answer to thanks.
 const THANKS: &str = "Con gusto. Si necesitas otra tesis o más detalles, dímelo.";
 /// The answer to a greeting.
@@ -14,17 +14,17 @@ const GREETING: &str = "Hola. Dime qué tema jurídico quieres investigar y busc
 const ABOUT: &str = "Busco tesis, artículos y sentencias en el corpus y cito solo lo que contiene. Pregunta por un tema jurídico, por un \
                      registro digital o por una clave; después puedes pedir más detalles, otras tesis, o filtrar por época, tipo, \
                      materia, instancia o año.";
-/// The answer to a message with no word of the corpus.
-pub(crate) const OFF_TOPIC: &str = "El corpus no contiene ninguna palabra de tu mensaje, así que no cito nada. Busco tesis, artículos y \
+/// The answer to a message that contains no word of the corpus.
+pub(crate) const OFF_TOPIC: &str = "Ninguna palabra de tu mensaje aparece en el corpus, así que no cito nada. Busco tesis, artículos y \
                                     sentencias: dime un tema jurídico.";
-/// The most sources that an answer quotes.
+/// The maximum number of sources that an answer quotes.
 const MAX_QUOTED: usize = 5;
-/// The most characters of a quotation.
+/// The length of a quotation, in characters, beyond which no sentence is added. A single sentence may be twice as long.
 const QUOTE_CHARACTERS: usize = 420;
-/// The most characters of a full text.
+/// The maximum length of a full text, in characters.
 const FULL_CHARACTERS: usize = 3_500;
 
-/// Answers a message that asks for nothing.
+/// Answers a courtesy or a question about the assistant.
 pub(crate) fn courtesy(message: &str) -> String {
     if crate::intent::asks_about_assistant(message) {
         return ABOUT.to_owned();
@@ -49,7 +49,7 @@ pub(crate) fn nothing_found(briefing: &Briefing) -> String {
     lines.join("\n")
 }
 
-/// Answers with quotations of the sources.
+/// Answers with quotations from the sources.
 pub(crate) fn quote(briefing: &Briefing, sources: &[SourceLine]) -> String {
     let mut lines = briefing.avisos.clone();
     if sources.is_empty() {
@@ -115,7 +115,7 @@ fn describe(attributes: &[Attribute], briefing: &Briefing, source: &SourceLine) 
     format!("{}. {}{mark}{facts}\n   Cita: {}.", source.n, source.titulo, source.cita)
 }
 
-/// Whether a message asks for a fact of a source: its court, its year, its clave.
+/// Whether a message asks for a fact about a source: its court, its year, its clave.
 pub(crate) fn asks_attribute(message: &str) -> bool {
     !Attribute::all_of(message).is_empty()
 }
@@ -129,7 +129,8 @@ fn introduction(briefing: &Briefing, count: usize) -> String {
     }
 }
 
-/// Returns the sources that bear on the question, in their order. Of a follow-up that names none of their words, all.
+/// Returns the sources to quote, in their order. For a follow-up, these are the ones that contain most of its words, or all sources if
+/// none contains any.
 fn by_relevance<'a>(briefing: &Briefing, sources: &'a [SourceLine]) -> Vec<&'a SourceLine> {
     let texts: Vec<String> = sources.iter().map(|source| format!("{}\n{}", source.titulo, source.texto)).collect();
     let counts = matches(&briefing.pregunta, &texts);
@@ -148,14 +149,15 @@ fn quotation(briefing: &Briefing, source: &SourceLine) -> String {
     let mark = if source.ya_citada { " (ya citada)" } else { "" };
     let quoted = passage(briefing, source);
     let quoted = if quoted.is_empty() {
-        "El corpus solo tiene el rubro de esta tesis.".to_owned()
+        "El corpus solo contiene el rubro de esta tesis.".to_owned()
     } else {
         format!("«{quoted}»")
     };
     format!("{}. {}{mark}\n   {quoted}\n   Cita: {}.", source.n, source.titulo, source.cita)
 }
 
-/// Returns the sentences of a source that bear on the question, which the previous answer did not quote.
+/// Returns the sentences of a source that best match the question. For a follow-up, sentences that the previous answer
+/// quoted are skipped if others remain.
 fn passage(briefing: &Briefing, source: &SourceLine) -> String {
     let sentences = sentences(&source.texto);
     let question = if content_of(&briefing.pregunta).is_empty() { &briefing.consulta } else { &briefing.pregunta };
@@ -187,7 +189,7 @@ fn cut(text: &str, characters: usize) -> String {
     }
 }
 
-/// Splits a text into sentences, which end with a point before a capital letter, or with a line.
+/// Splits a text into sentences, which end at a period or semicolon before a capital letter, or at the end of a line.
 fn sentences(text: &str) -> Vec<String> {
     let mut sentences = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -215,7 +217,7 @@ fn sentences(text: &str) -> Vec<String> {
     sentences
 }
 
-/// Whether a character opens a sentence without being a letter.
+/// Whether a character other than a letter opens a sentence.
 fn opens_sentence(c: char) -> bool {
     matches!(c, '¿' | '¡' | '«' | '"')
 }
@@ -239,7 +241,7 @@ enum Attribute {
     MostImportant,
     Newest,
     Oldest,
-    /// Names and numbers that the corpus does not have.
+    /// Names and numbers that the corpus does not contain.
     Unknown,
 }
 
@@ -349,13 +351,13 @@ impl Attribute {
         let found: Vec<Self> =
             rules.into_iter().filter(|(_, words)| has(words)).map(|(attribute, _)| attribute).collect();
         match found.first() {
-            // These answer for the whole question.
+            // Each of these covers the whole question.
             Some(Self::FullText | Self::Difference | Self::MostImportant) => found[..1].to_vec(),
             _ => found,
         }
     }
 
-    /// Returns the fact of a source; `None` if its citation is the answer.
+    /// Returns this fact about a source; `None` if its citation is the answer.
     fn fact(self, source: &SourceLine) -> Option<String> {
         let unknown = || "dato no disponible en el corpus".to_owned();
         let value = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
@@ -377,7 +379,7 @@ impl Attribute {
             Self::Precedents => format!("Precedentes: {}", source.precedentes),
             Self::FullText => cut(&source.texto, FULL_CHARACTERS),
             Self::Title => "El rubro es el que encabeza esta respuesta".to_owned(),
-            Self::Unknown => format!("Ese dato: {}", unknown()),
+            Self::Unknown => "Ese dato no está disponible en el corpus".to_owned(),
             Self::Citation | Self::Difference | Self::MostImportant | Self::Newest | Self::Oldest => return None,
         })
     }

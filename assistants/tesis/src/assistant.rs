@@ -34,7 +34,7 @@ const TEMPERATURE: f64 = 0.1;
 pub struct TesisOptions {
     /// The model. Default: the offline model, which quotes.
     pub model: Option<Arc<dyn ChatModel>>,
-    /// The embedder, with which the corpus was imported.
+    /// The embedder. It must be the one that was used to import the corpus.
     pub embedder: Option<Arc<dyn Embedder>>,
 }
 
@@ -42,12 +42,12 @@ pub struct TesisOptions {
 #[derive(Clone, Debug)]
 pub struct TesisAssistant {
     definition: Definition,
-    /// The name of the embedder, by which its price is known.
+    /// The name of the embedding model, which determines its price.
     embedding_model: Option<String>,
 }
 
 impl TesisAssistant {
-    /// Creates the assistant over a memory, which must be the one of its agent, and a corpus.
+    /// Creates the assistant with a corpus and a memory. The assistant's agent must use the same memory.
     #[must_use]
     pub fn new(memory: &Memory, corpus: Corpus, options: TesisOptions) -> Self {
         let embedding_model = options.embedder.as_ref().map(|embedder| embedder.model().to_owned());
@@ -95,9 +95,9 @@ impl Assistant for TesisAssistant {
         &self.definition
     }
 
-    async fn prepare(&self, asked: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
-        let mut input: Map = [(QUESTION_SEQ.to_owned(), Value::from(asked.seq))].into_iter().collect();
-        if let Some(iterations) = asked.extra_input.get(MAX_ITERATIONS) {
+    async fn prepare(&self, request: &PrepareRequest<'_>) -> Result<TurnPreparation, Failure> {
+        let mut input: Map = [(QUESTION_SEQ.to_owned(), Value::from(request.seq))].into_iter().collect();
+        if let Some(iterations) = request.extra_input.get(MAX_ITERATIONS) {
             input.insert(MAX_ITERATIONS.to_owned(), iterations.clone());
         }
         Ok(TurnPreparation { extra_input: input, ..TurnPreparation::default() })

@@ -1,4 +1,4 @@
-//! What a model is given for an answer. The offline model reads the same text.
+//! The instructions and sources that a model receives. The offline model parses the same text.
 
 use serde::{Deserialize, Serialize};
 use threadkeep::Value;
@@ -9,11 +9,11 @@ use crate::intent::Intent;
 use crate::record::Tipo;
 use crate::search::Found;
 
-/// Starts the line with the task.
+/// The prefix of the line that contains the briefing.
 const TASK: &str = "DATOS ";
-/// Starts the line of each source.
+/// The prefix of the line of each source.
 const SOURCE: &str = "FUENTE ";
-/// The most characters of a source's text.
+/// The maximum length of a source's text, in characters.
 const TEXT_CHARACTERS: usize = 4_000;
 
 /// Instructions for every model.
@@ -35,15 +35,15 @@ pub(crate) enum Task {
     Responder,
 }
 
-/// The facts about a question besides its sources.
+/// What a model receives about a question, besides the sources.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Briefing {
     pub(crate) tarea: Task,
     pub(crate) pregunta: String,
-    /// The query that was searched.
+    /// The search query.
     pub(crate) consulta: String,
-    /// The numbers of the sources that the question refers to, from 1.
+    /// The 1-based numbers of the sources that the question refers to.
     pub(crate) foco: Vec<usize>,
     /// Whether the sources are those of an earlier answer.
     pub(crate) reutiliza: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Briefing {
 pub(crate) fn instructions(briefing: &Briefing, sources: &[Found]) -> String {
     let task = match briefing.tarea {
         Task::Clasificar => {
-            "Decide si la pregunta sigue el tema de estas fuentes, que son las de la respuesta anterior, o pide otro tema. Responde solo \
+            "Decide si la pregunta sigue el tema de estas fuentes, que son las de la respuesta anterior, o plantea otro tema. Responde solo \
              con JSON: {\"intencion\": \"REUSE\" | \"NEW_SEARCH\", \"razon\": \"por qué\"}."
         }
         Task::Evaluar => {
@@ -80,7 +80,7 @@ pub(crate) fn instructions(briefing: &Briefing, sources: &[Found]) -> String {
     lines.join("\n")
 }
 
-/// A source as a model reads it.
+/// A source as a model receives it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SourceLine {
@@ -129,7 +129,7 @@ impl SourceLine {
     }
 }
 
-/// Returns the line with which a source is cited.
+/// Returns the citation of a source, in one line.
 pub(crate) fn citation(item: &Item) -> String {
     let Item::Tesis(tesis) = item else { return item.title() };
     let parts = [
@@ -144,7 +144,7 @@ pub(crate) fn citation(item: &Item) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Reads the instructions of a node again; `None` if the text has none.
+/// Parses the instructions of a node; `None` if the text contains none.
 pub(crate) fn parse(text: &str) -> Option<(Briefing, Vec<SourceLine>)> {
     // The node's instructions are the last ones.
     let lines: Vec<&str> = text.lines().collect();
@@ -154,7 +154,7 @@ pub(crate) fn parse(text: &str) -> Option<(Briefing, Vec<SourceLine>)> {
     Some((briefing, sources.filter_map(|line| serde_json::from_str(line).ok()).collect()))
 }
 
-/// A judgement of a model.
+/// A model's judgement of the sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
     pub(crate) decision: String,
@@ -162,13 +162,13 @@ pub(crate) struct Judgement {
     pub(crate) reason: String,
 }
 
-/// Returns the JSON object in an answer; null if there is none.
+/// Returns the JSON object in an answer; `null` if there is none.
 fn json_of(text: &str) -> Value {
     let json = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or(Value::Null)
 }
 
-/// Reads the intent of an ambiguous question, and the reason; `None` if the answer names none.
+/// Parses a model's decision on the intent of an ambiguous question, with the reason; `None` if the answer contains no decision.
 pub(crate) fn classification(text: &str) -> Option<(Intent, String)> {
     let value = json_of(text);
     let intent = match value["intencion"].as_str()?.to_uppercase().as_str() {
@@ -179,7 +179,7 @@ pub(crate) fn classification(text: &str) -> Option<(Intent, String)> {
     Some((intent, value["razon"].as_str().unwrap_or_default().to_owned()))
 }
 
-/// Reads a judgement. An answer that is no JSON is a judgement by the words in it.
+/// Parses a judgement. If the answer is not JSON, the decision is the first known word in it.
 pub(crate) fn judgement(text: &str) -> Judgement {
     let value = json_of(text);
     let member = |names: &[&str]| names.iter().find_map(|name| value.get(*name)?.as_str()).map(str::to_owned);

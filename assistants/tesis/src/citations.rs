@@ -1,14 +1,14 @@
-//! Removal of citations that are not among the sources of an answer.
+//! Removes citations that are not among the sources of an answer.
 
 use std::collections::HashSet;
 
 use crate::clave::{ClaveKey, References, fold_text};
 use crate::search::Found;
 
-/// The fewest words in capitals that are read as a rubro.
+/// The minimum number of words in capitals that are read as a rubro.
 const RUBRO_WORDS: usize = 3;
 
-/// Removes the sentences of an answer that cite a registro, a clave or a rubro which no source has. Returns the answer, and whether
+/// Removes the sentences of an answer that cite a registro, a clave or a rubro that no source has. Returns the answer, and whether
 /// anything was removed.
 #[must_use]
 pub fn remove_unknown_citations(answer: &str, sources: &[Found]) -> (String, bool) {
@@ -16,7 +16,6 @@ pub fn remove_unknown_citations(answer: &str, sources: &[Found]) -> (String, boo
     let mut removed = false;
     let mut lines = Vec::new();
     for line in answer.lines() {
-        // A line that starts with a known title in capitals may end within the title.
         let sentences = sentences(line);
         let kept: Vec<&str> = sentences.into_iter().filter(|sentence| known.contains_all_of(sentence)).collect();
         let text = kept.concat();
@@ -42,7 +41,7 @@ impl Known {
     fn of(sources: &[Found]) -> Self {
         let tesis = || sources.iter().filter_map(|found| found.item.tesis());
         let mut text = String::new();
-        // Sources cite other tesis in their texts.
+        // The claves that the sources cite in their texts are also known.
         let mut claves: Vec<ClaveKey> = tesis().filter_map(|tesis| tesis.clave.as_deref()).map(ClaveKey::of).collect();
         for found in sources {
             let precedentes = found.item.tesis().map(|tesis| tesis.precedentes.as_str()).unwrap_or_default();
@@ -56,7 +55,7 @@ impl Known {
     }
 
     fn contains_all_of(&self, sentence: &str) -> bool {
-        // Without the word, a number of six digits is not read as a registro.
+        // The added word makes six-digit numbers count as registros.
         let references = References::of(&format!("registro {sentence}"));
         let is_known_number =
             |number: &i64| self.registros.contains(number) || self.text.contains(&format!(" {number} "));
@@ -101,23 +100,23 @@ fn is_in_capitals(word: &str) -> bool {
     letters.peek().is_some() && letters.all(char::is_uppercase)
 }
 
-/// Splits a line after the points that end sentences, without losing a character.
+/// Splits a line into sentences, without losing a character.
 fn sentences(line: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut start = 0;
-    let bytes: Vec<(usize, char)> = line.char_indices().collect();
-    for (index, (at, c)) in bytes.iter().enumerate() {
+    let chars: Vec<(usize, char)> = line.char_indices().collect();
+    for (index, (at, c)) in chars.iter().enumerate() {
         if *at < start {
             continue;
         }
-        let next = bytes.get(index + 1).map(|(_, c)| *c);
-        let after = bytes.get(index + 2).map(|(_, c)| *c);
+        let next = chars.get(index + 1).map(|(_, c)| *c);
+        let after = chars.get(index + 2).map(|(_, c)| *c);
         let word = line[start..*at].rsplit([' ', '/', '(', '.']).next().unwrap_or_default();
-        // Points within claves and after abbreviations end no sentence.
+        // Periods within claves and after abbreviations do not end a sentence.
         let is_short = (1..=2).contains(&word.chars().count()) && word.chars().all(char::is_alphanumeric);
         let is_abbreviation =
             is_short || ["núm", "art", "arts", "cfr", "reg", "fracc"].contains(&word.to_lowercase().as_str());
-        // The points within a rubro.
+        // Periods within a rubro do not end a sentence.
         let next_word = line.get(at + 2..).and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
         let last_word = line[start..*at].split_whitespace().next_back().unwrap_or_default();
         let is_in_rubro = [last_word, next_word].iter().all(|word| is_in_capitals(word) && word.chars().count() > 1);

@@ -4,14 +4,14 @@ use threadkeep::core::text::fold;
 
 use crate::epoca;
 
-/// The most words that a clave has.
+/// The maximum number of words in a clave.
 const CLAVE_WORDS: usize = 9;
-/// Starts the key of a clave that lacks its court.
+/// The prefix of the key of a clave that lacks its court.
 const ANY_COURT: char = '*';
-/// The most references that are read from a message.
+/// The maximum number of references that are read from a message.
 const MAX_REFERENCES: usize = 20;
 
-/// A clave in a form that is equal for all spellings.
+/// A clave, normalized so that all spellings are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClaveKey {
     /// The letters and digits of the clave without the época, such as `1j104/2025`.
@@ -61,7 +61,8 @@ impl References {
 }
 
 impl ClaveKey {
-    /// Whether a clave names a tesis with this clave. A part of a clave, such as `921/2023`, names the tesis of every court.
+    /// Whether this clave refers to a tesis with the other clave. A clave without its court, such as `921/2023`, refers to the tesis of
+    /// every court.
     #[must_use]
     pub fn names(&self, other: &Self) -> bool {
         let is_same_key = match self.key.strip_prefix(ANY_COURT) {
@@ -79,7 +80,7 @@ impl ClaveKey {
         }
     }
 
-    /// Reads a clave. The key of text that is no clave is of no use.
+    /// Parses a clave. If the text is not a clave, the key is meaningless.
     #[must_use]
     pub fn of(clave: &str) -> Self {
         let (main, epoca) = split_epoca(clave.trim_matches(|c: char| !c.is_alphanumeric() && c != ')'));
@@ -107,7 +108,7 @@ fn any_court(rest: &str) -> impl Iterator<Item = String> {
     ["1j", "2j", "pj", "3j", "4j", "1", "2", "p"].into_iter().map(move |court| format!("{court}{rest}"))
 }
 
-/// Whether a key is that of a jurisprudencia of the Supreme Court without its year: `2j903`.
+/// Whether a key is that of a Supreme Court jurisprudencia, up to the year: `2j903`.
 fn is_numbered(key: &str) -> bool {
     let number = key.strip_prefix(['1', '2', '3', '4', 'p']).and_then(|rest| rest.strip_prefix('j'));
     number.is_some_and(|number| (1..=4).contains(&number.len()) && number.chars().all(|c| c.is_ascii_digit()))
@@ -118,7 +119,7 @@ enum Run {
     Separator(char),
 }
 
-/// Splits a clave into folded words and the last separator between them.
+/// Splits a clave into folded words and the separators between them.
 fn runs(text: &str) -> Vec<Run> {
     let mut runs = Vec::new();
     let mut word = String::new();
@@ -130,7 +131,7 @@ fn runs(text: &str) -> Vec<Run> {
         if !word.is_empty() {
             runs.push(Run::Word(std::mem::take(&mut word)));
         }
-        // A space beside a slash does not replace it.
+        // A space next to a slash does not replace it.
         if !c.is_whitespace() {
             runs.push(Run::Separator(if matches!(c, '–' | '—' | '‐') { '-' } else { c }));
         }
@@ -155,7 +156,7 @@ fn without_ordinal(word: &str) -> String {
     }
 }
 
-/// Splits a clave from its época, which is in parentheses or at the end.
+/// Splits a clave and its época, which is in parentheses or at the end.
 fn split_epoca(clave: &str) -> (&str, Option<u8>) {
     if let Some((main, inside)) = clave.split_once('(') {
         let inside = inside.split(')').next().unwrap_or_default();
@@ -182,7 +183,7 @@ fn fold_letters(word: &str) -> String {
     word.chars().filter(|c| c.is_alphanumeric() || matches!(c, 'ª' | 'º')).map(|c| fold(&c.to_string())).collect()
 }
 
-/// Reads a clave without its court, as in `la 921/2023`. File numbers have the same form, but not without a noun.
+/// Parses a clave without its court, as in `la 921/2023`. A file number has the same form, but other words precede it.
 fn part_of_clave(message: &str) -> Option<ClaveKey> {
     let folded = fold_text(message);
     let words: Vec<&str> = folded.split_whitespace().collect();
@@ -219,7 +220,7 @@ fn clave_of(text: &str) -> Option<ClaveKey> {
     (is_court_clave(&clave.key) || is_marked && is_circuit_clave(&clave.key)).then_some(clave)
 }
 
-/// Whether a key is of the Supreme Court: `1j104/2025`, `pix/2016`.
+/// Whether a key is that of a Supreme Court clave: `1j104/2025`, `pix/2016`.
 fn is_court_clave(key: &str) -> bool {
     let Some((number, year)) = key.split_once('/') else { return false };
     let number = number.strip_prefix(['1', '2', '3', '4', 'p']).unwrap_or_default();
@@ -229,7 +230,7 @@ fn is_court_clave(key: &str) -> bool {
     year.len() == 4 && year.chars().all(|c| c.is_ascii_digit()) && (is_arabic || is_roman)
 }
 
-/// Whether a key is of a circuit: `vii1c6c`, `prptcsj1l`.
+/// Whether a key is that of a circuit's clave: `vii1c6c`, `prptcsj1l`.
 fn is_circuit_clave(key: &str) -> bool {
     let materia = key.len() - key.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len();
     let number = &key[..key.len() - materia];
@@ -241,7 +242,7 @@ fn is_circuit_clave(key: &str) -> bool {
     (1..=3).contains(&materia) && has_number && court.len() <= 16 && (is_regional || is_collegiate)
 }
 
-/// Finds the numbers that can be a registro digital: seven digits, or six if the message speaks of a registro or a tesis.
+/// Finds the numbers that can be a registro digital: seven digits, or six if the message mentions a registro or a tesis.
 fn registros(message: &str) -> Vec<i64> {
     let folded = fold_text(message);
     let names_registro = ["registro", "reg ", "tesis", "ius", "digital"].iter().any(|word| folded.contains(word))
@@ -264,7 +265,7 @@ fn registros(message: &str) -> Vec<i64> {
     found
 }
 
-/// Whether a message consists of a number and words that add nothing: `es el 9 000 042`.
+/// Whether a message consists of a number and filler words: `es el 9 000 042`.
 fn is_only_a_number(folded: &str) -> bool {
     let other = ["es", "el", "la", "no", "y", "ah", "perdon", "digo", "numero", "num", "ok", "era", "quise", "decir"];
     let is_number = |word: &str| word.chars().all(|c| c.is_ascii_digit());
@@ -273,7 +274,7 @@ fn is_only_a_number(folded: &str) -> bool {
     (6..=7).contains(&digits) && words.iter().all(|word| other.contains(word))
 }
 
-/// Returns the words of a message. If it speaks of a registro, `9 000 062` is one word.
+/// Returns the words of a message. If the message mentions a registro, `9 000 062` is one word.
 fn with_joined_groups(message: &str, names_registro: bool) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in message.split_whitespace() {
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_clave() {
+    fn other_text_is_not_a_clave() {
         for message in [
             "El 3 de mayo de 2024 firmé 2 contratos",
             "artículo 107, fracción I",

@@ -14,9 +14,9 @@ use crate::intent::{self, PastMessage};
 use crate::search::{Found, SearchRequest};
 use crate::{Corpus, ImportRequest, briefing, filters};
 
-/// The largest file of phrases, in bytes.
+/// The maximum size of a file of phrases, in bytes.
 const PHRASES_BYTES: u64 = 16 * 1024 * 1024;
-/// The number of results of a search.
+/// The maximum number of search results.
 const RESULTS: usize = 10;
 
 const PATH: &str = "path";
@@ -38,7 +38,7 @@ pub(crate) const COMMANDS: CommandGroup = CommandGroup {
             name: "import",
             about: "Import tesis, statutes and decisions",
             details: "Reads .json, .jsonl and .csv files, optionally compressed with gzip. Records that are stored unchanged are \
-                      skipped, so an interrupted import can be repeated. Broken records are reported with their line.",
+                      skipped, so an interrupted import can be repeated. Broken records are reported with their line number.",
             arguments: &[
                 Argument { name: PATH, value: "PATH", form: ArgumentForm::Required, help: "A file or a folder" },
                 Argument {
@@ -84,7 +84,7 @@ fn caller(message: String) -> PluginError {
 fn import(call: CommandCall<'_>) -> CommandFuture<'_> {
     Box::pin(async move {
         let path = PathBuf::from(call.arguments.get(PATH).unwrap_or_default());
-        let as_of = call.arguments.get(AS_OF).map(checked_day).transpose()?;
+        let as_of = call.arguments.get(AS_OF).map(parse_day).transpose()?;
         let store = call.host.open_store().await?;
         let tenant = Scope::Tenant(store.scope.tenant_id().clone());
         call.host.begin_step("importing");
@@ -96,7 +96,8 @@ fn import(call: CommandCall<'_>) -> CommandFuture<'_> {
             Ok(report) => report,
             Err(crate::ImportError::Read(error)) => return Err(PluginError::new(Fault::Caller, error)),
             Err(error) => {
-                let error = external(error).with_hint("what was imported stays; the same command continues the import");
+                let error = external(error)
+                    .with_hint("the records imported so far are kept; run the same command again to continue");
                 return Err(error);
             }
         };
@@ -121,11 +122,11 @@ fn import(call: CommandCall<'_>) -> CommandFuture<'_> {
     })
 }
 
-/// Checks a day such as `2026-05-15`.
-fn checked_day(day: &str) -> Result<String, PluginError> {
+/// Parses a day such as `2026-05-15`.
+fn parse_day(day: &str) -> Result<String, PluginError> {
     match day.parse::<jiff::civil::Date>() {
         Ok(day) => Ok(day.to_string()),
-        Err(_) => Err(caller(format!("invalid --{AS_OF} `{day}`")).with_hint("write a day as in 2026-05-15")),
+        Err(_) => Err(caller(format!("invalid --{AS_OF} `{day}`")).with_hint("use a date such as 2026-05-15")),
     }
 }
 
@@ -189,7 +190,7 @@ fn read_phrases(path: &std::path::Path) -> Result<Vec<(Vec<PastMessage>, String)
     let failed = |reason: String| caller(format!("{}: {reason}", path.display()));
     let size = path.metadata().map_err(|error| failed(error.to_string()))?.len();
     if size > PHRASES_BYTES {
-        return Err(failed(format!("{size} bytes, at most {PHRASES_BYTES}")));
+        return Err(failed(format!("the file has {size} bytes; the maximum is {PHRASES_BYTES}")));
     }
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| failed(format!("not JSON: {error}")))?;
@@ -202,7 +203,7 @@ fn read_phrases(path: &std::path::Path) -> Result<Vec<(Vec<PastMessage>, String)
     list.iter().enumerate().map(phrase).collect()
 }
 
-/// Reads a history: messages, or texts of user and assistant in turn.
+/// Reads a history: messages, or alternating texts of user and assistant.
 fn history_of(history: &Value) -> Vec<PastMessage> {
     let messages = history.as_array().map_or(&[][..], Vec::as_slice);
     messages.iter().enumerate().map(|(index, message)| past_message(index, message)).collect()

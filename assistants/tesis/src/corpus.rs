@@ -14,14 +14,14 @@ use crate::record::{Tesis, Tipo, court_slug, materia_slug};
 const COLLECTION: &str = "tesis";
 /// The key of the record that describes the corpus.
 const DESCRIPTION: &str = "corpus";
-/// The member of a stored item with the length of its title, which precedes its text.
+/// The member of a stored item that contains the length of its title. In the entry, the title precedes the text.
 const TITLE_BYTES: &str = "title_bytes";
-/// The most entries that a look-up by number or clave returns.
+/// The maximum number of entries that a look-up by number or clave returns.
 const LOOK_UP_LIMIT: usize = 50;
-/// The most values of one filter.
+/// The maximum number of values in a filter.
 const FILTER_VALUES: usize = 200;
 
-/// A unit of the corpus that is found and cited.
+/// The unit of the corpus that searches find and answers cite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Item {
@@ -45,7 +45,7 @@ pub struct Article {
     pub number: String,
     /// The position in the statute; numbers repeat.
     pub position: usize,
-    /// The part of a long article, from 1; 0 for a whole article.
+    /// The 1-based part of a long article; 0 for a whole article.
     pub part: usize,
     /// The text.
     pub text: String,
@@ -61,7 +61,7 @@ pub struct Passage {
     pub title: String,
     /// The position in the document: `párrafos 12-15`.
     pub place: String,
-    /// The number of the passage, from 0.
+    /// The 0-based number of the passage.
     pub number: usize,
     /// The country, if it is not Mexico: `CR`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ impl Item {
         }
     }
 
-    /// Returns the title with which answers cite the item.
+    /// Returns the title under which answers cite the item.
     #[must_use]
     pub fn title(&self) -> String {
         match self {
@@ -105,7 +105,7 @@ impl Item {
         }
     }
 
-    /// Returns the tesis.
+    /// Returns the tesis; `None` for other items.
     #[must_use]
     pub fn tesis(&self) -> Option<&Tesis> {
         match self {
@@ -114,7 +114,7 @@ impl Item {
         }
     }
 
-    /// Returns the entry of the index. The hash in its fields shows whether a stored item is equal.
+    /// Returns the index entry. The hash in its fields is compared to detect unchanged items.
     pub(crate) fn to_entry(&self, embedding: Option<Embedding>) -> Result<IndexEntry, StoreError> {
         let mut value = serde_json::to_value(self).map_err(|_| StoreError::invalid("item", "not JSON"))?;
         let hash = hash(&value.to_string(), embedding.as_ref().map(|embedding| embedding.model.as_str()));
@@ -155,7 +155,7 @@ impl Item {
     }
 }
 
-/// Shortens a value so that it can be filtered by.
+/// Returns a value that is short enough for filters: a long value is replaced by its hash.
 fn short(value: &str) -> String {
     if value.len() <= 60 { value.to_owned() } else { hash(value, None) }
 }
@@ -171,9 +171,9 @@ fn hash(text: &str, model: Option<&str>) -> String {
 /// What the corpus contains, and as of when.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CorpusDescription {
-    /// The day as of which the corpus is complete, as the person who imported it stated, or the day of the last import.
+    /// The day as of which the corpus is complete, as stated by the person who imported it, or the day of the last import.
     pub as_of: String,
-    /// The number of imported items over all imports, before replacements.
+    /// The number of items stored by all imports, including those that were replaced later.
     pub imported: u64,
 }
 
@@ -228,7 +228,7 @@ impl Corpus {
         Ok(changed)
     }
 
-    /// Returns the ids and hashes of those of the entries that are stored unchanged.
+    /// Returns the ids and hashes of the entries that are stored unchanged.
     async fn known(&self, tenant: &Scope, entries: &[IndexEntry]) -> Result<Vec<(String, String)>, StoreError> {
         let filter = FieldFilter::any("hash", entries.iter().map(|entry| hash_of(&entry.fields)));
         let answer = self.find(tenant, Vec::new(), None, vec![filter], 1_000).await?;
@@ -373,7 +373,7 @@ impl Corpus {
     }
 }
 
-/// Returns the items with a position, in this order.
+/// Returns the items that have a position, ordered by it.
 fn sorted(items: Vec<Item>, position: impl Fn(&Item) -> Option<usize>) -> Vec<Item> {
     let mut found: Vec<(usize, Item)> = items.into_iter().filter_map(|item| Some((position(&item)?, item))).collect();
     found.sort_by_key(|(position, item)| (*position, std::cmp::Reverse(item.tesis().and_then(|tesis| tesis.epoca))));
@@ -392,7 +392,7 @@ fn namespace() -> Result<Namespace, StoreError> {
     Namespace::app(COLLECTION)
 }
 
-/// Whether a tesis binds, in words.
+/// Describes, in Spanish, whether a tesis is binding.
 pub(crate) fn force(tesis: &Tesis) -> &'static str {
     match (tesis.epoca, tesis.tipo) {
         (Some(1..=4), _) => "histórica, no aplicable",

@@ -48,7 +48,7 @@ impl Filters {
         *self == Self::default()
     }
 
-    /// Whether a tesis passes.
+    /// Whether a tesis passes the filters.
     #[must_use]
     pub fn passes(&self, tesis: &Tesis) -> bool {
         let court = tesis.instancia.as_deref().map(court_slug).unwrap_or_default();
@@ -116,7 +116,7 @@ impl Filters {
     }
 }
 
-/// The épocas that tesis in use belong to.
+/// The range of épocas whose tesis are still in use.
 const FIRST_EPOCA: u8 = 5;
 const LAST_EPOCA: u8 = 12;
 
@@ -225,7 +225,7 @@ impl Reader<'_> {
 
     fn epoca(&mut self, at: usize) {
         let is_epoca = ["epoca", "epocas"].contains(&self.word(at + 1));
-        // No court or ordinal has these numbers: `las de la Undécima`.
+        // No court has these numbers: `las de la Undécima`.
         let is_name =
             ["novena", "decima", "undecima", "duodecima"].contains(&self.word(at)) && self.before(at, 1) == "la";
         if let Some(epoca) = epoca::parse(self.word(at)).filter(|_| is_epoca || is_name) {
@@ -286,7 +286,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether `de circuito` stands at a position.
+    /// Whether `de circuito` begins at a position.
     fn circuit_follows(&self, at: usize) -> bool {
         self.word(at) == "de" && self.word(at + 1) == "circuito"
     }
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_describe_themselves() {
+    fn filters_are_described() {
         let filters = split("jurisprudencias de la Undécima Época de 2023 en adelante").filters;
         assert_eq!(filters.describe(), "Undécima Época, Jurisprudencia, desde 2023");
         assert_eq!(filters.to_query().len(), 3);

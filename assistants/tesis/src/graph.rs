@@ -12,15 +12,15 @@ use crate::plan::{Deciders, FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
 use crate::search::{Found, content_of};
 use crate::tool::{COMPARE, CompareArguments, Nearness, SEARCH, SearchArguments, SearchResult};
 
-/// The member of the graph's input with the position of the message.
+/// The member of the graph's input that contains the position of the message.
 pub(crate) const QUESTION_SEQ: &str = "question_seq";
 /// The activity that reads the conversation and plans the turn.
 pub(crate) const UNDERSTAND: &str = "understand";
 /// The default maximum number of searches.
 pub(crate) const DEFAULT_ITERATIONS: u64 = 5;
-/// The largest maximum number of searches.
+/// The upper limit for the maximum number of searches.
 pub(crate) const LARGEST_ITERATIONS: u64 = 10;
-/// The fewest letters and digits of an answer of which citations were removed.
+/// The minimum number of letters and digits in an answer after the removal of citations.
 const MIN_ANSWER: usize = 40;
 
 state! {
@@ -38,9 +38,9 @@ state! {
         replace found: Vec<Found>,
         /// The result of the last search.
         replace result: SearchResult,
-        /// The queries that were searched.
+        /// The search queries so far.
         append queries: String,
-        /// The query that a model asks for next.
+        /// The next query, as requested by a model.
         replace next_query: String,
         /// Why the turn stopped searching.
         replace exit_reason: String,
@@ -112,7 +112,7 @@ fn take_plan(_: &TurnState, plan: JsonText) -> TurnStateUpdate {
     TurnStateUpdate { reasoning: vec![plan.reason.clone()], ..start_plan(plan) }
 }
 
-/// Starts with a plan: the sources at hand, or none yet.
+/// Starts a plan. A reuse starts with the sources at hand.
 fn start_plan(plan: Plan) -> TurnStateUpdate {
     let (found, exit_reason) = match plan.intent {
         Intent::Reuse => (Some(plan.sources.clone()), Some("fuentes_reutilizadas".to_owned())),
@@ -136,7 +136,7 @@ fn take_comparison(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpd
     let reason = match nearness {
         Some(Nearness::SameTopic) => "cercanía de temas: lo más cercano a la pregunta es una fuente ya citada",
         Some(Nearness::OtherTopic) => "cercanía de temas: las fuentes citadas no están entre lo más cercano",
-        Some(Nearness::Undecided) => "cercanía de temas: no decide",
+        Some(Nearness::Undecided) => "cercanía de temas: no es concluyente",
         None => "cercanía de temas: no disponible",
     };
     let reasoning = vec![reason.to_owned()];
@@ -247,7 +247,7 @@ fn ask(state: &TurnState, task: Task) -> ModelRequest {
     silent_request(&state_briefing(state, task), &state.found)
 }
 
-/// Asks a model. Its answer is not streamed, because its citations are checked first.
+/// Creates a request for an answer that is not streamed, because its citations are checked first.
 fn silent_request(briefing: &Briefing, sources: &[Found]) -> ModelRequest {
     let request = ModelRequest { is_reply: false, ..ModelRequest::reply(&[]) };
     let request = request.with_tools(threadkeep::graph::ToolSelection::None);
@@ -268,7 +268,7 @@ fn state_briefing(state: &TurnState, task: Task) -> Briefing {
     }
 }
 
-/// The query of the turn: the last one that was searched, or the topic of the reused sources.
+/// Returns the query of the turn: the last search query, or the topic of the reused sources.
 fn query(state: &TurnState) -> String {
     state.queries.last().cloned().unwrap_or_else(|| state.plan.query.clone())
 }
@@ -295,10 +295,12 @@ fn notices(state: &TurnState) -> Vec<String> {
         let (topic, filters) = (content_of(&plan.query), plan.own_filters.describe());
         let about =
             if topic.is_empty() { "Con los filtros anteriores".to_owned() } else { format!("Sobre «{topic}»") };
-        notices.push(format!("{about} no encontré tesis que además cumplan {filters}; estas cumplen {filters}."));
+        notices.push(format!(
+            "{about} no encontré tesis que además cumplan el filtro {filters}; estas solo cumplen ese filtro."
+        ));
     }
     if result.without_filters {
-        notices.push("Ninguna tesis del corpus indica esa materia; busqué la palabra.".to_owned());
+        notices.push("Ninguna tesis del corpus indica esa materia; busqué la palabra en los textos.".to_owned());
     } else if state.found.is_empty() && !plan.filters.is_empty() && notices.is_empty() {
         let words = content_of(&plan.query);
         let about = if words.is_empty() { String::new() } else { format!(" sobre «{}»", plan.query.trim()) };
@@ -388,7 +390,7 @@ fn finish(state: &TurnState) -> Output {
     Output { sources, data: JsonText::of(&data(state)).ok(), ..Output::reply(reply) }
 }
 
-/// Whether the message has no word of the corpus and does not ask for a search in so many words.
+/// Whether the message contains no word of the corpus and does not explicitly ask for a search.
 fn is_off_topic(state: &TurnState) -> bool {
     let plan = &state.plan;
     state.found.is_empty()
@@ -399,14 +401,14 @@ fn is_off_topic(state: &TurnState) -> bool {
         && !intent::states_search(&state.question)
 }
 
-/// Returns the answer without citations that no source has. If too little remains, the sources are quoted instead.
+/// Returns the answer without citations that no source contains. If too little remains, the sources are quoted instead.
 fn checked_reply(state: &TurnState) -> String {
     let (checked, removed) = remove_unknown_citations(&state.reply, &state.found);
     let is_enough = checked.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_ANSWER;
     if removed && !is_enough || checked.is_empty() { quotation(state) } else { checked }
 }
 
-/// Returns the data that is stored with the answer: the parts of the result of a run that the engine does not count itself.
+/// Returns the data that is stored with the answer: the parts of a run's result that the engine does not compute itself.
 fn data(state: &TurnState) -> Value {
     let plan = &state.plan;
     let found: &[Found] = match plan.intent {

@@ -7,7 +7,7 @@ use threadkeep::{Message, Role, Source};
 use crate::clave::ClaveKey;
 use crate::intent::PastMessage;
 
-/// The most historical sources.
+/// The maximum number of historical sources.
 pub(crate) const MAX_SOURCES: usize = 15;
 
 /// A source of an earlier answer.
@@ -25,8 +25,8 @@ pub fn extract_discussed_tesis(history: &[Message]) -> BTreeSet<i64> {
     sources(history).filter_map(registro).collect()
 }
 
-/// Returns the distinct sources of the answers, newest first, at most `max_sources`. Of a source that was cited several times, the
-/// best rank is kept.
+/// Returns the distinct sources of the answers, newest first, at most `max_sources`. For a source that was cited several
+/// times, the best rank is kept.
 #[must_use]
 pub fn extract_historical_sources(history: &[Message], max_sources: usize) -> Vec<HistoricalSource> {
     let mut found: Vec<HistoricalSource> = Vec::new();
@@ -81,7 +81,7 @@ fn registro(source: &Source) -> Option<i64> {
     if source.kind == "tesis" { source.id.parse().ok() } else { None }
 }
 
-/// Returns the key in the corpus of a source; `None` if it is not from the corpus.
+/// Returns the key of a source in the corpus; `None` if it is not from the corpus.
 pub(crate) fn key(source: &Source) -> Option<String> {
     match source.kind.as_str() {
         "tesis" => Some(format!("tesis:{}", source.id)),

@@ -1,7 +1,7 @@
-//! Import of records into the corpus, with bounded memory.
+//! Imports records into the corpus, with bounded memory.
 //!
-//! A file is read on its own thread, one record at a time. Items are stored in batches, so that an interrupted import leaves whole
-//! batches; importing the same file again skips what is stored unchanged.
+//! A file is read on its own thread, one record at a time. Items are stored in batches, so that an interrupted import leaves only
+//! complete batches; importing the same file again skips what is stored unchanged.
 
 mod reader;
 
@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use crate::corpus::{Corpus, CorpusDescription, Item};
 pub use reader::ReadError;
 
-/// The number of items that are stored in one step.
+/// The number of items that are stored at once.
 const BATCH: usize = 1_000;
 /// The number of texts that are embedded in one call.
-const EMBEDDED: usize = 64;
-/// The most problems that a report lists.
+const EMBEDDING_BATCH: usize = 64;
+/// The maximum number of problems that a report lists.
 const MAX_PROBLEMS: usize = 100;
 
 /// An error in an import.
@@ -42,11 +42,11 @@ pub struct ImportReport {
     pub records: u64,
     /// Items that were stored, because they are new or changed.
     pub stored: u64,
-    /// Items that were stored unchanged before.
+    /// Items that were already stored and have not changed.
     pub unchanged: u64,
     /// Records that cannot be imported.
     pub broken: u64,
-    /// The first 100 of the broken records, with file and line.
+    /// The first 100 broken records, with file and line.
     pub problems: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub struct ImportRequest<'a> {
     pub embedder: Option<&'a dyn Embedder>,
     /// The day as of which the corpus is complete: `2026-05-15`. Default: today.
     pub as_of: Option<String>,
-    /// Called with the number of bytes that were read, and the total.
+    /// Called with the number of bytes read so far, and the total.
     pub progress: &'a (dyn Fn(u64, u64) + Send + Sync),
 }
 
@@ -80,7 +80,8 @@ impl Corpus {
     /// Imports files and the files of folders.
     ///
     /// # Errors
-    /// A file cannot be read, or the store or the embedder fails. What was stored before stays, and a repeated import continues.
+    /// A file cannot be read, or the store or the embedder fails. What was stored before remains stored, and repeating the import
+    /// continues it.
     pub async fn import(&self, paths: &[PathBuf], request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> {
         let files = reader::files(paths)?;
         let total: u64 = files.iter().map(|file| file.metadata().map_or(0, |metadata| metadata.len())).sum();
@@ -144,7 +145,7 @@ impl Corpus {
     ) -> Result<(), ImportError> {
         for items in items.chunks(BATCH) {
             let mut embedded = Vec::with_capacity(items.len());
-            for items in items.chunks(EMBEDDED) {
+            for items in items.chunks(EMBEDDING_BATCH) {
                 let embeddings = match request.embedder {
                     Some(embedder) => {
                         let texts: Vec<String> =
@@ -155,7 +156,7 @@ impl Corpus {
                 };
                 embedded.extend(items.iter().cloned().zip(embeddings));
             }
-            // Of items with one key in one batch, the last counts.
+            // If several items in a batch have the same key, only the last is stored.
             let mut seen = std::collections::HashSet::new();
             embedded.reverse();
             embedded.retain(|(item, _)| seen.insert(item.key()));

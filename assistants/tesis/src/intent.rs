@@ -1,8 +1,8 @@
 //! What a message asks for: more about the sources at hand, a new search, or nothing.
 //!
-//! The rules apply in this order: courtesy is nothing; without sources everything is a new search; then a stated search, a request for
-//! more or other sources, a reference to a source at hand, a filter, a reference to the last answer, a change of topic, and words of
-//! another topic. What is left is about the sources at hand.
+//! The rules apply in this order: a courtesy asks for nothing; without sources, everything is a new search; then a stated search, a
+//! request for more or other sources, a reference to a source at hand, a filter, a reference to the last answer, a change of topic,
+//! and words of another topic. What is left is about the sources at hand.
 
 pub(crate) mod words;
 
@@ -20,7 +20,7 @@ use words::{
     SWITCHES, is_ordinary,
 };
 
-/// The number of messages whose words belong to the topic.
+/// The number of newest messages whose words belong to the topic.
 const TOPIC_MESSAGES: usize = 4;
 
 /// What a message asks for.
@@ -65,7 +65,7 @@ pub struct PastMessage {
     pub claves: Vec<ClaveKey>,
 }
 
-/// Nouns of law, which a message about another matter does not have.
+/// Legal nouns, which do not occur in messages about other matters.
 const LEGAL_NOUNS: [&str; 14] = [
     "ley",
     "leyes",
@@ -83,7 +83,7 @@ const LEGAL_NOUNS: [&str; 14] = [
     "juridico",
 ];
 
-/// The most new words of a question about a fact of a source.
+/// The maximum number of new words in a question about a fact of a source.
 const MAX_NEW_WORDS_OF_ATTRIBUTE: usize = 2;
 
 /// An intent and the rule that decided it.
@@ -105,7 +105,7 @@ pub fn classify_intent_simple(question: &str, history: &[PastMessage]) -> bool {
     classify(question, history).intent == Intent::Reuse
 }
 
-/// Whether a message asks for a search or for other sources in so many words.
+/// Whether a message explicitly asks for a search or for other sources, or contains a legal noun.
 pub(crate) fn states_search(message: &str) -> bool {
     let words = Words::of(message);
     let is_legal = |word: &String| NOUNS.contains(&word.as_str()) || LEGAL_NOUNS.contains(&word.as_str());
@@ -250,7 +250,7 @@ impl Words {
         all && core && !is_denial
     }
 
-    /// `busca …`, `hay alguna tesis …`, `dame jurisprudencia sobre …`.
+    /// Whether the message asks for a search: `busca …`, `hay alguna tesis …`, `dame jurisprudencia sobre …`.
     fn states_search(&self) -> bool {
         let noun = |from: usize, within: usize| {
             let nouns = (from..from + within).filter(|index| self.is(*index, NOUNS));
@@ -269,7 +269,7 @@ impl Words {
         })
     }
 
-    /// `más tesis`, `otra`, `criterios distintos`.
+    /// Whether the message asks for more or other sources: `más tesis`, `otra`, `criterios distintos`.
     fn wants_more(&self) -> bool {
         (0..self.words.len()).any(|index| {
             let word = self.at(index);
@@ -286,7 +286,7 @@ impl Words {
                 "otra" | "otro" | "otras" | "otros" => {
                     let is_requested =
                         (index == 0 || self.is(index - 1, GIVE)) && self.is(index + 1, &["de", "sobre", "del"]);
-                    next_is_noun || self.is_last_other(index) || previous_is_noun || is_requested
+                    next_is_noun || self.is_other_source(index) || previous_is_noun || is_requested
                 }
                 _ => {
                     OTHER.contains(&word)
@@ -297,7 +297,7 @@ impl Words {
     }
 
     /// Whether `otra` stands for another source: `muéstrame otra`, `otra más`, `¿hay otra?`.
-    fn is_last_other(&self, index: usize) -> bool {
+    fn is_other_source(&self, index: usize) -> bool {
         let rest = &self.words[index + 1..];
         rest.iter().all(|word| {
             ["mas", "por", "favor", "sobre", "lo", "mismo", "similar", "parecida", "igual", "que", "sea"]
@@ -383,7 +383,7 @@ impl Words {
         .any(|phrase| self.joined().contains(phrase))
     }
 
-    /// `¿qué sabes hacer?`, `hola, qué es esto`.
+    /// Whether the message asks about the assistant: `¿qué sabes hacer?`, `hola, qué es esto`.
     fn asks_about_assistant(&self) -> bool {
         let joined = self.joined();
         let asks = [
@@ -436,7 +436,7 @@ impl Words {
         starts.iter().any(|start| joined.starts_with(start)) || has_pronoun
     }
 
-    /// Whether the message offers alternatives of which one is known: `¿hábiles o naturales?`
+    /// Whether the message offers two alternatives, one of which is known: `¿hábiles o naturales?`
     fn offers_known_alternative(&self, new: &[String]) -> bool {
         let is_new = |index: usize| new.iter().any(|word| word == self.at(index));
         let is_word = |index: usize| self.at(index).len() > 3 && !is_function(self.at(index));
@@ -456,7 +456,7 @@ impl Words {
             self.is(*index, &["la", "las", "el", "los"])
                 && ["que", "de", "del"].contains(&next)
                 && (*index == 0 || !NOUNS.contains(&self.at(index - 1)))
-                && !is_question_of_what(self.at(index.wrapping_sub(1)))
+                && !precedes_topic(self.at(index.wrapping_sub(1)))
         });
         let Some(start) = start.filter(|start| *start <= 6) else { return false };
         let described = self.words[start + 2..].join(" ");
@@ -485,7 +485,7 @@ impl Words {
         })
     }
 
-    /// Whether an ordinal stands alone or with a noun: `¿y la segunda?`, `la primera tesis`.
+    /// Whether an ordinal refers to a source, alone or with a noun: `¿y la segunda?`, `la primera tesis`.
     fn is_reference(&self, index: usize) -> bool {
         let next = self.at(index + 1);
         next.is_empty() || NOUNS.contains(&next) || is_function(next) || FOLLOW_UP_WORDS.contains(&next)
@@ -503,7 +503,7 @@ impl Words {
                 && self.is(1, &["pueden", "puede", "lo", "le", "podria", "podrian"])
     }
 
-    /// Returns the words that belong neither to the conversation so far nor to talk about sources.
+    /// Returns the words that neither belong to the conversation so far nor are used to talk about sources.
     fn new_words(&self, history: &[PastMessage]) -> Vec<String> {
         let recent = &history[history.len().saturating_sub(TOPIC_MESSAGES)..];
         let mut topic: HashSet<String> = recent
@@ -526,12 +526,12 @@ impl Words {
     }
 }
 
-/// Whether `la que` or `lo de` after this word is not a description of a source: `¿cuál es la que …?` is, `busca la de …` is not.
-fn is_question_of_what(word: &str) -> bool {
+/// Whether `la que` or `la de` after this word names a topic: `busca la de …`. In `¿cuál es la que …?`, it describes a source.
+fn precedes_topic(word: &str) -> bool {
     SEARCH.contains(&word) || ["sobre", "contra", "a", "en", "con", "por", "para"].contains(&word)
 }
 
-/// Returns a word with at most two equal letters in sequence, and one at its end: `graciaaas` is `gracias`.
+/// Returns a word without repeated letters, except double letters that may occur in Spanish: `graciaaas` becomes `gracias`.
 fn without_repetition(word: &str) -> String {
     let mut short = String::with_capacity(word.len());
     let mut run = 0;
@@ -548,7 +548,7 @@ fn is_function(word: &str) -> bool {
     threadkeep::core::text::Language::Spanish.is_function_word(word)
 }
 
-/// Whether a word belongs to talk about sources and answers.
+/// Whether a word is used to talk about sources and answers.
 fn is_follow_up_word(word: &str) -> bool {
     FOLLOW_UP_WORDS.contains(&word)
         || NOUNS.contains(&word)

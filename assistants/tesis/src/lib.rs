@@ -2,7 +2,7 @@
 //!
 //! [`Corpus`] holds tesis, articles of statutes and passages of decisions in the tenant's search index; [`Corpus::import`] fills it.
 //! [`TesisAssistant`] answers from it: it classifies a message ([`intent`]), reuses the sources of the conversation or searches, and
-//! cites only what it was given. [`run_agent`] runs a turn outside of the engine's own turns, and stores question and answer in one
+//! cites only what it was given. [`run_agent`] runs a turn outside the engine's own turns, and stores question and answer in one
 //! commit. [`PLUGIN`] registers the assistant with a program.
 #![warn(missing_docs)]
 

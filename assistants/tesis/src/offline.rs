@@ -1,4 +1,4 @@
-//! The offline model: it answers by quotation of the sources.
+//! The offline model, which answers by quoting the sources.
 
 use async_trait::async_trait;
 use threadkeep::{
@@ -8,7 +8,7 @@ use threadkeep::{
 use crate::answer;
 use crate::briefing::{self, Task};
 
-/// A model without a network that answers by quotation.
+/// A model that needs no network and answers by quoting the sources.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OfflineTesis;
 

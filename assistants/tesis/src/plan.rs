@@ -13,27 +13,27 @@ use crate::history::{self, MAX_SOURCES};
 use crate::intent::{self, Intent};
 use crate::search::{Found, content_of, matches};
 
-/// The member of an answer's data with the query that was searched.
+/// The member of an answer's data that contains the search query.
 pub(crate) const QUERY: &str = "consulta";
-/// The member of an answer's data with the filters.
+/// The member of an answer's data that contains the filters.
 pub(crate) const FILTERS: &str = "filtros";
-/// The member of an answer's data with the numbers of the sources that it was about.
+/// The member of an answer's data that contains the numbers of the sources that it was about.
 pub(crate) const FOCUS: &str = "foco";
-/// The most sources of an answer.
+/// The maximum number of an answer's sources.
 pub(crate) const MAX_ANSWER_SOURCES: usize = 5;
-/// The most words of a topic that are carried over to a question with words of its own.
+/// The maximum number of words of the topic that are carried over to a question with words of its own.
 const TOPIC_WORDS: usize = 4;
-/// The longest query that is searched.
+/// The maximum length of a search query, in characters.
 const QUERY_CHARACTERS: usize = 1_000;
 
 /// The plan of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Plan {
-    /// The plan with the other intent, if the message is ambiguous and something can decide.
+    /// The plan with the other intent, if the message is ambiguous and there is a decider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) alternative: Option<Box<Plan>>,
-    /// What can decide.
+    /// What can decide between the plans.
     #[serde(skip_serializing_if = "Deciders::is_empty")]
     pub(crate) deciders: Deciders,
     pub(crate) intent: Intent,
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     pub(crate) wants_more: bool,
     /// The query, with the topic carried over.
     pub(crate) query: String,
-    /// Whether the message is more than a filter.
+    /// Whether the message contains more than filters.
     pub(crate) has_own_words: bool,
     pub(crate) filters: Filters,
     /// The filters of the message itself, without those of the topic.
@@ -50,9 +50,9 @@ pub(crate) struct Plan {
     pub(crate) claves: Vec<(String, Option<u8>)>,
     /// The keys of everything that was cited in the conversation.
     pub(crate) cited: BTreeSet<String>,
-    /// The sources for a reuse.
+    /// The sources at hand, for a reuse.
     pub(crate) sources: Vec<Found>,
-    /// The numbers of the sources that the message refers to, from 1.
+    /// The 1-based numbers of the sources that the message refers to.
     pub(crate) focus: Vec<usize>,
     /// The text of the last answer.
     pub(crate) previous: String,
@@ -63,7 +63,7 @@ pub(crate) struct Plan {
     pub(crate) corpus_as_of: String,
 }
 
-/// What decides about ambiguous messages before the rules do.
+/// What decides the intent of an ambiguous message. If nothing does, the rules decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Deciders {
@@ -80,7 +80,7 @@ impl Deciders {
     }
 }
 
-/// Plans a turn after a conversation, oldest message first. An ambiguous message gets a plan for either intent if there are deciders.
+/// Plans a turn after a conversation, oldest message first. An ambiguous message gets a plan for each intent if there are deciders.
 pub(crate) async fn plan(
     corpus: &Corpus,
     scope: &Scope,
@@ -136,7 +136,7 @@ pub(crate) async fn plan(
     Ok(Plan { alternative, deciders, ..with_intent(classified.intent) })
 }
 
-/// Adds the texts of the sources to the messages that cite them, so that words of a source are not another topic.
+/// Adds the texts of the sources to the last message that cites any, so that words of a source do not count as another topic.
 fn with_texts(mut past: Vec<intent::PastMessage>, items: &[Item], messages: &[Message]) -> Vec<intent::PastMessage> {
     if let Some(answer) = past.iter_mut().rev().find(|message| !message.sources.is_empty()) {
         let keys: Vec<String> =
@@ -314,7 +314,7 @@ fn reuse(
     }
     if let Some(count) = count_of_sources(question).filter(|count| (plan.sources.len() + 1..=all.len()).contains(count))
     {
-        // `Las tres` were cited by several answers.
+        // The sources meant by `las tres` come from several answers.
         plan.sources = all.into_iter().take(count.min(MAX_ANSWER_SOURCES)).collect();
         plan.focus = (1..=plan.sources.len()).collect();
         return;
@@ -328,9 +328,8 @@ fn reuse(
     if best(&all) > best(&plan.sources) {
         // The question is about sources of an earlier answer.
         let counts = matches(question, &texts(&all));
-        let most = counts.iter().copied().max().unwrap_or(0);
-        plan.sources =
-            all.into_iter().zip(counts).filter(|(_, count)| *count == most).map(|(found, _)| found).collect();
+        let max = counts.iter().copied().max().unwrap_or(0);
+        plan.sources = all.into_iter().zip(counts).filter(|(_, count)| *count == max).map(|(found, _)| found).collect();
     }
     plan.sources.truncate(MAX_ANSWER_SOURCES);
     let previous_focus: Option<Vec<usize>> =
@@ -364,7 +363,8 @@ const ORDINALS: [&[&str]; 5] = [
     &["quinta", "quinto", "5", "5a", "5ta"],
 ];
 
-/// Returns the numbers of the sources that a question refers to: by ordinal, as the last, or with `esa` those of the last answer.
+/// Returns the numbers of the sources that a question refers to: by ordinal, as the last one, or, with
+/// `esa`, those that the last answer was about.
 fn focus(question: &str, count: usize, previous: &[usize]) -> Vec<usize> {
     let folded = fold_text(question);
     let words: Vec<&str> = folded.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Records of tesis in the forms of the court's services and of the document's database.
+//! Reads records of tesis, in the formats of the court's services and of exported databases.
 
 use serde::{Deserialize, Serialize};
 use threadkeep::core::text::fold;
@@ -7,7 +7,7 @@ use threadkeep::{Map, Value};
 use crate::clave::{ClaveKey, fold_text};
 use crate::epoca;
 
-/// A tesis. Only number and rubro are always known.
+/// A tesis. Only its number and its rubro are always known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tesis {
@@ -35,12 +35,12 @@ pub struct Tesis {
     pub localizacion: Option<String>,
 }
 
-/// Whether a tesis binds.
+/// Whether a tesis is binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tipo {
     /// Binding.
     Jurisprudencia,
-    /// Guiding.
+    /// Persuasive, not binding.
     Aislada,
 }
 
@@ -77,7 +77,7 @@ impl Tesis {
     /// `localizacion` and from the clave.
     ///
     /// # Errors
-    /// The record is no object, or has no number or no rubro.
+    /// The record is not an object, or has no number or no rubro.
     pub fn from_record(record: &Value) -> Result<Self, RecordError> {
         let record = record.as_object().ok_or(RecordError::NotAnObject)?;
         let number = NUMBER.iter().find_map(|name| integer(record.get(*name)));
@@ -193,7 +193,7 @@ fn materias(record: &Map) -> Vec<String> {
     trimmed.filter(|materia| !materia.is_empty()).take(16).collect()
 }
 
-/// Returns the filter value of a court: equal for its names and abbreviations.
+/// Returns the filter value of a court, which is the same for all its names and abbreviations.
 pub(crate) fn court_slug(instancia: &str) -> String {
     let folded = fold_text(instancia);
     let has = |word: &str| folded.split_whitespace().any(|part| part == word);
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_of_the_services_are_read() {
+    fn records_in_all_formats_are_read() {
         let full = Tesis::from_record(&json!({
             "idTesis": 2_031_567, "rubro": "AMPARO. X.", "texto": "Hechos: a.", "epoca": "Undécima Época", "instancia": "Primera Sala",
             "tesis": "1a./J. 104/2025 (11a.)", "tipoTesis": "Jurisprudencia", "anio": 2025, "materias": ["Civil", "Común"]

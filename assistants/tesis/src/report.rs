@@ -6,7 +6,7 @@ use threadkeep::{Map, TokenCounter, Turn, Value};
 /// Prices of embedding models, in US dollars per million tokens.
 const EMBEDDING_PRICES: [(&str, f64); 2] = [("text-embedding-3-small", 0.02), ("text-embedding-3-large", 0.13)];
 
-/// Reports a turn. The results are the sources with the seven fields with which they are stored.
+/// Reports a turn. The results are the sources, with the seven fields that are stored.
 pub(crate) fn report(question: &str, turn: &Turn, embedding_model: Option<&str>) -> TurnReport {
     let data: Map = turn.data.as_ref().and_then(|data| data.read().ok()).unwrap_or_default();
     let list = |name: &str| data.get(name).and_then(Value::as_array).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Search of the corpus: candidates from the index, ranked by relevance, and relevant tesis in their legal order.
+//! Searches the corpus: ranks candidates from the index by relevance, and puts the relevant tesis in their legal order.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,35 +14,35 @@ use crate::filters::Filters;
 use crate::record::{Tesis, Tipo, court_slug};
 use crate::thesaurus;
 
-/// The most candidates that are requested from the index.
+/// The maximum number of candidates that are requested from the index.
 const MAX_CANDIDATES: usize = 400;
-/// The most tesis among which the legal order decides.
+/// The maximum number of tesis that are put in legal order.
 const MAX_RELEVANT: usize = 15;
-/// The share of the best relevance from which an item is relevant.
+/// The minimum relevance of a result, as a share of the best relevance.
 const RELEVANT_SHARE: f64 = 0.5;
-/// The share of a question's words, by rarity, that a relevant item contains.
+/// The minimum share of a question's words, weighted by rarity, that a relevant item contains.
 const MIN_COVERAGE: f64 = 0.3;
-/// The share that is enough if an item contains two words of the question.
+/// The minimum share if an item contains at least two words of the question.
 const MIN_COVERAGE_OF_TWO: f64 = 0.2;
 /// The weight of related words, compared with the words of the question.
 const RELATED_WEIGHT: f64 = 0.3;
-/// The share of a word's weight that a related word of the text earns.
+/// The share of a word's weight that an item earns if it contains only a related word.
 const RELATED_SHARE: f64 = 0.6;
-/// The share of its weight that a word keeps if the corpus does not contain it, because it distinguishes no items.
+/// The share of its weight that a word keeps if the corpus does not contain it. Such a word does not distinguish items.
 const UNKNOWN_SHARE: f64 = 0.8;
-/// The number of words of a long question from which an item is relevant, with this share of the question's words.
+/// An item that contains the first number of words of the question is relevant if it covers the second share of the question.
 const WORDS_OF_LONG: (usize, f64) = (4, 0.1);
-/// The number of words of a narrative, and the number of its words that an item must contain.
+/// If a question has at least the first number of words, the second number replaces the word count in [`WORDS_OF_LONG`].
 const WORDS_OF_NARRATIVE: (usize, usize) = (7, 3);
-/// The most words of a query that are checked one by one.
+/// The maximum number of words of a query that are checked one by one.
 const MAX_CHECKED_WORDS: usize = 12;
-/// The most items that are compared with related words.
+/// The maximum number of items that are compared with related words.
 const MAX_COMPARED: usize = 50;
 /// The weight of words in the title.
 const TITLE_WEIGHT: f64 = 0.6;
 /// The share of its relevance that a document of another country keeps.
 const FOREIGN_SHARE: f64 = 0.6;
-/// The similarity of vectors from which an item is relevant without common words.
+/// The minimum similarity of vectors for an item to be relevant without common words.
 const MIN_SIMILARITY: f64 = 0.5;
 
 /// A search of the corpus.
@@ -52,9 +52,9 @@ pub struct SearchRequest {
     pub query: String,
     /// Conditions on tesis.
     pub filters: Filters,
-    /// The keys of items that must not be found.
+    /// The keys of items to exclude.
     pub exclude: BTreeSet<String>,
-    /// The embedding of the query, to search by meaning as well.
+    /// The embedding of the query, to also search by meaning.
     pub vector: Option<Embedding>,
     /// The maximum number of items.
     pub limit: usize,
@@ -77,7 +77,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Creates a result for an item that was looked up.
+    /// Creates the result for an item that was looked up.
     #[must_use]
     pub fn exact(item: Item) -> Self {
         let rank_score = item.tesis().map_or(0.0, |tesis| rank_score(tesis, 1.0));
@@ -130,7 +130,7 @@ fn cut(text: &str, characters: usize) -> String {
 }
 
 impl Corpus {
-    /// Finds the items that bear on a query: first the relevant tesis in their legal order, then articles and passages by relevance.
+    /// Finds the items that match a query: first the relevant tesis in their legal order, then articles and passages by relevance.
     ///
     /// # Errors
     /// Errors from the store.
@@ -249,7 +249,7 @@ fn lexical_scores(
     (0..hits.len()).map(score).collect()
 }
 
-/// Returns for each item the words of the question that it does not contain, but of which it contains a related word.
+/// Returns, for each item, the words of the question that the item contains only as a related word.
 fn matches_of_related(question: &Question, hits: &[Hit], counts: &[TermCounts], scores: &[f64]) -> Vec<Vec<usize>> {
     let mut matches = vec![Vec::new(); hits.len()];
     let words = counts.first().map_or(0, |counts| counts.counts.len());
@@ -315,7 +315,7 @@ fn in_legal_order(scored: Vec<Scored>, has_words: bool) -> Vec<Found> {
     let (mut tesis, others): (Vec<Found>, Vec<Found>) = relevant.partition(|found| found.item.tesis().is_some());
     tesis.truncate(MAX_RELEVANT);
     tesis.sort_by(|a, b| b.rank_score.total_cmp(&a.rank_score));
-    // An article that bears on the question more than every tesis precedes them.
+    // Articles and passages that are much more relevant than every tesis come first.
     let best_tesis = tesis.iter().map(|found| found.relevance).fold(0.0, f64::max);
     let (mut all, rest): (Vec<Found>, Vec<Found>) =
         others.into_iter().partition(|found| best_tesis < RELEVANT_SHARE || found.relevance > 2.0 * best_tesis);
@@ -354,7 +354,7 @@ pub(crate) fn matches(question: &str, texts: &[String]) -> Vec<usize> {
     texts.iter().map(count).collect()
 }
 
-/// Groups items by key and keeps the first of each.
+/// Keeps only the first item with each key.
 pub(crate) fn distinct(found: Vec<Found>) -> Vec<Found> {
     let mut seen: HashMap<String, ()> = HashMap::new();
     found.into_iter().filter(|found| seen.insert(found.item.key(), ()).is_none()).collect()

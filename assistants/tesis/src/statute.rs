@@ -1,12 +1,12 @@
-//! Statutes, article by article, and documents, passage by passage.
+//! Splits statutes into articles, and documents into passages.
 
 use threadkeep::{Map, Value};
 
 use crate::corpus::{Article, Item, Passage};
 
-/// The length to which long articles and documents are split, in bytes.
+/// The maximum length of a piece of a long article or document, in bytes.
 const PASSAGE_BYTES: usize = 2_000;
-/// The most lines of a page header.
+/// The maximum number of lines in a page header.
 const HEADER_LINES: usize = 10;
 
 const LAWS: [(&str, &str); 4] = [
@@ -54,7 +54,7 @@ pub(crate) fn passages(document: &Map) -> Option<Vec<Item>> {
     let id = member("_id").or_else(|| member("id")).filter(|id| !id.is_empty() && id.len() <= 400)?;
     let title = member("title").unwrap_or_else(|| id.clone());
     let heading = text.lines().next().unwrap_or_default().trim().to_owned();
-    // Some sources call a decision only by its number; its first line names it.
+    // Some sources give a decision only a number as its title; its first line is a better title.
     let is_bare = title.starts_with("Sentencia ") && (1..=160).contains(&heading.len());
     let title = if is_bare { format!("{heading} ({title})") } else { title };
     let country = member("jurisdiction").or_else(|| Some(member("_source")?.split('/').next()?.to_owned()));
@@ -95,7 +95,7 @@ fn split(text: &str) -> Vec<(std::ops::Range<usize>, String)> {
     pieces
 }
 
-/// Splits a paragraph that is longer than a passage at spaces.
+/// Splits a paragraph that is longer than a passage, at the end of a sentence if possible.
 fn split_long(paragraph: &str) -> Vec<&str> {
     let (mut rest, mut pieces) = (paragraph, Vec::new());
     while rest.len() > PASSAGE_BYTES {

@@ -7,7 +7,7 @@ use threadkeep::core::text::content_terms;
 
 use crate::intent::words::is_ordinary;
 
-/// Words of requests and of talk about sources, folded.
+/// Words used in requests and to talk about sources, folded.
 const STOP_WORDS: &str = "
     busca buscar buscame busque busquen buscas encuentra encuentrame encontrar localiza localizame consulta investiga rastrea revisa
     dame deme dime digame muestra muestrame muestreme necesito necesitaria quiero quisiera requiero ponme cita citame tienes tendras
@@ -92,7 +92,7 @@ const GROUPS: &str = "
     negar niega rechazar improcedencia desechar improcedente
     proceder procede procedencia procedente";
 
-/// Further words of law, for the correction of misspelt ones.
+/// Further legal words, for correcting misspelt ones.
 const LEGAL: &str = "
     amparo directo indirecto omision omisiones prescripcion suspension provisional definitiva usucapion jurisprudencia pagare mercantil
     notificacion competencia constitucional procedimiento resolucion ejecucion interes legitimo juridico garantia audiencia legalidad
@@ -148,7 +148,8 @@ pub(crate) fn related(query: &str) -> String {
     found.join(" ")
 }
 
-/// Returns the only word of law that differs from a folded word by a typing error: another, a missing, an additional or two swapped letters.
+/// Returns the legal word that differs from a folded word by one typing error: a wrong, missing or additional letter, or two swapped
+/// letters. `None` if there is no such word, or more than one.
 pub(crate) fn correct(word: &str) -> Option<&'static str> {
     let known = GROUPS.split_whitespace().chain(LEGAL.split_whitespace());
     let mut near: Vec<&str> = known.filter(|known| word.len() >= 5 && is_near(word, known)).collect();

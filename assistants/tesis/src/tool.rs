@@ -21,7 +21,7 @@ use crate::thesaurus;
 pub(crate) const SEARCH: &str = "buscar_tesis";
 /// The name of the tool that compares topics.
 pub(crate) const COMPARE: &str = "comparar_temas";
-/// The number of items of the corpus among which a source at hand must be.
+/// The number of items nearest to a query that are compared with the sources at hand.
 const NEAREST: usize = 5;
 
 /// The arguments of the search tool.
@@ -58,17 +58,17 @@ pub(crate) struct SearchResult {
     pub(crate) found: Vec<Found>,
     /// Numbers that the corpus does not contain.
     pub(crate) missing: Vec<String>,
-    /// Whether a look-up was made.
+    /// Whether registros or claves were looked up.
     pub(crate) is_look_up: bool,
     /// Whether only sources that were shown before match.
     pub(crate) only_known: bool,
     /// Whether the embedder failed, so that only words were searched.
     pub(crate) embedder_failed: bool,
-    /// The filters that were dropped because nothing passed them.
+    /// Whether the filters for subjects were dropped because nothing passed them.
     pub(crate) without_filters: bool,
     /// Whether the sources pass the filters, but are not about the topic of the conversation.
     pub(crate) without_topic: bool,
-    /// The words that were searched instead of misspelt ones.
+    /// The query in which misspelt words were corrected; empty if none were.
     pub(crate) corrected: String,
     /// Whether the corpus contains no word of the question.
     pub(crate) is_unknown: bool,
@@ -128,11 +128,11 @@ fn nearness(nearest: &[String], sources: &[String]) -> Nearness {
     }
 }
 
-/// The arguments of the tool that compares.
+/// The arguments of the comparison tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct CompareArguments {
-    /// What would be searched for.
+    /// The query that a search would use.
     pub(crate) consulta: String,
     /// The keys of the sources at hand.
     pub(crate) fuentes: Vec<String>,
@@ -152,7 +152,7 @@ pub(crate) enum Nearness {
 pub(crate) struct Searcher {
     corpus: Corpus,
     embedder: Option<Arc<dyn Embedder>>,
-    /// The query that was compared last, so that its search does not embed it again.
+    /// The query that was compared last, with its embedding, so that its search does not embed it again.
     embedded: Arc<Mutex<Option<(String, Embedding)>>>,
 }
 
@@ -195,7 +195,7 @@ impl Search {
         if !result.is_look_up {
             self.search(&mut result, &self.arguments.consulta, vector).await?;
         } else if result.found.is_empty() {
-            // The rest of the message may ask about something else than the number that the corpus does not contain.
+            // The rest of the message may ask about something other than the number that the corpus does not contain.
             let rest = without_references(&self.arguments.consulta);
             if !content_of(&rest).is_empty() {
                 self.search(&mut result, &rest, vector).await?;
@@ -216,14 +216,14 @@ impl Search {
         let mut items = self.searcher.corpus.by_registro(&self.scope, registros).await?;
         items.extend(self.searcher.corpus.by_clave(&self.scope, &claves).await?);
         let numbers: Vec<i64> = items.iter().filter_map(Item::tesis).map(|tesis| tesis.id_tesis).collect();
-        let own = |clave: &ClaveKey| {
+        let is_found = |clave: &ClaveKey| {
             let mut known = items.iter().filter_map(|item| item.tesis()?.clave.as_deref()).map(ClaveKey::of);
             known.any(|known| clave.names(&known))
         };
         let missing =
             registros.iter().filter(|number| !numbers.contains(number)).map(|number| format!("el registro {number}"));
         result.missing = missing.collect();
-        if claves.iter().any(|clave| !own(clave)) {
+        if claves.iter().any(|clave| !is_found(clave)) {
             result.missing.push("la clave que citas".to_owned());
         }
         result.found = distinct(items.into_iter().map(Found::exact).collect());
@@ -261,17 +261,17 @@ impl Search {
             filters: filtros.clone(),
             // A filter narrows the sources at hand, so they may be shown again.
             exclude: if is_filter_only && !solo_nuevas { BTreeSet::new() } else { citadas.clone() },
-            // Vectors rank by meaning; a request that consists of filters has none.
+            // A request that consists only of filters has no meaning by which vectors could rank.
             vector: vector.filter(|_| !content_of(query).is_empty()),
             limit: MAX_ANSWER_SOURCES,
         };
         result.found = self.searcher.corpus.search(&self.scope, &request).await?;
-        self.add_known_topic(result, &request).await?;
+        self.prefer_known_topic(result, &request).await?;
         if result.found.is_empty() && !filtros.is_empty() && !solo_nuevas {
             self.find_known(result, &request).await?;
         }
         if result.found.is_empty() && is_filter_only {
-            // Tesis that pass the filters, about another topic.
+            // Finds tesis that pass the filters but are about another topic.
             let filters = self.arguments.filtros_propios.clone();
             let request = SearchRequest { query: String::new(), filters, vector: None, ..request.clone() };
             result.found = self.searcher.corpus.search(&self.scope, &request).await?;
@@ -294,7 +294,7 @@ impl Search {
         Ok(())
     }
 
-    /// Searches once more with the words that the corpus does not contain corrected.
+    /// Searches again, with corrections for the words that the corpus does not contain.
     async fn search_corrected(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
         let words = self.searcher.corpus.known_words(&self.scope, &request.query).await?;
         result.is_unknown = !words.is_empty() && words.iter().all(|(_, is_known)| !is_known);
@@ -329,8 +329,8 @@ impl Search {
         Ok(())
     }
 
-    /// Adds sources that were cited before if the question names their topic, and the topic of no other source that was found.
-    async fn add_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
+    /// Replaces the results with sources that were cited before, if the question names their topic but not the topic of any result.
+    async fn prefer_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
         let question = Question::of_all_words(&content_of(&request.query));
         if self.arguments.solo_nuevas
             || request.exclude.is_empty()
@@ -357,7 +357,7 @@ impl Search {
     }
 }
 
-/// Returns the sentences of a message that cite no registro or clave.
+/// Returns the sentences of a message that contain no registro or clave.
 fn without_references(message: &str) -> String {
     let sentences = message.split(['.', '?', '!', '[', ']', '<', '>', '\n', ';']);
     let free = sentences.filter(|sentence| References::of(sentence).is_empty());

@@ -1,4 +1,4 @@
-/** The assistants: their tools, their graphs, and how the contexts of their models are assembled. */
+/** The assistants: their tools, their graphs, and how they assemble the context for their models. */
 import { useMemo, useState } from "preact/hooks";
 import type { AgentDetail } from "../api/types";
 import { navigate } from "../app/router";
@@ -34,7 +34,7 @@ export function AssistantsView({ agent }: { agent: string | null }) {
 
 function Detail({ detail }: { detail: AgentDetail }) {
   const graph = useMemo(() => readGraph(detail.graph.mermaid), [detail]);
-  const [isWhole, setWhole] = useState(false);
+  const [isExpanded, setExpanded] = useState(false);
   const prompt = detail.context.system_prompt ?? "";
   const { context } = detail;
   return (
@@ -70,11 +70,11 @@ function Detail({ detail }: { detail: AgentDetail }) {
             <>
               <h3>{t("part_system_prompt")}</h3>
               <pre class="prompt" tabIndex={0}>
-                {isWhole || prompt.length < 700 ? prompt : `${prompt.slice(0, 600)}…`}
+                {isExpanded || prompt.length < 700 ? prompt : `${prompt.slice(0, 600)}…`}
               </pre>
               {prompt.length >= 700 && (
-                <button type="button" class="link" onClick={() => setWhole(!isWhole)}>
-                  {t(isWhole ? "show_fewer" : "show_all")}
+                <button type="button" class="link" onClick={() => setExpanded(!isExpanded)}>
+                  {t(isExpanded ? "show_fewer" : "show_all")}
                 </button>
               )}
             </>
@@ -118,7 +118,7 @@ function GraphDrawing({ graph }: { graph: Graph }) {
         {graph.edges.map((edge, index) => {
           const [from, to] = [at.get(edge.from), at.get(edge.to)];
           if (!from || !to) return null;
-          return <path key={index} class={edge.isBranch ? "edge branch" : "edge"} d={wayOf(from, to)} marker-end="url(#arrow)" />;
+          return <path key={index} class={edge.isBranch ? "edge branch" : "edge"} d={edgePath(from, to)} marker-end="url(#arrow)" />;
         })}
         {graph.nodes.map((node) => (
           <g key={node.name} class={`node ${node.kind}`} transform={`translate(${node.x} ${node.y})`}>
@@ -143,8 +143,8 @@ function GraphDrawing({ graph }: { graph: Graph }) {
 
 type Place = { x: number; y: number };
 
-/** A line down from node to node; a line that leads back, or skips a layer, goes around. */
-function wayOf(from: Place, to: Place): string {
+/** Returns the path of an edge: down to the next layer, or around the nodes if the edge leads back or skips a layer. */
+function edgePath(from: Place, to: Place): string {
   const [top, bottom] = [to.y - NODE_HEIGHT / 2 - 2, from.y + NODE_HEIGHT / 2];
   const isNext = to.y > from.y && to.y - from.y < NODE_HEIGHT * 3;
   if (isNext) {

@@ -70,7 +70,7 @@ function layOut(kinds: Map<string, NodeKind>, edges: GraphEdge[]): Graph {
   return { nodes, edges, width, height: rows.length * (NODE_HEIGHT + GAP_Y) };
 }
 
-/** The longest way from the start, without the edges that lead back. */
+/** Returns the layer of each node: the length of the longest path to it, without edges that lead back. */
 function layersOf(names: string[], edges: GraphEdge[]): Map<string, number> {
   const state = new Map<string, "open" | "done">();
   const order: string[] = [];

@@ -1,4 +1,4 @@
-/** The steps of a turn, as bars in time. */
+/** The steps of a turn, as bars on a time axis. */
 import type { Message, Turn } from "../api/types";
 import { duration, number, t } from "../i18n";
 import type { Key } from "../i18n";
@@ -15,25 +15,25 @@ export interface Step {
 }
 
 /**
- * The steps of a turn. The server stores how long each tool took and how long the turn took: what is left is the model's time, and it
- * lies between the calls. Pure.
+ * Returns the steps of a turn. The server stores the durations of the turn and of its tool calls. The rest is the model's time, which is
+ * divided evenly among the model calls. Pure.
  */
 export function stepsOf(turn: Turn, question: string | null): Step[] {
   const steps: Step[] = [];
   if (question !== null) steps.push({ kind: "question", name: question, startMs: 0, durationMs: 0, isError: false, detail: [] });
-  const inTools = turn.tool_calls.reduce((sum, call) => sum + call.duration_ms, 0);
+  const toolMs = turn.tool_calls.reduce((sum, call) => sum + call.duration_ms, 0);
   const modelCalls = Math.max(turn.usage.model_calls, turn.tool_calls.length > 0 ? 1 : 0);
-  const forModel = Math.max(0, turn.duration_ms - inTools);
-  const each = modelCalls > 0 ? forModel / modelCalls : 0;
+  const modelMs = Math.max(0, turn.duration_ms - toolMs);
+  const callMs = modelCalls > 0 ? modelMs / modelCalls : 0;
   let at = 0;
   let used = 0;
   const model = () => {
     if (used >= modelCalls) return;
-    steps.push({ kind: "model", name: turn.model, startMs: at, durationMs: each, isError: false, detail: [] });
-    at += each;
+    steps.push({ kind: "model", name: turn.model, startMs: at, durationMs: callMs, isError: false, detail: [] });
+    at += callMs;
     used += 1;
   };
-  // Each call but those after the last model call follows a model call.
+  // A model call precedes each tool call, as long as one remains for the answer.
   turn.tool_calls.forEach((call, index) => {
     const left = modelCalls - used - 1;
     if (left > 0 || index === 0) model();
@@ -51,14 +51,14 @@ export function stepsOf(turn: Turn, question: string | null): Step[] {
   return steps;
 }
 
-/** A key that stays the same when the question, which is loaded later, is put first: an open step remains open. */
+/** Returns a key that does not change when the question is loaded later and inserted first, so that an open step stays open. */
 function keyOf({ kind }: Step, before: Step[]): string {
   return `${kind}-${before.filter((step) => step.kind === kind).length}`;
 }
 
 export function Timeline({ turn, question }: { turn: Turn; question: Message | null }) {
   const steps = stepsOf(turn, question?.text ?? null);
-  const whole = Math.max(1, turn.duration_ms);
+  const totalMs = Math.max(1, turn.duration_ms);
   return (
     <>
       <ol class="timeline">
@@ -70,7 +70,7 @@ export function Timeline({ turn, question }: { turn: Turn; question: Message | n
                 <span class="name">{visibleLine(step.name, 160)}</span>
                 <span class="time">{step.durationMs > 0 ? (step.kind === "model" ? "≈ " : "") + duration(Math.round(step.durationMs)) : ""}</span>
                 <span class="track" aria-hidden="true">
-                  <i style={{ left: `${Math.min(99, (100 * step.startMs) / whole)}%`, width: `${Math.max(0.7, (100 * step.durationMs) / whole)}%` }} />
+                  <i style={{ left: `${Math.min(99, (100 * step.startMs) / totalMs)}%`, width: `${Math.max(0.7, (100 * step.durationMs) / totalMs)}%` }} />
                 </span>
               </summary>
               {step.detail.map(({ title, text }) => (

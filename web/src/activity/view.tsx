@@ -1,4 +1,4 @@
-/** What assistants did and what waits: approvals, the turns of a thread, and the steps of one turn. */
+/** What assistants did and what is waiting: approvals, the turns of a thread, and the steps of one turn. */
 import { useEffect, useState } from "preact/hooks";
 import type { Approval, Message, Thread, Turn } from "../api/types";
 import { conversation, threads } from "../app/open";
@@ -111,8 +111,8 @@ interface Row {
   calls: number;
 }
 
-const THREADS = 12;
-const MESSAGES = 60;
+const MAX_THREADS = 12;
+const MAX_MESSAGES = 60;
 
 /** Returns the turns that stored messages, newest first. */
 export function rowsOf(thread: string, messages: Message[]): Row[] {
@@ -136,13 +136,13 @@ export function rowsOf(thread: string, messages: Message[]): Row[] {
 function Turns({ thread }: { thread: string | null }) {
   const [rows, setRows] = useState<Row[] | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
-  const [name, setName] = useState<Thread | null>(null);
+  const [shown, setShown] = useState<Thread | null>(null);
   useEffect(() => {
     let isCurrent = true;
     const load = async () => {
-      const ids = thread === null ? (await client.threads(undefined, THREADS)).data.map(({ id }) => id) : [thread];
-      if (thread !== null) setName(await client.thread(thread));
-      const limit = thread === null ? MESSAGES : 400;
+      const ids = thread === null ? (await client.threads(undefined, MAX_THREADS)).data.map(({ id }) => id) : [thread];
+      if (thread !== null) setShown(await client.thread(thread));
+      const limit = thread === null ? MAX_MESSAGES : 400;
       const pages = await Promise.all(ids.map(async (id) => rowsOf(id, (await client.messages(id, { limit })).messages)));
       if (isCurrent) setRows(pages.flat().sort((one, other) => (one.last.created_at < other.last.created_at ? 1 : -1)));
     };
@@ -159,7 +159,7 @@ function Turns({ thread }: { thread: string | null }) {
   return (
     <section class="panel">
       <header>
-        <h2>{thread === null ? t("recent_turns") : t("turns_of", { title: titleOf(name) })}</h2>
+        <h2>{thread === null ? t("recent_turns") : t("turns_of", { title: titleOf(shown) })}</h2>
         <p class="figure">
           <b>{number(rows.length)}</b>
         </p>

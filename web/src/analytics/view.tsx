@@ -1,4 +1,4 @@
-/** Figures about all threads, or about one. */
+/** Statistics of all threads, or of one. */
 import { useEffect, useState } from "preact/hooks";
 import type { Analytics } from "../api/types";
 import { Tile } from "../activity/view";
@@ -100,7 +100,7 @@ function mapValues(counts: Record<string, number>, name: (key: string) => string
 }
 
 function Bars({ title, values, format = number }: { title: string; values: [string, number][]; format?: (value: number) => string }) {
-  const most = Math.max(1, ...values.map(([, value]) => value));
+  const largest = Math.max(1, ...values.map(([, value]) => value));
   return (
     <section class="panel">
       <header>
@@ -114,7 +114,7 @@ function Bars({ title, values, format = number }: { title: string; values: [stri
             <div key={name}>
               <dt>{name}</dt>
               <dd>
-                <i aria-hidden="true" style={{ width: `${Math.max(1, (70 * value) / most)}%` }} />
+                <i aria-hidden="true" style={{ width: `${Math.max(1, (70 * value) / largest)}%` }} />
                 <span>{format(value)}</span>
               </dd>
             </div>

@@ -1,6 +1,6 @@
 /**
- * The one module that the views call. `HttpClient` implements it over the server's API; another engine, such as one in the
- * browser, can implement it as well.
+ * The interface through which views reach the server. `HttpClient` implements it with the server's HTTP API; another engine, for
+ * example in the browser, could implement it too.
  */
 import type {
   Agent,
@@ -46,7 +46,7 @@ export interface Question {
   agent: string;
   thread: string;
   text: string;
-  /** Repeating a question with the same key never asks it twice. */
+  /** A question that is sent again with the same key is not asked twice. */
   key: string;
 }
 
@@ -86,7 +86,7 @@ export interface Client {
   messages(thread: string, query: MessageQuery): Promise<MessagePage>;
   message(thread: string, seq: number): Promise<Message>;
   eraseMessage(thread: string, seq: number): Promise<void>;
-  /** Follows a thread from a position. Ends with the connection, or throws. */
+  /** Follows a thread from a position until the connection ends, or throws. */
   follow(thread: string, position: string, signal: AbortSignal): AsyncIterable<ThreadUpdate>;
 
   ask(question: Question, signal: AbortSignal): AsyncIterable<TurnEvent>;
@@ -100,7 +100,7 @@ export interface Client {
   contextReport(thread: string, turn: string): Promise<Report | null>;
   recall(question: string, thread: string | null, limit: number, signal?: AbortSignal): Promise<Recalled>;
   search(query: string, options: { thread?: string; after?: string }, signal?: AbortSignal): Promise<Hits>;
-  /** Finds passages of documents that may answer a question. */
+  /** Finds passages in documents that may answer a question. */
   passages(question: string, limit: number): Promise<Passage[]>;
 
   analytics(thread?: string): Promise<Analytics>;

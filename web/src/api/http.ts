@@ -1,4 +1,4 @@
-/** The client over the server's HTTP API. */
+/** The client for the server's HTTP API. */
 import { ApiError } from "./client";
 import type { Client, Decision, MessagePage, MessageQuery, Passage, Question, ThreadPage, TurnState } from "./client";
 import { readEvents } from "./sse";
@@ -25,7 +25,7 @@ import type {
   ApprovalTrace,
 } from "./types";
 
-/** The server sends a heartbeat every 15 s. */
+/** The silence after which a connection counts as lost. The server sends a heartbeat every 15 s. */
 const SILENCE_MS = 40_000;
 const KEY_STORAGE = "threadkeep.key";
 const USER_STORAGE = "threadkeep.user";
@@ -39,10 +39,10 @@ interface Request {
 }
 
 export class HttpClient implements Client {
-  /** @param base The address of the server's root, which ends with a slash. */
+  /** @param base The base URL of the server, which ends with a slash. */
   constructor(private readonly base: string) {}
 
-  // A key stays in this tab only. The server's own token becomes a cookie that scripts cannot read.
+  // A key is kept in this tab only. The server's own token is exchanged for a cookie that scripts cannot read.
   private credentials(): Record<string, string> {
     const key = sessionStorage.getItem(KEY_STORAGE);
     const user = sessionStorage.getItem(USER_STORAGE);
@@ -293,6 +293,6 @@ async function readError(response: Response): Promise<ApiError> {
     const { error } = (await response.json()) as { error: { message: string; code: string } };
     return new ApiError(error.message, response.status, error.code, retryAfterMs);
   } catch {
-    return new ApiError(`The server answered ${response.status}.`, response.status, "unknown", retryAfterMs);
+    return new ApiError(`The server responded with status ${response.status}.`, response.status, "unknown", retryAfterMs);
   }
 }

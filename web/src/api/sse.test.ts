@@ -26,7 +26,7 @@ describe("server-sent events", () => {
     await expect(read()).rejects.toThrow("silent");
   });
 
-  it("keep characters whole that arrive in two pieces", async () => {
+  it("keep characters intact that arrive in pieces", async () => {
     const bytes = new TextEncoder().encode("data: año\n\n");
     const body = new ReadableStream<Uint8Array>({
       start(controller) {

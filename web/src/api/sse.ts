@@ -6,10 +6,10 @@ export interface ServerEvent {
   data: string;
 }
 
-/** A line, or an event, longer than this is refused. */
+/** Longer lines and events are rejected. */
 const MAX_CHARACTERS = 64 * 1024 * 1024;
 
-/** Turns the text of a stream into events. Text may be cut anywhere, also between `\r` and `\n`. */
+/** Turns the text of a stream into events. Text may be cut anywhere, even between `\r` and `\n`. */
 export class EventParser {
   private rest = "";
   private id: string | null = null;
@@ -22,7 +22,7 @@ export class EventParser {
     const events: ServerEvent[] = [];
     for (;;) {
       const end = this.rest.search(/[\r\n]/);
-      // A carriage return at the end may be followed by a line feed that has not arrived.
+      // A carriage return at the end may be followed by a line feed that has not arrived yet.
       if (end < 0 || (this.rest[end] === "\r" && end === this.rest.length - 1)) return events;
       const width = this.rest.startsWith("\r\n", end) ? 2 : 1;
       const line = this.rest.slice(0, end);
@@ -51,8 +51,8 @@ export class EventParser {
 }
 
 /**
- * Yields the events of a stream. Heartbeats arrive as comments; if nothing arrives for `silenceMs`, the connection is
- * taken for lost.
+ * Yields the events of a stream. Heartbeats arrive as comments; if nothing arrives for `silenceMs`, the connection
+ * counts as lost.
  */
 export async function* readEvents(
   body: ReadableStream<Uint8Array>,

@@ -1,6 +1,6 @@
 /**
  * The types of the API, as the views use them. `schema.d.ts` is generated from the server's OpenAPI document; only what the
- * document leaves open (the report, the events of streams) is written here.
+ * document does not describe (the report and the stream events) is declared here.
  */
 import type { components } from "./schema";
 
@@ -74,7 +74,7 @@ export type PartName = (typeof PARTS)[number];
 
 export type TokensByPart = Record<PartName | "total", number>;
 
-/** Why a context contains what it contains. */
+/** Explains what a context contains, and what it leaves out. */
 export interface Report {
   counter: string;
   budget?: number;
@@ -91,7 +91,7 @@ export interface AssembledContext {
   report: Report;
 }
 
-/** An event of a turn that is running. */
+/** An event of a running turn. */
 export type TurnEvent =
   | { type: "started"; thread: string; turn: string; agent: string }
   | { type: "token"; text: string }
@@ -111,7 +111,7 @@ export type ThreadEvent =
   | { type: "approval"; approval: Approval }
   | { type: "patched" };
 
-/** An update of a thread. `position` is where to resume after it. */
+/** An update of a thread. `position` is the position from which to resume after it. */
 export type ThreadUpdate =
   | { type: "commit"; position: string; change: number; events: ThreadEvent[] }
   | { type: "reset"; position: string }

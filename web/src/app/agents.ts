@@ -1,4 +1,4 @@
-/** Which assistant a conversation is with, unless the user chooses another one. */
+/** The default assistant of a conversation, and the user's choice of another one. */
 import type { Thread } from "../api/types";
 import { agents } from "./session";
 import { load, store } from "./storage";

@@ -1,4 +1,4 @@
-/** The frame of the page: navigation, the list of threads, and the view that the address names. */
+/** The frame of the page: navigation, the list of threads, and the view that the URL selects. */
 import { useEffect, useState } from "preact/hooks";
 import { ActivityView } from "../activity/view";
 import { AssistantsView } from "../activity/assistants";
@@ -30,7 +30,7 @@ const VIEWS: { view: Route["view"]; icon: IconName; name: Key; to: Route }[] = [
 
 export function App() {
   const state = signIn.value;
-  // Every text changes with the language.
+  // The new key renders all texts again when the language changes.
   const key = language.value;
   switch (state.state) {
     case "loading":
@@ -157,9 +157,9 @@ function Frame() {
             <Icon name="plus" /> {t("new_chat")}
           </a>
         </header>
-        <ThreadsInSide current={current.view === "chat" || current.view === "context" ? current.thread : null} view={current.view === "context" ? "context" : "chat"} />
+        <SideThreadList current={current.view === "chat" || current.view === "context" ? current.thread : null} view={current.view === "context" ? "context" : "chat"} />
         <footer>
-          <Who />
+          <CurrentUser />
           <span class="spacer" />
           <LanguageChoice />
           <IconButton icon={theme() === "dark" ? "sun" : "moon"} label={t(theme() === "dark" ? "to_light" : "to_dark")} onClick={toggleTheme} />
@@ -196,7 +196,7 @@ function View({ route: current }: { route: Route }) {
   }
 }
 
-function ThreadsInSide({ current, view }: { current: string | null; view: "chat" | "context" }) {
+function SideThreadList({ current, view }: { current: string | null; view: "chat" | "context" }) {
   return (
     <ul class="thread-list" tabIndex={-1}>
       {threads.value.map((thread) => (
@@ -216,7 +216,7 @@ function ThreadsInSide({ current, view }: { current: string | null; view: "chat"
   );
 }
 
-function Who() {
+function CurrentUser() {
   const current = signIn.value;
   if (current.state !== "in") return null;
   const { user, tenant } = current.caller;

@@ -12,7 +12,7 @@ export function readHandover(fragment: string): Handover | null {
   return secret ? { secret, agent: params.get("assistant") } : null;
 }
 
-/** Takes the secret from the address, so that it stays neither in the history nor in an address that is copied. */
+/** Removes the secret from the address, so that it remains neither in the history nor in a copied address. */
 export function takeHandover(): Handover | null {
   const handover = readHandover(location.hash);
   if (handover) {

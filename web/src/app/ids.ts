@@ -1,4 +1,4 @@
-/** Random ids. `crypto.randomUUID` exists only on pages that were loaded securely, which a page in a local network is not. */
+/** Creates a random UUID. `crypto.randomUUID` exists only in secure contexts, and a page from another machine without TLS is not one. */
 export function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;

@@ -1,4 +1,4 @@
-/** The threads that are open. A thread whose turn is running stays open while another one is shown. */
+/** The open threads. A thread with a running turn stays open while another one is shown. */
 import { effect, signal } from "@preact/signals";
 import type { Thread } from "../api/types";
 import { Conversation } from "../chat/conversation";
@@ -38,13 +38,13 @@ export async function loadMoreThreads(): Promise<void> {
 
 let reload: ReturnType<typeof setTimeout> | undefined;
 
-/** Loads the list again soon, once for many changes. */
+/** Reloads the list soon; many changes cause one reload. */
 function reloadSoon(): void {
   clearTimeout(reload);
   reload = setTimeout(() => void loadThreads(), 300);
 }
 
-/** Returns the conversation with a thread, which is opened if it is not open. */
+/** Returns the conversation of a thread; creates it if there is none. */
 export function conversation(id: string): Conversation {
   const known = conversations.get(id);
   if (known) return known;
@@ -72,7 +72,7 @@ export function forget(id: string): void {
   threads.value = threads.value.filter((thread) => thread.id !== id);
 }
 
-/** A hidden tab gives its connection back: a browser opens only few connections to a server. */
+/** Closes the connection of a hidden tab, because a browser opens only a few connections to each server. */
 export function startVisibility(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const isVisible = signal(!document.hidden);

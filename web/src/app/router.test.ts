@@ -17,7 +17,7 @@ describe("addresses of views", () => {
     for (const route of routes) expect(parseRoute(formatRoute(route))).toEqual(route);
   });
 
-  it("that mean nothing lead to the chat", () => {
+  it("that are invalid lead to the chat", () => {
     const chat: Route = { view: "chat", thread: null, at: null, agent: null };
     for (const fragment of ["", "#", "#/", "#/nowhere", "#/chat?at=-1", "#/chat/%E0%A4%A"]) {
       expect(parseRoute(fragment), fragment).toEqual(chat);

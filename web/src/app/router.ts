@@ -1,4 +1,4 @@
-/** The address of a view, in the fragment of the URL: no server needs to know the views. */
+/** The address of a view. It is in the fragment of the URL, so that the server does not need to know the views. */
 import { signal } from "@preact/signals";
 
 export type Route =

@@ -1,4 +1,4 @@
-/** The client, and what the whole page knows: who is signed in, which assistants there are, and whether the server answers. */
+/** The client, and the state of the whole page: who is signed in, which assistants there are, and whether the server can be reached. */
 import { signal } from "@preact/signals";
 import { ApiError } from "../api/client";
 import type { Client } from "../api/client";
@@ -18,7 +18,7 @@ export function may(role: "write" | "approve"): boolean {
   return current.state === "in" && current.caller.roles.includes(role);
 }
 
-/** Signs in with the secret of the address, or with what the browser has from before. */
+/** Signs in with the secret in the address, or with the credentials that the browser already has. */
 export async function start(): Promise<void> {
   const handover = takeHandover();
   let problem: string | null = null;

@@ -1,4 +1,4 @@
-/** Storage that survives a reload. A browser may refuse it, for example in a private window; then nothing is kept. */
+/** Storage that survives a reload. A browser may deny access to it, for example in a private window; then nothing is kept. */
 
 function guarded<T>(access: () => T, otherwise: T): T {
   try {
@@ -21,7 +21,7 @@ export function store(name: string, value: string | null): void {
   }, undefined);
 }
 
-/** For this tab only. */
+/** Loads a value that was stored for this tab only. */
 export function loadForTab(name: string): unknown {
   const text = guarded(() => sessionStorage.getItem(PREFIX + name), null);
   return text === null ? null : guarded(() => JSON.parse(text) as unknown, null);

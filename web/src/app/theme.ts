@@ -3,18 +3,18 @@ import { load, store } from "./storage";
 
 export type Theme = "light" | "dark";
 
-const wish = matchMedia("(prefers-color-scheme: dark)");
+const darkQuery = matchMedia("(prefers-color-scheme: dark)");
 const stored = load("theme");
 /** What the user chose; null to follow the system. */
 const chosen = signal<Theme | null>(stored === "light" || stored === "dark" ? stored : null);
-const system = signal<Theme>(wish.matches ? "dark" : "light");
+const system = signal<Theme>(darkQuery.matches ? "dark" : "light");
 
 export function theme(): Theme {
   return chosen.value ?? system.value;
 }
 
 export function startTheme(): void {
-  wish.addEventListener("change", () => (system.value = wish.matches ? "dark" : "light"));
+  darkQuery.addEventListener("change", () => (system.value = darkQuery.matches ? "dark" : "light"));
   effect(() => {
     document.documentElement.dataset["theme"] = theme();
   });

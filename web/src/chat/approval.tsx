@@ -1,4 +1,4 @@
-/** A call that waits for a person: what would happen, and the decision. */
+/** A tool call that is waiting for a decision: what it would do, and how it was decided. */
 import { useEffect, useState } from "preact/hooks";
 import type { Approval } from "../api/types";
 import { may } from "../app/session";
@@ -63,7 +63,7 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
   );
 }
 
-/** Returns how long an approval can still be decided. */
+/** Returns the time that is left to decide an approval, in milliseconds. */
 function useRemaining(approval: Approval): number {
   const expires = new Date(approval.expires_at).getTime();
   const [now, setNow] = useState(Date.now());

@@ -1,4 +1,4 @@
-/** Where the user writes. A draft survives a reload. */
+/** The field in which the user writes. A draft survives a reload. */
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Agent, Policy } from "../api/types";
 import { load, store } from "../app/storage";
@@ -96,7 +96,7 @@ export function Composer(props: {
   );
 }
 
-/** What the model would get with the text that is being written: one line, which opens the inspector. */
+/** Shows in one line what the model would receive with the current draft. The line links to the inspector. */
 function ContextMeter({ thread, question, policy, version }: { thread: string | null; question: string; policy: Policy | null; version: number }) {
   const { context, isStale } = useAssembled(thread, question, policy, version, 350);
   if (!context || thread === null) return <div class="meter empty" />;

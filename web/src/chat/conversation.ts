@@ -1,8 +1,9 @@
 /**
- * A thread that is open: its messages, its live connection, and the turn that is running in it. Views read the signals.
+ * An open thread: its messages, its live connection and its running turn. Views read the signals.
  *
- * The connection resumes from the position of the last update, so nothing is missed or shown twice. A question is sent with a key
- * that is kept until its answer has arrived, also over a reload: a question that is sent again with its key is not asked again.
+ * The connection resumes from the position of the last update, so nothing is missed or shown twice. A question is sent with an
+ * idempotency key, which is kept until the answer has arrived, even across a reload: sending the question again with its key does not
+ * ask it again.
  */
 import { batch, signal } from "@preact/signals";
 import { ApiError } from "../api/client";
@@ -27,12 +28,12 @@ export interface RunningCall {
   result: ToolCallTrace | null;
 }
 
-/** What is kept of a question until its answer has arrived. */
-interface Kept {
+/** A question, stored until its answer has arrived. */
+interface StoredQuestion {
   agent: string;
   text: string;
   key: string;
-  /** The last position when it was asked. */
+  /** The last position when the question was asked. */
   since: number;
 }
 
@@ -63,7 +64,7 @@ export class Conversation {
   private opening: AbortController | null = null;
   private following: AbortController | null = null;
   private turnCall: AbortController | null = null;
-  private isLoadingOlder = false;
+  private isLoadingMore = false;
   private retryNow: (() => void) | null = null;
 
   constructor(
@@ -104,7 +105,7 @@ export class Conversation {
         this.loaded.value = true;
       });
       this.follow();
-      this.resumeKept();
+      this.resumeQuestion();
     } catch (error) {
       if (error instanceof ApiError && error.isUnreachable) return false;
       noteFailure(error);
@@ -113,7 +114,7 @@ export class Conversation {
     return true;
   }
 
-  /** A new thread, which the server does not know yet. */
+  /** Opens a thread that was just created, without loading it. */
   openNew(thread: Thread): void {
     this.thread.value = thread;
     this.loaded.value = true;
@@ -136,28 +137,28 @@ export class Conversation {
 
   async loadOlder(): Promise<void> {
     const first = this.feed.value.messages[0];
-    if (!first || !this.feed.value.hasOlder || this.isLoadingOlder) return;
-    this.isLoadingOlder = true;
+    if (!first || !this.feed.value.hasOlder || this.isLoadingMore) return;
+    this.isLoadingMore = true;
     try {
       const page = await this.client.messages(this.id, { before: first.seq, limit: PAGE });
       this.feed.value = { ...this.feed.value, messages: merge(page.messages, this.feed.value.messages), hasOlder: page.hasMore };
     } catch (error) {
       noteFailure(error);
     } finally {
-      this.isLoadingOlder = false;
+      this.isLoadingMore = false;
     }
   }
 
   async loadNewer(): Promise<void> {
-    if (!this.feed.value.hasNewer || this.isLoadingOlder) return;
-    this.isLoadingOlder = true;
+    if (!this.feed.value.hasNewer || this.isLoadingMore) return;
+    this.isLoadingMore = true;
     try {
       const page = await this.client.messages(this.id, { after: lastSeq(this.feed.value), limit: PAGE });
       this.feed.value = { ...this.feed.value, messages: merge(this.feed.value.messages, page.messages), hasNewer: page.hasMore };
     } catch (error) {
       noteFailure(error);
     } finally {
-      this.isLoadingOlder = false;
+      this.isLoadingMore = false;
     }
   }
 
@@ -186,7 +187,7 @@ export class Conversation {
           await this.handle(update);
         }
       } catch (error) {
-        if (isAbort(error) || hasEnded(signal)) return;
+        if (isAbort(error) || isAborted(signal)) return;
         noteFailure(error);
         if (error instanceof ApiError && error.status === 404) {
           this.connection.value = "deleted";
@@ -194,7 +195,7 @@ export class Conversation {
         }
         if (error instanceof ApiError && error.status === 401) return;
       }
-      if (this.connection.peek() === "deleted" || hasEnded(signal)) return;
+      if (this.connection.peek() === "deleted" || isAborted(signal)) return;
       this.connection.value = "lost";
       await this.wait(delay, signal);
       delay = Math.min(delay * 2, MAX_DELAY_MS);
@@ -214,7 +215,7 @@ export class Conversation {
     this.retryNow = null;
   }
 
-  /** Tries to connect at once, for example because the network is back. */
+  /** Reconnects immediately, for example because the network is back. */
   reconnect(): void {
     this.retryNow?.();
   }
@@ -253,7 +254,7 @@ export class Conversation {
     }
   }
 
-  /** Stops following. A turn that is running goes on, and its answer is found when the thread is opened again. */
+  /** Stops following. A running turn continues, and its answer is loaded when the thread is opened again. */
   close(): void {
     this.opening?.abort();
     this.following?.abort();
@@ -275,16 +276,16 @@ export class Conversation {
     this.send({ agent, text, key: randomId(), since: lastSeq(this.feed.peek()) });
   }
 
-  private send(kept: Kept): void {
+  private send(kept: StoredQuestion): void {
     storeForTab(`pending.${this.id}`, kept);
     const { agent, text, key, since } = kept;
     const question = { agent, text, key, thread: this.id };
     this.run({ kind: "question", agent, text, since }, (signal) => this.client.ask(question, signal));
   }
 
-  /** Attaches to the turn of a question that was sent before the page was loaded again. */
-  private resumeKept(): void {
-    const kept = loadForTab(`pending.${this.id}`) as Kept | null;
+  /** Attaches to the turn of a question that was sent before the page was reloaded. */
+  private resumeQuestion(): void {
+    const kept = loadForTab(`pending.${this.id}`) as StoredQuestion | null;
     if (kept && !this.pending.value) this.send(kept);
   }
 
@@ -299,10 +300,10 @@ export class Conversation {
     return found?.agent ?? null;
   }
 
-  private run(of: Pick<Pending, "kind" | "agent" | "text" | "since">, start: (signal: AbortSignal) => AsyncIterable<TurnEvent>): void {
+  private run(base: Pick<Pending, "kind" | "agent" | "text" | "since">, start: (signal: AbortSignal) => AsyncIterable<TurnEvent>): void {
     if (this.isBusy) return;
     this.turnCall = new AbortController();
-    this.pending.value = { ...of, turn: null, tokens: "", calls: [], state: "sending", problem: null };
+    this.pending.value = { ...base, turn: null, tokens: "", calls: [], state: "sending", problem: null };
     void this.keepRunning(start, this.turnCall.signal);
   }
 
@@ -321,7 +322,7 @@ export class Conversation {
         }
         throw new ApiError("The connection was lost.", 0, "connection_lost");
       } catch (error) {
-        if (isAbort(error) || hasEnded(signal)) return;
+        if (isAbort(error) || isAborted(signal)) return;
         noteFailure(error);
         const isLost = !(error instanceof ApiError) || error.isUnreachable;
         if (!isLost) {
@@ -381,7 +382,7 @@ export class Conversation {
     this.approvals.value = new Map(this.approvals.value).set(trace.id, approval);
   }
 
-  /** Shows the stored messages of the turn in place of what was streamed, in one step. */
+  /** Replaces the streamed text with the stored messages of the turn, in one step. */
   private async finish(turn: Turn): Promise<void> {
     storeForTab(`pending.${this.id}`, null);
     const last = Math.max(0, ...turn.stored.map(({ seq }) => seq));
@@ -391,7 +392,7 @@ export class Conversation {
         added = (await this.client.messages(this.id, { after: lastSeq(this.feed.value), limit: 1000 })).messages;
       }
     } catch (error) {
-      // The live connection delivers them.
+      // The live connection delivers the messages.
       noteFailure(error);
     }
     batch(() => {
@@ -428,12 +429,12 @@ export class Conversation {
   }
 }
 
-/** Whether a signal has been given meanwhile. */
-function hasEnded(signal: AbortSignal): boolean {
+/** Whether a signal has been aborted. The compiler assumes that `signal.aborted` does not change after a check. */
+function isAborted(signal: AbortSignal): boolean {
   return signal.aborted;
 }
 
-/** Returns the id of the turn that stored a message; null for messages of other origins. */
+/** Returns the id of the turn that stored a message; `null` if no turn stored it. */
 export function turnOf(message: Message): string | null {
   const turn = (message.metadata as Record<string, unknown> | undefined)?.["turn"];
   return typeof turn === "string" ? turn : null;

@@ -20,7 +20,7 @@ describe("a thread that changes", () => {
     expect(merge(messages, [message(1, "newer", 3)])[0]?.text).toBe("newer");
   });
 
-  it("does not append behind a gap", () => {
+  it("does not append after a gap", () => {
     const earlier = { ...feed(5, 6), hasNewer: true };
     expect(seqs(apply(earlier, { type: "appended", messages: [message(90)] }))).toEqual([5, 6]);
   });

@@ -1,11 +1,11 @@
-/** The messages of a thread as they change. Pure: the state and an event give the next state. */
+/** The messages of a thread as they change. Pure: a state and an event yield the next state. */
 import type { Message, ThreadEvent } from "../api/types";
 
 export interface Feed {
   /** Ascending by position, without gaps within the loaded range, each position once. */
   messages: Message[];
   hasOlder: boolean;
-  /** Whether newer messages exist that are not loaded, because the view shows an earlier place. */
+  /** Whether there are newer messages that are not loaded, because the view shows an earlier part. */
   hasNewer: boolean;
 }
 
@@ -29,7 +29,7 @@ export function merge(messages: Message[], added: Message[]): Message[] {
 export function apply(feed: Feed, event: ThreadEvent): Feed {
   switch (event.type) {
     case "appended":
-      // The view shows an earlier place: the message belongs after messages that are not loaded.
+      // The view shows an earlier part: the new messages follow messages that are not loaded.
       if (feed.hasNewer) return feed;
       return { ...feed, messages: merge(feed.messages, event.messages) };
     case "replaced":

@@ -1,4 +1,4 @@
-/** The title of a thread, and what can be done with the whole thread. */
+/** The title of a thread, and the actions on the whole thread. */
 import { useState } from "preact/hooks";
 import type { Thread } from "../api/types";
 import { formatRoute } from "../app/router";

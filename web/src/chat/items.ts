@@ -1,4 +1,4 @@
-/** Arranges the messages of a thread for people: a tool call stands together with its result. Pure. */
+/** Arranges the messages of a thread for display: a tool call appears together with its result. Pure. */
 import type { Message, Part } from "../api/types";
 import { turnOf } from "./conversation";
 
@@ -6,7 +6,7 @@ export interface Call {
   id: string;
   name: string;
   arguments: unknown;
-  /** Null while there is no result. */
+  /** `null` while there is no result. */
   result: { output: string; isError: boolean; durationMs: number | null } | null;
 }
 
@@ -82,7 +82,7 @@ export function metadata(message: Message): Record<string, unknown> {
   return (message.metadata as Record<string, unknown> | undefined) ?? {};
 }
 
-/** Returns the question of a turn: the newest message of the user before an answer. */
+/** Returns the question of a turn: the user's newest message before an answer. */
 export function questionBefore(messages: Message[], seq: number): Message | null {
   return messages.findLast((message) => message.seq < seq && message.role === "user" && !metadata(message)["approval"]) ?? null;
 }

@@ -1,4 +1,4 @@
-/** How messages look. */
+/** Renders messages. */
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { Message, Source } from "../api/types";
@@ -26,8 +26,8 @@ export function MessageItem(props: {
   actions: MessageActions;
   question: string;
   isHit: boolean;
-  /** Whether the approvals that the message requests are shown below it, so that its text would repeat them. */
-  isAsked: boolean;
+  /** Whether the requested approvals are shown below the message. Its text would repeat them, so it is hidden. */
+  areApprovalsShown: boolean;
 }) {
   const { item, actions, question, isHit } = props;
   const { message } = item;
@@ -43,7 +43,7 @@ export function MessageItem(props: {
           </div>
           <Meta message={message} thread={actions.thread}>
             {actions.onEdit && <Action icon="edit" label={t("edit_and_fork")} onClick={() => actions.onEdit?.(message)} />}
-            <Common message={message} text={item.text} actions={actions} />
+            <CommonActions message={message} text={item.text} actions={actions} />
           </Meta>
         </article>
       );
@@ -57,12 +57,12 @@ export function MessageItem(props: {
               <Markdown text={item.reasoning} />
             </details>
           )}
-          {!props.isAsked && <Answer text={item.text} sources={message.sources ?? []} question={question} />}
+          {!props.areApprovalsShown && <Answer text={item.text} sources={message.sources ?? []} question={question} />}
           <Meta message={message} thread={actions.thread}>
             {item.turn !== null && actions.onContext && <Action icon="lens" label={t("why_this_answer")} onClick={() => actions.onContext?.(item.turn ?? "")} />}
             {item.turn !== null && actions.onTrace && <Action icon="activity" label={t("trace_of_turn")} onClick={() => actions.onTrace?.(item.turn ?? "")} />}
             {actions.onRetry && <Action icon="retry" label={t("try_again")} onClick={() => actions.onRetry?.(message)} />}
-            <Common message={message} text={item.text} actions={actions} />
+            <CommonActions message={message} text={item.text} actions={actions} />
           </Meta>
         </article>
       );
@@ -120,10 +120,10 @@ function Action({ icon, label, onClick }: { icon: Parameters<typeof Icon>[0]["na
   );
 }
 
-function Common({ message, text, actions }: { message: Message; text: string; actions: MessageActions }) {
+function CommonActions({ message, text, actions }: { message: Message; text: string; actions: MessageActions }) {
   const [isCopied, setCopied] = useState(false);
   const copy = () => {
-    // Only pages that were loaded securely may write to the clipboard.
+    // Only secure contexts may write to the clipboard.
     const clipboard = navigator.clipboard as Clipboard | undefined;
     void clipboard?.writeText(text).then(() => setCopied(true));
   };
@@ -197,14 +197,14 @@ export function ToolCall({ call, isWaiting }: { call: Call; isWaiting?: boolean 
   );
 }
 
-/** Returns the arguments of a call in one line. */
+/** Formats the arguments of a call in one line. */
 function summaryOf(value: unknown): string {
   if (typeof value !== "object" || value === null) return String(value);
   const entries = Object.entries(value as Record<string, unknown>);
   return entries.map(([name, member]) => `${name}: ${typeof member === "string" ? member : JSON.stringify(member)}`).join(", ");
 }
 
-/** Indents text that is JSON. */
+/** Indents JSON; returns other text unchanged. */
 function indented(text: string): string {
   if (!/^\s*[[{]/.test(text) || text.length > 200_000) return text;
   try {

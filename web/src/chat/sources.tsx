@@ -9,7 +9,7 @@ import { safeUrl } from "../text/url";
 import { visibleLine } from "../text/visible";
 import { Dialog, Loading, Problem, pretty } from "../ui/controls";
 
-const PASSAGES = 100;
+const MAX_PASSAGES = 100;
 
 type Passage = { state: "loading" } | { state: "none" } | { state: "found"; text: string } | { state: "failed"; problem: string };
 
@@ -85,12 +85,12 @@ function Field({ name, value }: { name: string; value: unknown }) {
   );
 }
 
-/** Returns the text that was cited; null if it is no longer there. */
+/** Returns the cited text; `null` if it is no longer available. */
 async function passageOf(source: Source, thread: string | null, seq: number | null, question: string): Promise<string | null> {
   const fields = (source.fields ?? {}) as Record<string, unknown>;
   if (typeof fields["text"] === "string") return fields["text"];
   if (thread !== null && seq !== null) return (await client.message(thread, seq)).text;
   if (source.kind !== "document") return null;
-  const found = await client.passages(question || (source.title ?? ""), PASSAGES);
+  const found = await client.passages(question || (source.title ?? ""), MAX_PASSAGES);
   return found.find(({ title }) => title === source.title)?.text ?? null;
 }

@@ -128,7 +128,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
     chooseAgent(id, name);
   };
 
-  /** Asks in a new thread that has the messages before a position. */
+  /** Forks the thread before a position, and asks a question in the fork if there is one. */
   const branch = async (before: number, question: string | null) => {
     try {
       const fork = await client.forkThread(id, before - 1, randomId());
@@ -167,7 +167,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
           const question = questionBefore(feed.messages, message.seq);
           if (!question) return;
           const isLast = lastSeq(feed) === message.seq;
-          // A failed turn is simply asked again; the answer of another one stays, and the new one begins a branch.
+          // A question whose turn failed is asked again in this thread. Any other answer is kept, and its question is asked in a new branch.
           if (metadata(message)["error"] && isLast) open.ask(agent, question.text);
           else void branch(question.seq, question.text);
         }
@@ -227,7 +227,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
       <Scroller open={open} at={at} items={items} pendingTokens={pending?.tokens.length ?? 0}>
         {items.map((item) => (
           <div class="entry" key={`${item.message.seq}${item.kind}`}>
-            <MessageItem item={item} actions={actions} isAsked={item.kind === "answer" && item.approvals.some((approval) => approvals.has(approval))} isHit={item.message.seq === at} question={questionBefore(feed.messages, item.message.seq)?.text ?? ""} />
+            <MessageItem item={item} actions={actions} areApprovalsShown={item.kind === "answer" && item.approvals.some((approval) => approvals.has(approval))} isHit={item.message.seq === at} question={questionBefore(feed.messages, item.message.seq)?.text ?? ""} />
             {item.kind === "answer" &&
               item.approvals.map((approval) => {
                 const found = approvals.get(approval);
@@ -283,7 +283,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
 
 function ConnectionLine({ open }: { open: Conversation }) {
   const connection = open.connection.value;
-  // A brief loss is caught up with before anyone could read about it.
+  // A brief loss is over before anyone could read the notice.
   const [isShown, setShown] = useState(false);
   useEffect(() => {
     if (connection !== "lost") {
@@ -314,7 +314,7 @@ function ConnectionLine({ open }: { open: Conversation }) {
   );
 }
 
-/** Keeps the newest message in view while the user is at the end, and the place where the user reads otherwise. */
+/** Keeps the newest message in view while the user is at the end; otherwise, keeps the scroll position. */
 function Scroller(props: { open: Conversation; at: number | null; items: Item[]; pendingTokens: number; children: preact.ComponentChildren }) {
   const { open, at } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -350,7 +350,7 @@ function Scroller(props: { open: Conversation; at: number | null; items: Item[];
   }, [props.items, props.pendingTokens, at, feed.hasNewer]);
 
   useLayoutEffect(() => {
-    // Older messages were added above: the place where the user reads must not move.
+    // Older messages were added above: the visible messages must not move.
     const element = box.current;
     const kept = anchor.current;
     if (!element || !kept || isAtEnd.current) return;

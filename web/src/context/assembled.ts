@@ -1,4 +1,4 @@
-/** Contexts as hooks: the policy of an assistant, and the context that a policy gives for a question. */
+/** Hooks that load an assistant's details, and the context that a policy yields for a question. */
 import { useEffect, useState } from "preact/hooks";
 import type { AgentDetail, AssembledContext, Policy } from "../api/types";
 import { client, isAbort, messageOf, noteFailure } from "../app/session";
@@ -29,14 +29,14 @@ export function useAgentDetail(name: string | null): AgentDetail | null {
 
 export interface Assembled {
   context: AssembledContext | null;
-  /** Whether `context` belongs to an earlier question or policy, and the current one is on its way. */
+  /** Whether `context` belongs to an earlier question or policy, and the current one is still loading. */
   isStale: boolean;
   problem: string | null;
 }
 
 /**
- * Assembles the context for a question whenever it, the policy or the thread changes. While the user types, the previous context
- * stays until the next one is there.
+ * Assembles the context whenever the question, the policy or the thread changes. While the user types, the previous context is
+ * returned until the next one has arrived.
  */
 export function useAssembled(thread: string | null, question: string, policy: Policy | null, version: number, delayMs = 180): Assembled {
   const [state, setState] = useState<Assembled & { key: string | null }>({ context: null, isStale: false, problem: null, key: null });
@@ -58,7 +58,7 @@ export function useAssembled(thread: string | null, question: string, policy: Po
       clearTimeout(timer);
       stop.abort();
     };
-    // `key` stands for the other values.
+    // `key` represents the other dependencies.
   }, [key, delayMs]);
   return { context: state.context, problem: state.problem, isStale: state.key !== key };
 }

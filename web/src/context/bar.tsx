@@ -1,4 +1,4 @@
-/** The tokens of a context, by part, as one bar against the budget. */
+/** The tokens of a context by part, as one bar relative to the budget. */
 import { PARTS } from "../api/types";
 import type { PartName, Report } from "../api/types";
 import { number, t } from "../i18n";
@@ -11,7 +11,7 @@ export interface Segment {
   width: number;
 }
 
-/** The shares of the parts. The bar is as wide as the budget, or as the context if there is no budget. Pure. */
+/** Returns the shares of the parts. The bar is as wide as the budget, or as the context if that is larger. Pure. */
 export function segmentsOf(report: Report, scale = scaleOf(report)): Segment[] {
   const segments = PARTS.map((part) => ({ part, tokens: report.tokens[part] })).filter(({ tokens }) => tokens > 0);
   return segments.map(({ part, tokens }) => ({ part, tokens, width: scale > 0 ? (100 * tokens) / scale : 0 }));

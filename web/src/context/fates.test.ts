@@ -43,7 +43,7 @@ describe("the fates of messages", () => {
 });
 
 describe("the bar of tokens", () => {
-  it("is as wide as the budget, or as the context", () => {
+  it("is as wide as the budget, or as a larger context", () => {
     const width = (of: Report) => segmentsOf(of).reduce((sum, segment) => sum + segment.width, 0);
     expect(width(report([]))).toBeCloseTo(100);
     expect(width(report([], 400))).toBeCloseTo(25);

@@ -6,9 +6,9 @@ export const FATES: Fate[] = ["kept", "truncated", "recalled", "summarised", "pr
 export interface Cell {
   first: number;
   last: number;
-  /** How many messages of each fate the cell stands for. */
+  /** The number of messages with each fate. */
   counts: Partial<Record<Fate, number>>;
-  /** The fate that most of them have; an included one if there is any, because it would be lost among many others. */
+  /** The most important of these fates, so that an included message is not lost among many others. */
   fate: Fate;
   why: FateReason | undefined;
   tokens: number;
@@ -59,7 +59,7 @@ export function cellsOf(report: Report, max: number): Cell[] {
   return cells;
 }
 
-/** Returns the positions that the summary stands for. */
+/** Returns the positions that the summary covers. */
 export function summarised(report: Report): { first: number; last: number; count: number } | null {
   const spans = report.messages.filter(({ fate }) => fate === "summarised");
   const [first, last] = [spans[0]?.first_seq, spans.at(-1)?.last_seq];

@@ -16,7 +16,7 @@ export interface Messages {
   load: (seq: number, thread?: string) => void;
 }
 
-/** Loads messages of a thread one by one, when they are looked at. Null is a message that is gone. */
+/** Loads messages of a thread one by one, on demand. A message that no longer exists is `null`. */
 export function useMessages(thread: string): Messages {
   const [loaded, setLoaded] = useState<ReadonlyMap<number, Message | null>>(new Map());
   const requested = useRef(new Set<number>());
@@ -51,7 +51,7 @@ export function whyText(why: FateReason | undefined): string {
 export function FateMap({ report, thread, messages, changed }: { report: Report; thread: string; messages: Messages; changed: Set<number> }) {
   const cells = useMemo(() => cellsOf(report, MAX_CELLS), [report]);
   const counts = useMemo(() => countFates(report), [report]);
-  const most = useMemo(() => Math.max(1, ...cells.map(({ tokens }) => tokens)), [cells]);
+  const maxTokens = useMemo(() => Math.max(1, ...cells.map(({ tokens }) => tokens)), [cells]);
   const [selected, setSelected] = useState<number | null>(null);
   const [only, setOnly] = useState<Fate | null>(null);
   const grid = useRef<HTMLDivElement>(null);
@@ -90,7 +90,7 @@ export function FateMap({ report, thread, messages, changed }: { report: Report;
             type="button"
             tabIndex={position === reachable ? 0 : -1}
             class={`cell fate ${each.fate}${only !== null && (each.counts[only] ?? 0) === 0 ? " dim" : ""}${isChanged(each, changed) ? " changed" : ""}`}
-            style={{ "--fill": `${Math.max(18, (100 * each.tokens) / most)}%` }}
+            style={{ "--fill": `${Math.max(18, (100 * each.tokens) / maxTokens)}%` }}
             aria-label={cellLabel(each)}
             aria-pressed={position === index}
             title={cellLabel(each)}
@@ -124,7 +124,7 @@ function cellLabel(cell: Cell): string {
 }
 
 function CellDetail({ cell, report, thread, messages }: { cell: Cell; report: Report; thread: string; messages: Messages }) {
-  // Of a cell with many messages, one that the context includes says most.
+  // For a cell with several messages, the first one with the cell's fate is shown.
   const seq = report.messages.find((span) => span.fate === cell.fate && span.last_seq >= cell.first && span.first_seq <= cell.last)?.first_seq ?? cell.first;
   const shown = Math.max(seq, cell.first);
   useEffect(() => messages.load(shown), [shown]);

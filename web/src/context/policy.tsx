@@ -1,4 +1,4 @@
-/** What a policy says, as controls. */
+/** The controls for a policy. */
 import type { Policy } from "../api/types";
 import { number, t } from "../i18n";
 
@@ -75,19 +75,19 @@ export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPo
   );
 }
 
-const SMALLEST = 200;
-const LARGEST = 128_000;
+const MIN_BUDGET = 200;
+const MAX_BUDGET = 128_000;
 
-/** The slider is logarithmic, because budgets are. Its end means no limit. */
+/** The slider is logarithmic, because budgets span several orders of magnitude. Its upper end means no limit. */
 export function sliderToBudget(value: number): number | null {
   if (value >= 100) return null;
-  const exact = SMALLEST * (LARGEST / SMALLEST) ** (value / 99);
+  const exact = MIN_BUDGET * (MAX_BUDGET / MIN_BUDGET) ** (value / 99);
   const step = 10 ** Math.max(1, Math.floor(Math.log10(exact)) - 1);
   return Math.round(exact / step) * step;
 }
 
 export function budgetToSlider(budget: number | null): number {
   if (budget === null) return 100;
-  const share = Math.log(Math.max(budget, SMALLEST) / SMALLEST) / Math.log(LARGEST / SMALLEST);
+  const share = Math.log(Math.max(budget, MIN_BUDGET) / MIN_BUDGET) / Math.log(MAX_BUDGET / MIN_BUDGET);
   return Math.min(99, Math.round(99 * share));
 }

@@ -1,4 +1,4 @@
-/** The recalled messages of a context, with the parts of their scores. */
+/** The recalled messages of a context, with the components of their scores. */
 import { useEffect, useState } from "preact/hooks";
 import type { RecalledFate, RecalledTurn, Report } from "../api/types";
 import { chatWith, formatRoute } from "../app/router";
@@ -14,7 +14,7 @@ const SEARCHED = 200;
 export const SCORE_PARTS = ["words", "passage", "neighbours", "speaker", "time"] as const;
 
 export function RecalledList({ report, thread, question, messages }: { report: Report; thread: string; question: string; messages: Messages }) {
-  const [isWhole, setWhole] = useState(false);
+  const [isExpanded, setExpanded] = useState(false);
   const [scored, setScored] = useState<ReadonlyMap<string, RecalledTurn>>(new Map());
   const recalled = report.recalled ?? [];
   const isOwn = recalled.every((found) => found.thread === undefined || found.thread === thread);
@@ -24,25 +24,25 @@ export function RecalledList({ report, thread, question, messages }: { report: R
       client.recall(question, isOwn ? thread : null, SEARCHED, stop.signal).then(
         ({ turns }) => setScored(new Map(turns.map((turn) => [`${turn.thread} ${turn.message.seq}`, turn]))),
         (error: unknown) => {
-          // Without the parts, the list still has the scores.
+          // Without the components, the list still shows the scores.
           if (!isAbort(error)) setScored(new Map());
         },
       );
     }
     return () => stop.abort();
   }, [question, thread, isOwn, report]);
-  const most = Math.max(...recalled.map(({ score }) => score), 1e-9);
-  const shown = isWhole ? recalled : recalled.slice(0, SHOWN);
+  const maxScore = Math.max(...recalled.map(({ score }) => score), 1e-9);
+  const shown = isExpanded ? recalled : recalled.slice(0, SHOWN);
   return (
     <>
       <ol class="recalled">
         {shown.map((found) => (
-          <Found key={`${found.thread ?? ""}${found.seq}`} found={found} most={most} own={thread} scored={scored.get(`${found.thread ?? thread} ${found.seq}`)} messages={messages} />
+          <Found key={`${found.thread ?? ""}${found.seq}`} found={found} maxScore={maxScore} own={thread} scored={scored.get(`${found.thread ?? thread} ${found.seq}`)} messages={messages} />
         ))}
       </ol>
       {recalled.length > SHOWN && (
-        <button type="button" class="link" onClick={() => setWhole(!isWhole)}>
-          {isWhole ? t("show_fewer") : t("show_all_n", { count: recalled.length })}
+        <button type="button" class="link" onClick={() => setExpanded(!isExpanded)}>
+          {isExpanded ? t("show_fewer") : t("show_all_n", { count: recalled.length })}
         </button>
       )}
       <p class="score-legend" aria-hidden="true">
@@ -56,8 +56,8 @@ export function RecalledList({ report, thread, question, messages }: { report: R
   );
 }
 
-function Found(props: { found: RecalledFate; most: number; own: string; scored: RecalledTurn | undefined; messages: Messages }) {
-  const { found, most, own, scored, messages } = props;
+function Found(props: { found: RecalledFate; maxScore: number; own: string; scored: RecalledTurn | undefined; messages: Messages }) {
+  const { found, maxScore, own, scored, messages } = props;
   const thread = found.thread ?? own;
   const isOwn = thread === own;
   useEffect(() => {
@@ -72,10 +72,10 @@ function Found(props: { found: RecalledFate; most: number; own: string; scored: 
       <div class="score-bar" role="img" aria-label={`${t("score")} ${number(found.score, 2)}${spoken ? `: ${spoken}` : ""}`}>
         {scored && sum > 0 ? (
           parts.map((part) => (
-            <i key={part} class={`score ${part}`} style={{ width: `${(100 * (found.score / most) * scored.parts[part]) / sum}%` }} title={`${t(`score_${part}` as Key)}: ${number(scored.parts[part], 2)}`} />
+            <i key={part} class={`score ${part}`} style={{ width: `${(100 * (found.score / maxScore) * scored.parts[part]) / sum}%` }} title={`${t(`score_${part}` as Key)}: ${number(scored.parts[part], 2)}`} />
           ))
         ) : (
-          <i class="score words" style={{ width: `${(100 * found.score) / most}%` }} />
+          <i class="score words" style={{ width: `${(100 * found.score) / maxScore}%` }} />
         )}
         <span>{number(found.score, 2)}</span>
       </div>

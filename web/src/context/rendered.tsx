@@ -1,4 +1,4 @@
-/** The very text that the model gets, message by message. */
+/** The exact text that the model receives, message by message. */
 import { useMemo, useState } from "preact/hooks";
 import type { AssembledContext, ContextMessage, PartName, Policy } from "../api/types";
 import { number, t } from "../i18n";
@@ -46,10 +46,10 @@ export function textOf(message: ContextMessage): string {
 }
 
 export function RenderedContext({ context, policy }: { context: AssembledContext; policy: Policy }) {
-  const [isWhole, setWhole] = useState(false);
+  const [isExpanded, setExpanded] = useState(false);
   const { messages } = context;
   const all = useMemo(() => messages.map((message, index) => ({ message, sections: sectionsOf(message, index, messages.length, policy) })), [messages, policy]);
-  const hidden = isWhole || all.length <= FIRST + LAST + 1 ? 0 : all.length - FIRST - LAST;
+  const hidden = isExpanded || all.length <= FIRST + LAST + 1 ? 0 : all.length - FIRST - LAST;
   const copy = () => {
     const clipboard = navigator.clipboard as Clipboard | undefined;
     void clipboard?.writeText(JSON.stringify(messages, null, 2)).then(() => toast(t("copied")));
@@ -67,7 +67,7 @@ export function RenderedContext({ context, policy }: { context: AssembledContext
           hidden > 0 && index >= FIRST && index < all.length - LAST ? (
             index === FIRST && (
               <li key="hidden" class="hidden">
-                <button type="button" class="link" onClick={() => setWhole(true)}>
+                <button type="button" class="link" onClick={() => setExpanded(true)}>
                   {t("show_n_more", { count: hidden })}
                 </button>
               </li>

@@ -1,6 +1,6 @@
 /**
- * The context inspector: what a model gets for a question, and why. Either live, for a question that is being written and for one or
- * two policies, or as it was for a turn.
+ * The context inspector: what a model receives for a question, and why. It shows either a live context, for the question that the user
+ * is writing and for one or two policies, or the context of a past turn.
  */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AssembledContext, Policy, Report, Thread, Turn } from "../api/types";
@@ -53,7 +53,7 @@ export function ContextView({ thread, turn, question }: { thread: string | null;
         <p class="lead">{t(turn === null ? "inspector_lead" : "inspector_turn_lead")}</p>
       </header>
       {problem && <Problem text={problem} />}
-      {found && (turn === null ? <Live key={thread} thread={found} question={question ?? ""} /> : <OfTurn key={turn} thread={found} turn={turn} />)}
+      {found && (turn === null ? <LiveContext key={thread} thread={found} question={question ?? ""} /> : <TurnContext key={turn} thread={found} turn={turn} />)}
     </section>
   );
 }
@@ -82,7 +82,7 @@ function ChooseThread() {
 
 const BUILT_IN: Policy = { window: 20, summary: true, recall_from: "nowhere", preferences: true, rendering: "chat" };
 
-function Live({ thread, question: initial }: { thread: Thread; question: string }) {
+function LiveContext({ thread, question: initial }: { thread: Thread; question: string }) {
   const [question, setQuestion] = useState(initial);
   const [agent, setAgent] = useState(() => defaultAgent(thread));
   const detail = useAgentDetail(agent || null);
@@ -108,7 +108,7 @@ function Live({ thread, question: initial }: { thread: Thread; question: string 
       return;
     }
     const from = policy ?? BUILT_IN;
-    // A second policy that shows a difference at once.
+    // The second policy differs from the first in recall, so that there is a difference to see.
     setOther({ ...from, recall_from: from.recall_from === "nowhere" ? "thread" : "nowhere" });
   };
   return (
@@ -208,7 +208,7 @@ function Column(props: {
   );
 }
 
-/** Returns the summary in the text that the model gets. */
+/** Returns the summary in the text that the model receives. */
 function summaryOf(context: AssembledContext, policy: Policy): string | null {
   if (context.report.tokens.summary === 0) return null;
   const first = context.messages[0];
@@ -218,7 +218,7 @@ function summaryOf(context: AssembledContext, policy: Policy): string | null {
   return (text.startsWith(prompt) ? text.slice(prompt.length) : text).trim() || null;
 }
 
-function OfTurn({ thread, turn }: { thread: Thread; turn: string }) {
+function TurnContext({ thread, turn }: { thread: Thread; turn: string }) {
   const [report, setReport] = useState<Report | null | undefined>(undefined);
   const [found, setFound] = useState<Turn | null>(null);
   const [problem, setProblem] = useState<string | null>(null);

@@ -45,10 +45,10 @@ export function format(text: string, params: Record<string, string | number>): s
   });
 }
 
-/** The user's own variant of the language, for numbers and dates. */
+/** Returns the user's variant of the language, for numbers and dates. */
 function locale(): string {
-  const wishes = typeof navigator === "undefined" ? [] : navigator.languages;
-  return wishes.find((wish) => wish.startsWith(language.value)) ?? language.value;
+  const candidates = typeof navigator === "undefined" ? [] : navigator.languages;
+  return candidates.find((candidate) => candidate.startsWith(language.value)) ?? language.value;
 }
 
 export function number(value: number, digits = 0): string {
@@ -71,7 +71,7 @@ export function dateTime(instant: string): string {
   return Number.isNaN(date.getTime()) ? instant : new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }).format(date);
 }
 
-/** A time within a day as time, otherwise as day. */
+/** Formats an instant of today as a time, any other as a date. */
 export function shortTime(instant: string, now = new Date()): string {
   const date = new Date(instant);
   if (Number.isNaN(date.getTime())) return instant;

@@ -10,7 +10,7 @@ describe("the texts of the page", () => {
     for (const [key, text] of Object.entries(en)) expect(names(es[key as keyof typeof en]), key).toEqual(names(text));
   });
 
-  it("contain numbers in one of two forms", () => {
+  it("choose between two forms by number", () => {
     expect(format("{count|1 message|{count} messages} of {name}", { count: 1, name: "Ana" })).toBe("1 message of Ana");
     expect(format("{count|1 message|{count} messages}", { count: 3 })).toBe("3 messages");
     expect(format("{name}", { name: "{count}" })).toBe("{count}");

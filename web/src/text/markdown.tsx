@@ -1,6 +1,6 @@
 /**
  * Renders the Markdown of messages. The text is parsed into a syntax tree, and the tree is rendered as nodes: no text becomes
- * HTML, so whatever stands in a message is shown and never executed. HTML in a message is shown as text.
+ * HTML, so the content of a message is shown and never executed. HTML in a message is shown as text.
  */
 import { useMemo } from "preact/hooks";
 import type { ComponentChildren } from "preact";
@@ -10,7 +10,7 @@ import { gfmTable } from "micromark-extension-gfm-table";
 import type { Nodes, Parent, Root } from "mdast";
 import { safeUrl } from "./url";
 
-/** Longer texts are shown as they are: parsing takes time that grows with the text. */
+/** Longer texts are shown unparsed, because parsing time grows with the length. */
 const MAX_CHARACTERS = 100_000;
 /** Deeper nesting is shown as text. */
 const MAX_DEPTH = 40;
@@ -28,7 +28,7 @@ function parse(text: string): Root | null {
   return fromMarkdown(text, { extensions: [gfmTable()], mdastExtensions: [gfmTableFromMarkdown()] });
 }
 
-/** Estimates the depth of quotes and lists from the start of lines, because a parser may take long over deep nesting. */
+/** Estimates the depth of quotes and lists from the start of lines, because parsing deep nesting may take long. */
 function nesting(text: string): number {
   let depth = 0;
   for (const line of text.split("\n")) {

@@ -1,4 +1,4 @@
-/** Returns the address if a click on it can do nothing but open a page or a mail; otherwise null. */
+/** Returns the URL if a click on it can only open a page or an email; otherwise `null`. */
 export function safeUrl(text: string): string | null {
   let url: URL;
   try {

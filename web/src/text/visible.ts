@@ -1,8 +1,8 @@
 /**
- * Makes characters visible that change how text is shown without being seen: controls, and marks that reverse the direction of
- * text, with which `exe.gpj` looks like `jpg.exe`. For names and titles, which stand beside text of the page.
+ * Replaces invisible characters that change how text is displayed with a dot: control characters, and marks that reverse the direction
+ * of text, which make `exe.gpj` look like `jpg.exe`. For names and titles, which appear next to the page's own text.
  */
-// eslint-disable-next-line no-control-regex -- these characters are what is looked for
+// eslint-disable-next-line no-control-regex -- these are the characters to find
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
 export function visibleLine(text: string, maxCharacters = 300): string {

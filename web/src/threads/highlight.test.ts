@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { highlight } from "./highlight";
 
-it("marks the bytes that the server names", () => {
+it("marks the byte ranges from the server", () => {
   const text = "El café está en la Señal 😀 end";
   const start = new TextEncoder().encode("El ").length;
   const marked = highlight(text, [

@@ -1,4 +1,4 @@
-/** Divides a snippet at its matches. The server counts bytes of UTF-8, JavaScript counts units of UTF-16. Pure. */
+/** Splits a snippet at its matches. The server counts UTF-8 bytes, JavaScript counts UTF-16 code units. Pure. */
 export function highlight(text: string, matches: { start: number; end: number }[]): { text: string; isMatch: boolean }[] {
   const bytes = new TextEncoder().encode(text);
   const decoder = new TextDecoder();

@@ -1,4 +1,4 @@
-/** All threads: found by words or by meaning, imported, exported and erased. */
+/** All threads: search by words or by meaning, import, export and erasure. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Hit, Imported, RecalledTurn } from "../api/types";
 import { loadMoreThreads, loadThreads, nextThreads, threads, threadsLoaded, threadsProblem } from "../app/open";

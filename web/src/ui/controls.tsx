@@ -62,7 +62,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
   );
 }
 
-/** Asks before something that cannot be undone. The text says what goes and what stays. */
+/** Asks for confirmation of something that cannot be undone. The text says what is removed and what remains. */
 export function Confirm(props: {
   title: string;
   children: ComponentChildren;
@@ -153,7 +153,7 @@ export function saveFile(content: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Data as indented JSON; text as it is. */
+/** Formats data as indented JSON; returns text unchanged. */
 export function pretty(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }

@@ -1,4 +1,4 @@
-/** Icons, drawn as strokes in the colour of the text. They are decoration: what has an icon also has a name. */
+/** Icons, drawn as strokes in the colour of the text. They are decorative: everything with an icon also has a name. */
 const PATHS = {
   chat: "M4 5h16v11H10l-4 4v-4H4z",
   lens: "M3 6h18M3 6v4l7 6v5l4-2v-3l7-6V6",

@@ -90,7 +90,7 @@ describe.each(["light", "dark"] as const)("in %s colours", (colorScheme) => {
         await page.evaluate((to) => (location.hash = to), address);
         await page.locator(ready).first().waitFor();
         await then?.(page);
-        // In a world of its own, which the page's policy does not bind.
+        // The page's content security policy does not apply to this script.
         await page.evaluate(source);
         const { violations } = await page.evaluate<{ violations: Violation[] }>("axe.run(document, { resultTypes: ['violations'] })");
         const found = violations.map(({ id, nodes }) => ({ id, nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary.slice(0, 300)}`) }));

@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const TOKEN = "journeys-of-the-page-0123456789";
 const START_TIMEOUT_MS = 60_000;
 
-/** The program, which contains the page. */
+/** The program under test, which contains the page. */
 export const PROGRAM = process.env["THREADKEEP_PROGRAM"] ?? join(ROOT, "target/debug/threadkeep");
 export const CHROMIUM = process.env["THREADKEEP_CHROMIUM"] ?? "/usr/bin/chromium";
 
@@ -29,8 +29,8 @@ spec:
  * @property {string} url The address, with a slash at the end.
  * @property {string} token
  * @property {string} folder
- * @property {() => Promise<void>} stop Ends the server, as if its machine failed.
- * @property {() => Promise<void>} start Starts it again, on the same port and store.
+ * @property {() => Promise<void>} stop Kills the server, as if its machine failed.
+ * @property {() => Promise<void>} start Restarts the server, on the same port and store.
  * @property {() => Promise<void>} close
  * @property {(method: string, path: string, body?: unknown) => Promise<any>} call Calls the API.
  */
@@ -52,7 +52,7 @@ export async function serve() {
     child = started;
     const line = await new Promise((resolve, reject) => {
       let text = "";
-      const timer = setTimeout(() => reject(new Error("the server does not start")), START_TIMEOUT_MS);
+      const timer = setTimeout(() => reject(new Error("the server did not start in time")), START_TIMEOUT_MS);
       started.stdout.on("data", (/** @type {Buffer} */ data) => {
         text += data.toString();
         if (!text.includes("\n")) return;
@@ -105,11 +105,11 @@ export function launch() {
     "--disable-component-update",
     "--disable-sync",
   ];
-  // Playwright gives each browser an empty profile folder, and starts it without a window.
+  // Playwright gives each browser an empty profile folder and starts it headless.
   return chromium.launch({ executablePath: CHROMIUM, headless: true, args });
 }
 
-/** A conversation about a trip: long enough that a window leaves out what a question is about. */
+/** A conversation about a trip, long enough that a window excludes the messages that a question is about. */
 export function journal(length = 96) {
   const topics = [
     ["We want to camp by a lake with the children in two weeks.", "Birch Bay fits: 1 h 20 by car, a shallow beach, warm showers."],

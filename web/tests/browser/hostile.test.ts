@@ -1,4 +1,4 @@
-/** Content that tries to run code, to load something, or to look like something else: shown as text, in each place where it can stand. */
+/** Content that tries to run code, to load something, or to look like something else: shown as text, wherever it can appear. */
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { launch, serve } from "./harness.mjs";
@@ -44,7 +44,7 @@ beforeEach(async () => {
   page = await context.newPage();
   page.setDefaultTimeout(20_000);
   page.on("pageerror", (error) => faults.push(error.message));
-  // The browser would report what the policy refused: nothing may get as far as that.
+  // The browser reports what the content security policy refuses; no content may get that far.
   page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
   page.on("request", (request) => {
     if (!request.url().startsWith(served.url)) faults.push(`request to ${request.url()}`);
@@ -54,13 +54,13 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await safe();
+  await expectSafe();
   await context.close();
   expect(faults).toEqual([]);
 });
 
-/** Nothing ran, and nothing of the text became an element or a link that runs. */
-async function safe(): Promise<void> {
+/** Checks that nothing ran, and that no text became an element or a link that can run code. */
+async function expectSafe(): Promise<void> {
   expect(await page.evaluate(() => (globalThis as { hostile?: number }).hostile)).toBeUndefined();
   const found = await page.evaluate(() => {
     const elements = document.querySelectorAll("main script, main iframe, main style, main img, main svg animate, [onerror], [onbegin]");
@@ -89,9 +89,9 @@ describe("hostile content is text", () => {
     ]);
     await go(`#/chat/${id}`);
     await page.locator('[data-seq="3"]').waitFor();
-    // Links that were not understood are text; a click on them does nothing.
+    // Rejected links are text; a click on them does nothing.
     for (const text of await page.locator("main").getByText("click").all()) await text.click({ force: true, timeout: 1000 }).catch(() => undefined);
-    await safe();
+    await expectSafe();
   });
 
   it("in titles, keys and names", async () => {
@@ -101,9 +101,9 @@ describe("hostile content is text", () => {
       await go(view);
       await page.locator("main, .side").getByText("<script>").filter({ visible: true }).first().waitFor();
       await page.locator("main .panel, main .message, main .threads, main .tiles").first().waitFor();
-      await safe();
+      await expectSafe();
     }
-    // Marks that turn the direction of text are made visible.
+    // Marks that reverse the direction of text are made visible.
     expect(await page.locator(".thread-list").first().innerText()).not.toContain("\u202e");
   });
 
@@ -131,7 +131,7 @@ describe("hostile content is text", () => {
     await go(`#/chat/${id}`);
     await page.locator(".sources button").click();
     await page.getByRole("dialog").locator(".passage").waitFor();
-    await safe();
+    await expectSafe();
     expect(await page.getByRole("dialog").locator("a[href^='javascript']").count()).toBe(0);
   });
 
@@ -145,7 +145,7 @@ describe("hostile content is text", () => {
     await page.locator(".recalled li").first().waitFor();
     await page.locator(".fate-map .cell").first().click();
     await page.locator(".cell-detail .text").waitFor();
-    await safe();
+    await expectSafe();
     await go("#/threads?q=quince");
     await page.locator(".hits li").first().waitFor();
   });
@@ -158,7 +158,7 @@ describe("hostile content is text", () => {
       await go(view);
       await page.locator("main").getByText("<script>").first().waitFor();
       for (const details of await page.locator("main details summary").all()) await details.click();
-      await safe();
+      await expectSafe();
     }
   });
 
@@ -173,7 +173,7 @@ describe("hostile content is text", () => {
       await go(view);
       await page.locator("main section").first().waitFor();
       await page.waitForTimeout(300);
-      await safe();
+      await expectSafe();
     }
     // The browser logs each answer with an error status.
     faults = faults.filter((fault) => !fault.includes("Failed to load resource"));

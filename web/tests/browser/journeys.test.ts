@@ -10,10 +10,10 @@ let served: Served;
 let browser: Browser;
 let context: BrowserContext;
 let page: Page;
-/** Errors of the page, and requests to other hosts. */
+/** Errors in the page, and requests to other hosts. */
 let faults: string[];
-/** Faults that a test expects, because it stops the server. */
-let isServerStopped = false;
+/** Whether the test expects errors in the console, for example because it stops the server. */
+let expectsErrors = false;
 
 beforeAll(async () => {
   [served, browser] = await Promise.all([serve(), launch()]);
@@ -26,13 +26,13 @@ afterAll(async () => {
 
 beforeEach(async () => {
   faults = [];
-  isServerStopped = false;
+  expectsErrors = false;
   context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-GB" });
   page = await context.newPage();
   page.setDefaultTimeout(20_000);
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => {
-    if (message.type() === "error" && !isServerStopped) faults.push(message.text());
+    if (message.type() === "error" && !expectsErrors) faults.push(message.text());
   });
   page.on("request", (request) => {
     const url = request.url();
@@ -46,7 +46,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await context.close();
-  // A test that stops the server may have failed before it started it again.
+  // A test that stops the server may have failed before restarting it.
   await served.start();
   expect(faults).toEqual([]);
 });
@@ -79,12 +79,12 @@ const send = async (text: string) => {
   await composer().fill(text);
   await composer().press("Enter");
 };
-/** Waits until the turn that is running has ended. */
+/** Waits until the running turn has ended. */
 const answered = () => page.locator(".turn-in-progress").waitFor({ state: "detached" });
 const shownSeqs = () => page.locator("[data-seq]").evaluateAll((entries) => entries.map((entry) => Number((entry as HTMLElement).dataset["seq"])));
 
 describe("signing in", () => {
-  it("takes the token out of the address, and survives a reload", async () => {
+  it("removes the token from the address, and survives a reload", async () => {
     await signIn();
     expect(page.url()).not.toContain(served.token);
     await page.reload();
@@ -95,8 +95,8 @@ describe("signing in", () => {
     expect(kept).not.toContain(served.token);
   });
 
-  it("asks for a token, and says what is wrong with it", async () => {
-    isServerStopped = true; // The browser logs the answers with status 401.
+  it("asks for a token, and reports an invalid one", async () => {
+    expectsErrors = true; // The browser logs the answers with status 401.
     await page.goto(served.url);
     await page.getByLabel("Token or key").fill("a wrong token of some length");
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -106,8 +106,8 @@ describe("signing in", () => {
     await page.locator(".frame").waitFor();
   });
 
-  it("has a policy that allows no code but its own", async () => {
-    isServerStopped = true; // The browser logs the answer with status 401.
+  it("has a content security policy that allows only its own code", async () => {
+    expectsErrors = true; // The browser logs the answer with status 401.
     const response = await page.goto(served.url);
     const policy = response?.headers()["content-security-policy"] ?? "";
     for (const part of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "require-trusted-types-for 'script'"]) {
@@ -118,7 +118,7 @@ describe("signing in", () => {
 });
 
 describe("chat", () => {
-  it("starts a conversation, remembers, cites, and opens the source in its place", async () => {
+  it("starts a conversation, remembers, cites, and shows the source in the conversation", async () => {
     await signIn();
     await page.getByRole("button", { name: /^general/ }).click();
     await send("Priya leads the Falcon project.");
@@ -130,12 +130,12 @@ describe("chat", () => {
     expect(await shownSeqs()).toEqual([1, 2, 3, 4]);
     await page.locator(".sources button").first().click();
     await page.getByRole("dialog").getByText("Priya leads the Falcon project.").waitFor();
-    await page.getByRole("link", { name: "Show in its place" }).click();
+    await page.getByRole("link", { name: "Show in the conversation" }).click();
     await page.locator(".message.hit").getByText("Priya leads").waitFor();
     await page.locator(".thread-list").getByText("Priya leads the Falcon project").waitFor();
   });
 
-  it("shows tool calls that unfold", async () => {
+  it("shows tool calls that expand", async () => {
     const id = await thread("Sums");
     await signIn(`#/chat/${id}`);
     await send("What is 17 * 23?");
@@ -146,7 +146,7 @@ describe("chat", () => {
     await page.locator("details.call pre").filter({ hasText: "391" }).first().waitFor();
   });
 
-  it("keeps a draft over a reload, for each conversation", async () => {
+  it("keeps a draft for each conversation across a reload", async () => {
     const id = await thread("Drafts");
     await signIn(`#/chat/${id}`);
     await composer().fill("half a thought");
@@ -198,14 +198,14 @@ describe("chat", () => {
     expect((await stored(id)).map(({ seq }) => seq)).toEqual([2]);
   });
 
-  it("shows what others write, in order and once, also after the server was gone", async () => {
+  it("shows what others write, in order and once, even after a server outage", async () => {
     const id = await thread("Live");
     await add(id, [{ role: "user", text: "before" }]);
     await signIn(`#/chat/${id}`);
     await page.getByText("before").waitFor();
     await add(id, [{ role: "assistant", text: "written elsewhere" }]);
     await page.getByText("written elsewhere").waitFor();
-    isServerStopped = true;
+    expectsErrors = true;
     await served.stop();
     await page.getByText("Connection lost").first().waitFor();
     await served.start();
@@ -217,14 +217,14 @@ describe("chat", () => {
     expect(await shownSeqs()).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
-  it("asks a question once, although the server was killed while it answered", async () => {
+  it("asks a question once, even if the server is down when it is sent", async () => {
     const id = await thread("Killed");
     await signIn(`#/chat/${id}`);
     await composer().waitFor();
-    isServerStopped = true;
+    expectsErrors = true;
     await served.stop();
     await send("The dentist is on Friday.");
-    await page.getByText("Connection lost. The turn goes on").waitFor();
+    await page.getByText("Connection lost. The turn continues").waitFor();
     await served.start();
     await answered();
     await page.locator(".message.assistant").first().waitFor();
@@ -232,7 +232,7 @@ describe("chat", () => {
     expect(await shownSeqs()).toEqual((await stored(id)).map(({ seq }) => seq));
   });
 
-  it("finds the answer of a question that was sent before a reload", async () => {
+  it("finds the answer to a question that was sent before a reload", async () => {
     const id = await thread("Reloaded");
     await signIn(`#/chat/${id}`);
     await send("My sister lives in Malmo.");
@@ -296,9 +296,9 @@ describe("approvals", () => {
     await served.call("POST", "v1/agents/gardener/turns", { text: "Remember that my seat is the aisle.", thread: id });
     await signIn("#/activity");
     const card = page.locator(".approval.pending");
-    await card.getByLabel("Reason, if you deny").fill("not now");
+    await card.getByLabel("Reason for denying (optional)").fill("not now");
     await card.getByRole("button", { name: "Deny" }).click();
-    await page.getByText("Nothing waits for a decision.").waitFor();
+    await page.getByText("Nothing is waiting for a decision.").waitFor();
     const approvals = (await served.call("GET", `v1/approvals?thread=${id}&all=true`)) as { data: { state: string; reason: string }[] };
     expect(approvals.data).toMatchObject([{ state: "denied", reason: "not now" }]);
   });
@@ -313,13 +313,13 @@ describe("the context inspector", () => {
     await add(id, journal(96));
   });
 
-  /** The figure in a panel's heading, such as the number of included messages. */
+  /** Returns the number in a panel's heading, such as the number of included messages. */
   const figure = async (column: number, panel: string) => {
     const text = await page.locator(".column-view").nth(column).locator(".panel", { hasText: panel }).first().locator(".figure b").innerText();
     return Number(text.replace(/\D/g, ""));
   };
 
-  it("shows the fate of each message, and the very text", async () => {
+  it("shows the fate of each message, and the exact text", async () => {
     await signIn(`#/context/${id}?q=${encodeURIComponent(QUESTION)}`);
     await page.locator(".fate-map .cell").first().waitFor();
     expect(await page.locator(".fate-map .cell").count()).toBe(96);
@@ -374,7 +374,7 @@ describe("the context inspector", () => {
     await page.getByText("A report stores positions and numbers").waitFor();
   });
 
-  it("is one line in the chat, which follows the draft", async () => {
+  it("is summarized in one line of the chat, which follows the draft", async () => {
     await signIn(`#/chat/${id}`);
     await page.locator(".meter .words b").waitFor();
     const before = await page.locator(".meter .words b").innerText();
@@ -386,7 +386,7 @@ describe("the context inspector", () => {
 });
 
 describe("conversations and search", () => {
-  it("finds words and meanings, and shows hits in their place", async () => {
+  it("finds words and meanings, and shows hits in the conversation", async () => {
     const id = await thread("Orchard");
     await add(id, [...journal(120), { role: "user", text: "The quinces ripen in October." }, ...journal(120)]);
     await signIn("#/threads");
@@ -401,7 +401,7 @@ describe("conversations and search", () => {
     expect(seqs).toEqual(seqs.map((_, index) => (seqs[0] ?? 0) + index));
   });
 
-  it("imports a dropped file, says what it found, and exports", async () => {
+  it("imports a dropped file, reports what it contains, and exports", async () => {
     await signIn("#/threads");
     const lines = [
       { messages: [{ role: "user", content: "imported question" }, { role: "assistant", content: "imported answer" }] },
@@ -412,7 +412,7 @@ describe("conversations and search", () => {
       return transfer;
     }, lines);
     await page.dispatchEvent(".drop", "drop", { dataTransfer: data });
-    await page.getByRole("dialog").getByText("2 new, 0 known").waitFor();
+    await page.getByRole("dialog").getByText("2 new, 0 already present").waitFor();
     await page.getByRole("dialog").getByText("<img src=x onerror=alert(1)>").waitFor();
     await page.keyboard.press("Escape");
     const downloading = page.waitForEvent("download");
@@ -422,8 +422,8 @@ describe("conversations and search", () => {
     expect(await readFile(file, "utf8")).toContain("imported answer");
   });
 
-  it("says why a file cannot be imported", async () => {
-    isServerStopped = true; // The browser logs the answer with status 400.
+  it("reports why a file cannot be imported", async () => {
+    expectsErrors = true; // The browser logs the answer with status 400.
     await signIn("#/threads");
     const folder = join(served.folder, "files");
     await mkdir(folder, { recursive: true });

@@ -11,7 +11,7 @@ pub(crate) enum ExpressionError {
     /// The expression exceeds the maximum length or depth.
     #[error("the expression exceeds {MAX_BYTES} bytes or {MAX_DEPTH} levels of parentheses")]
     TooLarge,
-    /// The expression cannot be parsed at this byte.
+    /// The expression cannot be parsed at this 1-based byte position.
     #[error("invalid expression at character {0}; use numbers, + - * / ^ % and parentheses")]
     Syntax(usize),
     /// A division by zero.

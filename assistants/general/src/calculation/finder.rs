@@ -13,7 +13,7 @@ enum Token {
     /// "of", which multiplies after a percentage or a fraction.
     Of,
     Half,
-    /// A currency, which may appear between an operator and a number.
+    /// A currency, an article or "by", which may appear between an operator and a number.
     Ignored,
     Other,
 }
@@ -75,7 +75,7 @@ fn is_descent(tokens: &[Placed]) -> bool {
     }
 }
 
-/// Unambiguous words for operations.
+/// Unambiguous signs and words for operations.
 const CLEAR: [&str; 19] = [
     "+",
     "minus",
@@ -287,7 +287,7 @@ impl Parser<'_> {
     }
 }
 
-/// The maximum number of tokens of a message that are searched.
+/// The maximum number of a message's tokens that are searched.
 const MAX_TOKENS: usize = 400;
 
 fn tokens(text: &str) -> Vec<Placed> {
@@ -320,12 +320,12 @@ fn tokens(text: &str) -> Vec<Placed> {
     joined(tokens)
 }
 
-/// Joins words that form one operator: "divided by", "split between", "por ciento".
+/// Joins two words that form one operator: "split between", "multiplicado por", "dividido entre".
 fn joined(tokens: Vec<Placed>) -> Vec<Placed> {
     let mut joined: Vec<Placed> = Vec::with_capacity(tokens.len());
     for placed in tokens {
         match (joined.last_mut(), &placed.token) {
-            // "divided by", "multiplied by", "dividido entre": the second word repeats the operator.
+            // The second word stands for the same operator as the first.
             (Some(last), Token::Operator(operator))
                 if last.token == Token::Operator(*operator) && last.place.len() > 1 && placed.place.len() > 1 =>
             {
@@ -362,8 +362,8 @@ fn number_length(text: &str) -> usize {
     (0..bytes.len()).take_while(|at| is_part(*at)).count()
 }
 
-/// Returns a number with a decimal point and without separators of thousands. The last separator, if three digits follow, separates
-/// thousands if it is a comma or occurs twice.
+/// Returns a number with a decimal point and without thousands separators. The last separator separates thousands if it occurs more
+/// than once, or if it is a comma before three digits.
 fn number(text: &str) -> String {
     let Some(last) = text.rfind([',', '.']) else { return text.to_owned() };
     let separator = &text[last..=last];

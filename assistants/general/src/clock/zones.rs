@@ -1,6 +1,6 @@
-//! The time zones of large cities, as rules in the format of POSIX, so that no database of time zones is needed.
+//! The time zones of large cities, as POSIX rules, so that no time zone database is needed.
 //!
-//! The rules are those of the IANA time zone database, without past changes.
+//! The rules are the current ones of the IANA time zone database.
 
 use jiff::tz::TimeZone;
 use threadkeep::core::text::fold;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn cities_have_summer_time() {
+    fn summer_time_is_applied() {
         let at = |place: &str, instant: &str| {
             let instant: jiff::Timestamp = instant.parse().unwrap();
             instant.to_zoned(zone_of(place).unwrap().1).strftime("%H:%M").to_string()

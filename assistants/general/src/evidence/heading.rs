@@ -1,4 +1,4 @@
-//! The headings of excerpts from conversations. They are text, because a model sees nothing else of an excerpt's origin:
+//! The headings of excerpts from conversations. They are text, because a model learns an excerpt's origin only from its heading:
 //! `said by the user on 2026-05-09, after “The dentist is on 12 May.”`.
 
 const SAID_BY: &str = "said by ";
@@ -54,13 +54,13 @@ pub(crate) fn with_reference(heading: &str, text: &str) -> String {
     format!("{heading}{AFTER}{}”", normalized(text))
 }
 
-/// Returns a text as it is in a heading.
+/// Normalizes a text as [`with_reference`] does.
 pub(crate) fn normalized(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('”', "\"")
 }
 
-/// Returns a heading with another message that the excerpt refers to; `None` if a later message changed the excerpt, or if the heading
-/// already names that message.
+/// Replaces the message that the excerpt of a heading refers to; `None` if a later message changed the excerpt, or if the heading
+/// already quotes that message.
 pub(crate) fn with_other_reference(heading: &str, text: &str) -> Option<String> {
     let parsed = Heading::parse(heading).filter(|parsed| parsed.changed_on.is_none())?;
     let (speaker, day) = (parsed.speaker, parsed.day);

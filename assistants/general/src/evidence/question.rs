@@ -60,7 +60,7 @@ pub(crate) enum Wanted {
     Any,
 }
 
-/// Words that occur in questions about almost anything, so that a statement may lack them.
+/// Words that occur in questions about almost anything. A statement that answers the question may lack them.
 const LIGHT: [&str; 103] = [
     "often", "menudo", "seguido", "turn", "turns", "number", "numero", "numbers", "messages", "message", "mensajes",
     "saved", "stored", "porfa", "latest", "quick", "exact", "put", "puts", "give", "gives", "given", "giving", "gave",
@@ -185,7 +185,7 @@ fn is_remark_before(first: &str, rest: &str) -> bool {
     !is_condition && first.words().len() > 3 && content_terms(rest).len() > 2
 }
 
-/// Whether a clause after the first one asks: "left my goggles there last week, how long do they keep stuff".
+/// Whether a clause after the first is a question: "left my goggles there last week, how long do they keep stuff".
 pub(crate) fn asks_in_clause(sentence: &str) -> bool {
     sentence.split([',', ';']).skip(1).any(|clause| {
         let clause = Utterance::new(clause);
@@ -207,7 +207,7 @@ pub(crate) fn has_accented_interrogative(text: &str) -> bool {
     words.len() <= MAX_PLAIN_WORDS && words.iter().any(|word| ACCENTED.contains(word))
 }
 
-/// Whether a sentence asks anywhere: "the water bill was how much", "brisket how many lb".
+/// Whether a sentence asks something in any of its parts: "the water bill was how much", "brisket how many lb".
 pub(crate) fn asks_within(sentence: &str) -> bool {
     let utterance = Utterance::new(sentence);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -222,10 +222,10 @@ pub(crate) fn asks_within(sentence: &str) -> bool {
     asks_in_clause(sentence) || ends || starts || words.windows(2).any(is_pair)
 }
 
-/// The number of words at the start of a sentence of which one may be an interrogative: "y quien", "con cuánta antelación".
+/// An interrogative is recognised only among this number of words at the start of a sentence: "y quien", "con cuánta antelación".
 const MAX_START: usize = 2;
 
-/// Second words of questions: "how long", "what is".
+/// Words that follow an interrogative: "how long", "what is".
 const AFTER_INTERROGATIVES: [&str; 43] = [
     "is", "are", "was", "were", "do", "does", "did", "can", "could", "will", "would", "should", "has", "have", "had",
     "long", "much", "many", "often", "soon", "far", "time", "day", "date", "number", "es", "son", "era", "esta",
@@ -246,13 +246,13 @@ pub(crate) fn split_questions(message: &str) -> Vec<String> {
     let text = questions_of(&spelling::corrected(message));
     let utterance = Utterance::new(&*text);
     let words = utterance.words();
-    let is_border = |at: &usize| {
+    let is_boundary = |at: &usize| {
         matches!(words[*at].folded.as_str(), "and" | "y" | "also")
             && words.get(at + 1).is_some_and(|next| INTERROGATIVES.contains(&next.folded.as_str()))
     };
     let mut parts = Vec::new();
     let mut start = 0;
-    for at in (1..words.len()).filter(is_border) {
+    for at in (1..words.len()).filter(is_boundary) {
         parts.push(text[start..words[at].place.start].to_owned());
         start = words[at + 1].place.start;
     }
@@ -315,12 +315,12 @@ fn asks_for_name(utterance: &Utterance) -> bool {
     words.windows(2).any(|pair| pairs.iter().any(|known| pair == known))
 }
 
-/// The stems of the preference names for a user's name.
+/// Returns the stems of the preferences that hold a user's name.
 fn name_stems() -> Vec<String> {
     content_terms("name nombre").into_iter().flat_map(|(_, stems)| stems).collect()
 }
 
-/// Words that begin a question after "and".
+/// Words that begin questions.
 const INTERROGATIVES: [&str; 21] = [
     "what", "whats", "when", "whens", "where", "wheres", "which", "who", "whos", "whose", "how", "que", "cuando",
     "donde", "quien", "quienes", "cual", "cuales", "cuanto", "cuantos", "como",
@@ -350,14 +350,14 @@ fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
 /// Words that are requests at the start of a message and nouns elsewhere: "find my notes", but "the search service".
 const NOUNS_TOO: [&str; 10] =
     ["search", "list", "show", "look", "name", "detail", "details", "question", "report", "share"];
-/// The last position at which such a word is a request.
+/// The last position at which a word in [`NOUNS_TOO`] is a request.
 const MAX_REQUEST_POSITION: usize = 1;
 
 fn is_request_word(folded: &str) -> bool {
     REQUEST_WORDS.contains(&folded) || SAYING.contains(&folded) || SAYING_IN_SPANISH.contains(&folded)
 }
 
-/// Whether a message asks what the user said: a verb of saying with "I" or "we", or a Spanish form that contains them.
+/// Whether a message asks what the user said: it contains a verb of saying with "I" or "we", or such a Spanish verb in the first person.
 fn asks_what_was_said(utterance: &Utterance) -> bool {
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let says = |word: &&str| SAYING.contains(word);
@@ -420,7 +420,7 @@ const SAYING_IN_SPANISH: [&str; 20] = [
     "comentado",
 ];
 
-/// Words of requests that do not name a topic.
+/// Words in requests that do not name a topic.
 const REQUEST_WORDS: [&str; 174] = [
     "doesnt",
     "isnt",

@@ -1,4 +1,4 @@
-//! Words that are used for the same matter: a question about the vet's "phone" is answered by a statement about the vet's "number".
+//! Words for the same thing: a question about the vet's "phone" is answered by a statement about the vet's "number".
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use threadkeep::core::text::content_terms;
 
 const GROUPS: &str = include_str!("related.txt");
 
-/// The groups, as stems, and the groups of each stem.
+/// The stems of each group, and the indexes of the groups that contain each stem.
 struct Related {
     groups: Vec<Vec<String>>,
     groups_of: HashMap<String, Vec<usize>>,
@@ -40,7 +40,7 @@ pub(crate) fn known_words() -> impl Iterator<Item = &'static str> {
     GROUPS.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace)
 }
 
-/// Returns the words that are related to the words of a question, for a query.
+/// Returns a search query that consists of the stems related to the words of a question.
 pub(crate) fn expansion<'a>(words: impl Iterator<Item = &'a [String]>) -> String {
     let mut related: Vec<&str> = words.flat_map(related_stems).collect();
     related.sort_unstable();

@@ -1,4 +1,4 @@
-//! Misspelt words of questions: letters that were swapped, left out, added or replaced.
+//! Recognises misspelt words in questions: letters that are swapped, missing, added or replaced.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use threadkeep::dialogue::Utterance;
 
 use super::related;
 
-/// Frequent words of questions. Only swapped letters are recognised in them, because short words resemble each other.
+/// Frequent words in questions. Missing and added letters are recognised only in long ones, because short words resemble each other.
 const FREQUENT: [&str; 74] = [
     "what",
     "whats",
@@ -86,7 +86,7 @@ const FREQUENT: [&str; 74] = [
     "preference",
 ];
 
-/// Abbreviations of chats.
+/// Abbreviations used in chats.
 const SHORT: [(&str, &str); 25] = [
     ("preferance", "preference"),
     ("preferances", "preferences"),
@@ -117,10 +117,10 @@ const SHORT: [(&str, &str); 25] = [
 
 static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| FREQUENT.into_iter().chain(related::known_words()).collect());
 
-/// The shortest misspelt word whose letters are compared with all known words.
+/// Shorter words are recognised only as frequent words with swapped letters.
 const MIN_LETTERS: usize = 5;
 
-/// Returns the frequent word that a folded word stands for; `None` if it is a known word, or resembles none.
+/// Returns the frequent word that a folded word abbreviates or misspells; `None` if the word is known, or resembles none.
 fn frequent(word: &str) -> Option<&'static str> {
     if let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == word) {
         return Some(long);
@@ -133,7 +133,7 @@ fn frequent(word: &str) -> Option<&'static str> {
     if is_known(word) { None } else { FREQUENT.iter().find(is_meant).copied() }
 }
 
-/// Returns the words for common matters that a folded word may be a misspelling of.
+/// Returns the words with known related words that a folded word may be a misspelling of.
 pub(crate) fn similar(word: &str) -> impl Iterator<Item = &'static str> {
     let is_candidate = !is_known(word) && word.len() >= MIN_LETTERS;
     let is_meant = move |known: &&str| {
@@ -150,12 +150,12 @@ fn is_known(word: &str) -> bool {
     is_function_word || KNOWN.contains(word) || word.len() < 3 || word.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Returns the word that the offline model reads in place of a misspelt word.
+/// Returns the word that the offline model reads instead of a misspelt one.
 pub(crate) fn of_utterance(utterance: &Utterance, at: usize) -> Option<String> {
     frequent(utterance.word(at)).map(str::to_owned)
 }
 
-/// Returns a text with the words that its misspelt words stand for.
+/// Returns a text with its misspelt and abbreviated words corrected.
 pub(crate) fn corrected(text: &str) -> String {
     let utterance = Utterance::new(text);
     let mut corrected = String::with_capacity(text.len());
@@ -184,14 +184,14 @@ pub(crate) fn is_misspelling(typed: &str, meant: &str) -> bool {
         })
 }
 
-/// How two words of almost equal letters differ.
+/// How two similar words differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Difference {
     /// Two neighbouring letters are swapped.
     Swapped,
-    /// One word lacks a letter of the other.
+    /// One word lacks a letter of the other. The first letter is the same.
     Missing { is_last: bool },
-    /// One letter is another. The first letter is the same.
+    /// One letter is replaced. The first letter is the same.
     Replaced { is_last: bool },
 }
 

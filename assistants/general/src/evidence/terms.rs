@@ -1,4 +1,4 @@
-//! The words of a statement or a passage, for matching the words of a question with them.
+//! The words of a statement or a passage, against which the words of a question are matched.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use super::spelling::is_misspelling;
 pub(crate) enum Match {
     /// In any inflection.
     Exact,
-    /// As a word for the same matter.
+    /// As a related word.
     Related,
     /// Probably misspelt in the question.
     Misspelt,

@@ -77,8 +77,8 @@ fn a_tool_can_require_approval() {
     assert_eq!(manifest.ask_before, ["set_preference"]);
     for (tools, expected) in [
         ("[{name: rm, approval: ask}]", "unknown tool `rm`; available tools are "),
-        ("[{name: recall, approval: maybe}]", "invalid approval `maybe` of recall; expected ask or never"),
-        ("[{name: recall, approval: [ask]}]", "invalid approval [\"ask\"] of recall; expected ask or never"),
+        ("[{name: recall, approval: maybe}]", "invalid approval `maybe` for recall; expected ask or never"),
+        ("[{name: recall, approval: [ask]}]", "invalid approval [\"ask\"] for recall; expected ask or never"),
         ("[{name: recall, aproval: ask}]", "unknown key `aproval`; expected name or approval"),
         ("[{approval: ask}]", "expected the name of a tool, found null"),
         ("[7]", "expected the name of a tool, found 7"),

@@ -43,7 +43,7 @@ fn tool(member: &Value) -> Result<(String, bool), String> {
     match approval.map(|approval| approval.as_str().ok_or(approval)) {
         None | Some(Ok("never")) => Ok((name.clone(), false)),
         Some(Ok("ask")) => Ok((name.clone(), true)),
-        Some(Ok(other)) => Err(format!("invalid approval `{other}` of {name}; expected ask or never")),
-        Some(Err(other)) => Err(format!("invalid approval {other} of {name}; expected ask or never")),
+        Some(Ok(other)) => Err(format!("invalid approval `{other}` for {name}; expected ask or never")),
+        Some(Err(other)) => Err(format!("invalid approval {other} for {name}; expected ask or never")),
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn ends_as_request(text: &str) -> bool {
     })
 }
 
-/// Whether a message that resembles a command is a command, rather than a question in a few words: "date of the exam pls".
+/// Whether a message that resembles a command is a command, rather than a short question: "date of the exam pls".
 pub(super) fn is_command(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -114,7 +114,7 @@ const REQUESTS: [&str; 52] = [
     "recuerdame",
 ];
 
-/// The beginnings of commands. "Buy milk" and "call Ana" are missing, because they are notes.
+/// The beginnings of commands. "Buy milk" and "call Ana" are not included, because they are notes.
 const COMMANDS: [&str; 79] = [
     "explain",
     "explica",
@@ -197,7 +197,7 @@ const COMMANDS: [&str; 79] = [
     "escribe a",
 ];
 
-/// Nouns that begin a question in a few words.
+/// Nouns that begin short questions.
 const NOUNS_OF_QUESTIONS: [&str; 30] = [
     "date", "day", "time", "due", "deadline", "address", "name", "number", "price", "cost", "colour", "color", "size",
     "code", "password", "pin", "place", "location", "start", "end", "amount", "phone", "email", "room", "result",

@@ -10,20 +10,20 @@ use super::rewording::reworded;
 use crate::calculation::{self, CALCULATOR};
 use crate::clock::{CURRENT_TIME, zone_of};
 
-/// The maximum number of words of a continuation.
+/// The maximum number of words in a continuation.
 const MAX_WORDS: usize = 9;
-/// The number of the user's messages, the newest first, in which the calculation is searched.
-const REACH: usize = 3;
+/// The number of the user's newest messages that are searched for the calculation.
+const MAX_EARLIER: usize = 3;
 
-/// Returns the whole calculation that a message asks for.
+/// Returns the complete question that a message stands for.
 pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
-    let whole = asked_calculation(message)
+    let complete = asked_calculation(message)
         .or_else(|| price_of_several(message))
         .or_else(|| amount_at_a_price(message))
         .or_else(|| time_there(message, earlier))
         .or_else(|| reworded(message));
-    if whole.is_some() {
-        return whole;
+    if complete.is_some() {
+        return complete;
     }
     let operation = operation(message)?;
     let expression = last_expression(earlier)?;
@@ -33,7 +33,7 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     })
 }
 
-/// Returns the calculation that ends a longer message, without what explains it: "it is worth 60 marks so whats 40% of 60".
+/// Returns the calculation at the end of a longer message, without the explanation before it: "it is worth 60 marks so whats 40% of 60".
 fn asked_calculation(message: &str) -> Option<String> {
     let (place, _) = calculation::find(message)?;
     let before = Utterance::new(&message[..place.start]);
@@ -46,7 +46,7 @@ fn asked_calculation(message: &str) -> Option<String> {
     ((asks || asks_in_spanish) && is_long && after <= MAX_REST).then(|| format!("what is {}", &message[place]))
 }
 
-/// Returns the calculation of "bags cost 3.80 each, how much is that for 11".
+/// Returns the calculation for "bags cost 3.80 each, how much is that for 11".
 fn price_of_several(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let has = |known: &[&str]| utterance.words().iter().any(|word| known.contains(&word.folded.as_str()));
@@ -60,7 +60,7 @@ fn price_of_several(message: &str) -> Option<String> {
     }
 }
 
-/// Returns the calculation of "25 kg at 18.40, what's that".
+/// Returns the calculation for "25 kg at 18.40, what's that".
 fn amount_at_a_price(message: &str) -> Option<String> {
     let folded = message.to_lowercase().replace(['\'', '’'], "");
     let asks =
@@ -82,7 +82,8 @@ fn amount_at_a_price(message: &str) -> Option<String> {
         .then(|| format!("what is {} * {}", amount(count).unwrap_or_default(), amount(at + 1).unwrap_or_default()))
 }
 
-/// Returns the question of "and in New York?" after a question for the time, and of "my client sits in Denver, what time is it there?"
+/// Returns the complete question for "and in New York?" after a question for the time, and for "my client sits in Denver, what time
+/// is it there?"
 fn time_there(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let utterance = Utterance::new(message);
     let word = |at: usize| utterance.word(at);
@@ -118,7 +119,7 @@ fn places_in(utterance: &Utterance) -> impl Iterator<Item = (Range<usize>, Strin
 
 const MAX_WORDS_OF_PLACE: usize = 3;
 
-/// The number of words before a calculation from which on they explain it.
+/// If more words than this precede a calculation, they explain it.
 const MAX_WORDS_BEFORE: usize = 4;
 
 #[derive(Debug, PartialEq)]
@@ -137,7 +138,7 @@ fn last_expression(earlier: &[ChatMessage]) -> Option<String> {
             return arguments["expression"].as_str().map(str::to_owned);
         }
         users += usize::from(message.role == Role::User);
-        if users >= REACH {
+        if users >= MAX_EARLIER {
             return None;
         }
     }

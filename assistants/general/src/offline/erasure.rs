@@ -11,7 +11,7 @@ use crate::erase_tools::{ERASE, FIND};
 /// The maximum number of messages that are displayed before the user confirms an erasure.
 const MAX_NAMED: usize = 10;
 
-/// The words that precede the topic of messages to forget.
+/// Phrases that precede the topic of messages to forget.
 const ABOUT_CUES: [&str; 28] = [
     "about",
     "regarding",
@@ -111,8 +111,8 @@ pub(super) fn erase_messages() -> Intent {
             match (outcome.language(), erased) {
                 (Language::English, 0) => "There is nothing to erase.".to_owned(),
                 (Language::Spanish, 0) => "No hay nada que borrar.".to_owned(),
-                (Language::English, 1) => "I have erased that message, with your request.".to_owned(),
-                (Language::English, _) => format!("I have erased these {erased} messages, with your request."),
+                (Language::English, 1) => "I have erased that message and your request.".to_owned(),
+                (Language::English, _) => format!("I have erased these {erased} messages and your request."),
                 (Language::Spanish, 1) => "He borrado ese mensaje y tu petición.".to_owned(),
                 (Language::Spanish, _) => format!("He borrado esos {erased} mensajes y tu petición."),
             }

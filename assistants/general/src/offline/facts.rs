@@ -88,7 +88,7 @@ fn place_of_clock(message: &Utterance) -> Option<(usize, usize, String)> {
 const MAX_CLOCK_WORDS: usize = 14;
 const MAX_PLACE_WORDS: usize = 3;
 
-/// Words of questions for the time or the date.
+/// Words in questions for the time or the date.
 const CLOCK_WORDS: [&str; 74] = [
     "they",
     "have",

@@ -13,7 +13,7 @@ use crate::erase_tools::FIND;
 /// The maximum number of words in a preference's name. A longer text is not a preference.
 const NAME_WORDS: usize = 6;
 
-/// The words that precede a preference's name and value.
+/// Phrases that precede a preference's name and value.
 const SETTING_CUES: [&str; 22] = [
     "remember that my",
     "remember my",
@@ -39,7 +39,7 @@ const SETTING_CUES: [&str; 22] = [
     "anota que mi",
 ];
 
-/// The words that precede what the user wants to be called.
+/// Phrases that precede what the user wants to be called.
 const NAME_CUES: [&str; 15] = [
     "call me",
     "calls me",
@@ -58,11 +58,11 @@ const NAME_CUES: [&str; 15] = [
     "decime",
 ];
 
-/// The words that precede what the user is allergic to.
+/// Phrases that precede what the user is allergic to.
 const ALLERGY_CUES: [&str; 6] =
     ["i am allergic to", "im allergic to", "i m allergic to", "soy alergica a", "soy alergico a", "soy alergico al"];
 
-/// The words that precede what the user prefers.
+/// Phrases that precede what the user prefers.
 const PREFER_CUES: [&str; 8] = [
     "i prefer",
     "id prefer",
@@ -74,7 +74,7 @@ const PREFER_CUES: [&str; 8] = [
     "preferiria",
 ];
 
-/// The words that precede the name of a preference to remove.
+/// Phrases that precede the name of a preference to remove.
 const FORGET_CUES: [&str; 33] = [
     "remove the",
     "delete the",
@@ -269,7 +269,7 @@ fn parse_name(text: &str) -> Option<&str> {
 }
 
 /// Returns the name and the value of a preference in "metric units" or "the window seat": the name is the last word. `None` if the text
-/// compares, or is too long.
+/// is a comparison, or is too long.
 fn parse_preferred(text: &str) -> Option<(String, String)> {
     let value = without_asides(text.split([',', '.', '!', ';', '(']).next()?);
     let value =
@@ -323,7 +323,7 @@ const NOT_NAMES: [&str; 24] = [
     "in", "before", "after", "by", "luego", "si", "despues",
 ];
 
-/// Removes words after a value that do not belong to it.
+/// Removes trailing phrases that do not belong to a value.
 fn without_asides(value: &str) -> &str {
     let mut value = value.trim().trim_end_matches(['.', '!', ' ']);
     for aside in [

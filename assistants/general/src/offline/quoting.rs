@@ -41,7 +41,7 @@ const MONTHS_IN_SPANISH: [&str; 12] = [
     "diciembre",
 ];
 
-/// A text that may be quoted, with the number by which it is cited.
+/// A text that may be quoted, with its citation number.
 struct Quotable {
     number: Option<usize>,
     heading: String,
@@ -62,11 +62,11 @@ pub(super) fn quote(question: &Question, instructions: &str, language: Language)
     Some(if missing.is_empty() { found } else { format!("{}\n{found}", no_mention(&missing, language)) })
 }
 
-/// Says that the quotations lack words of the question: "I found nothing about “die”. The closest …".
+/// Reports that the quotations lack words of the question: "I found nothing about “die”. The closest …".
 fn no_mention(missing: &[&str], language: Language) -> String {
     let words: Vec<String> = missing.iter().map(|word| format!("“{word}”")).collect();
     match language {
-        Language::English => format!("I found nothing about {}. The closest that you told me:", words.join(" and ")),
+        Language::English => format!("I found nothing about {}. The closest thing you told me:", words.join(" and ")),
         Language::Spanish => {
             format!("No encontré nada sobre {}. Lo más parecido que me contaste:", words.join(" ni "))
         }
@@ -165,7 +165,7 @@ fn best_paragraph(question: &Question, heading: &str, text: &str) -> String {
     answers(question, &candidates).first().map_or(text, |index| paragraphs[*index]).to_owned()
 }
 
-/// Returns a text, or the part of a long one in which most words of the question occur.
+/// Returns a text; of a long text, the part that contains the most words of the question.
 fn best_part(question: &Question, text: &str) -> String {
     let text = text.trim();
     if text.chars().nth(MAX_CHARACTERS).is_none() {
@@ -175,8 +175,8 @@ fn best_part(question: &Question, text: &str) -> String {
     let topic: Vec<_> = question.topic.iter().chain(&question.earlier_topic).chain(&question.time_words).collect();
     let matched: Vec<Option<usize>> =
         words.iter().map(|(_, word)| topic.iter().position(|stems| matches_word(stems, word))).collect();
-    // The window that contains the most distinct words of the question. Of several such windows, the one whose words are closest to
-    // each other.
+    // Selects the window that contains the most distinct words of the question. Of several such windows, it selects the one whose
+    // words are closest to each other.
     let windows = (0..words.len()).filter(|start| matched[*start].is_some()).map(|start| {
         let end = window_end(text, &words, start);
         let found: HashSet<usize> = matched[start..end].iter().flatten().copied().collect();
@@ -184,7 +184,7 @@ fn best_part(question: &Question, text: &str) -> String {
         (found.len(), std::cmp::Reverse(last - start), start)
     });
     let Some((_, _, first)) = windows.max() else { return part(text, 0, window_end(text, &words, 0), &words) };
-    // Words before the first match introduce it.
+    // The words of the sentence before the first match introduce it.
     let start = sentence_start(text, &words, first);
     part(text, start, window_end(text, &words, start), &words)
 }
@@ -205,7 +205,7 @@ fn window_end(text: &str, words: &[(usize, &str)], start: usize) -> usize {
 /// The maximum number of words in a quotation before the first word of the question.
 const MAX_INTRODUCTION: usize = 25;
 
-/// Returns the start of the sentence that contains a word. If the start is too far away, returns a word shortly before the word.
+/// Returns the index of the first word of the sentence that contains a word, or of a word shortly before it if that is too far away.
 fn sentence_start(text: &str, words: &[(usize, &str)], at: usize) -> usize {
     let begins = |index: &usize| {
         let before = text[..words[*index].0].trim_end_matches(' ');

@@ -14,7 +14,7 @@ pub(super) fn reworded(message: &str) -> Option<String> {
         .or_else(|| meant_instead(message))
 }
 
-/// Returns the question of "my favourite colour?"
+/// Returns the complete question for "my favourite colour?"
 fn named_preference(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let is_short =
@@ -28,14 +28,14 @@ fn named_preference(message: &str) -> Option<String> {
 
 const MAX_WORDS_OF_PREFERENCE: usize = 4;
 
-/// Returns the request of "she uses this tablet too. delete what I wrote about the present".
+/// Returns the complete request for "she uses this tablet too. delete what I wrote about the present".
 fn request_after_remark(message: &str) -> Option<String> {
     let mut sentences = sentences(message);
     let (first, last) = (sentences.next()?, sentences.last()?);
     (asks_to_forget(last) && !asks_to_forget(first)).then(|| last.to_owned())
 }
 
-/// Returns the question of "thank you and when does Annelise come".
+/// Returns the complete question for "thank you and when does Annelise come".
 fn question_after_courtesy(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let words = utterance.words();
@@ -72,7 +72,7 @@ const COURTESY: [&str; 24] = [
     "bien",
 ];
 
-/// Returns the request of "give me everything I said about the pen test".
+/// Returns the complete request for "give me everything I said about the pen test".
 fn everything_said(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -90,7 +90,7 @@ fn everything_said(message: &str) -> Option<String> {
 
 const MAX_OPENING: usize = 5;
 
-/// Returns the question of "number of Anna from the nursery".
+/// Returns the complete question for "number of Anna from the nursery".
 fn named_value(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let article = usize::from(matches!(utterance.word(0), "the" | "el" | "la"));
@@ -156,7 +156,7 @@ const VERBS: [&str; 16] = [
     "not",
 ];
 
-/// Returns the question of "no, I meant the front" after another question.
+/// Returns the complete question for "no, I meant the front" after another question.
 fn meant_instead(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let words = utterance.words();

@@ -1,4 +1,4 @@
-//! Messages are erased after confirmation; questions and quotations do not feed the memory.
+//! Messages are erased after confirmation; questions and earlier quotations are not quoted as answers.
 
 use super::test_env::{TestEnv, calls};
 
@@ -18,7 +18,7 @@ async fn confirmed_messages_are_erased_with_the_request() {
     let turn = conversation.turn("yes please").await;
     assert_eq!(
         (calls(&turn), turn.reply.as_str()),
-        (vec!["erase_messages{}".to_owned()], "I have erased these 2 messages, with your request.")
+        (vec!["erase_messages{}".to_owned()], "I have erased these 2 messages and your request.")
     );
     for question in ["What do you know about my asthma?", "Where is my spray?", "What did I say today about asthma?"] {
         assert_eq!(conversation.say(question).await, NOT_FOUND, "{question}");
@@ -74,7 +74,7 @@ async fn repeated_questions_have_the_same_answer() {
 }
 
 #[tokio::test]
-async fn the_newest_of_contradicting_statements_leads() {
+async fn the_newest_of_contradictory_statements_comes_first() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.say("The dentist is on 12 May.").await;

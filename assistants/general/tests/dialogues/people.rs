@@ -1,4 +1,4 @@
-//! Conversations of several users.
+//! Separation of users.
 
 use threadkeep::Scope;
 

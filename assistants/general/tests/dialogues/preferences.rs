@@ -40,7 +40,7 @@ async fn a_preference_can_be_changed_and_removed() {
     let asked = "Shall I erase all of these for good?";
     assert_eq!(turn.reply, format!("I have forgotten your language.\n\nYou said this:\n{listed}{asked}"));
     assert_eq!(conversation.preferences().await, []);
-    assert_eq!(conversation.say("yes").await, "I have erased these 2 messages, with your request.");
+    assert_eq!(conversation.say("yes").await, "I have erased these 2 messages and your request.");
     assert_eq!(conversation.say("What are my preferences?").await, "You have not told me any preferences.");
 }
 

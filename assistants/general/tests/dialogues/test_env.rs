@@ -49,10 +49,10 @@ impl TestEnv {
     pub(crate) async fn with(options: GeneralOptions) -> Self {
         let clock = Arc::new(FakeClock(AtomicI64::new(0)));
         let folder = Arc::new(tempfile::tempdir().unwrap());
-        Self::over(folder, clock, options).await.at("2026-05-03T09:00:00Z")
+        Self::open(folder, clock, options).await.at("2026-05-03T09:00:00Z")
     }
 
-    async fn over(folder: Arc<tempfile::TempDir>, clock: Arc<FakeClock>, options: GeneralOptions) -> Self {
+    async fn open(folder: Arc<tempfile::TempDir>, clock: Arc<FakeClock>, options: GeneralOptions) -> Self {
         let path: PathBuf = folder.path().join("store.db");
         let backend = threadkeep::open_backend(&format!("sqlite:{}", path.display())).await.unwrap();
         let memory = Memory::with_clock(backend, clock.clone());
@@ -64,7 +64,7 @@ impl TestEnv {
     pub(crate) async fn restarted(self) -> Self {
         let Self { folder, clock, agent } = self;
         drop(agent);
-        Self::over(folder, clock, GeneralOptions::default()).await
+        Self::open(folder, clock, GeneralOptions::default()).await
     }
 
     pub(crate) fn at(self, instant: &str) -> Self {

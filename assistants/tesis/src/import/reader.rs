@@ -17,9 +17,9 @@ use crate::corpus::Item;
 use crate::record::Tesis;
 use crate::statute;
 
-/// The longest line, in bytes.
+/// The maximum length of a line, in bytes.
 const LINE_BYTES: u64 = 16 * 1024 * 1024;
-/// The most files of one import.
+/// The maximum number of files in one import.
 const MAX_FILES: usize = 10_000;
 /// The number of bytes after which progress is reported.
 const PROGRESS_BYTES: u64 = 1024 * 1024;
@@ -40,7 +40,7 @@ impl ReadError {
     }
 }
 
-/// Returns the files, and those in folders by name.
+/// Returns the files at the paths. The files of a folder are sorted by name.
 pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ReadError> {
     let mut files = Vec::new();
     for path in paths {
@@ -65,7 +65,7 @@ pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ReadError> {
     }
     match files.len() {
         0..=MAX_FILES => Ok(files),
-        count => Err(ReadError::of(&files[MAX_FILES], format!("{count} files, at most {MAX_FILES}"))),
+        count => Err(ReadError::of(&files[MAX_FILES], format!("too many files: {count}; the maximum is {MAX_FILES}"))),
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn read(path: &Path, sender: &Sender<Parsed>) -> Result<(), ReadError
     let source: Box<dyn Read> = if is_compressed { Box::new(MultiGzDecoder::new(counted)) } else { Box::new(counted) };
     let mut output = Output { path, sender, count, reported: 0 };
     let mut source = BufReader::with_capacity(256 * 1024, source);
-    skip_mark(&mut source).map_err(failed)?;
+    skip_byte_order_mark(&mut source).map_err(failed)?;
     match format {
         Format::Lines => read_lines(source, &mut output),
         Format::Csv => read_csv(source, &mut output),
@@ -108,7 +108,7 @@ pub(crate) fn read(path: &Path, sender: &Sender<Parsed>) -> Result<(), ReadError
 }
 
 /// Skips a byte order mark.
-fn skip_mark(source: &mut impl BufRead) -> io::Result<()> {
+fn skip_byte_order_mark(source: &mut impl BufRead) -> io::Result<()> {
     if source.fill_buf()?.starts_with("\u{feff}".as_bytes()) {
         source.consume(3);
     }
@@ -222,7 +222,7 @@ fn read_csv(source: impl Read, output: &mut Output<'_>) -> Result<(), ReadError>
     Ok(())
 }
 
-/// Returns a row of a table as an object. Empty cells are unknown.
+/// Returns a row of a table as an object. Empty cells are omitted.
 fn object_of(headers: &csv::StringRecord, row: &csv::StringRecord) -> Map {
     let cells = headers.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty() && *cell != "null");
     cells.map(|(name, cell)| (name.trim().to_owned(), Value::from(cell))).collect()
@@ -239,7 +239,7 @@ fn read_json(source: impl BufRead, output: &mut Output<'_>) -> Result<(), ReadEr
     }
 }
 
-/// The message with which reading stops if the receiver is gone.
+/// The message of the error that stops reading if the receiver is gone.
 const CLOSED: &str = "the import was stopped";
 
 struct TopLevel<'a, 'b> {
@@ -296,7 +296,7 @@ impl<'de> Visitor<'de> for TopLevel<'_, '_> {
     }
 }
 
-/// A list of records, which is sent one by one, or another value, which is returned.
+/// Sends the records of a list one by one; returns any other value.
 struct ListOrValue<'a, 'b> {
     output: &'a mut Output<'b>,
 }

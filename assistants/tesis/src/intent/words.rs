@@ -1,9 +1,9 @@
-//! The words of the rules, folded.
+//! The words that the rules look for, folded.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Words that make a message courtesy.
+/// Words of which a courtesy contains at least one.
 pub(super) const COURTESY_CORE: &[&str] = &[
     "gracias",
     "ok",
@@ -79,7 +79,7 @@ pub(super) const COURTESY_CORE: &[&str] = &[
     "ntp",
 ];
 
-/// Words that courtesy contains besides.
+/// Other words that a courtesy may contain.
 pub(super) const COURTESY: &[&str] = &[
     "molestia",
     "molestias",
@@ -406,7 +406,7 @@ pub(super) const ORDINALS: &[&str] = &[
     "previo",
 ];
 
-/// Phrases that introduce another topic; `^` for the start of a message.
+/// Phrases that introduce another topic. `^` marks phrases that must start the message.
 pub(super) const SWITCHES: &[&str] = &[
     "^y sobre",
     "^y respecto",
@@ -464,7 +464,7 @@ pub(super) const SWITCHES: &[&str] = &[
     "tambien necesito",
 ];
 
-/// Words of talk about sources and answers.
+/// Words used to talk about sources and answers.
 pub(super) const FOLLOW_UP_WORDS: &[&str] = &[
     "conducente",
     "uno",
@@ -687,7 +687,7 @@ pub(super) const FOLLOW_UP_WORDS: &[&str] = &[
     "rollo",
 ];
 
-/// Beginnings of words of talk about sources and answers.
+/// Beginnings of words used to talk about sources and answers.
 pub(super) const FOLLOW_UP_STEMS: &[&str] = &[
     "explic",
     "ampli",
@@ -860,7 +860,7 @@ pub(super) const FOLLOW_UP_STEMS: &[&str] = &[
     "cuenta",
 ];
 
-/// Whether a folded word is an ordinary one of Spanish, which names no legal topic: `pasa`, `considera`, `facil`.
+/// Whether a folded word is an ordinary Spanish word that names no legal topic: `pasa`, `considera`, `facil`.
 pub(crate) fn is_ordinary(word: &str) -> bool {
     static ORDINARY: LazyLock<HashSet<&str>> =
         LazyLock::new(|| include_str!("ordinary.txt").split_whitespace().collect());

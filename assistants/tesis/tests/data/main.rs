@@ -1,9 +1,9 @@
-//! The data sets: real statutes, decisions and claves, and dialogues. They are found through `THREADKEEP_DATA`.
+//! Tests with the data sets in the folder `THREADKEEP_DATA`: real statutes, decisions and claves, and dialogues.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 #[path = "../dialogues/data_set.rs"]
 mod data_set;
-#[allow(dead_code, reason = "these tests use a part of the environment")]
+#[allow(dead_code, reason = "these tests use only a part of the environment")]
 #[path = "../dialogues/test_env.rs"]
 mod test_env;
 
@@ -76,6 +76,6 @@ async fn real_files_are_imported_and_searched() {
     let found = corpus.search(&tenant, &SearchRequest { query, limit: 5, ..SearchRequest::default() }).await.unwrap();
     let titles: Vec<String> = found.iter().map(|found| found.item.title()).collect();
     assert!(titles.contains(&"Ley de Amparo, Artículo 98".to_owned()), "{titles:?}");
-    let headers = found.iter().any(|found| found.item.text().contains("CÁMARA DE DIPUTADOS DEL H."));
-    assert!(!headers, "page headers are removed");
+    let has_headers = found.iter().any(|found| found.item.text().contains("CÁMARA DE DIPUTADOS DEL H."));
+    assert!(!has_headers, "page headers are removed");
 }

@@ -52,7 +52,7 @@ async fn newer_epocas_and_jurisprudencia_come_first() {
 
 // S3.21, S3.19, S3.01
 #[tokio::test]
-async fn more_tesis_are_not_those_that_were_shown() {
+async fn more_tesis_excludes_those_already_shown() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let first = conversation.turn("jurisprudencias sobre arraigo domiciliario").await;
@@ -114,7 +114,7 @@ async fn registros_and_claves_are_looked_up_exactly() {
 
 // S3.55
 #[tokio::test]
-async fn courtesy_triggers_nothing() {
+async fn a_courtesy_triggers_neither_search_nor_model() {
     let env = TestEnv::with_embedder().await;
     let conversation = env.conversation("ana").await;
     conversation.say("¿Qué es la usucapión?").await;
@@ -136,14 +136,14 @@ async fn without_sources_the_answer_says_so() {
 }
 
 #[tokio::test]
-async fn an_empty_corpus_names_the_command() {
+async fn nothing_is_found_in_an_empty_corpus() {
     let env = TestEnv::with(&[], None, None).await;
     let reply = env.conversation("ana").await.say("¿Qué es el amparo?").await;
     assert!(reply.contains("No encontré"), "{reply}");
 }
 
 #[tokio::test]
-async fn a_failing_embedder_leaves_the_search_by_words() {
+async fn without_the_embedder_words_are_searched() {
     let env = TestEnv::with_embedder().await;
     env.embedder.as_ref().unwrap().fails.store(true, Ordering::SeqCst);
     let turn = env.conversation("ana").await.turn("¿Qué es la usucapión?").await;
@@ -177,7 +177,7 @@ async fn users_do_not_see_each_others_conversations() {
 async fn conversations_and_their_isolation_are_the_same_on_postgresql() {
     let Some(server) = threadkeep_postgres_server::Server::shared() else { return };
     let database = server.create_database().await;
-    let env = TestEnv::over(Some(&database.url()), &corpus(), None, Some(Arc::default())).await;
+    let env = TestEnv::open(Some(&database.url()), &corpus(), None, Some(Arc::default())).await;
     let ana = env.conversation("ana").await;
     let first = ana.turn("¿Qué es la usucapión?").await;
     assert_eq!((sources(&first), first.usage.embedding_calls), (vec![9_100_021, 9_100_022], 1));
@@ -190,6 +190,6 @@ async fn conversations_and_their_isolation_are_the_same_on_postgresql() {
     let messages = env.memory.newest(&ana.scope, ana.thread, 10).await.unwrap();
     assert_eq!(messages.len(), 6);
     assert!(env.memory.find_thread(&user_scope("ben"), ana.thread).await.unwrap().is_none());
-    let of_ben = env.conversation("ben").await.turn("explica más").await;
-    assert_eq!(data(&of_ben, "discussed_tesis_count"), json!(0));
+    let ben_turn = env.conversation("ben").await.turn("explica más").await;
+    assert_eq!(data(&ben_turn, "discussed_tesis_count"), json!(0));
 }

@@ -1,4 +1,4 @@
-//! Dialogues in files beside the repository: the sets with which the assistant is measured.
+//! The sets of dialogues that measure the assistant.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use threadkeep_tesis::RunResult;
 
 use super::test_env::{CountingEmbedder, TestEnv};
 
-/// Plays a set in files and returns the number of turns, and a description of each turn that does not pass.
+/// Plays a set in a store in a file. Returns the number of turns, and a description of each turn that does not pass.
 pub(crate) async fn play(set: &Value) -> (usize, Vec<String>) {
-    play_over(None, set).await
+    play_in(None, set).await
 }
 
-/// Like [`play`], with all dialogues in the store with this URL.
-async fn play_over(url: Option<&str>, set: &Value) -> (usize, Vec<String>) {
+/// Like [`play`], but plays all dialogues in the store with this URL.
+async fn play_in(url: Option<&str>, set: &Value) -> (usize, Vec<String>) {
     let (mut count, mut wrong) = (0, Vec::new());
     for dialogue in set["dialogues"].as_array().unwrap() {
         let turns = dialogue["turns"].as_array().unwrap();
         let embedder = counts_embeddings(turns).then(|| Arc::new(CountingEmbedder::default()));
-        let mut env = TestEnv::over(url, set["corpus"].as_array().unwrap(), None, embedder).await;
+        let mut env = TestEnv::open(url, set["corpus"].as_array().unwrap(), None, embedder).await;
         let (mut conversation, mut cited) = (None, BTreeSet::new());
         let mut earlier = Earlier::default();
-        for (number, turn) in turns.iter().enumerate() {
+        for (index, turn) in turns.iter().enumerate() {
             let Some(text) = turn["user"].as_str().filter(|text| !text.is_empty()) else { continue };
             if turn["before"].as_array().is_some_and(|before| before.iter().any(|event| event.get("restart").is_some()))
             {
@@ -39,7 +39,7 @@ async fn play_over(url: Option<&str>, set: &Value) -> (usize, Vec<String>) {
                 let (mismatches, reply) = (mismatches.join("; "), result.final_response.replace('\n', " / "));
                 wrong.push(format!(
                     "{name} turn {}: {text}\n  {mismatches}\n  {:?} {reply}",
-                    number + 1,
+                    index + 1,
                     result.sources_used
                 ));
             }
@@ -58,18 +58,18 @@ async fn play_over(url: Option<&str>, set: &Value) -> (usize, Vec<String>) {
 /// The sources of earlier turns.
 #[derive(Debug, Default)]
 struct Earlier {
-    /// Those of the last turn.
+    /// The sources of the last turn.
     previous: Vec<i64>,
-    /// Those of the last search that found something.
+    /// The sources of the last search that found something.
     searched: Vec<i64>,
 }
 
-/// Returns the registros of the sources of a result.
+/// Returns the registros of a result's sources.
 fn registros(result: &RunResult) -> Vec<i64> {
     result.sources_used.iter().filter_map(Value::as_i64).collect()
 }
 
-/// Whether a dialogue counts the calls of an embedder. Other dialogues run without one, as the assistant does by default.
+/// Whether a dialogue counts embedder calls. Other dialogues run without an embedder, as the assistant does by default.
 fn counts_embeddings(turns: &[Value]) -> bool {
     let mut keys = turns.iter().filter_map(|turn| turn["expect"].as_object()).flat_map(|expect| expect.keys());
     keys.any(|key| key.starts_with("embedding_calls"))
@@ -101,7 +101,7 @@ fn mismatches(
     let mut texts = serde_json::Map::new();
     for (key, value) in expect.as_object().unwrap() {
         let ids: Vec<i64> = value.as_array().into_iter().flatten().filter_map(Value::as_i64).collect();
-        let (holds, what) = match key.as_str() {
+        let (holds, mismatch) = match key.as_str() {
             "intent" if !is_ambiguous => (intent_of(result) == value, format!("intent {}", intent_of(result))),
             "reused_sources" if !is_ambiguous => (
                 result.metadata["reused_sources"] == *value,
@@ -152,7 +152,7 @@ fn mismatches(
             _ => continue,
         };
         if !holds {
-            wrong.push(what);
+            wrong.push(mismatch);
         }
     }
     let turn = ObservedTurn { reply: result.final_response.clone(), calls: Vec::new(), is_refusal: false };
@@ -167,7 +167,7 @@ fn is_cited(corpus: &[Value], id: i64, answer: &str) -> bool {
     names.chain([id.to_string()]).any(|name| answer.contains(&name))
 }
 
-/// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.
+/// Prints the report for the set in `THREADKEEP_DIALOGUES`, to measure a new set.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {
     let Some(path) = std::env::var_os("THREADKEEP_DIALOGUES") else { return };
@@ -176,15 +176,16 @@ async fn dialogues_of_a_given_set_are_reported() {
     println!("{} of {count} turns pass\n{}", count - wrong.len(), wrong.join("\n"));
 }
 
-/// Sets that were written without sight of the code, and run once before their failures were read.
+/// Sets that were written without knowledge of the code, each with the minimum number of turns that must pass. Each set was run once
+/// before its failures were inspected.
 const SETS: [(&str, usize); 2] = [(include_str!("../sets/set-1.json"), 200), (include_str!("../sets/set-2.json"), 222)];
 
 async fn check_sets(url: Option<&str>) {
-    for (set, least) in SETS {
+    for (set, min_passed) in SETS {
         let set: Value = serde_json::from_str(set).unwrap();
-        let (count, wrong) = play_over(url, &set).await;
+        let (count, wrong) = play_in(url, &set).await;
         let passed = count - wrong.len();
-        assert!(passed >= least, "{passed} of {count} turns pass\n{}", wrong.join("\n"));
+        assert!(passed >= min_passed, "{passed} of {count} turns pass\n{}", wrong.join("\n"));
     }
 }
 

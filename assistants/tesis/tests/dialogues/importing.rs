@@ -1,4 +1,4 @@
-//! Import of files.
+//! Imports of files.
 
 use std::io::Write;
 
@@ -29,7 +29,7 @@ async fn a_second_import_changes_nothing_and_an_interrupted_one_continues() {
 }
 
 #[tokio::test]
-async fn broken_records_are_named_by_line() {
+async fn broken_records_are_reported_by_line() {
     let env = TestEnv::with(&[], None, None).await;
     let good = tesis(9_200_001, "CONTRATO. VALIDEZ.", "Texto.", "11a. Época", "Aislada", 2023, "Civil");
     let content = format!("{good}\n\nnot json\n{}\n{}\n", json!({"rubro": "SIN NÚMERO"}), json!({"x": 1}));

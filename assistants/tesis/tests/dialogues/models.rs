@@ -19,7 +19,7 @@ fn satisfied() -> Reply {
 
 // S3.03, S3.35, S3.50
 #[tokio::test]
-async fn the_model_is_given_the_sources_and_the_conversation() {
+async fn the_model_receives_the_sources_and_the_conversation() {
     let model = ScriptedModel::new()
         .step("judges", |request| match system(request).contains("\"registro\":9100021") {
             true => Ok(satisfied()),
@@ -93,7 +93,7 @@ async fn invented_citations_never_reach_the_user() {
 
 // S3.41
 #[tokio::test]
-async fn a_failing_model_leaves_an_answer_by_quotation() {
+async fn a_failing_model_is_replaced_by_quotations() {
     let model = ScriptedModel::new().step("judges", |_| Ok(satisfied())).fails(Failure::TimedOut);
     let env = TestEnv::scripted(model).await;
     let conversation = env.conversation("ana").await;
@@ -104,7 +104,7 @@ async fn a_failing_model_leaves_an_answer_by_quotation() {
 }
 
 #[tokio::test]
-async fn a_judgement_that_is_no_json_ends_the_search() {
+async fn a_judgement_that_is_not_json_ends_the_search() {
     let model =
         ScriptedModel::new().says("No sé.").says("La usucapión exige una posesión pacífica, dice el registro 9100021.");
     let env = TestEnv::scripted(model).await;
@@ -112,7 +112,7 @@ async fn a_judgement_that_is_no_json_ends_the_search() {
     assert_eq!((data(&turn, "iterations"), turn.usage.model_calls), (json!(1), 2));
 }
 
-// S3.42: only what the rules cannot decide costs a call.
+// S3.42: a model is called only if the rules cannot decide.
 #[tokio::test]
 async fn the_model_decides_ambiguous_intents() {
     for (intent, is_reused) in [("REUSE", true), ("NEW_SEARCH", false)] {
@@ -174,7 +174,7 @@ async fn nearness_to_the_sources_decides_ambiguous_intents() {
 
 // S3.42, S3.44: a language model is asked only if nearness does not decide.
 #[tokio::test]
-async fn nearness_spares_the_call_of_a_model() {
+async fn nearness_saves_a_model_call() {
     let answer = "La usucapión exige posesión pacífica, según el registro 9100021.";
     let model = ScriptedModel::new()
         .step("judges", |_| Ok(satisfied()))

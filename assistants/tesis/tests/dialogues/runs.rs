@@ -137,12 +137,12 @@ async fn question_and_answer_are_one_commit() {
             break count;
         }
     };
-    assert_eq!(first, 2, "the first commit with messages has both");
+    assert_eq!(first, 2, "the first commit with messages contains both");
 }
 
 // S3.41
 #[tokio::test]
-async fn a_model_that_fails_still_answers() {
+async fn a_run_with_a_failing_model_still_answers() {
     let model = ScriptedModel::new().fails(Failure::TimedOut).fails(Failure::TimedOut);
     let env = TestEnv::scripted(model).await;
     let result = env.run(Some("ana"), None, "¿Qué es la usucapión?").await;

@@ -47,7 +47,6 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
         return usable.into_iter().take(MAX_MESSAGES_OF_TIME).collect();
     }
     let terms: Vec<Terms> = usable.iter().map(|index| terms_of(&candidates[*index])).collect();
-    let matches = Matches::new(question, &terms);
     let has_content = |word: &Stems| !word.is_light;
     let mut required: Vec<&Stems> = question.topic.iter().collect();
     if required.is_empty() {
@@ -60,12 +59,49 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     if required.is_empty() {
         return Vec::new();
     }
+    let mut scored = score(question, candidates, &usable, &terms, &required);
+    if scored.is_empty() && !question.topic.is_empty() {
+        // "and what do they pay?" may be about the subject of the earlier question alone.
+        let earlier: Vec<&Stems> = question.earlier_topic.iter().collect();
+        scored = score(question, candidates, &usable, &terms, &earlier);
+    }
+    let order = |index: usize| {
+        let heading = Heading::parse(candidates[index].heading);
+        let is_changed = heading.as_ref().is_some_and(|heading| heading.changed_on.is_some());
+        // The words of a message count more than those of the message that it refers to.
+        let own = Terms::new(candidates[index].text);
+        let own_words = question.topic.iter().filter(|word| own.contains(word) == Some(Match::Exact)).count();
+        let day = heading.map_or(DOCUMENT_DAY, |heading| heading.day);
+        (is_changed, std::cmp::Reverse(own_words), std::cmp::Reverse(day), index)
+    };
+    scored
+        .sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| order(*first).cmp(&order(*second))));
+    let threshold = scored.first().map_or(0.0, |(score, _)| score * MIN_SHARE_OF_BEST);
+    let best: Vec<usize> = scored
+        .into_iter()
+        .take_while(|(score, _)| *score >= threshold)
+        .map(|(_, index)| index)
+        .take(MAX_ANSWERS)
+        .collect();
+    with_changes(candidates, &usable, best)
+}
+
+/// Returns the scores of the candidates that contain at least half of the required words, with their indexes.
+fn score(
+    question: &Question,
+    candidates: &[Candidate<'_>],
+    usable: &[usize],
+    terms: &[Terms],
+    required: &[&Stems],
+) -> Vec<(f64, usize)> {
+    let matches = Matches::new(question, terms);
+    let has_content = |word: &Stems| !word.is_light;
     let needs_value = question.topic.is_empty() && question.time_words.is_empty();
     let mut scored: Vec<(f64, usize)> = Vec::new();
-    for (at, (index, terms)) in usable.iter().zip(&terms).enumerate() {
+    for (at, (index, terms)) in usable.iter().zip(terms).enumerate() {
         // A statement about flat 3A does not answer a question about flat 4C, but a rule for all flats may.
         let is_document = Heading::parse(candidates[*index].heading).is_none();
-        let is_identifier = |word: &&Stems| word.iter().any(|stem| stem.contains(|c: char| c.is_ascii_digit()));
+        let is_identifier = |word: &&Stems| word.is_identifier();
         if !is_document && question.topic.iter().filter(is_identifier).any(|word| !matches.is_match(word, at)) {
             continue;
         }
@@ -94,25 +130,7 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
             scored.push((if has_value { score } else { score * WITHOUT_WANTED_VALUE }, *index));
         }
     }
-    let order = |index: usize| {
-        let heading = Heading::parse(candidates[index].heading);
-        let is_changed = heading.as_ref().is_some_and(|heading| heading.changed_on.is_some());
-        // The words of a message count more than those of the message that it refers to.
-        let own = Terms::new(candidates[index].text);
-        let own_words = question.topic.iter().filter(|word| own.contains(word) == Some(Match::Exact)).count();
-        let day = heading.map_or(DOCUMENT_DAY, |heading| heading.day);
-        (is_changed, std::cmp::Reverse(own_words), std::cmp::Reverse(day), index)
-    };
     scored
-        .sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| order(*first).cmp(&order(*second))));
-    let threshold = scored.first().map_or(0.0, |(score, _)| score * MIN_SHARE_OF_BEST);
-    let best: Vec<usize> = scored
-        .into_iter()
-        .take_while(|(score, _)| *score >= threshold)
-        .map(|(_, index)| index)
-        .take(MAX_ANSWERS)
-        .collect();
-    with_changes(candidates, &usable, best)
 }
 
 /// Inserts the newest message that changed an answer before the answer.

@@ -263,6 +263,9 @@ fn instructions_of(turn: &Turn<'_>) -> String {
 /// Answers a question with quotations.
 fn answer(turn: &Turn<'_>) -> String {
     let (instructions, language) = (instructions_of(turn), turn.language(&phrases()));
+    if std::env::var_os("DBG").is_some() {
+        eprintln!("DBG {}\n{instructions}\nEND", turn.question());
+    }
     let mut lines: Vec<String> = Vec::new();
     for question in split_questions(&turn.question()) {
         let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);

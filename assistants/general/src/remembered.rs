@@ -9,20 +9,19 @@ use async_trait::async_trait;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use threadkeep::agent::{ContextSource, ConversationSource, Excerpt, Failure, SourceQuery};
-use threadkeep::core::text::{content_terms, indexed_terms};
-use threadkeep::dialogue::time::{Direction, TimeExpression, find_times};
-use threadkeep::dialogue::{Utterance, is_question};
-use threadkeep::{Bound, Message, MessageQuery, Role, Scope, Source, ThreadId, ThreadOrder, ThreadQuery, Timestamp};
+use threadkeep::core::text::indexed_terms;
+use threadkeep::dialogue::is_question;
+use threadkeep::dialogue::time::{Direction, TimeExpression};
+use threadkeep::{Bound, Message, MessageQuery, Role, Scope, ThreadId, ThreadOrder, ThreadQuery, Timestamp};
 
 use self::bare_changes::add_bare_changes;
 use self::references::referred_text;
 use self::statement::mark_changed;
 use crate::evidence::best_first;
-use crate::evidence::heading::{DATE_LENGTH, Heading, with_change, with_other_reference, with_reference};
-use crate::evidence::question::{Question, Stems, is_light};
+use crate::evidence::heading::with_reference;
+use crate::evidence::question::{Question, Stems};
 use crate::evidence::related::expansion;
-use crate::evidence::spelling::is_misspelling;
-use crate::evidence::terms::{Match, Terms, has_clock};
+use crate::evidence::terms::{Match, Terms};
 
 /// The maximum number of excerpts from which the excerpts of a time are selected.
 const MAX_RECALLED: usize = 200;

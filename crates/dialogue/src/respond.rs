@@ -9,7 +9,7 @@ use crate::acts::Act;
 use crate::frame::{Frame, OpenSlot};
 use crate::history::History;
 use crate::intent::Intent;
-use crate::model::{NAME, OfflineModel, Unanswered};
+use crate::model::{CompletesFn, NAME, OfflineModel, Unanswered};
 use crate::outcome::Outcome;
 use crate::phrases::{Phrases, fill};
 use crate::quote::answer_by_quoting;
@@ -19,6 +19,22 @@ use crate::{Exchange, Turn};
 /// The maximum length of quoted tool output, in characters.
 const QUOTED_CHARACTERS: usize = 4_000;
 
+/// Returns a request in which each message of the user that depends on earlier ones is complete, so that the state of the dialogue is
+/// the same for the question and for the messages before it.
+fn with_complete_messages(request: &ChatRequest, complete: CompletesFn) -> ChatRequest {
+    let mut completed = request.clone();
+    for at in 0..completed.messages.len() {
+        let (earlier, rest) = completed.messages.split_at_mut(at);
+        let message = &mut rest[0];
+        if message.role == Role::User
+            && let Some(text) = complete(&message.plain_text(), earlier)
+        {
+            *message = ChatMessage { seq: message.seq, ..ChatMessage::text(Role::User, text) };
+        }
+    }
+    completed
+}
+
 /// The next step for a frame.
 enum NextStep {
     Call(Vec<(String, Value)>),
@@ -27,11 +43,10 @@ enum NextStep {
 
 impl OfflineModel {
     pub(crate) fn respond(&self, request: &ChatRequest) -> ChatAnswer {
+        let completed = self.completes.map(|complete| with_complete_messages(request, complete));
+        let request = completed.as_ref().unwrap_or(request);
         let turn = Turn::of(request);
-        let mut history = History::of(&turn);
-        if let Some(complete) = self.completes.and_then(|complete| complete(&history.question, &history.earlier)) {
-            history.question = complete;
-        }
+        let history = History::of(&turn);
         let (frames, referrals) = match self.resolver.resolve(&history) {
             Resolution::Frames(frames) => (frames, Vec::new()),
             Resolution::Mixed(frames, answers) => (frames, answers),

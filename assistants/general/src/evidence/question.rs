@@ -19,6 +19,31 @@ pub(crate) struct Stems {
     pub(crate) is_light: bool,
 }
 
+/// Returns the other ways to write a small number: "2" is "two" and "dos".
+fn number_words(word: &str) -> impl Iterator<Item = &'static str> {
+    const NUMBERS: [[&str; 3]; 11] = [
+        ["2", "two", "dos"],
+        ["3", "three", "tres"],
+        ["4", "four", "cuatro"],
+        ["5", "five", "cinco"],
+        ["6", "six", "seis"],
+        ["7", "seven", "siete"],
+        ["8", "eight", "ocho"],
+        ["9", "nine", "nueve"],
+        ["10", "ten", "diez"],
+        ["11", "eleven", "once"],
+        ["12", "twelve", "doce"],
+    ];
+    let written = NUMBERS.iter().find(|written| written.contains(&word));
+    written.into_iter().flatten().copied().filter(move |other| *other != word).collect::<Vec<_>>().into_iter()
+}
+
+/// Returns the number in an ordinal such as "29th".
+fn day_of_month(word: &str) -> Option<String> {
+    let number = ["st", "nd", "rd", "th"].iter().find_map(|suffix| word.strip_suffix(suffix))?;
+    number.parse::<u8>().ok().filter(|number| (1..=31).contains(number)).map(|number| number.to_string())
+}
+
 /// Whether a word says little about the topic of a message.
 pub(crate) fn is_light(word: &str) -> bool {
     LIGHT.contains(&word)
@@ -30,12 +55,21 @@ impl Stems {
         let similar: Vec<String> =
             spelling::similar(&word).flat_map(content_terms).flat_map(|(_, similar)| similar).collect();
         stems.extend(similar);
+        // "the 29th" is the day of "29 January".
+        stems.extend(day_of_month(&word));
+        // "round 2" is "round two".
+        stems.extend(number_words(&word).map(str::to_owned));
         Self { word, stems, is_light }
     }
 
     /// Returns how much the word counts when the share of matched words is computed.
     pub(crate) fn share(&self) -> f64 {
         if self.is_light { 0.3 } else { 1.0 }
+    }
+
+    /// Whether the word identifies something: "4c", but not the day "4th".
+    pub(crate) fn is_identifier(&self) -> bool {
+        self.word.contains(|c: char| c.is_ascii_digit()) && day_of_month(&self.word).is_none()
     }
 
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, String> {
@@ -339,7 +373,10 @@ fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
             }
             if times.iter().any(|range| range.contains(&at)) {
                 time_words.push(Stems::new(folded, stems));
-            } else if !is_request_word(&folded) || (at > MAX_REQUEST_POSITION && NOUNS_TOO.contains(&folded.as_str())) {
+            } else if !is_request_word(&folded)
+                || (folded == "back" && utterance.words().len() <= MAX_WORDS_OF_RETURN)
+                || (at > MAX_REQUEST_POSITION && NOUNS_TOO.contains(&folded.as_str()))
+            {
                 topic.push(Stems::new(folded, stems));
             }
         }
@@ -350,6 +387,8 @@ fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
 /// Words that are requests at the start of a message and nouns elsewhere: "find my notes", but "the search service".
 const NOUNS_TOO: [&str; 10] =
     ["search", "list", "show", "look", "name", "detail", "details", "question", "report", "share"];
+/// The maximum number of words of a question in which "back" means a return: "and back?"
+const MAX_WORDS_OF_RETURN: usize = 4;
 /// The last position at which a word in [`NOUNS_TOO`] is a request.
 const MAX_REQUEST_POSITION: usize = 1;
 

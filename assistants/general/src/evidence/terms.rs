@@ -66,7 +66,12 @@ impl Terms {
         if related_stems(&word.stems).any(|stem| self.stems.contains(stem)) {
             return Some(Match::Related);
         }
-        self.words.iter().any(|known| is_misspelling(&word.word, known)).then_some(Match::Misspelt)
+        // "plumers number"
+        let singular = word.word.strip_suffix('s');
+        let is_meant = |known: &String| {
+            is_misspelling(&word.word, known) || singular.is_some_and(|singular| is_misspelling(singular, known))
+        };
+        self.words.iter().any(is_meant).then_some(Match::Misspelt)
     }
 
     pub(crate) fn has_time(&self) -> bool {

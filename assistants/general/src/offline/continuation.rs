@@ -28,8 +28,8 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     let operation = operation(message)?;
     let expression = last_expression(earlier)?;
     Some(match operation {
-        Operation::Share(percent) => format!("what is {percent}% of ({expression})"),
-        Operation::Other(operation) => format!("what is ({expression}) {operation}"),
+        Operation::Share(percent) => format!("({expression})*{percent}/100"),
+        Operation::Other(operation) => format!("({expression}) {operation}"),
     })
 }
 
@@ -43,8 +43,16 @@ fn asked_calculation(message: &str) -> Option<String> {
     let asks_in_spanish = words.ends_with(&["cuanto", "es"]) || words.ends_with(&["cuanto", "son"]);
     let after = Utterance::new(&message[place.end..]).words().len();
     let is_long = words.len() > MAX_WORDS_BEFORE;
-    ((asks || asks_in_spanish) && is_long && after <= MAX_REST).then(|| format!("what is {}", &message[place]))
+    // "what's still open, 300 minus 90", "if I double it, 300*2 of almonds is how much"
+    let is_apart = message[..place.start].trim_end().ends_with([',', ';', ':', '?']);
+    let is_product = message[place.clone()].contains(['*', '×']);
+    let is_asked = (asks || asks_in_spanish) && is_long || is_apart;
+    let max_rest = if is_product { MAX_WORDS_AFTER_PRODUCT } else { MAX_REST };
+    ((is_asked || is_product && !words.is_empty()) && after <= max_rest).then(|| message[place].to_owned())
 }
+
+/// The maximum number of words after a product, which nothing but a calculation contains.
+const MAX_WORDS_AFTER_PRODUCT: usize = 5;
 
 /// Returns the calculation for "bags cost 3.80 each, how much is that for 11".
 fn price_of_several(message: &str) -> Option<String> {
@@ -55,7 +63,7 @@ fn price_of_several(message: &str) -> Option<String> {
     let trimmed = message.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_ascii_digit()));
     let numbers: Vec<&str> = trimmed.filter(is_number).collect();
     match &numbers[..] {
-        [price, count] if is_price => Some(format!("what is {price} * {count}")),
+        [price, count] if is_price => Some(format!("{price} * {count}")),
         _ => None,
     }
 }
@@ -78,8 +86,7 @@ fn amount_at_a_price(message: &str) -> Option<String> {
     let is_asked = asks.iter().any(|ask| folded.contains(ask)) && is_amount(at + 1);
     let has_more = (0..pieces.len()).filter(|piece| is_amount(*piece)).count() > 2;
     is_asked.then_some(())?;
-    (!has_more)
-        .then(|| format!("what is {} * {}", amount(count).unwrap_or_default(), amount(at + 1).unwrap_or_default()))
+    (!has_more).then(|| format!("{} * {}", amount(count).unwrap_or_default(), amount(at + 1).unwrap_or_default()))
 }
 
 /// Returns the complete question for "and in New York?" after a question for the time, and for "my client sits in Denver, what time

@@ -1,7 +1,15 @@
 //! Words with which people report changes, in English and Spanish.
 
 /// Words that report a change.
-pub(super) const CHANGES: [&str; 93] = [
+pub(super) const CHANGES: [&str; 101] = [
+    "pasan",
+    "mueven",
+    "retrasan",
+    "adelantan",
+    "aplazan",
+    "posponen",
+    "too long",
+    "too short",
     "subido",
     "bajado",
     "dropped to",

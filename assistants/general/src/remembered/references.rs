@@ -2,10 +2,11 @@
 
 use threadkeep::agent::{Excerpt, SourceQuery};
 use threadkeep::core::text::content_terms;
-use threadkeep::dialogue::Utterance;
+use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{Bound, MessageQuery, Role};
 
 use super::MAX_REFERENCE;
+use crate::calculation;
 use crate::evidence::heading::Heading;
 
 /// The number of messages before a message that are searched for the message that it refers to.
@@ -24,13 +25,25 @@ pub(super) async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Exce
     };
     let page = source_query.memory.messages(source_query.scope, thread, &query).await.ok()?;
     let earlier: Vec<String> = page.messages.iter().rev().map(|message| message.plain_text().into_owned()).collect();
-    let is_complete = |text: &&String| !refers_back(text) && !content_terms(text).is_empty();
+    let is_complete =
+        |text: &&String| !refers_back(text) && !content_terms(text).is_empty() && calculation::find(text).is_none();
     // "its 2.25 high not 2.1" refers to the statement with that value.
     if let Some(rejected) = rejected_value(&excerpt.text) {
-        let has_value = |text: &&String| text.split_whitespace().any(|word| without_marks(word) == rejected);
+        let has_value =
+            |text: &&String| text.split_whitespace().any(|word| without_marks(word).to_lowercase() == rejected);
         if let Some(found) = earlier.iter().find(has_value) {
             return Some(found.chars().take(MAX_REFERENCE).collect());
         }
+    }
+    // "Renzo rang, he can only start on the 11th" refers to the statement that names Renzo.
+    let own_names = capitalized_words(&excerpt.text);
+    let names_same = |text: &&String| {
+        let words = Utterance::new(text.as_str());
+        let is_named = |name: &String| words.words().iter().any(|word| word.folded == *name);
+        is_complete(text) && !is_question(text) && own_names.iter().any(is_named)
+    };
+    if let Some(found) = earlier.iter().find(names_same) {
+        return Some(found.chars().take(MAX_REFERENCE).collect());
     }
     let names_person = |text: &&String| is_complete(text) && !names_in(text).is_empty();
     let person = earlier.iter().find(names_person).filter(|_| refers_to_person(&excerpt.text));
@@ -38,17 +51,33 @@ pub(super) async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Exce
     Some(found.chars().take(MAX_REFERENCE).collect())
 }
 
-/// Returns the value that a message rejects: "2.1" in "its 2.25 high not 2.1".
+/// Returns the value that a message rejects: "2.1" in "its 2.25 high not 2.1", "50" in "50 minutes was too long".
 fn rejected_value(text: &str) -> Option<String> {
-    let words: Vec<&str> = text.split_whitespace().map(without_marks).collect();
-    let is_rejected = |two: &&[&str]| {
-        matches!(two[0].to_lowercase().as_str(), "not" | "no" | "than" | "of" | "instead" | "de")
-            && two[1].starts_with(|c: char| c.is_ascii_digit())
+    let words: Vec<String> = text.split_whitespace().map(|word| without_marks(word).to_lowercase()).collect();
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let is_rejected =
+        |two: &&[String]| matches!(&*two[0], "not" | "no" | "than" | "of" | "instead" | "de") && is_number(&two[1]);
+    let negates = words.iter().any(|word| matches!(&**word, "not" | "no" | "rather" | "instead" | "vez" | "lugar"));
+    let negated = words.windows(2).rev().find(is_rejected).filter(|_| negates).map(|two| &two[1]);
+    // A word for the unit may follow the number.
+    let is_criticised = |at: &usize| {
+        let rest = &words[*at + 1..];
+        let rest =
+            if rest.first().is_some_and(|word| is_copula(word)) { rest } else { rest.get(1..).unwrap_or_default() };
+        rest.first().is_some_and(|word| is_copula(word))
+            && rest.get(1).is_some_and(|word| {
+                matches!(
+                    &**word,
+                    "too" | "wrong" | "incorrect" | "demasiado" | "demasiada" | "poco" | "mucho" | "incorrecto"
+                )
+            })
     };
-    let negates = words
-        .iter()
-        .any(|word| matches!(word.to_lowercase().as_str(), "not" | "no" | "rather" | "instead" | "vez" | "lugar"));
-    words.windows(2).rev().find(is_rejected).filter(|_| negates).map(|two| two[1].to_owned())
+    let criticised = || (0..words.len()).filter(|at| is_number(&words[*at])).find(is_criticised).map(|at| &words[at]);
+    negated.or_else(criticised).cloned()
+}
+
+fn is_copula(word: &str) -> bool {
+    matches!(word, "was" | "were" | "is" | "are" | "era" | "eran" | "fue" | "fueron" | "es" | "son")
 }
 
 fn without_marks(word: &str) -> &str {
@@ -100,6 +129,18 @@ const PEOPLE: [&str; 26] = [
 const PERSONAL_PRONOUNS: [&str; 6] = ["her", "him", "his", "she", "he", "hers"];
 const MAX_POSITION_OF_PERSON: usize = 7;
 
+/// Returns the capitalized words of a text, also those that begin a sentence, normalized.
+fn capitalized_words(text: &str) -> Vec<String> {
+    let utterance = Utterance::new(text);
+    let is_capitalized = |at: &usize| {
+        let word = &utterance.words()[*at];
+        word.folded.len() > 2
+            && text[word.place.start..].starts_with(char::is_uppercase)
+            && !content_terms(&word.folded).is_empty()
+    };
+    (0..utterance.words().len()).filter(is_capitalized).map(|at| utterance.word(at).to_owned()).collect()
+}
+
 /// Returns the capitalized words of a text that do not begin a sentence, normalized.
 pub(super) fn names_in(text: &str) -> Vec<String> {
     let utterance = Utterance::new(text);
@@ -127,7 +168,10 @@ pub(super) fn refers_back(text: &str) -> bool {
 
 /// A pronoun further from the start usually refers to something in the same message.
 const MAX_PRONOUN_POSITION: usize = 4;
-const PRONOUNS: [&str; 11] = ["it", "its", "they", "them", "she", "he", "him", "eso", "ella", "ello", "ellos"];
+const PRONOUNS: [&str; 20] = [
+    "it", "its", "itll", "they", "theyre", "theyve", "theyll", "them", "she", "shes", "shell", "he", "hes", "hell",
+    "him", "her", "eso", "ella", "ello", "ellos",
+];
 const CORRECTIONS: [&str; 16] = [
     "actually",
     "correction",

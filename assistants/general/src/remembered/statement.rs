@@ -31,10 +31,29 @@ pub(super) fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
         let all = statements.iter().enumerate().filter_map(|(at, statement)| Some((at, statement.as_ref()?)));
         all.collect::<Vec<_>>().iter().filter(changes).max_by_key(|(_, newer)| newer.said_at).copied()
     };
-    let changes: Vec<Option<(usize, String)>> =
+    let mut changes: Vec<Option<(usize, String)>> =
         (0..excerpts.len()).map(|index| change(index).map(|(at, newer)| (at, newer.day.clone()))).collect();
-    for (index, change) in changes.into_iter().enumerate() {
-        let Some((newer, day)) = change else { continue };
+    let has_values = |index: usize| statements[index].as_ref().is_some_and(|older| !older.values.is_empty());
+    // A message with a new value changes the statements with a value, and not others about the same person.
+    let with_values: Vec<usize> = (0..excerpts.len())
+        .filter(|index| has_values(*index))
+        .filter_map(|index| changes[index].as_ref().map(|(newer, _)| *newer))
+        .collect();
+    for (index, change) in changes.iter_mut().enumerate() {
+        let is_other = |newer: usize| with_values.contains(&newer) && has_values(newer) && !has_values(index);
+        if change.as_ref().is_some_and(|(newer, _)| is_other(*newer)) {
+            *change = None;
+        }
+    }
+    // Of several changed statements, the newer statement refers to the most similar one.
+    let shared_terms = |index: usize, newer: usize| match (&statements[index], &statements[newer]) {
+        (Some(older), Some(newer)) => older.terms.iter().filter(|term| newer.terms.contains(term)).count(),
+        _ => 0,
+    };
+    let mut order: Vec<usize> = (0..excerpts.len()).collect();
+    order.sort_by_key(|index| changes[*index].as_ref().map(|(newer, _)| shared_terms(*index, *newer)));
+    for index in order {
+        let Some((newer, day)) = changes[index].clone() else { continue };
         // A message does not always change the message that it directly follows.
         let text: String = excerpts[index].text.chars().take(MAX_REFERENCE).collect();
         if let Some(heading) = with_other_reference(&excerpts[newer].heading, &text) {

@@ -21,7 +21,7 @@ use threadkeep::{ChatMessage, Role, Value};
 
 use crate::evidence::question::{Question, asks_in_clause, asks_within, has_accented_interrogative, split_questions};
 use crate::evidence::{sentences, spelling};
-use commands::{ends_as_request, is_command, starts_as_command, starts_with_request};
+use commands::{ends_as_request, is_command, orders, starts_as_command, starts_with_request};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, remember your preferences, and calculate. I cannot \
                      write, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
@@ -106,7 +106,7 @@ fn phrases() -> [Phrases; 2] {
 
 fn answer_or_note(turn: &Turn<'_>) -> String {
     match turn.question() {
-        text if starts_as_command(&text) => command_answer(turn),
+        text if starts_as_command(&text) || orders(&text) => command_answer(turn),
         text if is_question(&spelling::corrected(&text))
             || sentences(&text).any(asks_in_clause)
             || has_accented_interrogative(&text) =>
@@ -263,9 +263,6 @@ fn instructions_of(turn: &Turn<'_>) -> String {
 /// Answers a question with quotations.
 fn answer(turn: &Turn<'_>) -> String {
     let (instructions, language) = (instructions_of(turn), turn.language(&phrases()));
-    if std::env::var_os("DBG").is_some() {
-        eprintln!("DBG {}\n{instructions}\nEND", turn.question());
-    }
     let mut lines: Vec<String> = Vec::new();
     for question in split_questions(&turn.question()) {
         let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);

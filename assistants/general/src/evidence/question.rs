@@ -95,7 +95,8 @@ pub(crate) enum Wanted {
 }
 
 /// Words that occur in questions about almost anything. A statement that answers the question may lack them.
-const LIGHT: [&str; 103] = [
+const LIGHT: [&str; 114] = [
+    "start", "starts", "starting", "finish", "finishes", "begin", "begins", "empieza", "termina", "acaba", "empezar",
     "often", "menudo", "seguido", "turn", "turns", "number", "numero", "numbers", "messages", "message", "mensajes",
     "saved", "stored", "porfa", "latest", "quick", "exact", "put", "puts", "give", "gives", "given", "giving", "gave",
     "take", "takes", "took", "taking", "make", "makes", "made", "making", "bring", "brings", "bringing", "come",

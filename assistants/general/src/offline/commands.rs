@@ -59,6 +59,28 @@ pub(super) fn starts_with_request(text: &str) -> bool {
     first.is_some_and(|first| REQUESTS.contains(&first))
 }
 
+/// Whether a message begins with a verb that nothing but a request begins with: "restart the staging database for me".
+pub(super) fn orders(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    ORDERS.contains(&utterance.word(0)) && utterance.words().len() > 1
+}
+
+const ORDERS: [&str; 13] = [
+    "restart",
+    "deploy",
+    "execute",
+    "translate",
+    "email",
+    "print",
+    "summarise",
+    "summarize",
+    "reinicia",
+    "despliega",
+    "ejecuta",
+    "imprime",
+    "traduce",
+];
+
 const REQUESTS: [&str; 52] = [
     "send",
     "write",

@@ -21,7 +21,7 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
         .or_else(|| price_of_several(message))
         .or_else(|| amount_at_a_price(message))
         .or_else(|| time_there(message, earlier))
-        .or_else(|| reworded(message));
+        .or_else(|| reworded(message, earlier));
     if complete.is_some() {
         return complete;
     }
@@ -207,8 +207,23 @@ fn operation(message: &str) -> Option<Operation> {
         let sign = if matches!(word(at + number.words), "times" | "por") { "*" } else { "+" };
         return Some(Operation::Other(format!("{sign} {}", number.text)));
     }
+    // "with a 10% discount", "with 20% tip"
+    if matches!(word(at), "with" | "con") {
+        let start = at + 1 + usize::from(matches!(word(at + 1), "a" | "un" | "el" | "the"));
+        let number = number(&text, &utterance, start)?;
+        let rest: Vec<&str> = (start + number.words..words.len()).map(word).collect();
+        let less = rest.iter().any(|word| matches!(*word, "discount" | "off" | "descuento" | "rebaja" | "menos"));
+        let more =
+            rest.iter().any(|word| matches!(*word, "tip" | "vat" | "tax" | "service" | "iva" | "propina" | "recargo"));
+        let sign = if less { "-" } else { "+" };
+        return (rest.first() == Some(&"percent") && (less || more))
+            .then(|| Operation::Other(format!("{sign} {}%", number.text)));
+    }
+    // Only a calculation begins with a sign and a number: "times 12 for the year".
+    let is_direct =
+        matches!(word(at), "plus" | "minus" | "times" | "mas" | "menos") && number(&text, &utterance, at + 1).is_some();
     let operator = match word(at) {
-        "plus" | "add" | "mas" | "suma" | "sumale" => "+",
+        "plus" | "add" | "mas" | "suma" | "sumale" | "sumaselo" | "anadelo" => "+",
         "minus" | "less" | "subtract" | "menos" | "resta" | "restale" => "-",
         "take" if matches!(word(at + 1), "off" | "away") => {
             at += 1;
@@ -243,10 +258,13 @@ fn operation(message: &str) -> Option<Operation> {
     at += number.words;
     let percent = word(at) == "percent";
     let rest = words.len().saturating_sub(at + usize::from(percent));
+    let max_rest = if is_direct { MAX_REST_OF_SIGN } else { MAX_REST };
     let sign = if percent { "%" } else { "" };
-    (rest <= MAX_REST).then(|| Operation::Other(format!("{operator} {}{sign}", number.text)))
+    (rest <= max_rest).then(|| Operation::Other(format!("{operator} {}{sign}", number.text)))
 }
 
+/// The maximum number of words after an operation that begins with a sign: "a square metre".
+const MAX_REST_OF_SIGN: usize = 4;
 /// The maximum number of words after an operation: "vat please".
 const MAX_REST: usize = 2;
 
@@ -317,6 +335,9 @@ mod tests {
             ("y entre cuatro?", "/ 4"),
             ("súmale 30", "+ 30"),
             ("add 10% tip", "+ 10%"),
+            ("and times 12 for the year", "* 12"),
+            ("y con un 10% de descuento", "- 10%"),
+            ("súmaselo a 340", "+ 340"),
             ("and 1850 plus that?", "+ 1850"),
         ] {
             assert_eq!(operation(message), Some(Operation::Other(expected.to_owned())), "{message}");

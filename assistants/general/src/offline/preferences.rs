@@ -326,6 +326,8 @@ const NOT_NAMES: [&str; 24] = [
 /// Removes trailing phrases that do not belong to a value.
 fn without_asides(value: &str) -> &str {
     let mut value = value.trim().trim_end_matches(['.', '!', ' ']);
+    // "my favourite tea is now rooibos"
+    value = ["now ", "actually ", "ahora ", "ya "].iter().find_map(|word| value.strip_prefix(word)).unwrap_or(value);
     for aside in [
         "by the way",
         "please",

@@ -1,17 +1,42 @@
 //! Messages that ask without the form of a question, reworded as the questions that they mean.
 
 use threadkeep::dialogue::{Utterance, is_question};
+use threadkeep::{ChatMessage, Role};
 
-use crate::evidence::{asks_to_forget, sentences};
+use crate::evidence::asks_to_forget;
 
 /// Returns the question or the request that a message means, if it is not worded as one.
-pub(super) fn reworded(message: &str) -> Option<String> {
-    named_preference(message)
+pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    repeated(message, earlier)
+        .or_else(|| named_preference(message))
         .or_else(|| request_after_remark(message))
         .or_else(|| question_after_courtesy(message))
         .or_else(|| everything_said(message))
         .or_else(|| named_value(message))
         .or_else(|| meant_instead(message))
+}
+
+/// Returns the previous question if a message asks for its answer again.
+fn repeated(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const REPEATS: [&str; 9] = [
+        "say it again",
+        "say that again",
+        "repeat that",
+        "repeat it",
+        "come again",
+        "once more",
+        "repitelo",
+        "dilo otra vez",
+        "otra vez",
+    ];
+    let words: Vec<String> = Utterance::new(message).words().iter().map(|word| word.folded.clone()).collect();
+    let words: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| !matches!(*word, "please" | "pls" | "sorry" | "can" | "you"))
+        .collect();
+    let asked = earlier.iter().rev().find(|message| message.role == Role::User)?.plain_text();
+    REPEATS.contains(&words.join(" ").as_str()).then_some(asked)
 }
 
 /// Returns the complete question for "my favourite colour?"
@@ -30,9 +55,9 @@ const MAX_WORDS_OF_PREFERENCE: usize = 4;
 
 /// Returns the complete request for "she uses this tablet too. delete what I wrote about the present".
 fn request_after_remark(message: &str) -> Option<String> {
-    let mut sentences = sentences(message);
-    let (first, last) = (sentences.next()?, sentences.last()?);
-    (asks_to_forget(last) && !asks_to_forget(first)).then(|| last.to_owned())
+    let (_, last) = message.trim_end_matches(['.', '!', '?', ' ']).rsplit_once(['.', ',', '!', '?', ';'])?;
+    let is_remark = Utterance::new(&message[..message.len() - last.len()]).words().len() > 1;
+    (is_remark && asks_to_forget(last) && !asks_to_forget(message)).then(|| last.trim().to_owned())
 }
 
 /// Returns the complete question for "thank you and when does Annelise come".
@@ -186,6 +211,7 @@ mod tests {
         for (message, question) in [
             ("my favourite colour?", "what is my favourite colour?"),
             ("he reads along. please delete what I said about him", "please delete what I said about him"),
+            ("Leo uses this tablet, erase what I said about Leo", "erase what I said about Leo"),
             ("thank you and when does Annelise come", "when does Annelise come"),
             ("gracias y cuándo llega Ana", "cuándo llega Ana"),
             ("give me everything i said about the pen test", "find everything about the pen test"),
@@ -195,7 +221,7 @@ mod tests {
             ("no i meant the front", "and the front?"),
             ("perdón, me refería a la otra", "y la otra?"),
         ] {
-            assert_eq!(reworded(message).as_deref(), Some(question), "{message}");
+            assert_eq!(reworded(message, &[]).as_deref(), Some(question), "{message}");
         }
     }
 
@@ -210,7 +236,7 @@ mod tests {
             "delete it. and the other one",
             "my name is Sam",
         ] {
-            assert_eq!(reworded(message), None, "{message}");
+            assert_eq!(reworded(message, &[]), None, "{message}");
         }
     }
 }

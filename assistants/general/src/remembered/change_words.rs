@@ -117,7 +117,15 @@ pub(super) const CHANGES_FROM_A_TIME: [&str; 9] = [
     "starting",
 ];
 /// Words that report a transfer from one person to another.
-pub(super) const HANDOVERS: [&str; 12] = [
+pub(super) const HANDOVERS: [&str; 20] = [
+    "takes",
+    "does it",
+    "steps in",
+    "fills in",
+    "covers",
+    "lleva",
+    "la lleva",
+    "lo lleva",
     "took over",
     "takes over",
     "taken over",

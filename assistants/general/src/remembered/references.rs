@@ -10,7 +10,7 @@ use crate::calculation;
 use crate::evidence::heading::Heading;
 
 /// The number of messages before a message that are searched for the message that it refers to.
-const REFERENCE_REACH: u64 = 8;
+const REFERENCE_REACH: u64 = 30;
 
 /// Returns the text of the message that an excerpt refers to ("it", "actually"): the nearest earlier
 /// user message in the thread that can be understood alone.
@@ -39,7 +39,7 @@ pub(super) async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Exce
     let own_names = capitalized_words(&excerpt.text);
     let names_same = |text: &&String| {
         let words = Utterance::new(text.as_str());
-        let is_named = |name: &String| words.words().iter().any(|word| word.folded == *name);
+        let is_named = |name: &String| words.words().iter().any(|word| is_form_of(&word.folded, name));
         is_complete(text) && !is_question(text) && own_names.iter().any(is_named)
     };
     if let Some(found) = earlier.iter().find(names_same) {
@@ -129,8 +129,13 @@ const PEOPLE: [&str; 26] = [
 const PERSONAL_PRONOUNS: [&str; 6] = ["her", "him", "his", "she", "he", "hers"];
 const MAX_POSITION_OF_PERSON: usize = 7;
 
+/// Whether a word is a name, or its possessive.
+fn is_form_of(word: &str, name: &str) -> bool {
+    word == name || word.strip_suffix('s') == Some(name) || name.strip_suffix('s') == Some(word)
+}
+
 /// Returns the capitalized words of a text, also those that begin a sentence, normalized.
-fn capitalized_words(text: &str) -> Vec<String> {
+pub(super) fn capitalized_words(text: &str) -> Vec<String> {
     let utterance = Utterance::new(text);
     let is_capitalized = |at: &usize| {
         let word = &utterance.words()[*at];
@@ -157,14 +162,23 @@ pub(super) fn names_in(text: &str) -> Vec<String> {
 pub(super) fn refers_back(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let interjections = words.iter().take_while(|word| INTERJECTIONS.contains(word)).count();
+    let words = &words[interjections..];
     let starts = |start: &&str| words.starts_with(&start.split(' ').collect::<Vec<_>>());
     // "Remember that my seat …" contains no pronoun.
     words.first() == Some(&"that")
         || refers_to_person(text)
         || rejected_value(text).is_some()
+        || words.last() == Some(&"instead")
         || words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word))
         || CORRECTIONS.iter().any(starts)
 }
+
+/// Words before the words that refer back.
+const INTERJECTIONS: [&str; 18] = [
+    "hm", "hmm", "oh", "ah", "ok", "okay", "ugh", "um", "erm", "well", "so", "and", "fine", "mira", "oye", "pues",
+    "ay", "hey",
+];
 
 /// A pronoun further from the start usually refers to something in the same message.
 const MAX_PRONOUN_POSITION: usize = 4;

@@ -8,7 +8,7 @@ use threadkeep::{ThreadId, Timestamp};
 
 use super::MAX_REFERENCE;
 use super::change_words::{CHANGES, CHANGES_FROM_A_TIME, ENDS, HANDOVERS};
-use super::references::names_in;
+use super::references::{capitalized_words, names_in};
 use crate::evidence::heading::{Heading, with_change, with_other_reference};
 use crate::evidence::question::Question;
 use crate::evidence::terms::has_clock;
@@ -77,6 +77,8 @@ struct Statement {
     values: Vec<String>,
     /// The names in it.
     names: Vec<String>,
+    /// Its capitalized words, also those that begin sentences.
+    capitalized: Vec<String>,
     /// Whether it contains a time expression.
     names_time: bool,
     /// Whether it contains a number outside of time expressions.
@@ -117,6 +119,7 @@ impl Statement {
             has_reference: heading.after.is_some(),
             values,
             names: names_in(&excerpt.text),
+            capitalized: capitalized_words(&excerpt.text),
             names_time: !times.is_empty() || has_clock(&excerpt.text),
             names_number,
             thread: excerpt.source.message_position().map(|(thread, _)| thread),
@@ -171,6 +174,11 @@ impl Statement {
         let shares_some = topic_of_older.iter().any(|term| self.terms.contains(term)) && shared(&self.terms) > 1;
         let says_change =
             (self.says_change || self.says_end) && shares_topic(&self.terms) || self.says_handover && shares_some;
-        has_answer && (refers || is_same_sentence || says_change)
+        // "Yusuf cancelled, Pavel takes the 9:30 slot" changes "Yusuf speaks at 9:30".
+        let shares_name = self.capitalized.iter().any(|name| older.capitalized.contains(name));
+        let shares_value = self.values.iter().any(|value| older.values.contains(value));
+        let reports = self.says_change || self.says_end || self.says_handover;
+        let is_of_same = reports && shares_name && (shares_value || shares_some);
+        (has_answer && (refers || is_same_sentence || says_change)) || is_of_same
     }
 }

@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use threadkeep::agent::Excerpt;
 use threadkeep::dialogue::{Utterance, is_question};
 
+use crate::offline::starts_as_command;
 use heading::{Heading, normalized};
 use question::{Question, Stems, Wanted};
 use terms::{Match, Terms};
@@ -261,8 +262,9 @@ fn terms_of(candidate: &Candidate<'_>) -> Terms {
 
 /// Returns a message without its questions and its requests to forget something.
 pub(crate) fn statements(text: &str) -> String {
-    let is_statement =
-        |sentence: &&str| !is_question(sentence) && !asks_to_forget(sentence) && !names_question(sentence);
+    let is_statement = |sentence: &&str| {
+        !is_question(sentence) && !asks_to_forget(sentence) && !names_question(sentence) && !starts_as_command(sentence)
+    };
     let statements: Vec<&str> = sentences(text).filter(is_statement).collect();
     statements.join(" ")
 }

@@ -21,7 +21,8 @@ use threadkeep::{ChatMessage, Role, Value};
 
 use crate::evidence::question::{Question, asks_in_clause, asks_within, has_accented_interrogative, split_questions};
 use crate::evidence::{sentences, spelling};
-use commands::{ends_as_request, is_command, orders, starts_as_command, starts_with_request};
+pub(crate) use commands::starts_as_command;
+use commands::{ends_as_request, is_command, orders, starts_with_request};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, remember your preferences, and calculate. I cannot \
                      write, or look anything up elsewhere. To use a language model instead, see docs/models.md.";

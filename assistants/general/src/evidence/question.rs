@@ -139,7 +139,7 @@ impl Question {
         let (mut earlier_topic, _) = topic_and_time_words(earlier);
         earlier_topic.retain(|stems| !topic.contains(stems));
         let own = Utterance::new(&*question);
-        let asks_for_name = topic.is_empty() && asks_for_name(&own);
+        let asks_for_name = topic.iter().all(|word| word.is_light) && asks_for_name(&own);
         let topic = if asks_for_name { vec![Stems::new("name".to_owned(), name_stems())] } else { topic };
         let wanted = wanted(&own);
         let both = Utterance::new(format!("{question}\n{earlier}"));
@@ -461,7 +461,8 @@ const SAYING_IN_SPANISH: [&str; 20] = [
 ];
 
 /// Words in requests that do not name a topic.
-const REQUEST_WORDS: [&str; 174] = [
+const REQUEST_WORDS: [&str; 175] = [
+    "per",
     "doesnt",
     "isnt",
     "wont",

@@ -26,7 +26,7 @@ pub(super) fn is_command(text: &str) -> bool {
 }
 
 /// Whether a message begins with a verb that asks for work that only a language model or another program can do.
-pub(super) fn starts_as_command(text: &str) -> bool {
+pub(crate) fn starts_as_command(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let start = words

@@ -9,6 +9,7 @@ use crate::evidence::asks_to_forget;
 pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     repeated(message, earlier)
         .or_else(|| named_preference(message))
+        .or_else(|| noted_preference(message))
         .or_else(|| request_after_remark(message))
         .or_else(|| question_after_courtesy(message))
         .or_else(|| everything_said(message))
@@ -18,14 +19,16 @@ pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String>
 
 /// Returns the previous question if a message asks for its answer again.
 fn repeated(message: &str, earlier: &[ChatMessage]) -> Option<String> {
-    const REPEATS: [&str; 9] = [
+    const REPEATS: [&str; 11] = [
         "say it again",
         "say that again",
         "repeat that",
         "repeat it",
         "come again",
         "once more",
+        "again",
         "repitelo",
+        "repite",
         "dilo otra vez",
         "otra vez",
     ];
@@ -56,8 +59,25 @@ const MAX_WORDS_OF_PREFERENCE: usize = 4;
 /// Returns the complete request for "she uses this tablet too. delete what I wrote about the present".
 fn request_after_remark(message: &str) -> Option<String> {
     let (_, last) = message.trim_end_matches(['.', '!', '?', ' ']).rsplit_once(['.', ',', '!', '?', ';'])?;
-    let is_remark = Utterance::new(&message[..message.len() - last.len()]).words().len() > 1;
-    (is_remark && asks_to_forget(last) && !asks_to_forget(message)).then(|| last.trim().to_owned())
+    let before = Utterance::new(&message[..message.len() - last.len()]);
+    let words = before.words();
+    // "delete it. erase the locker stuff"
+    let names_nothing =
+        words.len() <= MAX_WORDS_OF_REMARK && words.iter().any(|word| matches!(&*word.folded, "it" | "that" | "eso"));
+    let is_remark = words.len() > 1 && (names_nothing || !asks_to_forget(message));
+    (is_remark && asks_to_forget(last)).then(|| last.trim().to_owned())
+}
+
+const MAX_WORDS_OF_REMARK: usize = 6;
+
+/// Returns the statement of "better note that my favourite colour is olive".
+fn noted_preference(message: &str) -> Option<String> {
+    let folded = message.to_lowercase();
+    let cues = ["pon que mi ", "apunta que mi ", "anota que mi ", "put that my ", "note that my ", "say that my "];
+    let (at, cue) = cues.iter().find_map(|cue| Some((folded.find(cue)?, cue)))?;
+    let start = at + cue.len() - cue.len().min(3);
+    let is_preference = ["favorit", "favourit", "prefer"].iter().any(|word| folded[at..].contains(word));
+    (is_preference && message.is_char_boundary(start)).then(|| message[start..].trim_start().to_owned())
 }
 
 /// Returns the complete question for "thank you and when does Annelise come".
@@ -212,6 +232,8 @@ mod tests {
             ("my favourite colour?", "what is my favourite colour?"),
             ("he reads along. please delete what I said about him", "please delete what I said about him"),
             ("Leo uses this tablet, erase what I said about Leo", "erase what I said about Leo"),
+            ("ok now really, delete it. erase the locker stuff", "erase the locker stuff"),
+            ("mejor pon que mi color favorito es el verde", "mi color favorito es el verde"),
             ("thank you and when does Annelise come", "when does Annelise come"),
             ("gracias y cuándo llega Ana", "cuándo llega Ana"),
             ("give me everything i said about the pen test", "find everything about the pen test"),

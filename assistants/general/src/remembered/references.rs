@@ -6,6 +6,7 @@ use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{Bound, MessageQuery, Role};
 
 use super::MAX_REFERENCE;
+use super::change_words::CHANGES;
 use crate::calculation;
 use crate::evidence::heading::Heading;
 
@@ -170,6 +171,8 @@ pub(super) fn refers_back(text: &str) -> bool {
         || refers_to_person(text)
         || rejected_value(text).is_some()
         || words.last() == Some(&"instead")
+        // "Moved to the 26th because half of us have flu"
+        || words.first().is_some_and(|first| CHANGES.contains(first) && first.ends_with("ed"))
         || words.iter().take(MAX_PRONOUN_POSITION).any(|word| PRONOUNS.contains(word))
         || CORRECTIONS.iter().any(starts)
 }

@@ -46,12 +46,15 @@ pub(super) fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
         }
     }
     // Of several changed statements, the newer statement refers to the most similar one.
-    let shared_terms = |index: usize, newer: usize| match (&statements[index], &statements[newer]) {
-        (Some(older), Some(newer)) => older.terms.iter().filter(|term| newer.terms.contains(term)).count(),
-        _ => 0,
+    let similarity = |index: usize, newer: usize| match (&statements[index], &statements[newer]) {
+        (Some(older), Some(newer)) => {
+            let asked = topic.iter().filter(|term| older.has_word(term)).count();
+            (asked, older.terms.iter().filter(|term| newer.terms.contains(term)).count())
+        }
+        _ => (0, 0),
     };
     let mut order: Vec<usize> = (0..excerpts.len()).collect();
-    order.sort_by_key(|index| changes[*index].as_ref().map(|(newer, _)| shared_terms(*index, *newer)));
+    order.sort_by_key(|index| changes[*index].as_ref().map(|(newer, _)| similarity(*index, *newer)));
     for index in order {
         let Some((newer, day)) = changes[index].clone() else { continue };
         // A message does not always change the message that it directly follows.

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use crate::assistants::start_with_test_assistant;
 use crate::proxy::Proxy;
 use crate::server::{TIMEOUT, TOKEN, TestServer};
-use crate::v1::{Echo, start_with_model, start_with_model_over_postgres, start_with_model_over_redis_cluster};
+use crate::v1::{
+    Echo, start_with_model, start_with_model_over_postgres, start_with_model_over_redis,
+    start_with_model_over_redis_cluster,
+};
 
 /// Whether tests with Python are skipped because it is not available. The test summary reports that.
 pub(crate) fn is_skipped() -> bool {
@@ -58,10 +61,11 @@ async fn run_script(script: &str, part: &str, base: &str, input: Value) -> Value
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Starts a server over a file and, unless tests over them are skipped, servers over PostgreSQL and a Redis Cluster.
+/// Starts a server over a file and, unless tests over them are skipped, servers over PostgreSQL, Redis and a Redis Cluster.
 async fn start_servers() -> Vec<(TestServer, Arc<Echo>)> {
     let mut servers = vec![start_with_model().await];
     servers.extend(start_with_model_over_postgres().await);
+    servers.extend(start_with_model_over_redis().await);
     servers.extend(start_with_model_over_redis_cluster().await);
     servers
 }

@@ -31,5 +31,5 @@ mod turns;
 
 pub(crate) use model::{
     Echo, LengthEmbedder, config_with_model, start_with_model, start_with_model_over_postgres,
-    start_with_model_over_redis_cluster,
+    start_with_model_over_redis, start_with_model_over_redis_cluster,
 };

@@ -114,6 +114,12 @@ pub(crate) async fn start_with_model_over_postgres() -> Option<(TestServer, Arc<
     Some((TestServer::start_over_postgres(config).await?, model))
 }
 
+/// Starts a server with a model over a Redis server; `None` if tests over Redis are skipped.
+pub(crate) async fn start_with_model_over_redis() -> Option<(TestServer, Arc<Echo>)> {
+    let (config, model) = config_with_model();
+    Some((TestServer::start_over_redis(config).await?, model))
+}
+
 /// Starts a server with a model over a Redis Cluster; `None` if tests over Redis are skipped.
 pub(crate) async fn start_with_model_over_redis_cluster() -> Option<(TestServer, Arc<Echo>)> {
     let (config, model) = config_with_model();

@@ -45,18 +45,25 @@ impl Cluster {
         Some((cluster, proxies))
     }
 
-    /// Starts a cluster of three primaries whose nodes have a port with TLS, and use TLS between each other.
+    /// Starts a cluster of three primaries, each with this number of replicas, whose nodes have a port with TLS, and use TLS between
+    /// each other.
     ///
     /// # Panics
     /// As [`Cluster::shared`].
     #[must_use]
-    pub fn start_with_tls(certificates: &Certificates) -> Option<Self> {
-        let settings = [("cluster-enabled", "yes"), ("cluster-node-timeout", "30000"), ("tls-cluster", "yes")];
-        let nodes = (0..3).map(|_| Server::start_with_tls(certificates, &settings)).collect::<Option<Vec<_>>>()?;
+    pub fn start_with_tls(certificates: &Certificates, replicas: usize) -> Option<Self> {
+        let settings = [
+            ("cluster-enabled", "yes"),
+            ("cluster-node-timeout", "30000"),
+            ("tls-cluster", "yes"),
+            ("tls-replication", "yes"),
+        ];
+        let servers = (0..3 * (replicas + 1)).map(|_| Server::start_with_tls(certificates, &settings));
+        let nodes = servers.collect::<Option<Vec<_>>>()?;
         let mut command = Command::new(find_program("redis-cli"));
         command.arg("--tls").arg("--cacert").arg(certificates.authority());
         command.arg("--cert").arg(certificates.certificate()).arg("--key").arg(certificates.key());
-        Some(Self::create(command, nodes, Server::tls_address, 0))
+        Some(Self::create(command, nodes, Server::tls_address, replicas))
     }
 
     fn start_with(replicas: usize, further: &[(&str, &str)]) -> Option<Self> {

@@ -214,7 +214,7 @@ impl Shared {
                 entries.iter().for_each(|(_, number)| {
                     read.arg(number);
                 });
-                for (entry, stored) in entries.iter().zip(self.connections.run(&read, false).await?.items()?) {
+                for (entry, stored) in entries.iter().zip(self.connections.look_up(&read).await?.items()?) {
                     comparison.add(*entry, &stored.bytes()?.unwrap_or_default())?;
                 }
             }
@@ -226,7 +226,7 @@ impl Shared {
     async fn read_entry(&self, key: &str, number: u32, query: &SearchQuery) -> Result<Option<EntryHit>> {
         let mut read = redis::cmd("HGET");
         read.arg(format!("{key}:e")).arg(number);
-        let Some(json) = self.connections.run(&read, false).await?.bytes()? else { return Ok(None) };
+        let Some(json) = self.connections.look_up(&read).await?.bytes()? else { return Ok(None) };
         let stored = serde_json::from_slice(&json);
         let stored: StoredEntry = stored.map_err(|error| StoreError::corrupt("entry", error.to_string()))?;
         // The terms of filters are hashes, which other values may share.
@@ -237,7 +237,7 @@ impl Shared {
         if let Some(vector) = &query.vector {
             let mut read = redis::cmd("HGET");
             read.arg(format!("{key}:v")).arg(number);
-            let bytes = self.connections.run(&read, false).await?.bytes()?;
+            let bytes = self.connections.look_up(&read).await?.bytes()?;
             similarity = bytes.and_then(|bytes| compare(&bytes, vector));
         }
         let StoredEntry { id, text, fields } = stored;

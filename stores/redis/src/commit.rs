@@ -191,7 +191,7 @@ impl Shared {
             seqs.iter().for_each(|seq| {
                 read.arg(*seq);
             });
-            let rows = self.connections.run(&read, false).await?.items()?;
+            let rows = self.connections.look_up(&read).await?.items()?;
             for (seq, row) in seqs.iter().zip(rows) {
                 let entry = row.bytes()?.map(|row| decode_entry(*seq, &row)).transpose()?;
                 entries.extend(entry);

@@ -4,10 +4,11 @@
 //! repeated a few times. That is safe for writes too: each names the revision that it expects and the one that it writes, so a call
 //! that was executed although its reply was lost is recognised.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::aio::{AsyncPushSender, ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, ResponsePolicy, RoutingInfo};
@@ -21,6 +22,7 @@ use tokio::sync::Mutex;
 use crate::error::{is_missing_function, is_transient, may_be_applied, translate};
 use crate::groups::{GroupOptions, Groups};
 use crate::options::RedisOptions;
+use crate::presence::Presence;
 
 const LIBRARY: &str = include_str!("library.lua");
 
@@ -28,6 +30,8 @@ const LIBRARY: &str = include_str!("library.lua");
 const ATTEMPTS: u32 = 8;
 /// The pause after the first failed attempt. Doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
+/// About how many keys one call of SCAN looks at.
+const SCAN_COUNT: usize = 1_000;
 
 /// The connections of one store.
 pub(crate) struct Connections {
@@ -40,6 +44,7 @@ pub(crate) struct Connections {
     version: String,
     /// For writes that wait for replicas.
     groups: Groups,
+    presence: Presence,
 }
 
 enum Target {
@@ -79,6 +84,7 @@ impl Connections {
         Ok(Self {
             target,
             silent_since: SyncMutex::default(),
+            presence: Presence::new(&options.prefix, options.is_cluster),
             options,
             certificates,
             version,
@@ -88,6 +94,10 @@ impl Connections {
 
     pub(crate) fn options(&self) -> &RedisOptions {
         &self.options
+    }
+
+    pub(crate) fn presence(&self) -> &Presence {
+        &self.presence
     }
 
     /// Calls a function that reads.
@@ -137,6 +147,9 @@ impl Connections {
         if let ([command], 0) = (commands.as_slice(), self.options.wait_replicas) {
             return self.run(command, true).await;
         }
+        for command in &commands {
+            self.refuse_lost(command).await?;
+        }
         let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
         let (mut attempt, began) = (1, Instant::now());
         loop {
@@ -150,7 +163,7 @@ impl Connections {
             };
             maybe_applied |= may_be_applied(&error);
             if is_missing_function(&error) && attempt < ATTEMPTS {
-                self.install().await?;
+                self.install_again().await?;
             } else if !is_transient(&error) || attempt == ATTEMPTS || began.elapsed() >= self.options.response_timeout {
                 return Err(translate(error, maybe_applied));
             } else {
@@ -217,6 +230,12 @@ impl Connections {
         if let Some(url) = self.groups.primary(slot) {
             return Ok(url);
         }
+        self.groups.set_primaries(self.read_primaries().await?);
+        self.groups.primary(slot).ok_or_else(|| RedisError::from((ErrorKind::ClusterConnectionNotFound, "no primary")))
+    }
+
+    /// Returns the URLs of a cluster's primaries, by their last slots.
+    async fn read_primaries(&self) -> RedisResult<Vec<(u16, String)>> {
         let mut list = redis::cmd("CLUSTER");
         list.arg("SLOTS");
         let ranges: Vec<Vec<Value>> = redis::from_redis_value(self.try_run(&list).await?)?;
@@ -230,8 +249,38 @@ impl Connections {
             let (host, port): (String, u16) = (redis::from_redis_value(host)?, redis::from_redis_value(port)?);
             primaries.push((last, self.node_url(&format!("{host}:{port}"))));
         }
-        self.groups.set_primaries(primaries);
-        self.groups.primary(slot).ok_or_else(|| RedisError::from((ErrorKind::ClusterConnectionNotFound, "no primary")))
+        Ok(primaries)
+    }
+
+    /// Lists all keys of the primaries that match a pattern, over connections of its own.
+    pub(crate) async fn scan(&self, pattern: &str) -> Result<Vec<String>> {
+        let map = |error| translate(error, false);
+        let urls: BTreeSet<String> = if self.options.is_cluster {
+            self.read_primaries().await.map_err(map)?.into_iter().map(|(_, url)| url).collect()
+        } else {
+            self.options.nodes.first().cloned().into_iter().collect()
+        };
+        let config = self.connection_config();
+        let mut keys = Vec::new();
+        for url in urls {
+            let client = self.client(&url).map_err(map)?;
+            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.map_err(map)?;
+            let mut cursor = "0".to_owned();
+            loop {
+                let mut scan = redis::cmd("SCAN");
+                scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
+                let reply = connection.req_packed_command(&scan).await.and_then(Value::extract_error).map_err(map)?;
+                let mut reply = reply.items()?.into_iter();
+                cursor = required_text(next(&mut reply)?)?;
+                for key in next(&mut reply)?.items()? {
+                    keys.extend(key.text()?);
+                }
+                if cursor == "0" {
+                    break;
+                }
+            }
+        }
+        Ok(keys)
     }
 
     /// Returns the URL of a node of the cluster.
@@ -266,23 +315,58 @@ impl Connections {
 
     /// Runs a command, and repeats it after transient errors, unless the timeout of a call has passed.
     pub(crate) async fn run(&self, command: &Cmd, is_write: bool) -> Result<Value> {
+        self.refuse_lost(command).await?;
+        let mut attempts = 1;
+        loop {
+            match self.run_with_retries(command, &mut attempts).await {
+                Ok(value) => return Ok(value),
+                Err((error, _)) if is_missing_function(&error) && attempts < ATTEMPTS => {
+                    attempts += 1;
+                    self.install_again().await?;
+                }
+                Err((error, maybe_applied)) => return Err(translate(error, is_write && maybe_applied)),
+            }
+        }
+    }
+
+    /// Runs a command that is not a function, also if data is lost.
+    pub(crate) async fn run_simply(&self, command: &Cmd) -> Result<Value> {
+        let result = self.run_with_retries(command, &mut 1).await;
+        result.map_err(|(error, maybe_applied)| translate(error, maybe_applied))
+    }
+
+    /// Runs a command that reads one key, as a function: a server that has restarted without its data has no functions, so it cannot
+    /// answer as if nothing had been stored.
+    pub(crate) async fn look_up(&self, command: &Cmd) -> Result<Value> {
+        let words = command.args_iter().filter_map(|arg| match arg {
+            redis::Arg::Simple(bytes) => Some(bytes.to_vec()),
+            _ => None,
+        });
+        let words: Vec<Vec<u8>> = words.collect();
+        let key = words.get(1).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
+        self.read("look_up", &key, &Args(words)).await
+    }
+
+    /// Returns an error with whether the command may have been executed.
+    async fn run_with_retries(
+        &self,
+        command: &Cmd,
+        attempts: &mut u32,
+    ) -> std::result::Result<Value, (RedisError, bool)> {
         let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
-        let (mut attempt, began) = (1, Instant::now());
+        let began = Instant::now();
         loop {
             let error = match self.try_run(command).await {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            maybe_applied |= is_write && may_be_applied(&error);
-            if is_missing_function(&error) && attempt < ATTEMPTS {
-                self.install().await?;
-            } else if !is_transient(&error) || attempt == ATTEMPTS || began.elapsed() >= self.options.response_timeout {
-                return Err(translate(error, maybe_applied));
-            } else {
-                tokio::time::sleep(pause).await;
-                pause *= 2;
+            maybe_applied |= may_be_applied(&error);
+            if !is_transient(&error) || *attempts >= ATTEMPTS || began.elapsed() >= self.options.response_timeout {
+                return Err((error, maybe_applied));
             }
-            attempt += 1;
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+            *attempts += 1;
         }
     }
 
@@ -307,7 +391,9 @@ impl Connections {
             Connection::Cluster(mut connection) => {
                 let routing = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None::<ResponsePolicy>));
                 match connection.route_command(command.clone(), routing).await.map_err(map)? {
-                    Value::Map(replies) => Ok(replies.into_iter().map(|(_, reply)| reply).collect()),
+                    Value::Map(replies) => {
+                        replies.into_iter().map(|(_, reply)| reply.extract_error().map_err(map)).collect()
+                    }
                     reply => Ok(vec![reply]),
                 }
             }
@@ -350,10 +436,26 @@ impl Connections {
                 if let Some(connection) = &*connection {
                     return Ok(Connection::Cluster(connection.clone()));
                 }
-                let new = client.get_async_connection().await?;
+                let new = match client.get_async_connection().await {
+                    Ok(new) => new,
+                    Err(error) => return Err(self.cause_of(error).await),
+                };
                 Ok(Connection::Cluster(connection.insert(new).clone()))
             }
         }
+    }
+
+    /// Returns why no node of a cluster can be reached: an error that a node itself returned, such as rejected credentials, if there is one.
+    async fn cause_of(&self, error: RedisError) -> RedisError {
+        let config = self.connection_config();
+        for node in &self.options.nodes {
+            let Ok(client) = self.client(node) else { continue };
+            match client.get_multiplexed_async_connection_with_config(&config).await {
+                Err(error) if !is_transient(&error) => return error,
+                _ => {}
+            }
+        }
+        error
     }
 
     /// Drops a connection that was lost, or on which nothing arrives any more. `began` is when the call began.
@@ -396,7 +498,7 @@ impl Connections {
         self.run_on_primaries(&command).await.map(|_| ())
     }
 
-    /// Installs the functions, unless all primaries have them.
+    /// Installs the functions, unless all primaries have them, or one of them has lost its data.
     pub(crate) async fn ensure_installed(&self) -> Result<()> {
         let mut list = redis::cmd("FUNCTION");
         list.arg("LIST").arg("LIBRARYNAME").arg(format!("threadkeep_{}", self.version));
@@ -404,12 +506,44 @@ impl Connections {
         let is_installed = self.run_on_primaries(&list).await.is_ok_and(|replies| {
             replies.into_iter().all(|reply| reply.items().is_ok_and(|libraries| !libraries.is_empty()))
         });
-        if is_installed { Ok(()) } else { self.install().await }
+        if is_installed || self.known_losses() > 0 { Ok(()) } else { self.install().await }
     }
 
-    /// Returns clients for subscribing to the channel of wake-ups, one for each node that the URL names.
-    pub(crate) fn subscriber_clients(&self) -> Vec<Client> {
-        self.options.nodes.iter().filter_map(|node| self.client(node).ok()).collect()
+    /// Subscribes to a channel on the node that publishes on it. Uses a connection from `open`, or opens one, whose pushed values go to
+    /// `pushes`.
+    pub(crate) async fn subscribe<P: AsyncPushSender>(
+        &self,
+        channel: &str,
+        open: impl Fn(&str) -> Option<MultiplexedConnection>,
+        pushes: impl FnOnce() -> P,
+    ) -> RedisResult<(String, MultiplexedConnection)> {
+        let subscribed = self.try_subscribe(channel, open, pushes).await;
+        if subscribed.is_err() {
+            // The slot may have moved, or another node may have taken over.
+            self.groups.set_primaries(Vec::new());
+        }
+        subscribed
+    }
+
+    async fn try_subscribe<P: AsyncPushSender>(
+        &self,
+        channel: &str,
+        open: impl Fn(&str) -> Option<MultiplexedConnection>,
+        pushes: impl FnOnce() -> P,
+    ) -> RedisResult<(String, MultiplexedConnection)> {
+        let url = self.primary_url(channel).await?;
+        let mut connection = match open(&url) {
+            Some(connection) => connection,
+            None => {
+                // Values are pushed only in this version of the protocol.
+                let client = self.client(&format!("{url}?protocol=resp3"))?;
+                let config = self.connection_config().set_push_sender(pushes());
+                client.get_multiplexed_async_connection_with_config(&config).await?
+            }
+        };
+        let command = if self.options.is_cluster { "SSUBSCRIBE" } else { "SUBSCRIBE" };
+        connection.req_packed_command(redis::cmd(command).arg(channel)).await?.extract_error()?;
+        Ok((url, connection))
     }
 }
 
@@ -465,7 +599,7 @@ fn node_address(line: &str) -> Option<&str> {
 }
 
 /// Returns the hash slot of a key: the CRC-16 (XMODEM) of the part in braces.
-fn slot_of(key: &str) -> u16 {
+pub(crate) fn slot_of(key: &str) -> u16 {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
     let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
     let crc = hashed.bytes().fold(0_u16, |crc, byte| {

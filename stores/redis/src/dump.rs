@@ -92,7 +92,7 @@ impl Shared {
     pub(crate) async fn values(&self, key: &str) -> Result<Vec<Value>> {
         let mut read = redis::cmd("HVALS");
         read.arg(key);
-        self.connections.run(&read, false).await?.items()
+        self.connections.look_up(&read).await?.items()
     }
 
     pub(crate) async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {

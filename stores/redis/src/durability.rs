@@ -21,12 +21,17 @@ pub struct Durability {
     pub append_only: Option<bool>,
     /// When they sync it: the weakest setting, `always`, `everysec` or `no`.
     pub append_fsync: Option<String>,
-    /// The lowest number of connected replicas of a primary.
+    /// The lowest number of replicas of a primary that are connected and in step.
     pub replicas: usize,
+    /// How many bytes the slowest replica is behind its primary.
+    pub lag: u64,
     /// How many replicas must have received a commit before it is acknowledged.
     pub wait_replicas: u32,
     /// What happens when the memory is full.
     pub eviction: Option<String>,
+    /// The number of parts of the store, in a cluster of 128, that were lost because a server restarted without its data. A repair makes
+    /// the rest usable.
+    pub lost_parts: usize,
 }
 
 impl Durability {
@@ -42,18 +47,30 @@ impl Durability {
             (_, Some(_)) => "a power cut of a server loses up to about a second of commits (appendfsync everysec)",
             (_, None) => "unknown: the user may not read the servers' configuration",
         };
-        let replicas = match (self.replicas, self.wait_replicas) {
-            (0, _) => "no replicas".to_owned(),
-            (count, 0) => format!("{count} replicas, not awaited: a failover can lose the newest commits"),
-            (count, wait) => format!("{count} replicas, {wait} awaited"),
+        let behind = match self.lag {
+            0 => String::new(),
+            lag => format!(", the slowest {lag} bytes behind"),
         };
-        format!("{file}; {replicas}")
+        let replicas = match (self.replicas, self.wait_replicas) {
+            (0, 0) => "no replicas".to_owned(),
+            (0, _) => "NO REPLICAS, but commits wait for them".to_owned(),
+            (count, 0) => format!("{count} replicas{behind}, not awaited: a failover can lose the newest commits"),
+            (count, wait) if count < wait as usize => format!("{count} REPLICAS{behind}, but commits wait for {wait}"),
+            (count, wait) => format!("{count} replicas{behind}, {wait} awaited"),
+        };
+        let lost = match self.lost_parts {
+            0 => "",
+            _ => {
+                "LOST DATA: a server has restarted without its data (`threadkeep check --repair` makes the rest usable); "
+            }
+        };
+        format!("{lost}{file}; {replicas}")
     }
 
-    /// Whether a restart of a server loses data.
+    /// Whether a restart of a server loses data, or has lost some.
     #[must_use]
     pub fn is_volatile(&self) -> bool {
-        self.append_only == Some(false)
+        self.append_only == Some(false) || self.lost_parts > 0
     }
 }
 
@@ -66,8 +83,10 @@ pub(crate) async fn inspect(connections: &Connections) -> Result<Durability> {
         append_only: None,
         append_fsync: None,
         replicas: usize::MAX,
+        lag: 0,
         wait_replicas: connections.options().wait_replicas,
         eviction: None,
+        lost_parts: 0,
     };
     // Connects, with retries, before all nodes are asked.
     connections.run(&redis::cmd("PING"), false).await?;
@@ -84,8 +103,9 @@ pub(crate) async fn inspect(connections: &Connections) -> Result<Durability> {
             (one, other) => one.or(other),
         };
         if value("role").as_deref() == Some("master") {
-            let replicas = value("connected_slaves").and_then(|count| count.parse().ok()).unwrap_or(0);
+            let (replicas, lag) = replicas_of(&text);
             durability.replicas = durability.replicas.min(replicas);
+            durability.lag = durability.lag.max(lag);
         }
         let policy = value("maxmemory_policy");
         if let Some(policy) = policy.as_deref().filter(|policy| *policy != "noeviction")
@@ -123,28 +143,103 @@ fn check_version(version: &str) -> Result<()> {
     Ok(())
 }
 
-/// Installs the functions, and returns the incarnation of the store.
+/// Returns the number of replicas of a primary that are in step, and how many bytes the slowest is behind. `info` is the primary's
+/// `INFO replication`.
+pub(crate) fn replicas_of(info: &str) -> (usize, u64) {
+    let written = info.lines().find_map(|line| line.trim().strip_prefix("master_repl_offset:")?.parse::<u64>().ok());
+    // slave0:ip=127.0.0.1,port=7001,state=online,offset=1000,lag=0
+    let lines = info.lines().filter(|line| line.starts_with("slave") && line.contains("state=online"));
+    let offsets =
+        lines.filter_map(|line| line.split(',').find_map(|field| field.strip_prefix("offset=")?.parse::<u64>().ok()));
+    let lags: Vec<u64> = offsets.map(|offset| written.unwrap_or(0).saturating_sub(offset)).collect();
+    (lags.len(), lags.into_iter().max().unwrap_or(0))
+}
+
+/// Returns the number of parts of a store that are lost; 0 if there is no store.
+pub(crate) async fn count_losses(connections: &Connections, keys: &Keys) -> Result<usize> {
+    let (incarnation, _, has_markers) = read_description(connections, keys).await?;
+    let markers = connections.read_markers().await?;
+    let is_stored = incarnation.is_some() && has_markers || markers.iter().any(Option::is_some);
+    Ok(if is_stored { markers.iter().filter(|marker| marker.is_none()).count() } else { 0 })
+}
+
+/// Returns the incarnation of the store, its format, and whether its markers were placed.
+async fn read_description(connections: &Connections, keys: &Keys) -> Result<(Option<String>, Option<String>, bool)> {
+    let mut get = redis::cmd("HMGET");
+    get.arg(keys.about()).arg("incarnation").arg("format").arg("markers");
+    let mut fields = connections.run_simply(&get).await?.items()?.into_iter().map(Reply::text);
+    let mut next = || fields.next().transpose().map(Option::flatten);
+    Ok((next()?, next()?, next()?.is_some()))
+}
+
+/// Installs the functions, unless data is lost, and returns the incarnation of the store.
 pub(crate) async fn prepare(connections: &Connections, keys: &Keys) -> Result<String> {
     let about = keys.about();
-    for (field, value) in [("incarnation", Uuid::new_v4().simple().to_string()), ("format", FORMAT.to_string())] {
+    let (known, _, _) = read_description(connections, keys).await?;
+    let surviving = match known {
+        Some(_) => None,
+        // A new store, or one whose description was lost with its server.
+        None => connections.read_markers().await?.into_iter().flatten().next(),
+    };
+    let has_survivors = surviving.is_some();
+    let incarnation = surviving.unwrap_or_else(|| Uuid::new_v4().simple().to_string());
+    for (field, value) in [("incarnation", incarnation), ("format", FORMAT.to_string())] {
         let mut set = redis::cmd("HSETNX");
         set.arg(&about).arg(field).arg(value);
-        connections.run(&set, true).await?;
+        connections.run_simply(&set).await?;
     }
-    let mut get = redis::cmd("HMGET");
-    get.arg(&about).arg("incarnation").arg("format");
-    let mut fields = connections.run(&get, false).await?.items()?.into_iter();
-    let incarnation = fields.next().map(Reply::text).transpose()?.flatten().unwrap_or_default();
-    let format = fields.next().map(Reply::text).transpose()?.flatten().and_then(|format| format.parse::<u32>().ok());
-    match format {
-        Some(FORMAT) => {}
-        Some(format) => {
+    let (incarnation, format, has_markers) = read_description(connections, keys).await?;
+    match format.as_deref().map(str::parse) {
+        Some(Ok(FORMAT)) => {}
+        Some(Ok(format)) => {
             return Err(StoreError::Incompatible(format!(
                 "the data has format {format}; this version reads format {FORMAT}"
             )));
         }
-        None => return Err(StoreError::corrupt("format of the store", "not a number")),
+        _ => return Err(StoreError::corrupt("format of the store", "not a number")),
     }
+    let incarnation = incarnation.unwrap_or_default();
+    if !has_markers {
+        if !has_survivors {
+            connections.place_markers(&incarnation).await?;
+        }
+        let mut set = redis::cmd("HSET");
+        set.arg(&about).arg("markers").arg(connections.presence().markers().len());
+        connections.run_simply(&set).await?;
+    }
+    connections.presence().set_incarnation(&incarnation);
+    connections.find_losses().await?;
     connections.ensure_installed().await?;
     Ok(incarnation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_replicas_in_step_count() {
+        let info = "role:master\r\nconnected_slaves:2\r\n\
+                    slave0:ip=127.0.0.1,port=1,state=online,offset=900,lag=0\r\n\
+                    slave1:ip=127.0.0.1,port=2,state=wait_bgsave,offset=0,lag=0\r\nmaster_repl_offset:1000\r\n";
+        assert_eq!(replicas_of(info), (1, 100));
+        assert_eq!(replicas_of("role:master\r\nconnected_slaves:0\r\nmaster_repl_offset:5\r\n"), (0, 0));
+    }
+
+    #[test]
+    fn what_is_wrong_is_written_in_capitals() {
+        let durability = Durability {
+            nodes: 1,
+            append_only: Some(true),
+            append_fsync: Some("everysec".to_owned()),
+            replicas: 0,
+            lag: 0,
+            wait_replicas: 1,
+            eviction: None,
+            lost_parts: 0,
+        };
+        assert!(durability.describe().ends_with("NO REPLICAS, but commits wait for them") && !durability.is_volatile());
+        let lost = Durability { lost_parts: 3, ..durability };
+        assert!(lost.describe().starts_with("LOST DATA") && lost.is_volatile());
+    }
 }

@@ -11,10 +11,13 @@ use threadkeep_core::{Result, WakeUp};
 use uuid::Uuid;
 
 use crate::connection::{Args, required_text};
+use crate::durability::replicas_of;
 use crate::shared::Shared;
 
 /// How often the primaries are asked.
 const INTERVAL: Duration = Duration::from_secs(2);
+/// The maximum number of replication ids that a process remembers.
+const MAX_IDS: usize = 10_000;
 
 /// A primary's replication id, and whether the primary was a replica before.
 fn parse_primary(info: &str) -> Option<(String, bool)> {
@@ -32,17 +35,23 @@ impl Shared {
         self.history.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks the primaries whether one of them has taken over. Returns whether the history has changed.
+    /// Asks the primaries whether one of them has taken over, or has restarted without its data. Returns whether the history has changed.
     pub(crate) async fn observe_history(&self) -> Result<bool> {
         let mut info = redis::cmd("INFO");
-        info.arg("replication");
+        info.arg("replication").arg("persistence");
         let replies = self.connections.run_on_primaries(&info).await?;
+        // During a failover, a primary may not answer, or be a replica by now. The next check finds its successor.
+        let texts: Vec<String> = replies.into_iter().filter_map(|reply| required_text(reply).ok()).collect();
+        let primaries: Vec<_> = texts.iter().map(|info| parse_primary(info)).collect();
+        let Some(primaries) = primaries.into_iter().collect::<Option<Vec<_>>>() else { return Ok(false) };
+        self.observe_durability(&texts);
+        if self.has_new_primary(&primaries) {
+            // A server gets a new id when it restarts.
+            self.connections.find_losses().await?;
+        }
         let mut args = Args::new();
         args.add(&Uuid::new_v4().simple().to_string()[..8]);
-        for reply in replies {
-            // During a failover, a primary may not answer, or be a replica by now. The next check finds its successor.
-            let primary = required_text(reply).ok().and_then(|info| parse_primary(&info));
-            let Some((id, is_promoted)) = primary else { return Ok(false) };
+        for (id, is_promoted) in primaries {
             args.add(id).add(if is_promoted { "1" } else { "0" });
         }
         let found: Value = self.connections.write("note_primaries", &self.keys.about(), &args).await?;
@@ -52,6 +61,37 @@ impl Shared {
         *history = found;
         drop(history);
         Ok(is_other)
+    }
+
+    /// Gives the store a new history, so that cursors of the former one are not valid any more.
+    pub(crate) async fn begin_history(&self) -> Result<()> {
+        let mut set = redis::cmd("HSET");
+        set.arg(self.keys.about()).arg("history").arg(&Uuid::new_v4().simple().to_string()[..8]);
+        self.connections.run(&set, true).await?;
+        self.observe_history().await.map(|_| ())
+    }
+
+    /// Notes the ids of the primaries. Returns whether one of them is new to this process.
+    fn has_new_primary(&self, primaries: &[(String, bool)]) -> bool {
+        let mut known = self.primaries.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() > MAX_IDS {
+            known.clear();
+        }
+        let ids = primaries.iter().map(|(id, _)| known.insert(id.clone()));
+        ids.fold(false, |has_new, is_new| has_new | is_new)
+    }
+
+    fn observe_durability(&self, primaries: &[String]) {
+        let replicas = primaries.iter().map(|info| replicas_of(info));
+        let lacks_file = primaries.iter().any(|info| info.lines().any(|line| line.trim() == "aof_enabled:0"));
+        let (fewest, lag) =
+            replicas.fold((usize::MAX, 0), |(fewest, lag), (count, behind)| (fewest.min(count), lag.max(behind)));
+        self.note_durability(|durability| {
+            (durability.replicas, durability.lag) = (if primaries.is_empty() { 0 } else { fewest }, lag);
+            if lacks_file {
+                durability.append_only = Some(false);
+            }
+        });
     }
 }
 

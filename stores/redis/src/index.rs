@@ -163,7 +163,7 @@ impl Shared {
         let base = self.keys.thread(tenant, thread);
         let mut read = redis::cmd("LRANGE");
         read.arg(format!("{base}:p")).arg(0).arg(STEP_EDITS);
-        let edits = self.connections.run(&read, false).await?.items()?.into_iter().map(Reply::text);
+        let edits = self.connections.look_up(&read).await?.items()?.into_iter().map(Reply::text);
         let mut edits: Vec<String> = edits.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         let is_last = edits.len() <= STEP_EDITS;
         edits.truncate(STEP_EDITS);

@@ -8,6 +8,9 @@ pub(crate) const INDEX_PARTS: u32 = 16;
 /// The number of parts over which the threads of one owner are distributed.
 pub(crate) const PARTS_OF_OWNER: u32 = 4;
 
+/// The number of channels of wake-ups in a cluster, each in a hash slot of its own.
+pub(crate) const CHANNELS: u8 = 16;
+
 /// Creates the names of the keys of one store.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
@@ -59,9 +62,20 @@ impl Keys {
         format!("{}:{{index/{part}/{}}}", self.prefix, tenant.as_str())
     }
 
-    /// The channel of wake-ups.
+    /// A pattern for all keys with an ending.
+    pub(crate) fn all(&self, ending: &str) -> String {
+        // A prefix contains no character with a meaning in patterns.
+        format!("{}:{{*}}{ending}", self.prefix)
+    }
+
+    /// The channel of wake-ups on one node.
     pub(crate) fn channel(&self) -> String {
         format!("{}:changes", self.prefix)
+    }
+
+    /// A channel of wake-ups in a cluster.
+    pub(crate) fn shard_channel(&self, number: u8) -> String {
+        format!("{}:{{changes/{number}}}", self.prefix)
     }
 }
 

@@ -26,12 +26,15 @@ mod maintenance;
 mod marks;
 mod messages;
 mod options;
+mod presence;
 mod records;
+mod recovery;
 mod row;
 mod search;
 mod shared;
 mod snapshot;
 mod store;
+mod subscription;
 mod sweep;
 mod threads;
 mod verify;
@@ -54,7 +57,6 @@ pub struct RedisStore {
     shared: Arc<Shared>,
     /// Whether wake-ups are received.
     is_listening: watch::Receiver<bool>,
-    durability: Arc<Durability>,
 }
 
 impl RedisStore {
@@ -79,11 +81,11 @@ impl RedisStore {
         let connections = Connections::new(options)?;
         let durability = durability::inspect(&connections).await?;
         let incarnation = durability::prepare(&connections, &keys).await?;
-        let shared = Arc::new(Shared::new(connections, keys, incarnation));
+        let shared = Arc::new(Shared::new(connections, keys, incarnation, durability));
         // During a failover the history is found later. Cursors that were issued before that are then reset.
         let _ = shared.observe_history().await;
         let (sender, is_listening) = watch::channel(false);
-        tokio::spawn(wake_ups::listen(Arc::downgrade(&shared), sender));
+        tokio::spawn(subscription::listen(Arc::downgrade(&shared), sender));
         if let Some(outbox) = shared.outbox.take_receiver() {
             tokio::spawn(wake_ups::send(Arc::downgrade(&shared), outbox));
         }
@@ -92,7 +94,7 @@ impl RedisStore {
         if has_background {
             tokio::spawn(background::index(Arc::downgrade(&shared)));
         }
-        Ok(Self { shared, is_listening, durability: Arc::new(durability) })
+        Ok(Self { shared, is_listening })
     }
 
     /// Asks the servers at a URL what they do with acknowledged commits, without changing anything.
@@ -101,7 +103,10 @@ impl RedisStore {
     /// The same as [`RedisStore::open`].
     pub async fn inspect(url: &str) -> Result<Durability> {
         let connections = Connections::new(RedisOptions::from_url(url)?)?;
-        durability::inspect(&connections).await
+        let keys = Keys::new(&connections.options().prefix);
+        let durability = durability::inspect(&connections).await?;
+        let lost_parts = durability::count_losses(&connections, &keys).await?;
+        Ok(Durability { lost_parts, ..durability })
     }
 
     /// Returns the store behind the backend-independent ports.
@@ -111,10 +116,11 @@ impl RedisStore {
         Backend { store: this.clone(), maintenance: this.clone(), search: this }
     }
 
-    /// Returns what the servers do with acknowledged commits, as found when the store was opened.
+    /// Returns what the servers do with acknowledged commits. Persistence of the primaries, replicas and losses are checked about every
+    /// two seconds, everything else when the store is opened.
     #[must_use]
-    pub fn durability(&self) -> &Durability {
-        &self.durability
+    pub fn durability(&self) -> Durability {
+        self.shared.durability()
     }
 
     async fn subscribe(&self) -> Result<WakeUps> {

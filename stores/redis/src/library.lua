@@ -623,6 +623,11 @@ local function entries_search(keys, args)
   return {call('HLEN', base .. ':i'), lists, table.concat(wanted)}
 end
 
+-- Runs a command that reads one key. args: the words of the command.
+local function look_up(keys, args)
+  return call(unpack(args))
+end
+
 -- Gives a thread key to another thread, or removes it, if it belongs to the expected thread. args: the thread, the new one or ''.
 local function change_claim(keys, args)
   if call('HGET', keys[1], 'id') ~= args[1] then return 0 end
@@ -662,6 +667,7 @@ redis.register_function('threadkeep_@V@_index_drop', index_drop)
 redis.register_function('threadkeep_@V@_entries_put', entries_put)
 redis.register_function('threadkeep_@V@_entries_remove', entries_remove)
 redis.register_function('threadkeep_@V@_entries_drop', entries_drop)
+redis.register_function{function_name = 'threadkeep_@V@_look_up', callback = look_up, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_read', callback = read, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_facts', callback = facts, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_changes', callback = changes, flags = {'no-writes'}}

@@ -235,7 +235,7 @@ impl Shared {
         limits::check_page(limit)?;
         let mut score = redis::cmd("ZSCORE");
         score.arg(self.keys.tenants()).arg(tenant.as_str());
-        if self.connections.run(&score, false).await?.text()?.is_none() {
+        if self.connections.look_up(&score).await?.text()?.is_none() {
             return Ok(Vec::new());
         }
         let mut owners = Vec::new();
@@ -255,7 +255,7 @@ impl Shared {
         let mut read = redis::cmd("ZRANGEBYLEX");
         read.arg(list).arg(after.map_or_else(|| "-".to_owned(), |after| format!("({after}"))).arg("+");
         read.arg("LIMIT").arg(0).arg(limit);
-        let names = self.connections.run(&read, false).await?.items()?.into_iter().map(Reply::text);
+        let names = self.connections.look_up(&read).await?.items()?.into_iter().map(Reply::text);
         Ok(names.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 

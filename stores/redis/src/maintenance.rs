@@ -55,8 +55,9 @@ impl Maintenance for RedisStore {
         self.shared.verify().await
     }
 
-    /// Deletes the index and builds it again.
+    /// Makes a store usable again after a server has lost its data. Deletes the index and builds it again.
     async fn repair(&self, _now: Timestamp) -> Result<()> {
+        self.shared.recover().await?;
         let mut after = None;
         loop {
             let tenants = self.shared.list_tenants(after.as_ref(), limits::PAGE).await?;

@@ -144,7 +144,7 @@ impl Shared {
         }
         let mut read = redis::cmd("HMGET");
         read.arg(key).arg(&ids);
-        let found = self.connections.run(&read, false).await?.items()?.into_iter().map(Reply::text);
+        let found = self.connections.look_up(&read).await?.items()?.into_iter().map(Reply::text);
         let found = found.collect::<Result<Vec<_>>>()?;
         Ok(found.into_iter().flatten().filter_map(|seq| seq.parse().ok()).collect())
     }

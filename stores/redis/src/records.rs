@@ -41,7 +41,7 @@ impl Shared {
                 Some(owner) => {
                     let mut read = redis::cmd("HGET");
                     read.arg(format!("{}:d", self.keys.owner(scope.tenant_id(), &owner))).arg(record_field(&name));
-                    parse_record(self.connections.run(&read, false).await?)?
+                    parse_record(self.connections.look_up(&read).await?)?
                 }
             },
         };
@@ -87,14 +87,14 @@ impl Shared {
     ) -> Result<(Vec<Record>, Option<Vec<u8>>)> {
         let mut list = redis::cmd("ZRANGEBYLEX");
         list.arg(format!("{base}:n")).arg(from).arg(to).arg("LIMIT").arg(0).arg(limit);
-        let names = self.connections.run(&list, false).await?.items()?.into_iter().map(Reply::bytes);
+        let names = self.connections.look_up(&list).await?.items()?.into_iter().map(Reply::bytes);
         let names: Vec<Vec<u8>> = names.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         if names.is_empty() {
             return Ok((Vec::new(), None));
         }
         let mut read = redis::cmd("HMGET");
         read.arg(format!("{base}:d")).arg(&names);
-        let records = self.connections.run(&read, false).await?.items()?.into_iter().map(parse_record);
+        let records = self.connections.look_up(&read).await?.items()?.into_iter().map(parse_record);
         let records = records.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         let last = names.last().filter(|_| names.len() == limit).cloned();
         Ok((records, last))
@@ -147,12 +147,12 @@ impl Shared {
     async fn read_owner(&self, base: &str, name: &RecordName) -> Result<OwnerState> {
         let mut read = redis::cmd("HMGET");
         read.arg(format!("{base}:v")).arg("rev").arg("version");
-        let mut fields = self.connections.run(&read, false).await?.items()?.into_iter();
+        let mut fields = self.connections.look_up(&read).await?.items()?.into_iter();
         let revision = fields.next().map(Reply::text).transpose()?.flatten().unwrap_or_default();
         let version = fields.next().map(Reply::text).transpose()?.flatten().and_then(|text| text.parse().ok());
         let mut read = redis::cmd("HGET");
         read.arg(format!("{base}:d")).arg(record_field(name));
-        let record = parse_record(self.connections.run(&read, false).await?)?;
+        let record = parse_record(self.connections.look_up(&read).await?)?;
         Ok(OwnerState { revision, version: version.unwrap_or(0), record })
     }
 

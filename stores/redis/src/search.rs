@@ -119,7 +119,7 @@ impl Shared {
         };
         let mut read = redis::cmd("HGET");
         read.arg(format!("{}:m", self.keys.tenant(scope.tenant_id()))).arg(owner);
-        let count = self.connections.run(&read, false).await?.text()?;
+        let count = self.connections.look_up(&read).await?.text()?;
         Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
     }
 

@@ -14,6 +14,7 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify, RwLock, broadcast};
 use uuid::Uuid;
 
 use crate::connection::{Args, Connections, Reply, next, required_text};
+use crate::durability::Durability;
 use crate::keys::{Keys, owner_name, record_field};
 use crate::known_rows::KnownRows;
 use crate::marks::{Marks, Touch, mark_content, mark_field};
@@ -86,6 +87,10 @@ pub(crate) struct Shared {
     locks: Vec<AsyncMutex<()>>,
     /// Names that are known to be in the lists of tenants and owners.
     names: Mutex<HashSet<String>>,
+    /// What the servers do with acknowledged commits, as last seen.
+    durability: std::sync::RwLock<Durability>,
+    /// The replication ids of the primaries that were seen.
+    pub(crate) primaries: Mutex<HashSet<String>>,
     /// Locked for writing while the index is deleted, so that no thread is noted as indexed because of what it was before.
     pub(crate) index_lock: RwLock<()>,
     /// The marks of this process's commits.
@@ -157,7 +162,7 @@ impl Request {
 }
 
 impl Shared {
-    pub(crate) fn new(connections: Connections, keys: Keys, incarnation: String) -> Self {
+    pub(crate) fn new(connections: Connections, keys: Keys, incarnation: String, durability: Durability) -> Self {
         let (wake_ups, _) = broadcast::channel(wake_ups::CAPACITY);
         Self {
             connections,
@@ -171,6 +176,8 @@ impl Shared {
             written: Mutex::default(),
             locks: (0..LOCKS).map(|_| AsyncMutex::new(())).collect(),
             names: Mutex::default(),
+            durability: std::sync::RwLock::new(durability),
+            primaries: Mutex::default(),
             index_lock: RwLock::default(),
             marks: Marks::new(),
             rows: KnownRows::default(),
@@ -180,6 +187,21 @@ impl Shared {
 
     pub(crate) fn options(&self) -> &RedisOptions {
         self.connections.options()
+    }
+
+    /// Returns what the servers do with acknowledged commits, as last seen.
+    pub(crate) fn durability(&self) -> Durability {
+        let durability = self.durability.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Durability { lost_parts: self.connections.known_losses(), ..durability }
+    }
+
+    pub(crate) fn note_durability(&self, note: impl FnOnce(&mut Durability)) {
+        note(&mut self.durability.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Forgets which names are in the lists of tenants and owners.
+    pub(crate) fn forget_names(&self) {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     pub(crate) async fn lock(&self, thread: ThreadId) -> MutexGuard<'_, ()> {
@@ -321,9 +343,14 @@ impl Shared {
     }
 
     pub(crate) async fn publish(&self, wake_up: &WakeUp, number: u64) -> Result<()> {
-        let mut publish = redis::cmd("PUBLISH");
-        publish.arg(self.keys.channel()).arg(wake_ups::encode(wake_up, &self.instance, number));
-        self.connections.run(&publish, false).await.map(|_| ())
+        let mut publish = if self.options().is_cluster {
+            // Only the nodes of the channel's slot receive it.
+            redis::cmd("SPUBLISH").arg(self.keys.shard_channel(wake_ups::channel_number(wake_up))).take()
+        } else {
+            redis::cmd("PUBLISH").arg(self.keys.channel()).take()
+        };
+        publish.arg(wake_ups::encode(wake_up, &self.instance, number));
+        self.connections.run_simply(&publish).await.map(|_| ())
     }
 
     /// Sends a wake-up. It may be lost.

@@ -39,6 +39,7 @@ struct StoredThread {
 
 impl Shared {
     pub(crate) async fn snapshot(&self, now: Timestamp) -> Result<RedisSnapshot> {
+        self.connections.ensure_complete().await?;
         let file = tempfile::tempfile().map_err(io_error)?;
         let mut writer = Writer { file: BufWriter::new(file), offset: 0 };
         let (mut listed, mut records) = (Vec::new(), Vec::new());

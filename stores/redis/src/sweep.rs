@@ -12,6 +12,7 @@ use crate::commit::{parse_commit, remove_entry};
 use crate::connection::Reply;
 use crate::keys::{index_part, owner_hash, owner_name, parse_owner};
 use crate::marks::Touch;
+use crate::recovery::AFTER_ALL_WRITES;
 use crate::row::{Grave, Row, has_expired, is_beyond_window};
 use crate::shared::{Request, Shared, View, WriteEffects, Writes, until_written};
 use crate::threads::{PARTS, bury, grave_base};
@@ -101,7 +102,7 @@ impl Shared {
     async fn due(&self, list: &str, now: Timestamp, known: usize) -> Result<Vec<String>> {
         let mut read = redis::cmd("ZRANGEBYSCORE");
         read.arg(list).arg("-inf").arg(now.as_micros()).arg("LIMIT").arg(0).arg(known + limits::PAGE);
-        let members = self.connections.run(&read, false).await?.items()?.into_iter().map(Reply::text);
+        let members = self.connections.look_up(&read).await?.items()?.into_iter().map(Reply::text);
         Ok(members.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
@@ -115,8 +116,8 @@ impl Shared {
         until_written!({
             loop {
                 let Some(view) = self.read(tenant, thread, &Request::row()).await? else {
-                    let last_write = u64::from(u32::MAX) << 20;
-                    let gone = Touch::new(thread, None, &WriteEffects { last_write, ..WriteEffects::default() });
+                    let effects = WriteEffects { last_write: AFTER_ALL_WRITES, ..WriteEffects::default() };
+                    let gone = Touch::new(thread, None, &effects);
                     self.touch(tenant, &[gone], &[]).await?;
                     // If the id was used again in between, the new thread is listed again.
                     if let Some(view) = self.read(tenant, thread, &Request::row()).await? {
@@ -177,7 +178,7 @@ impl Shared {
     async fn garbage_mark(&self, tenant: &TenantId) -> Result<Option<String>> {
         let mut read = redis::cmd("HGET");
         read.arg(format!("{}:n", self.keys.tenant(tenant))).arg("garbage");
-        self.connections.run(&read, false).await?.text()
+        self.connections.look_up(&read).await?.text()
     }
 
     async fn clear_garbage_mark(&self, tenant: &TenantId, mark: &str) -> Result<()> {
@@ -320,7 +321,7 @@ impl Sweep<'_> {
     async fn remove_corrections(&self, base: &str, part: &str, row: &Row) -> Result<()> {
         let mut read = redis::cmd("LRANGE");
         read.arg(format!("{base}:p")).arg(0).arg(-1);
-        for edit in self.shared.connections.run(&read, false).await?.items()? {
+        for edit in self.shared.connections.look_up(&read).await?.items()? {
             let edit = edit.text()?.unwrap_or_default();
             let Some((seq, body)) = edit.split_once('\n') else { continue };
             let Ok(seq) = seq.parse() else { continue };
@@ -381,7 +382,7 @@ impl Sweep<'_> {
         let numbers: Vec<u64> = (row.log_from..=row.positions().change).take(STEP_CHANGES as usize + 1).collect();
         let mut read = redis::cmd("HMGET");
         read.arg(format!("{base}:c")).arg(&numbers);
-        let commits = self.shared.connections.run(&read, false).await?.items()?;
+        let commits = self.shared.connections.look_up(&read).await?.items()?;
         let mut writes = Writes::new();
         let mut removed = 0;
         row.log_at = None;
@@ -395,7 +396,7 @@ impl Sweep<'_> {
             }
             let mut newest = redis::cmd("HGET");
             newest.arg(format!("{base}:k")).arg(commit.key.to_bytes());
-            if self.shared.connections.run(&newest, false).await?.text()? == Some(number.to_string()) {
+            if self.shared.connections.look_up(&newest).await?.text()? == Some(number.to_string()) {
                 writes.command("HDEL", &format!("{base}:k"), [commit.key.to_bytes()]);
             }
             writes.command("HDEL", &format!("{base}:c"), [number.to_string()]);

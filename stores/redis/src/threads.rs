@@ -125,12 +125,12 @@ impl Shared {
     async fn read_claim(&self, claim: &str) -> Result<Option<ThreadId>> {
         let mut get = redis::cmd("HGET");
         get.arg(claim).arg("id");
-        let text = self.connections.run(&get, false).await?.text()?;
+        let text = self.connections.look_up(&get).await?.text()?;
         text.map(|text| text.parse().map_err(|_| StoreError::corrupt("thread key", "not a thread id"))).transpose()
     }
 
     /// Claims a key for an id, and returns the id that has the key now.
-    async fn claim(&self, claim: &str, id: ThreadId) -> Result<ThreadId> {
+    pub(crate) async fn claim(&self, claim: &str, id: ThreadId) -> Result<ThreadId> {
         let mut set = redis::cmd("HSETNX");
         set.arg(claim).arg("id").arg(id.to_string());
         self.connections.run(&set, true).await?;

@@ -9,6 +9,7 @@ use threadkeep_core::{
 use crate::connection::{Args, Reply};
 use crate::index::terms_of;
 use crate::keys::{index_part, owner_hash};
+use crate::presence::lost_data;
 use crate::shared::{Request, Shared};
 
 /// The maximum number of messages that are compared with the index at the same time.
@@ -17,6 +18,11 @@ const CONCURRENT_CHECKS: usize = 32;
 impl Shared {
     pub(crate) async fn verify(&self) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
+        if self.connections.find_losses().await? > 0 {
+            let detail = lost_data().to_string();
+            report.findings.push(Finding { severity: Severity::Damage, thread: None, detail });
+            return Ok(report);
+        }
         let mut after = None;
         loop {
             let tenants = self.list_tenants(after.as_ref(), limits::PAGE).await?;

@@ -1,25 +1,21 @@
-//! Wake-ups between instances, by publishing on one channel.
+//! Wake-ups between instances, by publishing: on one channel of a node, or on several channels of a cluster (`subscription`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, Weak};
-use std::time::Duration;
 
-use futures::StreamExt;
 use futures::stream;
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{Namespace, Owner, RecordName, TenantId, ThreadId, WakeUp, WakeUps};
 use tokio::sync::broadcast::{Sender, error::RecvError};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
-use crate::keys::{owner_name, parse_owner};
+use crate::keys::{CHANNELS, owner_name, parse_owner};
 use crate::shared::Shared;
 
 /// The maximum number of unread wake-ups of a subscriber. A subscriber with more gets one [`WakeUp::Anything`] instead.
 pub(crate) const CAPACITY: usize = 1024;
 /// The maximum number of wake-ups that are sent at the same time.
 const MAX_BATCH: usize = 64;
-/// The pause before a lost connection is established again.
-const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
 /// A wake-up with its number among those that this handle has sent; `u64::MAX` for one of another instance.
 pub(crate) type Numbered = (WakeUp, u64);
@@ -61,7 +57,7 @@ pub(crate) fn encode(wake_up: &WakeUp, from: &str, number: u64) -> String {
     serde_json::to_string(&text).unwrap_or_default()
 }
 
-fn decode(text: &[u8], own: &str) -> Numbered {
+pub(crate) fn decode(text: &[u8], own: &str) -> Numbered {
     let Ok(Text { from, number, tenant, owner, thread, change, record }) = serde_json::from_slice(text) else {
         return (WakeUp::Anything, u64::MAX);
     };
@@ -73,6 +69,14 @@ fn decode(text: &[u8], own: &str) -> Numbered {
         _ => WakeUp::Anything,
     };
     (wake_up, if from == own { number } else { u64::MAX })
+}
+
+/// The number of the channel of a wake-up in a cluster. Every instance subscribes to all channels.
+pub(crate) fn channel_number(wake_up: &WakeUp) -> u8 {
+    match wake_up {
+        WakeUp::Thread { thread, .. } => thread.0.as_bytes()[15] % CHANNELS,
+        WakeUp::Anything | WakeUp::Record { .. } => 0,
+    }
 }
 
 /// Subscribes to later wake-ups. Those that this handle has sent before may still arrive, and are skipped. A subscriber that lags
@@ -130,48 +134,5 @@ pub(crate) async fn send(shared: Weak<Shared>, mut outbox: mpsc::Receiver<Number
         // If sending fails, subscribers find the changes when they next poll.
         let _ = futures::future::join_all(sent).await;
         batch.clear();
-    }
-}
-
-/// Receives the wake-ups of all instances until the store is closed. `is_listening` becomes true with the first subscription.
-pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<bool>) {
-    let mut attempt = 0_usize;
-    loop {
-        let Some(strong) = shared.upgrade() else { return };
-        let (clients, channel) = (strong.connections.subscriber_clients(), strong.keys.channel());
-        let (sender, own) = (strong.wake_ups.downgrade(), strong.instance.clone());
-        drop(strong);
-        let client = &clients[attempt % clients.len().max(1)];
-        attempt += 1;
-        if let Ok(mut subscription) = client.get_async_pubsub().await
-            && subscription.subscribe(&channel).await.is_ok()
-        {
-            if attempt > 1
-                && let Some(sender) = sender.upgrade()
-            {
-                // Wake-ups may have been missed before.
-                let _ = sender.send((WakeUp::Anything, u64::MAX));
-            }
-            is_listening.send_replace(true);
-            let mut messages = subscription.on_message();
-            while let Some(message) = next_message(&mut messages, &shared).await {
-                let Some(sender) = sender.upgrade() else { return };
-                let _ = sender.send(decode(&message, &own));
-            }
-        }
-        tokio::time::sleep(RECONNECT_PAUSE).await;
-    }
-}
-
-/// Returns the next message; `None` if the connection was lost or the store closed.
-async fn next_message(
-    messages: &mut (impl futures::Stream<Item = redis::Msg> + Unpin),
-    shared: &Weak<Shared>,
-) -> Option<Vec<u8>> {
-    loop {
-        tokio::select! {
-            message = messages.next() => return message.map(|message| message.get_payload_bytes().to_vec()),
-            () = tokio::time::sleep(RECONNECT_PAUSE) => if shared.strong_count() == 0 { return None },
-        }
     }
 }

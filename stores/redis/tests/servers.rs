@@ -75,18 +75,27 @@ async fn missing_functions_are_installed_again() {
 /// The users that docs/stores.md recommends.
 #[tokio::test(flavor = "multi_thread")]
 async fn users_need_only_the_documented_permissions() {
-    let Some(server) = Server::start(&[]) else { return };
+    let (Some(server), Some(cluster)) = (Server::start(&[]), Cluster::start(0)) else { return };
+    let address = server.address();
+    assert_users_suffice(&[&server], |user| format!("redis://{user}:{user}@{address}")).await;
+    let addresses = cluster.addresses();
+    let nodes: Vec<&Server> = cluster.nodes().iter().collect();
+    assert_users_suffice(&nodes, |user| format!("redis-cluster://{user}:{user}@{addresses}")).await;
+}
+
+async fn assert_users_suffice(servers: &[&Server], url: impl Fn(&str) -> String) {
     let running = "on >running ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous -@scripting +fcall +fcall_ro +time +ping \
-                   +info +config|get +wait +publish +subscribe +unsubscribe +function|list +cluster|nodes +cluster|slots";
+                   +info +config|get +wait +publish +subscribe +spublish +ssubscribe +function|list +cluster|nodes +cluster|slots";
     let administrator = "on >administrator ~threadkeep:* &threadkeep:* -@all +@read +@write -@dangerous -@scripting +fcall +fcall_ro \
-                         +time +ping +info +config|get +wait +publish +subscribe +unsubscribe +function|list +cluster|nodes \
+                         +time +ping +info +config|get +wait +publish +subscribe +spublish +ssubscribe +function|list +cluster|nodes \
                          +cluster|slots +function|load +bgrewriteaof";
-    for (user, rules) in [("running", running), ("administrator", administrator)] {
-        let arguments = [&["acl", "setuser", user][..], &rules.split_whitespace().collect::<Vec<_>>()].concat();
-        assert_eq!(server.run(&arguments), "OK");
+    for server in servers {
+        for (user, rules) in [("running", running), ("administrator", administrator)] {
+            let arguments = [&["acl", "setuser", user][..], &rules.split_whitespace().collect::<Vec<_>>()].concat();
+            assert_eq!(server.run(&arguments), "OK");
+        }
+        assert_eq!(server.run(&["acl", "setuser", "default", "off"]), "OK");
     }
-    assert_eq!(server.run(&["acl", "setuser", "default", "off"]), "OK");
-    let url = |user: &str| format!("redis://{user}:{user}@{}", server.address());
     let error = RedisStore::open(&url("stranger")).await.unwrap_err().to_string();
     assert!(error.contains("rejected the user"), "{error}");
     // The functions are installed by the administrator.

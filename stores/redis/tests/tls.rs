@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{Scope, ThreadOrder, ThreadQuery};
+use threadkeep_core::{OpenThread, Reason, Scope, StoreError, ThreadId, ThreadOrder, ThreadQuery};
 use threadkeep_memory::{Draft, Memory};
 use threadkeep_redis_server::{Certificates, Cluster, Server};
 use threadkeep_store_redis::RedisStore;
@@ -27,7 +27,7 @@ async fn assert_usable(url: &str) {
     let found = Memory::new(other).newest(&scope, thread, 10).await.unwrap();
     assert_eq!(found[0].plain_text(), "hello");
     let listed = memory.list_threads(&scope, &ThreadQuery::new(ThreadOrder::Created, 10)).await.unwrap();
-    assert_eq!(listed.threads[0].id, thread);
+    assert!(listed.threads.iter().any(|listed| listed.id == thread));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,10 +40,18 @@ async fn a_server_is_reached_with_tls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_reached_with_tls() {
     let certificates = Certificates::create();
-    let Some(cluster) = Cluster::start_with_tls(&certificates) else { return };
+    let Some(cluster) = Cluster::start_with_tls(&certificates, 1) else { return };
     // The other nodes are found over the first.
     let address = cluster.nodes()[0].tls_address();
-    assert_usable(&format!("rediss-cluster://{address}?{}", parameters(&certificates))).await;
+    let url = format!("rediss-cluster://{address}?{}", parameters(&certificates));
+    assert_usable(&url).await;
+    // Commits that wait for replicas have connections of their own.
+    assert_usable(&format!("{url}&wait_replicas=1&wait_timeout=20000")).await;
+    let store = RedisStore::open(&format!("{url}&wait_replicas=2&wait_timeout=50")).await.unwrap();
+    let (scope, id) = (Scope::user("acme", "ana").unwrap(), ThreadId(uuid::Uuid::from_u128(1)));
+    let now = "2026-11-23T08:30:00Z".parse().unwrap();
+    let error = store.backend().store.open_thread(&scope, OpenThread::new(&scope, id), now).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { reason: Reason::Timeout, maybe_applied: true, .. }), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -110,12 +110,13 @@ async fn check(app: &App) -> Result<Status> {
     Ok(if problems.is_empty() { Status::Done } else { Status::Findings })
 }
 
-/// Describes which failures acknowledged commits survive, if the store is in Redis. Returns an error if the servers cannot
-/// be used.
+/// Describes what acknowledged commits survive, for a store in Redis. Returns an error if the servers cannot be used, or if
+/// data is lost.
 async fn check_durability(app: &App) -> Result<Option<String>, String> {
     let Ok(location) = app.location() else { return Ok(None) };
     let Some(url) = location.redis_url() else { return Ok(None) };
     match threadkeep_store_redis::RedisStore::inspect(url).await {
+        Ok(durability) if durability.lost_parts > 0 => Err(format!("store: {}", durability.describe())),
         Ok(durability) => Ok(Some(durability.describe())),
         Err(error) => Err(format!("store: {error}")),
     }

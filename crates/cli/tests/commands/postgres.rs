@@ -78,8 +78,10 @@ fn without_folder(cli: &Cli, text: &str) -> String {
 fn comparable_output(cli: &Cli, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = cli.run(arguments);
     let mut out = without_folder(cli, &without_ids(&output.out));
-    if let Some((before, after)) = out.split_once(r#""updated_at":""#) {
-        out = format!("{before}{}", after.split_once('"').unwrap().1);
+    for (start, end) in [(r#""updated_at":""#, '"'), (" · updated ", '\n')] {
+        if let Some((before, after)) = out.split_once(start) {
+            out = format!("{before}{}", after.split_once(end).unwrap().1);
+        }
     }
     (output.code, out, without_ids(&output.err))
 }

@@ -68,28 +68,36 @@ fn migrations_and_backups_keep_everything() {
     assert!(cli_at(&restored).out(&["search", "tomatoes"]).contains("omato"));
 }
 
+/// Migrates a file and a database to Redis, and back: to and from one server and a cluster.
 #[test]
-fn stores_in_postgres_and_redis_migrate_to_each_other() {
+fn files_and_databases_migrate_to_redis_and_back() {
+    let migrate = |from: &str, to: &str| {
+        let moved = Cli::new().run(&["migrate", "--from", from, "--to", to]);
+        assert!(moved.code == Some(0) && moved.out.contains("verified: both stores"), "{from} to {to}: {moved}");
+    };
+    let there_and_back = |from: &Cli, redis: &Cli, back: &Cli| {
+        let [from_url, redis_url, back_url] = [from, redis, back].map(location);
+        let before = everything(from);
+        migrate(&from_url, &redis_url);
+        assert_eq!(everything(redis), before, "{redis_url}");
+        migrate(&redis_url, &back_url);
+        assert_eq!(everything(back), before, "{redis_url}");
+    };
+    let on_each = |run: &dyn Fn(&Cli)| {
+        with_server(run);
+        with_cluster(run);
+    };
+    let file = Cli::with_garden();
+    on_each(&|redis| there_and_back(&file, redis, &Cli::new()));
     super::postgres::with_postgres(|database| {
-        with_server(|node| {
-            with_cluster(|cluster| {
-                database.import_garden();
-                let before = everything(database);
-                for (from, to) in [(database, node), (node, cluster)] {
-                    let (from, to) = (from.url.as_deref().unwrap(), to.url.as_deref().unwrap());
-                    let moved = database.run(&["migrate", "--from", from, "--to", to]);
-                    assert!(moved.code == Some(0) && moved.out.contains("verified: both stores"), "{from}: {moved}");
-                }
-                assert_eq!(everything(cluster), before);
-                super::postgres::with_postgres(|target| {
-                    let (from, to) = (cluster.url.as_deref().unwrap(), target.url.as_deref().unwrap());
-                    let moved = database.run(&["migrate", "--from", from, "--to", to]);
-                    assert_eq!(moved.code, Some(0), "{moved}");
-                    assert_eq!(everything(target), before);
-                });
-            });
-        });
+        database.import_garden();
+        on_each(&|redis| super::postgres::with_postgres(|back| there_and_back(database, redis, back)));
     });
+}
+
+/// The URL or the file of the store of a program.
+fn location(cli: &Cli) -> String {
+    cli.url.clone().unwrap_or_else(|| cli.store().display().to_string())
 }
 
 // S4.37
@@ -120,6 +128,36 @@ fn the_configuration_check_describes_durability() {
     let evicting = Server::start(&[("maxmemory-policy", "allkeys-lru")]).unwrap();
     let checked = check(format!("redis://{}", evicting.address()));
     assert!(checked.code == Some(1) && checked.out.contains("noeviction"), "{checked}");
+}
+
+/// One of three servers has lost its data. Nothing is answered as if the data had never existed, until the store is repaired.
+#[test]
+fn lost_data_is_reported_until_a_repair() {
+    let Some(cluster) = Cluster::start(0) else { return };
+    let cli = Cli { url: Some(format!("redis-cluster://{}", cluster.addresses())), ..Cli::new() };
+    for number in 0..12 {
+        cli.out(&["append", &format!("web:{number}"), "hello", "--create"]);
+    }
+    let lost = &cluster.nodes()[0];
+    assert_eq!(lost.run(&["flushall"]), "OK");
+    assert_eq!(lost.run(&["function", "flush"]), "OK");
+    let names_the_loss = |text: &str| text.contains("restarted without its data");
+    let checked = cli.run(&["check"]);
+    assert!(checked.code == Some(1) && names_the_loss(&checked.out), "{checked}");
+    let checked = cli.run(&["config", "check"]);
+    assert!(checked.code == Some(1) && checked.out.contains("LOST DATA"), "{checked}");
+    let backup = cli.run(&["backup", &cli.path("lost.jsonl").display().to_string()]);
+    assert!(backup.code == Some(3) && names_the_loss(&backup.err), "{backup}");
+    let shown: Vec<_> = (0..12).map(|number| cli.run(&["show", &format!("web:{number}")])).collect();
+    assert!(shown.iter().all(|shown| shown.code == Some(0) || names_the_loss(&shown.err)), "{}", shown[0]);
+    assert!(shown.iter().any(|shown| shown.code == Some(3)));
+    let repaired = cli.run(&["check", "--repair"]);
+    assert_eq!(repaired.code, Some(0), "{repaired}");
+    let checked = cli.run(&["config", "check"]);
+    assert!(checked.code == Some(0) && !checked.out.contains("LOST"), "{checked}");
+    let kept = (0..12).filter(|number| cli.run(&["show", &format!("web:{number}")]).code == Some(0)).count();
+    assert_eq!(cli.out(&["threads"]).lines().filter(|line| line.contains("hello")).count(), kept);
+    assert!(kept < 12);
 }
 
 #[test]

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use crate::assistants::start_with_test_assistant;
 use crate::proxy::Proxy;
 use crate::server::{TIMEOUT, TOKEN, TestServer};
-use crate::v1::{Echo, start_with_model, start_with_model_on_postgres, start_with_model_on_redis_cluster};
+use crate::v1::{
+    Echo, start_with_model, start_with_model_on_postgres, start_with_model_on_redis, start_with_model_on_redis_cluster,
+};
 
 /// Whether tests with Python are skipped because it is not available. The test summary reports that.
 pub(crate) fn is_skipped() -> bool {
@@ -58,10 +60,11 @@ async fn run_script(script: &str, part: &str, base: &str, input: Value) -> Value
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Starts a server on a file store and, unless they are skipped, servers on PostgreSQL and on a Redis Cluster.
+/// Starts a server on a file and, unless tests on them are skipped, servers on PostgreSQL, Redis and a Redis Cluster.
 async fn start_servers() -> Vec<(TestServer, Arc<Echo>)> {
     let mut servers = vec![start_with_model().await];
     servers.extend(start_with_model_on_postgres().await);
+    servers.extend(start_with_model_on_redis().await);
     servers.extend(start_with_model_on_redis_cluster().await);
     servers
 }

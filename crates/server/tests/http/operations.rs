@@ -7,7 +7,7 @@ use threadkeep_server::{Server, ServerOptions};
 
 use crate::TestServer;
 use crate::assistants::start_with_test_assistant;
-use crate::server::{TIMEOUT, TestConfig};
+use crate::server::{TIMEOUT, TestConfig, redis_cluster_url, redis_url};
 
 #[tokio::test]
 async fn health_and_readiness_are_reported() {
@@ -108,15 +108,29 @@ async fn accepted_requests_finish_before_the_server_stops() {
     assert!(acknowledged.iter().all(|text| stored.contains(text)));
 }
 
-/// Two servers on one database see each other's changes, and one of them sweeps expired data.
+fn sweeping_often() -> TestConfig {
+    let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..TestConfig::default().options };
+    TestConfig { options, ..TestConfig::default() }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_on_one_database_share_their_state() {
-    let config = || {
-        let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..TestConfig::default().options };
-        TestConfig { options, ..TestConfig::default() }
-    };
-    let Some(one) = TestServer::start_on_postgres(config()).await else { return };
-    let other = TestServer::start_on(threadkeep::open(&one.database_url()).await.unwrap(), config()).await;
+    let Some(one) = TestServer::start_on_postgres(sweeping_often()).await else { return };
+    let url = one.database_url();
+    assert_shares_its_state(one, &url).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_on_one_redis_share_their_state() {
+    for url in [redis_url().await, redis_cluster_url().await].into_iter().flatten() {
+        let memory = threadkeep::open(&url).await.unwrap();
+        assert_shares_its_state(TestServer::start_on(memory, sweeping_often()).await, &url).await;
+    }
+}
+
+/// Two servers on one store see each other's changes, and one of them sweeps expired data.
+async fn assert_shares_its_state(one: TestServer, url: &str) {
+    let other = TestServer::start_on(threadkeep::open(url).await.unwrap(), sweeping_often()).await;
     let (client, other_client) = (one.client(), other.client());
     let thread = client.new_thread().await;
     other_client.say(&thread, "hello").await;

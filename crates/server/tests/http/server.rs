@@ -81,13 +81,15 @@ impl TestServer {
         Some(Self { database: Some(database), ..Self::start_on(memory, config).await })
     }
 
+    /// Starts a server on the shared Redis server, with its own keys; `None` if tests on Redis are skipped.
+    pub(crate) async fn start_on_redis(config: TestConfig) -> Option<Self> {
+        let memory = threadkeep::open(&redis_url().await?).await.unwrap();
+        Some(Self::start_on(memory, config).await)
+    }
+
     /// Starts a server on the shared Redis Cluster, with its own keys; `None` if tests on Redis are skipped.
     pub(crate) async fn start_on_redis_cluster(config: TestConfig) -> Option<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let cluster = tokio::task::spawn_blocking(threadkeep_redis_server::Cluster::shared).await.unwrap()?;
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let url = format!("redis-cluster://{}?prefix=test-{number}&connect_timeout=30", cluster.addresses());
-        let memory = threadkeep::open(&url).await.unwrap();
+        let memory = threadkeep::open(&redis_cluster_url().await?).await.unwrap();
         Some(Self::start_on(memory, config).await)
     }
 
@@ -254,6 +256,23 @@ impl Client {
         let page = self.get(&format!("/v1/threads/{thread}/messages?order=asc&limit=1000")).await.expect(200);
         page["data"].as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
     }
+}
+
+/// Returns the URL of a new store on the shared Redis server; `None` if tests over Redis are skipped.
+pub(crate) async fn redis_url() -> Option<String> {
+    let server = tokio::task::spawn_blocking(threadkeep_redis_server::Server::shared).await.unwrap()?;
+    Some(format!("redis://{}?{}", server.address(), own_keys()))
+}
+
+/// Returns the URL of a new store on the shared Redis Cluster; `None` if tests over Redis are skipped.
+pub(crate) async fn redis_cluster_url() -> Option<String> {
+    let cluster = tokio::task::spawn_blocking(threadkeep_redis_server::Cluster::shared).await.unwrap()?;
+    Some(format!("redis-cluster://{}?{}", cluster.addresses(), own_keys()))
+}
+
+fn own_keys() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("prefix=test-{}&connect_timeout=30", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 pub(crate) async fn send(request: RequestBuilder) -> Answer {

@@ -30,6 +30,6 @@ mod threads;
 mod turns;
 
 pub(crate) use model::{
-    Echo, LengthEmbedder, config_with_model, start_with_model, start_with_model_on_postgres,
+    Echo, LengthEmbedder, config_with_model, start_with_model, start_with_model_on_postgres, start_with_model_on_redis,
     start_with_model_on_redis_cluster,
 };

@@ -143,9 +143,18 @@ impl State {
     }
 }
 
-/// Returns the threads.
-pub(crate) fn threads(written: &[Written]) -> impl Iterator<Item = ThreadId> {
-    written.iter().map(|written| written.thread)
+impl Written {
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    pub(crate) fn acknowledged(&self) -> &[String] {
+        &self.acknowledged
+    }
 }
 
 /// What became of acknowledged writes.

@@ -114,6 +114,12 @@ pub(crate) async fn start_with_model_on_postgres() -> Option<(TestServer, Arc<Ec
     Some((TestServer::start_on_postgres(config).await?, model))
 }
 
+/// Starts a server with a model on a Redis server; `None` if tests on Redis are skipped.
+pub(crate) async fn start_with_model_on_redis() -> Option<(TestServer, Arc<Echo>)> {
+    let (config, model) = config_with_model();
+    Some((TestServer::start_on_redis(config).await?, model))
+}
+
 /// Starts a server with a model on a Redis Cluster; `None` if tests on Redis are skipped.
 pub(crate) async fn start_with_model_on_redis_cluster() -> Option<(TestServer, Arc<Echo>)> {
     let (config, model) = config_with_model();

@@ -1,0 +1,205 @@
+//! Notices a server that has restarted without its data.
+//!
+//! Such a server answers as if nothing had ever been stored: threads would not be found, lists would be short. Two things show that it has
+//! lost its data. It has no functions any more, so every call that names a key fails, because all of them are functions. And the store's
+//! markers in its hash slots are missing. Functions without data are not installed again before a repair, so no instance mistakes
+//! lost data for data that was never there.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::future::try_join_all;
+use redis::Cmd;
+use threadkeep_core::{Result, StoreError};
+
+use crate::connection::{Connections, Reply, slot_of};
+
+/// The number of markers of a store in a cluster. Each is in a part of the hash slots, and all parts have the same size.
+const PARTS: u16 = 128;
+/// The number of hash slots of a cluster.
+const SLOTS: u16 = 16_384;
+/// How often an instance that knows of a loss looks whether the store has been repaired.
+const RECHECK: Duration = Duration::from_secs(1);
+
+/// What is known of a store's data.
+#[derive(Default)]
+pub(crate) struct Presence {
+    /// The keys of the markers, by part.
+    markers: Vec<String>,
+    /// The content of the markers.
+    incarnation: OnceLock<String>,
+    has_losses: AtomicBool,
+    losses: Mutex<Losses>,
+    /// Whether this process is repairing the store.
+    is_repairing: AtomicBool,
+}
+
+#[derive(Default)]
+struct Losses {
+    checked_at: Option<Instant>,
+    parts: Vec<u16>,
+}
+
+impl Presence {
+    pub(crate) fn new(prefix: &str, is_cluster: bool) -> Self {
+        let mut markers = vec![String::new(); usize::from(if is_cluster { PARTS } else { 1 })];
+        let mut missing = markers.len();
+        for number in 0_u32.. {
+            if missing == 0 {
+                break;
+            }
+            let key = format!("{prefix}:{{present/{number}}}");
+            let marker = &mut markers[usize::from(part_of(&key, is_cluster))];
+            if marker.is_empty() {
+                *marker = key;
+                missing -= 1;
+            }
+        }
+        Self { markers, ..Self::default() }
+    }
+
+    pub(crate) fn markers(&self) -> &[String] {
+        &self.markers
+    }
+
+    /// Notes what the markers of the open store contain.
+    pub(crate) fn set_incarnation(&self, incarnation: &str) {
+        let _ = self.incarnation.set(incarnation.to_owned());
+    }
+
+    /// Allows calls despite losses while the guard exists.
+    pub(crate) fn begin_repair(&self) -> Repairing<'_> {
+        self.is_repairing.store(true, Ordering::SeqCst);
+        Repairing(self)
+    }
+
+    fn losses(&self) -> std::sync::MutexGuard<'_, Losses> {
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A repair that is in progress.
+pub(crate) struct Repairing<'a>(&'a Presence);
+
+impl Drop for Repairing<'_> {
+    fn drop(&mut self) {
+        self.0.is_repairing.store(false, Ordering::SeqCst);
+    }
+}
+
+fn part_of(key: &str, is_cluster: bool) -> u16 {
+    if is_cluster { slot_of(key) / (SLOTS / PARTS) } else { 0 }
+}
+
+/// The error of calls that need data that is lost.
+pub(crate) fn lost_data() -> StoreError {
+    StoreError::corrupt(
+        "store",
+        "a Redis server has restarted without its data, so a part of the store is lost; \
+         `threadkeep check --repair` makes the rest usable again",
+    )
+}
+
+impl Connections {
+    /// Returns the content of the markers, by part.
+    pub(crate) async fn read_markers(&self) -> Result<Vec<Option<String>>> {
+        let reads = self.presence().markers().iter().map(async |marker| {
+            let mut get = redis::cmd("GET");
+            get.arg(marker);
+            self.run_simply(&get).await?.text()
+        });
+        try_join_all(reads).await
+    }
+
+    /// Places all markers.
+    pub(crate) async fn place_markers(&self, incarnation: &str) -> Result<()> {
+        let writes = self.presence().markers().iter().map(async |marker| {
+            let mut set = redis::cmd("SET");
+            set.arg(marker).arg(incarnation);
+            self.run_simply(&set).await
+        });
+        try_join_all(writes).await.map(|_| ())
+    }
+
+    /// Reads the markers. Returns the number of parts whose data is lost.
+    pub(crate) async fn find_losses(&self) -> Result<usize> {
+        let presence = self.presence();
+        let Some(incarnation) = presence.incarnation.get() else { return Ok(0) };
+        let markers = self.read_markers().await?;
+        let lost = (0..).zip(&markers).filter(|(_, marker)| marker.as_ref() != Some(incarnation));
+        let parts: Vec<u16> = lost.map(|(part, _)| part).collect();
+        let count = parts.len();
+        presence.has_losses.store(count > 0, Ordering::SeqCst);
+        *presence.losses() = Losses { checked_at: Some(Instant::now()), parts };
+        Ok(count)
+    }
+
+    /// The number of parts whose data is lost, as last seen.
+    pub(crate) fn known_losses(&self) -> usize {
+        if self.presence().has_losses.load(Ordering::SeqCst) { self.presence().losses().parts.len() } else { 0 }
+    }
+
+    /// Fails if any data is lost.
+    pub(crate) async fn ensure_complete(&self) -> Result<()> {
+        if self.find_losses().await? == 0 { Ok(()) } else { Err(lost_data()) }
+    }
+
+    /// Fails if the data of the part of a command's key is known to be lost.
+    pub(crate) async fn refuse_lost(&self, command: &Cmd) -> Result<()> {
+        let presence = self.presence();
+        if !presence.has_losses.load(Ordering::Relaxed) || presence.is_repairing.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Some(key) = key_of(command) else { return Ok(()) };
+        let is_due = presence.losses().checked_at.is_none_or(|at| at.elapsed() >= RECHECK);
+        if is_due {
+            self.find_losses().await?;
+        }
+        let part = part_of(&key, self.options().is_cluster);
+        if presence.losses().parts.contains(&part) { Err(lost_data()) } else { Ok(()) }
+    }
+
+    /// Installs missing functions, unless the server without functions has lost its data.
+    pub(crate) async fn install_again(&self) -> Result<()> {
+        if !self.presence().is_repairing.load(Ordering::Relaxed) && self.find_losses().await? > 0 {
+            return Err(lost_data());
+        }
+        self.install().await
+    }
+}
+
+/// Returns the key that a command names: the first argument of plain commands, the third of functions.
+fn key_of(command: &Cmd) -> Option<String> {
+    let is_key = |arg: redis::Arg<&[u8]>| match arg {
+        redis::Arg::Simple(bytes) => {
+            std::str::from_utf8(bytes).ok().filter(|text| text.contains('{')).map(str::to_owned)
+        }
+        _ => None,
+    };
+    command.args_iter().take(4).skip(1).find_map(is_key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_the_slots_has_a_marker() {
+        let presence = Presence::new("threadkeep", true);
+        let parts: Vec<u16> = presence.markers().iter().map(|marker| part_of(marker, true)).collect();
+        assert_eq!(parts, (0..PARTS).collect::<Vec<_>>());
+        assert_eq!(Presence::new("threadkeep", false).markers().len(), 1);
+    }
+
+    #[test]
+    fn keys_are_found_in_commands_and_functions() {
+        let mut get = redis::cmd("HGET");
+        get.arg("a:{b}:c").arg("d");
+        assert_eq!(key_of(&get), Some("a:{b}:c".to_owned()));
+        let mut call = redis::cmd("FCALL");
+        call.arg("f").arg(2).arg("a:{b}").arg("a:{b}:-").arg("x");
+        assert_eq!(key_of(&call), Some("a:{b}".to_owned()));
+        assert_eq!(key_of(redis::cmd("INFO").arg("replication")), None);
+    }
+}

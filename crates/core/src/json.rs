@@ -10,6 +10,51 @@ pub type Value = serde_json::Value;
 /// A JSON object. It preserves the order of its members.
 pub type Map = serde_json::Map<String, serde_json::Value>;
 
+/// The largest number up to which every whole number has an exact 64-bit floating-point form.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Returns the value of a whole number, which some clients write with a fraction, as in `497.0`. Returns `None` for any other number.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "the number is whole and in range")]
+pub fn whole_number(number: &serde_json::Number) -> Option<i128> {
+    let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    let whole = || number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= MAX_EXACT);
+    integer.or_else(|| whole().map(|float| float as i128))
+}
+
+/// Returns an error message of the JSON library in the terms of JSON, without the position at its end.
+#[must_use]
+pub fn plain_json_error(message: &str) -> String {
+    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
+    let mut message = message.to_owned();
+    for (term, plain) in [
+        ("missing field", "missing member"),
+        ("unknown field", "unknown member"),
+        ("duplicate field", "duplicate member"),
+        ("unknown variant", "unknown value"),
+        ("floating point", "number"),
+        ("a sequence", "an array"),
+        ("invalid type: sequence", "invalid type: array"),
+        ("invalid type: map", "invalid type: object"),
+        ("expected a map", "expected an object"),
+        ("a JSON number", "a number"),
+        ("expected u64", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        ("expected u8", "expected a whole number"),
+        ("expected usize", "expected a whole number"),
+        ("expected i64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+        ("EOF while parsing", "the text ends within"),
+    ] {
+        message = message.replace(term, plain);
+    }
+    // The library names the Rust type of an object.
+    match message.split_once("expected struct ") {
+        Some((before, _)) => format!("{before}expected an object"),
+        None => message,
+    }
+}
+
 /// Opaque JSON text, stored and returned byte for byte.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]

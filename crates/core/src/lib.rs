@@ -54,7 +54,7 @@ pub use embed::{Embedder, EmbedderError};
 pub use error::{Conflict, Kind, Reason, Result, StoreError};
 pub use failure::Failure;
 pub use id::{MessageId, TenantId, ThreadId, UserId};
-pub use json::{JsonText, Map, Value, json_line, on_one_line};
+pub use json::{JsonText, Map, Value, json_line, on_one_line, plain_json_error, whole_number};
 pub use limits::IDEMPOTENCY_WINDOW_MS;
 pub use maintenance::{
     DrivenThread, Dump, DumpEntry, DumpedCommit, DumpedThread, Finding, Maintenance, Severity, StoreDurability,

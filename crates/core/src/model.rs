@@ -204,6 +204,28 @@ pub struct ChatRequest {
     pub sampling: Sampling,
 }
 
+impl ChatRequest {
+    /// Returns the names of the options that the answer has to respect: those that are set, and not to the default of the providers.
+    /// Temperature, `top_p` and reasoning effort are not among them, because models that do not accept them are called without them.
+    pub fn required_options(&self) -> impl Iterator<Item = &'static str> {
+        let Sampling { frequency_penalty, presence_penalty, seed, stop, logit_bias, verbosity, .. } = &self.sampling;
+        let is_penalty = |number: Option<f64>| number.is_some_and(|number| number != 0.0);
+        let options = [
+            ("frequency_penalty", is_penalty(*frequency_penalty)),
+            ("presence_penalty", is_penalty(*presence_penalty)),
+            ("seed", seed.is_some()),
+            ("stop", !stop.is_empty()),
+            ("logit_bias", !logit_bias.is_empty()),
+            ("verbosity", verbosity.as_ref().is_some_and(|verbosity| verbosity != "medium")),
+            ("max_tokens", self.max_tokens.is_some()),
+            ("format", self.format.is_some()),
+            ("tools", !self.tools.is_empty()),
+            ("tool_choice", matches!(self.tool_choice, ToolChoice::Required | ToolChoice::Named(_))),
+        ];
+        options.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name)
+    }
+}
+
 fn is_default(sampling: &Sampling) -> bool {
     *sampling == Sampling::default()
 }
@@ -283,6 +305,14 @@ pub trait ChatModel: Portable + std::fmt::Debug {
     /// a provider.
     fn provider(&self) -> &str {
         "threadkeep"
+    }
+
+    /// Returns the name of an option or content in `request` that the model would ignore; `None` if it ignores nothing. Options are
+    /// named as the fields of [`ChatRequest`] and [`Sampling`]; content is `image`, `detail` or `file`. The model can be called all
+    /// the same. Doors ask before they pass on what a client requires. Default: `None`.
+    fn ignored(&self, request: &ChatRequest) -> Option<&'static str> {
+        let _ = request;
+        None
     }
 
     /// Answers a request, and passes deltas to `deltas` as they arrive. A model that cannot stream passes its text as one delta.
@@ -393,6 +423,22 @@ impl ModelError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn defaults_and_hints_are_not_required() {
+        let sampling = Sampling {
+            top_p: Some(0.5),
+            frequency_penalty: Some(0.0),
+            verbosity: Some("medium".to_owned()),
+            ..Sampling::default()
+        };
+        let plain = ChatRequest { temperature: Some(0.25), sampling, ..ChatRequest::default() };
+        assert_eq!(plain.required_options().count(), 0);
+        let sampling =
+            Sampling { presence_penalty: Some(0.5), verbosity: Some("low".to_owned()), ..Sampling::default() };
+        let set = ChatRequest { format: Some(AnswerFormat::Json), sampling, ..plain };
+        assert_eq!(set.required_options().collect::<Vec<_>>(), ["presence_penalty", "verbosity", "format"]);
+    }
 
     #[test]
     fn answer_converts_to_a_message() {

@@ -31,9 +31,12 @@ impl MessageName {
     }
 }
 
-/// Returns the thread with an id or a key.
+/// The prefix of the ids under which the OpenAI API names threads.
+const CONVERSATION_PREFIX: &str = "conv_";
+
+/// Returns the thread with an id, a conversation id or a key.
 pub(crate) async fn get_thread(memory: &Memory, scope: &Scope, name: &str) -> Result<Thread, ToolFailure> {
-    let mut found = match name.parse::<ThreadId>() {
+    let mut found = match name.strip_prefix(CONVERSATION_PREFIX).unwrap_or(name).parse::<ThreadId>() {
         Ok(id) => memory.find_thread(scope, id).await?,
         Err(_) => None,
     };

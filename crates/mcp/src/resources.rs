@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
+use threadkeep::core::plain_json_error;
 
 use crate::{Tool, ToolFailure, Toolbox};
 
@@ -41,7 +42,7 @@ pub(crate) async fn list(
     let mut arguments = Map::from_iter([("limit".to_owned(), 50.into())]);
     arguments.extend(cursor.map(|cursor| ("cursor".to_owned(), cursor.into())));
     let arguments = serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| ToolFailure::argument("cursor", error.to_string()))?;
+        .map_err(|error| ToolFailure::argument("cursor", plain_json_error(&error.to_string())))?;
     let page = crate::tools::threads::run(toolbox, arguments).await?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let threads = page["threads"].as_array().map(Vec::as_slice).unwrap_or_default().iter().map(|thread| {
@@ -65,8 +66,8 @@ pub(crate) async fn read(toolbox: &Toolbox, uri: &str) -> Result<String, ToolFai
     // Clients may percent-encode the `+` of a cursor.
     let cursor = cursor.map(|cursor| cursor.replace("%2B", "+").replace("%2b", "+"));
     let arguments = json!({ "thread": thread, "limit": MESSAGES, "cursor": cursor });
-    let arguments =
-        serde_json::from_value(arguments).map_err(|error| ToolFailure::argument("thread", error.to_string()))?;
+    let arguments = serde_json::from_value(arguments)
+        .map_err(|error| ToolFailure::argument("thread", plain_json_error(&error.to_string())))?;
     let page = crate::tools::read_thread::run(toolbox, arguments).await?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut page_text = format!("{}\n", text(&page["notice"]));

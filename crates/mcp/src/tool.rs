@@ -113,6 +113,7 @@ impl Tool {
         let limit = |max: u64| json!({ "type": "integer", "minimum": 1, "maximum": max });
         let text = json!({ "type": "string", "maxLength": crate::tools::TEXT_CHARS });
         let cursor = json!({ "type": "string", "description": "next_cursor of the previous page" });
+        let metadata = json!({ "type": "object", "description": "metadata that threads must have" });
         let (properties, required) = match self {
             Self::SearchMemory => (
                 json!({
@@ -121,13 +122,19 @@ impl Tool {
                     "until": { "type": "string", "description": "date, inclusive" },
                     "role": { "enum": ["user", "assistant", "tool", "system"] },
                     "thread": { "type": "string" },
+                    "metadata": metadata,
                     "limit": limit(50),
                     "cursor": cursor,
                 }),
                 json!(["query"]),
             ),
             Self::Recall => (
-                json!({ "question": query_schema(), "thread": { "type": "string" }, "limit": limit(20) }),
+                json!({
+                    "question": query_schema(),
+                    "thread": { "type": "string" },
+                    "metadata": metadata,
+                    "limit": limit(20),
+                }),
                 json!(["question"]),
             ),
             Self::ReadThread => (
@@ -141,7 +148,8 @@ impl Tool {
             Self::AddMemory => (json!({ "text": text }), json!(["text"])),
             Self::UpdateMemory => (json!({ "id": id, "text": text }), json!(["id", "text"])),
             Self::DeleteMemory | Self::GetMemory => (json!({ "id": id }), json!(["id"])),
-            Self::ListThreads | Self::ListMemories => (json!({ "limit": limit(100), "cursor": cursor }), json!([])),
+            Self::ListThreads => (json!({ "metadata": metadata, "limit": limit(100), "cursor": cursor }), json!([])),
+            Self::ListMemories => (json!({ "limit": limit(100), "cursor": cursor }), json!([])),
             Self::GetContext => (
                 json!({
                     "thread": { "type": "string", "description": "thread id or key" },

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use threadkeep::core::{plain_json_error, whole_number};
 use threadkeep::{Memory, Scope};
 use tokio::sync::Semaphore;
 
@@ -60,10 +61,22 @@ impl Toolbox {
     }
 }
 
-fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, ToolFailure> {
+fn read<T: DeserializeOwned>(mut arguments: Map<String, Value>) -> Result<T, ToolFailure> {
+    arguments.values_mut().for_each(write_as_integer);
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
         let argument = if path == "." { "list".to_owned() } else { path };
-        ToolFailure::argument(argument, error.inner().to_string().chars().take(300).collect::<String>())
+        let reason = plain_json_error(&error.inner().to_string());
+        ToolFailure::argument(argument, reason.chars().take(300).collect::<String>())
     })
+}
+
+/// Replaces a whole number with a fraction, such as `5.0`, by the integer. Some models write all numbers so.
+fn write_as_integer(value: &mut Value) {
+    if let Value::Number(number) = value
+        && number.is_f64()
+        && let Some(integer) = whole_number(number).and_then(|integer| i64::try_from(integer).ok())
+    {
+        *value = integer.into();
+    }
 }

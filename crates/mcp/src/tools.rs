@@ -14,7 +14,7 @@ use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use threadkeep::{Message, Part, ThreadId, ThreadKey};
+use threadkeep::{Map, Message, MetadataFilter, Part, ThreadId, ThreadKey};
 
 use crate::message_name::MessageName;
 use crate::{ToolFailure, Toolbox};
@@ -125,6 +125,12 @@ pub(crate) fn check_query(argument: &str, text: &str) -> Result<(), ToolFailure>
         return Err(ToolFailure::argument(argument, "contains no word to search for"));
     }
     Ok(())
+}
+
+/// Reads a filter on the metadata of threads; no filter if there is none.
+pub(crate) fn metadata_filter(values: Option<&Map>) -> Result<MetadataFilter, ToolFailure> {
+    let filter = values.map(MetadataFilter::from_map).transpose();
+    Ok(filter.map_err(|error| ToolFailure::argument("metadata", error.to_string()))?.unwrap_or_default())
 }
 
 pub(crate) fn invalid_cursor() -> ToolFailure {

@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use serde_json::{Value, json};
-use threadkeep::{Content, Draft, Memory, Role, Scope, ThreadId, TokenCounter};
+use threadkeep::core::OpenThread;
+use threadkeep::{Content, Draft, Map, Memory, Role, Scope, ThreadId, TokenCounter};
 use threadkeep_mcp::{INSTRUCTIONS, MEMORIES_KEY, Tool, ToolSelection, Toolbox, tool_list};
 
 const DOCS: &str = include_str!("../../../docs/mcp.md");
@@ -155,6 +156,29 @@ async fn searches_have_pages_and_filters() {
 }
 
 #[tokio::test]
+async fn threads_are_named_by_conversation_id_and_filtered_by_metadata() {
+    let (memory, ana) = (memory().await, user("acme", "ana"));
+    let tools = toolbox(&memory, &ana);
+    let boats = store_boats(&memory, &ana, 1).await;
+    let mut open = OpenThread::new(&ana, memory.generate_thread_id());
+    open.metadata = Map::from_iter([("env".to_owned(), json!("prod"))]);
+    let prod = memory.open_thread(&ana, open).await.unwrap().thread.id;
+    memory.append(&ana, prod, Draft::user("a boat in production")).await.unwrap();
+    let conversation = format!("conv_{}", boats.0.simple());
+    let page = call(&tools, "read_thread", json!({ "thread": conversation, "limit": 5.0 })).await;
+    assert_eq!(texts(&page["messages"]), ["boat number 1"]);
+    let filter = json!({ "env": "prod" });
+    let found = call(&tools, "search_memory", json!({ "query": "boat", "metadata": filter })).await;
+    assert_eq!(texts(&found["hits"]), ["a boat in production"]);
+    let recalled = call(&tools, "recall", json!({ "question": "boat", "metadata": filter })).await;
+    assert_eq!(texts(&recalled["messages"]), ["a boat in production"]);
+    let listed = call(&tools, "list_threads", json!({ "metadata": filter })).await;
+    assert_eq!((&listed["threads"][0]["id"], listed["threads"].as_array().unwrap().len()), (&json!(prod), 1));
+    let all = call(&tools, "list_threads", json!({})).await;
+    assert_eq!(all["threads"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn threads_are_read_in_pages_and_around_hits() {
     let (memory, ana) = (memory().await, user("acme", "ana"));
     let tools = toolbox(&memory, &ana);
@@ -229,9 +253,9 @@ async fn invalid_arguments_are_named() {
     let tools = toolbox(&memory().await, &user("acme", "ana"));
     let long = "x".repeat(16_001);
     for (tool, arguments, expected) in [
-        ("search_memory", json!({}), "missing field `query`"),
+        ("search_memory", json!({}), "missing member `query`"),
         ("search_memory", json!({ "query": 5 }), "invalid argument query: invalid type"),
-        ("search_memory", json!({ "query": "x", "users": "all" }), "unknown field `users`"),
+        ("search_memory", json!({ "query": "x", "users": "all" }), "unknown member `users`"),
         ("search_memory", json!({ "query": " \u{0} " }), "invalid argument query: contains no word"),
         (
             "search_memory",
@@ -239,6 +263,10 @@ async fn invalid_arguments_are_named() {
             "invalid argument limit: expected a number from 1 to 50",
         ),
         ("search_memory", json!({ "query": "a", "limit": -1 }), "invalid argument limit"),
+        ("search_memory", json!({ "query": "a", "limit": "x" }), "expected a whole number"),
+        ("search_memory", json!({ "query": "a", "limit": 1.5 }), "expected a whole number"),
+        ("search_memory", json!({ "query": "a", "metadata": { "env": [] } }), "the value of `env` must be a string"),
+        ("list_threads", json!({ "metadata": "prod" }), "invalid argument metadata: invalid type"),
         ("search_memory", json!({ "query": "a", "cursor": "999999999999999999999" }), "invalid argument cursor"),
         ("search_memory", json!({ "query": "a", "since": "March" }), "invalid argument since: expected a date"),
         ("search_memory", json!({ "query": "a", "role": "root" }), "invalid argument role"),
@@ -255,6 +283,7 @@ async fn invalid_arguments_are_named() {
     ] {
         let error = failure(&tools, tool, arguments.clone()).await;
         assert!(error.contains(expected), "{tool} {arguments}: {error}");
+        assert!(["field", "u64", "struct ", " at line "].iter().all(|term| !error.contains(term)), "{error}");
     }
     assert_eq!(call(&tools, "list_threads", json!({})).await["threads"], json!([]), "no thread was created");
 }

@@ -353,6 +353,13 @@ impl ChatModel for ProviderModel {
         self.config.provider.as_str()
     }
 
+    fn ignored(&self, request: &ChatRequest) -> Option<&'static str> {
+        match self.config.provider.protocol() {
+            Protocol::OpenAi => openai::ignored(self.config.provider, request),
+            Protocol::Anthropic => anthropic::ignored(request),
+        }
+    }
+
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
         let total: Duration = self.config.http.total_timeout;
         let deadline = Instant::now() + total;

@@ -141,6 +141,8 @@ pub struct Door {
     pub(crate) error_format: ErrorFormat,
     pub(crate) routes: Vec<Route>,
     pub(crate) aliases: Vec<Alias>,
+    /// The names of security schemes, and the headers that contain their credentials.
+    pub(crate) security_schemes: Vec<(&'static str, &'static str)>,
     background_task: Option<BackgroundTask>,
     cases: fn(&OwnedIds) -> Vec<TenantCase>,
 }
@@ -208,6 +210,7 @@ impl Door {
             error_format: ErrorFormat::default(),
             routes: Vec::new(),
             aliases: Vec::new(),
+            security_schemes: Vec::new(),
             background_task: None,
             cases: |_| Vec::new(),
         }
@@ -224,6 +227,13 @@ impl Door {
     #[must_use]
     pub fn route(mut self, rule: Rule, actions: impl Fn() -> UtoipaMethodRouter<App> + Send + Sync + 'static) -> Self {
         self.routes.push(Route::new(rule, actions));
+        self
+    }
+
+    /// Declares a security scheme in the OpenAPI document: the credentials of senders are in `header`.
+    #[must_use]
+    pub fn security_scheme(mut self, name: &'static str, header: &'static str) -> Self {
+        self.security_schemes.push((name, header));
         self
     }
 

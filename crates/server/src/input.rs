@@ -5,8 +5,8 @@ mod path_params;
 mod query_params;
 mod whole_number;
 
+pub(crate) use body::read_body;
 pub use body::{FormBody, JsonBody, RawBody};
-pub(crate) use body::{plain_words, read_body};
 pub(crate) use path_params::PathParams;
 pub(crate) use query_params::QueryParams;
 pub(crate) use whole_number::{optional_whole_number, whole_number};

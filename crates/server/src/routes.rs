@@ -10,7 +10,7 @@ use threadkeep_service::AssistantNameError;
 use tower_http::cors::{AllowHeaders, CorsLayer};
 use utoipa::OpenApi;
 use utoipa::openapi::Deprecated;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
@@ -159,6 +159,9 @@ pub(crate) fn openapi_document(doors: &[Door]) -> utoipa::openapi::OpenApi {
     if let Some(components) = &mut document.components {
         let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
         components.add_security_scheme("key", scheme);
+        for (name, header) in doors.iter().flat_map(|door| &door.security_schemes) {
+            components.add_security_scheme(*name, SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(*header))));
+        }
     }
     document
 }

@@ -1,15 +1,24 @@
 //! The names of a thread: its id, its conversation id, or its key.
 
+use axum::http::HeaderMap;
 use threadkeep::core::{StoreExt, ThreadRef};
 use threadkeep::{Owner, Scope, Thread, ThreadId, ThreadKey};
 
 use crate::app::App;
 use crate::error::{ApiError, Result};
 
+/// The header that selects the thread of a request to the OpenAI API. In a response, it contains the thread's id.
+pub(crate) const THREAD_HEADER: &str = "threadkeep-thread";
 /// The prefix of the ids of conversations. The OpenAI API represents each thread as a conversation.
 pub(crate) const CONVERSATION_PREFIX: &str = "conv_";
 /// The number of digits of a conversation id.
 const DIGITS: usize = 32;
+
+/// Returns the name of a thread in [`THREAD_HEADER`]; `None` without the header.
+pub(crate) fn in_header(headers: &HeaderMap) -> Option<&str> {
+    // Header values are bytes; keys with non-ASCII characters are sent as UTF-8.
+    headers.get(THREAD_HEADER).map(|value| std::str::from_utf8(value.as_bytes()).unwrap_or_default())
+}
 
 /// Reads the id of a thread, or of its conversation; `None` if the name is neither.
 pub(crate) fn parse_id(name: &str) -> Option<ThreadId> {

@@ -248,14 +248,19 @@ impl Service {
         if !caller.is_still_valid(self).await {
             return Ok(None);
         }
+        let mut roles = caller.roles.clone();
         let rate = match caller.key_id() {
             Some(id) => match self.keys().find_valid(id).await? {
-                Some(key) => self.count(&key.id, key.rate_limit, key.quota).await?,
+                Some(key) => {
+                    // The key may have lost roles since the token was created.
+                    roles.retain(|role| key.roles.iter().any(|granted| granted.implies(*role)));
+                    self.count(&key.id, key.rate_limit, key.quota).await?
+                }
                 None => return Ok(None),
             },
             None => self.count(&format!("browser {}", caller.scope.tenant_id()), None, None).await?,
         };
-        Ok(Some(Caller { rate, ..caller }))
+        Ok(Some(Caller { roles, rate, ..caller }))
     }
 
     /// Whether all callers need a key or a token of an issuer. This is the case if an issuer is configured, or if a key was ever

@@ -47,6 +47,7 @@ fn with_endpoints(door: Door, worker: &Arc<Worker>, signing_secret: &str) -> Doo
     let [events_worker, interactions_worker] = [Extension(Arc::clone(worker)), Extension(Arc::clone(worker))];
     let format = ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string());
     door.error_format(format)
+        .security_scheme("slack_signature", "x-slack-signature")
         .route(signed(), move || routes!(receive_event).layer(events_worker.clone()))
         .route(signed(), move || routes!(receive_interaction).layer(interactions_worker.clone()))
         .cases(|_| {
@@ -109,7 +110,7 @@ fn invalid() -> ApiError {
 }
 
 /// Receives an event of Slack
-#[utoipa::path(post, path = "/slack/events", responses((status = 200, description = "The event is stored.")), security(("signature" = [])))]
+#[utoipa::path(post, path = "/slack/events", operation_id = "receive_slack_event", responses((status = 200, description = "The event is stored.")), security(("slack_signature" = [])))]
 async fn receive_event(
     State(service): State<Service>,
     Extension(worker): Extension<Arc<Worker>>,
@@ -132,7 +133,7 @@ async fn receive_event(
 }
 
 /// Receives a pressed button of Slack
-#[utoipa::path(post, path = "/slack/interactions", responses((status = 200, description = "The decision is stored.")), security(("signature" = [])))]
+#[utoipa::path(post, path = "/slack/interactions", operation_id = "receive_slack_interaction", responses((status = 200, description = "The decision is stored.")), security(("slack_signature" = [])))]
 async fn receive_interaction(
     State(service): State<Service>,
     Extension(worker): Extension<Arc<Worker>>,

@@ -73,3 +73,32 @@ pub(crate) fn thread_passes(connection: &Connection, thread_no: i64, filter: &Me
     let body: String = connection.prepare_cached(sql)?.query_row([thread_no], |row| row.get(0))?;
     Ok(codec::decode_thread(&body).is_ok_and(|attributes| filter.matches(&attributes.metadata)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SqliteOptions, SqliteStore};
+
+    /// Without its index, a filter would read every row of the table.
+    #[test]
+    fn filters_use_the_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let options = SqliteOptions { background: false, ..SqliteOptions::default() };
+        drop(SqliteStore::open(&path, options).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        let filter = MetadataFilter::default().with_text("env", "prod").with_text("ticket", "42");
+        for user_no in [None, Some(2)] {
+            let numbers = ScopeNumbers { tenant_no: 1, user_no };
+            let Selection { sql, values } = selection(&filter, numbers, user_no, 1);
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+            let plan: Vec<String> = plan.collect::<Result<_, _>>().unwrap();
+            let reads: Vec<&String> = plan.iter().filter(|step| step.contains("thread_metadata")).collect();
+            assert!(!reads.is_empty(), "{plan:?}");
+            for step in reads {
+                assert!(step.contains("USING COVERING INDEX thread_metadata_by_value"), "{plan:?}");
+            }
+        }
+    }
+}

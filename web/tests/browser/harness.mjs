@@ -35,8 +35,11 @@ spec:
  * @property {(method: string, path: string, body?: unknown) => Promise<any>} call Calls the API.
  */
 
-/** @returns {Promise<Served>} */
-export async function serve() {
+/**
+ * @param {Record<string, string>} [settings] Further environment variables of the server.
+ * @returns {Promise<Served>}
+ */
+export async function serve(settings = {}) {
   if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing: run cargo build`);
   const folder = await mkdtemp(join(tmpdir(), "threadkeep-page-"));
   await writeFile(join(folder, "gardener.yaml"), GARDENER);
@@ -47,7 +50,7 @@ export async function serve() {
     if (child !== null) return;
     const assistants = ["general", "underground", "subway", "tesis", join(folder, "gardener.yaml")].flatMap((name) => ["--assistant", name]);
     const options = ["--store", `sqlite:${join(folder, "page.db")}`, "--json", "serve", "--listen", listen, ...assistants];
-    const env = { ...process.env, THREADKEEP_TOKEN: TOKEN, XDG_STATE_HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder, HOME: folder, RUST_LOG: "warn" };
+    const env = { ...process.env, THREADKEEP_TOKEN: TOKEN, XDG_STATE_HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder, HOME: folder, RUST_LOG: "warn", ...settings };
     const started = spawn(PROGRAM, options, { env, stdio: ["ignore", "pipe", "inherit"] });
     child = started;
     const line = await new Promise((resolve, reject) => {

@@ -157,6 +157,8 @@ pub(crate) fn problems(app: &App) -> Vec<String> {
         tls(&arguments, settings).map(drop),
         local_token::check_setting(settings),
         telemetry(settings).map(drop),
+        browser_origins(settings).map(drop),
+        webhook_options(settings).map(drop),
         super::slack::door_options(settings).map(drop),
         models::chat_model(None, settings).map(drop),
         models::embedder(settings).map(drop),

@@ -125,6 +125,15 @@ fn config_check_lists_all_problems_with_suggestions() {
     for named in ["nope", "https://issuer.example", "a certificate and its key", "ftp://there"] {
         assert!(output.out.contains(named), "{named}: {output}");
     }
+    let file = cli.file(
+        "doors.toml",
+        "[server]\nbrowser_origins = 'https://app.example/page'\nwebhook_networks = '10.0.0.0/99'\n",
+    );
+    let output = cli.run(&["config", "check", "--config", &file]);
+    assert_eq!((output.code, output.out.lines().count()), (Some(1), 2), "{output}");
+    for named in ["is not an origin", "10.0.0.0/99 is not a network"] {
+        assert!(output.out.contains(named), "{named}: {output}");
+    }
     let missing = cli.run(&["config", "check", "--config", "nowhere.toml"]);
     assert_eq!((missing.code, missing.out.contains("cannot be read")), (Some(1), true), "{missing}");
 }

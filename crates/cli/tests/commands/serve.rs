@@ -6,6 +6,7 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
 use super::Cli;
+use super::provider::Provider;
 
 /// The token of the tests' servers while they have no key.
 pub(super) const TOKEN: &str = "tkl_dGhlIHRva2VuIG9mIGFsbCBzZXJ2ZXJzIG9mIHRlc3Q";
@@ -272,6 +273,31 @@ fn a_single_assistant_is_served_at_the_root() {
     );
     // The server's own token is accepted as well.
     assert_eq!(server.ask("POST /chat", body).unwrap().0, "HTTP/1.1 200 OK");
+}
+
+#[test]
+fn settings_of_the_api_reach_the_server() {
+    let (cli, provider) = (Cli::new(), Provider::start());
+    let preflight = |server: &Server| {
+        let headers = "origin: https://app.example\r\naccess-control-request-method: POST\r\n";
+        server.ask_with("OPTIONS /v1/threads", headers, "")
+    };
+    let chat = r#"{"model": "gpt-9", "messages": [{"role": "user", "content": "hello"}]}"#;
+    let webhook = r#"{"url": "http://127.0.0.1:9/hook"}"#;
+    let server = Server::start_with(provider.command(&cli));
+    assert!(!preflight(&server).contains("access-control-allow-origin"));
+    assert_eq!(server.ask("POST /v1/chat/completions", chat).unwrap().0, "HTTP/1.1 200 OK");
+    assert!(server.ask("POST /v1/webhooks", webhook).unwrap().1.contains("private_address"));
+    drop(server);
+    let mut command = provider.command(&cli);
+    command.env("THREADKEEP_BROWSER_ORIGINS", "https://app.example").env("THREADKEEP_STRICT_MODELS", "true");
+    command.env("THREADKEEP_WEBHOOK_NETWORKS", "127.0.0.1");
+    let server = Server::start_with(command);
+    let allowed = preflight(&server);
+    assert!(allowed.contains("access-control-allow-origin: https://app.example"), "{allowed}");
+    let (status, body) = server.ask("POST /v1/chat/completions", chat).unwrap();
+    assert!(status.contains(" 404 ") && body.contains("model_not_found"), "{status} {body}");
+    assert_eq!(server.ask("POST /v1/webhooks", webhook).unwrap().0, "HTTP/1.1 201 Created");
 }
 
 // S4.45

@@ -1,8 +1,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
-use threadkeep::RecallOptions;
+use threadkeep::{Map, RecallOptions};
 
-use super::{MessageResult, NOTICE, check_query, insert, limit, titles};
+use super::{MessageResult, NOTICE, check_query, insert, limit, metadata_filter, titles};
 use crate::message_name::get_thread;
 use crate::{ToolFailure, Toolbox};
 
@@ -11,6 +11,7 @@ use crate::{ToolFailure, Toolbox};
 pub(crate) struct Arguments {
     question: String,
     thread: Option<String>,
+    metadata: Option<Map>,
     limit: Option<u64>,
 }
 
@@ -21,7 +22,8 @@ pub(crate) async fn run(toolbox: &Toolbox, arguments: Arguments) -> Result<Value
         Some(name) => Some(get_thread(memory, scope, name).await?.id),
         None => None,
     };
-    let options = RecallOptions { thread, limit: limit(arguments.limit, 5, 20)?, ..RecallOptions::default() };
+    let metadata = metadata_filter(arguments.metadata.as_ref())?;
+    let options = RecallOptions { thread, metadata, limit: limit(arguments.limit, 5, 20)?, ..RecallOptions::default() };
     let found = memory.recall(scope, &arguments.question, &options).await?;
     let titles = titles(toolbox, found.messages.iter().map(|found| found.thread)).await?;
     let messages = found.messages.iter().map(|found| MessageResult {

@@ -1,8 +1,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
-use threadkeep::{Role, SearchOptions, Snippet};
+use threadkeep::{Map, Role, SearchOptions, Snippet};
 
-use super::{MessageResult, NOTICE, check_query, insert, invalid_cursor, limit, titles};
+use super::{MessageResult, NOTICE, check_query, insert, invalid_cursor, limit, metadata_filter, titles};
 use crate::message_name::get_thread;
 use crate::{ToolFailure, Toolbox, date};
 
@@ -18,6 +18,7 @@ pub(crate) struct Arguments {
     until: Option<String>,
     role: Option<Role>,
     thread: Option<String>,
+    metadata: Option<Map>,
     limit: Option<u64>,
     cursor: Option<String>,
 }
@@ -36,6 +37,7 @@ pub(crate) async fn run(toolbox: &Toolbox, arguments: Arguments) -> Result<Value
     };
     let options = SearchOptions {
         thread,
+        metadata: metadata_filter(arguments.metadata.as_ref())?,
         limit: MAX_HITS,
         roles: arguments.role.into_iter().collect(),
         since: arguments.since.as_deref().map(|text| date::start("since", text)).transpose()?,

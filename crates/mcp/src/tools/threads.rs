@@ -1,12 +1,22 @@
+use serde::Deserialize;
 use serde_json::{Value, json};
-use threadkeep::{ThreadOrder, ThreadQuery};
+use threadkeep::{Map, ThreadOrder, ThreadQuery};
 
-use super::{NOTICE, PageArguments, insert, limit};
+use super::{NOTICE, insert, limit, metadata_filter};
 use crate::{ToolFailure, Toolbox};
 
-pub(crate) async fn run(toolbox: &Toolbox, arguments: PageArguments) -> Result<Value, ToolFailure> {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    metadata: Option<Map>,
+    limit: Option<u64>,
+    cursor: Option<String>,
+}
+
+pub(crate) async fn run(toolbox: &Toolbox, arguments: Arguments) -> Result<Value, ToolFailure> {
     let limit = limit(arguments.limit, 20, 100)?;
-    let query = ThreadQuery { after: arguments.cursor, ..ThreadQuery::new(ThreadOrder::Recent, limit) };
+    let metadata = metadata_filter(arguments.metadata.as_ref())?;
+    let query = ThreadQuery { after: arguments.cursor, metadata, ..ThreadQuery::new(ThreadOrder::Recent, limit) };
     let page = toolbox.memory.list_threads(&toolbox.scope, &query).await?;
     let threads = page.threads.iter().map(|thread| {
         let mut entry = json!({

@@ -171,6 +171,36 @@ async fn search_and_recall_filter_by_metadata() {
     .await;
 }
 
+/// A filter on the messages' own metadata applies to the candidates, so a search that has too many of them says so.
+#[tokio::test(start_paused = true)]
+async fn filtered_searches_omit_nothing_in_silence() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let thread = env.open_thread().await;
+        let marked = Content {
+            metadata: Map::from_iter([("topic".to_owned(), "fare".into())]),
+            ..Content::text(Role::User, "train zero")
+        };
+        let options = AppendOptions::default();
+        memory.append_all(&ana(), thread, vec![Draft::new(marked)], &options).await.unwrap();
+        let search = async || {
+            let message_metadata = MetadataFilter::default().with_text("topic", "fare");
+            let options = SearchOptions { message_metadata, ..SearchOptions::default() };
+            memory.search(&ana(), "train", &options).await.unwrap()
+        };
+        let found = search().await;
+        assert_eq!((hit_texts(&found), found.truncated), (vec!["train zero".to_owned()], false));
+        for batch in [500, 500] {
+            let drafts = (0..batch).map(|number| Draft::user(format!("train {number}"))).collect();
+            memory.append_all(&ana(), thread, drafts, &options).await.unwrap();
+        }
+        // A store that reads what is not indexed yet still finds the message.
+        let found = search().await;
+        assert!(found.truncated || hit_texts(&found) == ["train zero"], "the message is missing in silence");
+    })
+    .await;
+}
+
 /// Queries with the positions of the messages that they find, best first. The same on every store.
 const SYNTAX: [(&str, &[u64]); 22] = [
     ("ledger", &[2, 1, 4]),

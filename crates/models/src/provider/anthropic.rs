@@ -11,7 +11,7 @@ use super::sse::Event;
 use super::{count, parse_event};
 use crate::price::Tokens;
 
-pub(super) use request::body;
+pub(super) use request::{body, ignored};
 
 /// The API version. This version has no temperature parameter.
 pub(super) const VERSION: &str = "2026-10-21";

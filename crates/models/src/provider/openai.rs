@@ -11,7 +11,7 @@ use super::sse::Event;
 use super::{count, parse_event};
 use crate::price::Tokens;
 
-pub(super) use request::{body, is_address};
+pub(super) use request::{body, ignored, is_address, is_attachment};
 
 /// The data of the event that ends a stream.
 const DONE: &str = "[DONE]";

@@ -38,7 +38,7 @@ OPENAI_MESSAGES = [
         "role": "user",
         "content": [
             {"type": "text", "text": "And here?"},
-            {"type": "image_url", "image_url": {"url": "https://example.com/map.png"}},
+            {"type": "image_url", "image_url": {"url": "https://example.com/map.png", "detail": "low"}},
         ],
     },
 ]
@@ -140,6 +140,8 @@ def openai_json_schema(url):
             presence_penalty=-0.5,
             seed=7,
             stop=["END"],
+            logit_bias={"50256": -100},
+            verbosity="low",
         )
     )
 

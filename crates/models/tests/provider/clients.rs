@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use threadkeep_core::{
-    AnswerFormat, ChatAnswer, ChatMessage, ChatRequest, Embedder, ImageReference, JsonText, Part, Role, Sampling,
+    AnswerFormat, ChatAnswer, ChatMessage, ChatRequest, Embedder, ImageReference, JsonText, Map, Part, Role, Sampling,
     ToolCall, ToolChoice, ToolDescription, ToolResult,
 };
 use threadkeep_models::{EmbedderConfig, EmbeddingModel, Provider, ProviderConfig, Secret};
@@ -45,7 +45,9 @@ fn conversation(provider: Provider) -> ChatRequest {
         arguments: JsonText::new(r#"{"station": "Times Sq"}"#).expect("this is JSON"),
     };
     let result = ToolResult { call_id: "call_1".to_owned(), output: "in 3 minutes".to_owned(), is_error: false };
-    let image = ImageReference { url: "https://example.com/map.png".to_owned(), description: None, detail: None };
+    // Anthropic's API has no detail of images.
+    let detail = (provider != Provider::Anthropic).then(|| "low".to_owned());
+    let image = ImageReference { url: "https://example.com/map.png".to_owned(), description: None, detail };
     let thought = Part::Raw {
         format: "anthropic.block".to_owned(),
         json: JsonText::new(r#"{"type":"thinking","thinking":"Trains.","signature":"c2lnbmVk"}"#)
@@ -101,7 +103,8 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
                 presence_penalty: Some(-0.5),
                 seed: Some(7),
                 stop: vec!["END".to_owned()],
-                ..Sampling::default()
+                logit_bias: Map::from_iter([("50256".to_owned(), json!(-100))]),
+                verbosity: Some("low".to_owned()),
             },
         },
         ..conversation(provider)

@@ -4,6 +4,7 @@ mod anthropic;
 mod clients;
 mod embeddings;
 mod failures;
+mod ignored;
 mod malformed;
 mod openai;
 mod server;

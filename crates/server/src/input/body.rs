@@ -6,6 +6,7 @@ use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use threadkeep::core::limits::{self, JSON_DEPTH};
+use threadkeep::core::plain_json_error;
 use threadkeep_service::hex;
 
 use crate::app::App;
@@ -128,7 +129,7 @@ fn locate_error<T: DeserializeOwned>(text: &str) -> ApiError {
         Err(error) if error.inner().is_data() => {
             let cause = error.inner().to_string();
             let member = invalid_member(error.path(), &cause);
-            ApiError::invalid(member, format!("invalid body: {}", plain_words(&cause)))
+            ApiError::invalid(member, format!("invalid body: {}", plain_json_error(&cause)))
         }
         Err(error) => invalid_json(&syntax_error(error.inner())),
     }
@@ -136,39 +137,8 @@ fn locate_error<T: DeserializeOwned>(text: &str) -> ApiError {
 
 /// Describes a syntax error with its position in the text.
 fn syntax_error(error: &serde_json::Error) -> String {
-    let reason = plain_words(&error.to_string());
+    let reason = plain_json_error(&error.to_string());
     format!("{reason} (line {}, column {})", error.line(), error.column())
-}
-
-/// Returns an error message of the JSON library in the terms of JSON, without the position at its end.
-pub(crate) fn plain_words(message: &str) -> String {
-    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
-    let mut message = message.to_owned();
-    for (term, plain) in [
-        ("missing field", "missing member"),
-        ("unknown field", "unknown member"),
-        ("duplicate field", "duplicate member"),
-        ("unknown variant", "unknown value"),
-        ("floating point", "number"),
-        ("a sequence", "an array"),
-        ("invalid type: sequence", "invalid type: array"),
-        ("invalid type: map", "invalid type: object"),
-        ("expected a map", "expected an object"),
-        ("a JSON number", "a number"),
-        ("expected u64", "expected a whole number"),
-        ("expected u32", "expected a whole number"),
-        ("expected usize", "expected a whole number"),
-        ("expected i64", "expected a whole number"),
-        ("expected f64", "expected a number"),
-        ("EOF while parsing", "the text ends within"),
-    ] {
-        message = message.replace(term, plain);
-    }
-    // The library names the Rust type of an object.
-    match message.split_once("expected struct ") {
-        Some((before, _)) => format!("{before}expected an object"),
-        None => message,
-    }
 }
 
 /// Returns the path of the invalid member. For a missing member, `path` is that of its parent, so its name is appended.

@@ -2,9 +2,7 @@
 
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Number;
-
-/// The largest number up to which every whole number has an exact 64-bit floating-point form.
-const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+use threadkeep::core;
 
 /// Reads a whole number, possibly written with a fraction of zero. For serde's `deserialize_with`.
 pub(crate) fn whole_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
@@ -22,11 +20,8 @@ pub(crate) fn optional_whole_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>
     read(&number).map(Some).ok_or_else(error)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the number is whole and in range")]
 fn read<T: TryFrom<i128>>(number: &Number) -> Option<T> {
-    let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-    let whole = || number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= MAX_EXACT);
-    T::try_from(integer.or_else(|| whole().map(|float| float as i128))?).ok()
+    T::try_from(core::whole_number(number)?).ok()
 }
 
 #[cfg(test)]

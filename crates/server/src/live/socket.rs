@@ -13,6 +13,7 @@ use axum::{Extension, http::StatusCode};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use threadkeep::ThreadId;
+use threadkeep::core::plain_json_error;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
@@ -20,7 +21,6 @@ use tokio::time::MissedTickBehavior;
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::plain_words;
 use crate::security::Caller;
 use crate::thread_names;
 use json::{ClientMessage, error_message};
@@ -165,7 +165,7 @@ impl Client {
     async fn execute(&mut self, text: &str) {
         let request = match serde_json::from_str(text) {
             Ok(request) => request,
-            Err(error) => return self.send_error(None, &invalid_message(&plain_words(&error.to_string()))).await,
+            Err(error) => return self.send_error(None, &invalid_message(&plain_json_error(&error.to_string()))).await,
         };
         match request {
             ClientMessage::Subscribe(request) => {

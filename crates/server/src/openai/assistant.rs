@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use threadkeep::agent::TurnUsage;
-use threadkeep::core::EPHEMERAL;
 use threadkeep::core::limits::COMMIT_MESSAGES;
+use threadkeep::core::{ChatRequest, EPHEMERAL};
 use threadkeep::{
     Agent, AppendOptions, Draft, Map, OpenThread, Role, Scope, ThreadId, Turn, TurnRequest, TurnStatus, Usage,
 };
@@ -12,6 +12,7 @@ use threadkeep_service::Attempt;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::openai::requests::option_param;
 
 /// The prefix of the model names of assistants.
 pub(super) const MODEL_PREFIX: &str = "threadkeep/";
@@ -44,12 +45,26 @@ pub(super) fn reject_tools(count: usize) -> Result<(), ApiError> {
     Err(ApiError::invalid("tools", "Invalid 'tools': an assistant uses its own tools and accepts no others."))
 }
 
+/// Rejects options that an assistant would ignore, because its own configuration determines how its model is called. `param` is the
+/// parameter that contains the messages.
+pub(super) fn reject_options(request: &ChatRequest, param: &'static str) -> Result<(), ApiError> {
+    reject_tools(request.tools.len())?;
+    let Some(name) = request.required_options().next() else { return Ok(()) };
+    let name = option_param(name, param);
+    let message = format!("Invalid '{name}': an assistant does not support this option.");
+    Err(ApiError::invalid(name, message).code("unsupported_option"))
+}
+
 /// Splits off the last message, which must be a question from the user. Returns the earlier messages and the question.
 pub(super) fn split_question(mut messages: Vec<Draft>, param: &str) -> Result<(Vec<Draft>, TurnRequest), ApiError> {
     // The messages are checked before a thread is created for them, because an invalid message must not leave an empty thread
     // behind.
     messages.iter().try_for_each(|draft| draft.content.check())?;
     let last = messages.pop().filter(|draft| draft.content.role == Role::User);
+    if last.as_ref().is_some_and(|draft| draft.content.parts.iter().any(|part| part.text().is_none())) {
+        let message = format!("Invalid '{param}': an assistant reads only text, no images or files.");
+        return Err(ApiError::invalid(param, message).code("unsupported_option"));
+    }
     let text = last.map(|draft| draft.content.plain_text().into_owned()).filter(|text| !text.trim().is_empty());
     let text = text.ok_or_else(|| {
         ApiError::invalid(param, format!("Invalid '{param}': the last message must be a user's message with text."))
@@ -87,6 +102,12 @@ fn ephemeral_metadata() -> Map {
     Map::from_iter([(EPHEMERAL.to_owned(), true.into())])
 }
 
+/// Returns the thread of a turn, unless it is deleted after the turn: an ephemeral thread is retained only while its turn waits for an
+/// approval.
+pub(super) fn retained_thread(turn: &Turn, is_ephemeral: bool) -> Option<ThreadId> {
+    (!is_ephemeral || turn.status == TurnStatus::WaitingForApproval).then_some(turn.thread)
+}
+
 /// Converts the usage of a turn into the usage of a single model answer.
 pub(super) fn answer_usage(turn: &Turn) -> Usage {
     let TurnUsage { input_tokens, output_tokens, details, .. } = turn.usage;
@@ -94,12 +115,14 @@ pub(super) fn answer_usage(turn: &Turn) -> Usage {
 }
 
 /// Returns the JSON of the extension member `threadkeep`, which contains data of a turn for which OpenAI's API has no member.
-pub(super) fn extension_json(turn: &Turn) -> Value {
+///
+/// `thread` is null if the turn's thread is not retained.
+pub(super) fn extension_json(turn: &Turn, thread: Option<ThreadId>) -> Value {
     let status = match turn.status {
         TurnStatus::Completed => "completed",
         TurnStatus::WaitingForApproval => "waiting_for_approval",
         TurnStatus::Failed => "failed",
     };
     let approvals: Vec<&str> = turn.approvals.iter().map(|approval| approval.id.as_str()).collect();
-    json!({ "thread": turn.thread, "turn": turn.turn, "status": status, "approvals": approvals })
+    json!({ "thread": thread, "turn": turn.turn, "status": status, "approvals": approvals })
 }

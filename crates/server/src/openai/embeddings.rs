@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json as value};
-use threadkeep::core::{EmbedderError, Embedding};
+use threadkeep::core::{EmbedderError, Embedding, ModelError};
 use utoipa::ToSchema;
 
 use super::models;
@@ -100,6 +100,13 @@ pub(crate) async fn embeddings(
 
 impl From<EmbedderError> for ApiError {
     fn from(error: EmbedderError) -> Self {
+        if let EmbedderError::Unavailable(Some(source)) = &error
+            && let Some(ModelError::RateLimited { model, detail, retry_after }) = source.downcast_ref()
+        {
+            // The limit of the provider, with the same status as for a model.
+            let (model, detail, retry_after) = (model.clone(), detail.clone(), *retry_after);
+            return ModelError::RateLimited { model, detail, retry_after }.into();
+        }
         let (status, code) = match &error {
             EmbedderError::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "embedder_unavailable"),
             EmbedderError::Refused(_) => (StatusCode::BAD_REQUEST, "embedder_refused"),

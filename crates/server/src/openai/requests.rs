@@ -59,6 +59,29 @@ pub(super) fn unsupported(name: &str) -> ApiError {
         .code("unsupported_option")
 }
 
+/// Creates the error for an option or content that the model would ignore. `name` is that of [`threadkeep::ChatModel::ignored`],
+/// `param` the parameter that contains the messages, which is `messages` for chat completions and `input` for responses.
+pub(super) fn ignored(name: &'static str, param: &'static str) -> ApiError {
+    let what = match name {
+        "image" => "the model of this server cannot load images from this address; use http, https or data",
+        "detail" => "the model of this server does not support the detail of images",
+        "file" => "the model of this server does not accept this file or audio input",
+        _ => return unsupported(option_param(name, param)),
+    };
+    ApiError::invalid(param, format!("Invalid '{param}': {what}.")).code("unsupported_option")
+}
+
+/// Returns the parameter that sets an option of [`threadkeep::ChatRequest`].
+pub(super) fn option_param(name: &'static str, param: &'static str) -> &'static str {
+    match (name, param) {
+        ("format", "input") => "text.format",
+        ("verbosity", "input") => "text.verbosity",
+        ("max_tokens", "input") => "max_output_tokens",
+        ("format", _) => "response_format",
+        _ => name,
+    }
+}
+
 /// Reads the tools that a model may call.
 pub(super) fn read_tools(value: Option<Vec<ToolJson>>) -> Result<Vec<ToolDescription>, ApiError> {
     let value = value.unwrap_or_default();

@@ -12,6 +12,7 @@ mod body;
 pub(crate) mod cancel;
 mod chain;
 pub(crate) mod compact;
+mod conversation_name;
 pub(crate) mod create;
 pub(crate) mod delete;
 mod event_writer;

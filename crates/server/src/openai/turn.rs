@@ -22,6 +22,7 @@ use threadkeep_service::{Attempt, RETRY_WINDOW_MS};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::openai::requests;
 use crate::turns;
 
 /// How long records are retained, in milliseconds: 30 days.
@@ -294,6 +295,22 @@ fn result_call_id(part: &Part) -> Option<&str> {
         Part::ToolResult(result) => Some(&result.call_id),
         _ => None,
     }
+}
+
+/// Rejects options, and content of the new messages, that the model would ignore. `param` is the parameter that contains the messages.
+pub(super) fn reject_ignored(
+    app: &App,
+    request: &mut ChatRequest,
+    new: &[&Draft],
+    param: &'static str,
+) -> Result<(), ApiError> {
+    let Some(model) = app.model() else { return Ok(()) };
+    let is_media = |part: &Part| matches!(part, Part::Image(_) | Part::Raw { .. });
+    let media = new.iter().filter(|draft| draft.content.parts.iter().any(is_media));
+    request.messages = media.flat_map(|draft| requests::to_chat_messages(std::slice::from_ref(*draft))).collect();
+    let ignored = model.ignored(request);
+    request.messages = Vec::new();
+    ignored.map_or(Ok(()), |name| Err(requests::ignored(name, param)))
 }
 
 /// Calls the model without locking a thread. `param` is the parameter that contains the messages.

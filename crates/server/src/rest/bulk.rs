@@ -38,6 +38,8 @@ pub(crate) struct BulkResultJson {
 pub(crate) struct BulkErrorJson {
     code: String,
     message: String,
+    /// The member of the entry that is invalid.
+    param: Option<String>,
 }
 
 impl BulkJson {
@@ -55,7 +57,8 @@ impl BulkResultJson {
             Err(error) if error.status.is_server_error() => Err(error),
             Err(error) => {
                 let status = error.status.as_u16();
-                let error = Some(BulkErrorJson { code: error.code.to_owned(), message: error.message });
+                let error =
+                    Some(BulkErrorJson { code: error.code.to_owned(), message: error.message, param: error.param });
                 Ok(Self { name, status, error })
             }
         }

@@ -1,11 +1,15 @@
 //! Pages of other origins: cross-origin requests, and short-lived tokens.
 
+use std::sync::Arc;
+
 use futures::StreamExt;
 use serde_json::json;
+use threadkeep::Memory;
 use threadkeep_server::{KeyRole, Keys, ServerOptions};
 use tokio_tungstenite::connect_async;
 
 use crate::TestServer;
+use crate::clock::FakeClock;
 use crate::server::{TIMEOUT, TestConfig, send};
 
 const ORIGIN: &str = "https://app.example";
@@ -89,6 +93,38 @@ async fn pages_sign_in_with_short_lived_tokens() {
     let record = keys.list(None).await.unwrap().pop().unwrap();
     keys.revoke(&record.tenant, &record.id).await.unwrap();
     assert_eq!(signed_in.get("/v1/threads").await.status, 401);
+}
+
+#[tokio::test]
+async fn tokens_expire_and_lose_the_roles_that_their_key_loses() {
+    let clock = Arc::new(FakeClock::default());
+    let backend = threadkeep::open("memory:").await.unwrap().backend().clone();
+    let config = TestConfig::default();
+    let options = ServerOptions { browser_origins: vec![ORIGIN.to_owned()], ..config.options };
+    let memory = Memory::with_clock(backend, clock.clone());
+    let server = TestServer::start_on(memory, TestConfig { options, ..config }).await;
+    let admin = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await;
+    let created = admin.post("/v1/keys", json!({ "name": "page", "roles": ["write"] })).await.expect(201);
+    let writer = server.anonymous_client().with_key(created["secret"].as_str().unwrap());
+    let thread = writer.new_thread().await;
+    let token = async |roles: serde_json::Value| {
+        let created = writer.post("/v1/tokens", json!({ "roles": roles, "expires_in": 300 })).await.expect(201);
+        created["token"].as_str().unwrap().to_owned()
+    };
+    let (reading, writing) = (token(json!(["read"])).await, token(json!(["write"])).await);
+    let page = server.anonymous_client();
+    let events = |token: &str| page.request("GET", &format!("/v1/threads/{thread}/events?token={token}"));
+    page.clone().with_key(&writing).new_thread().await;
+    // The token keeps only roles that its key still has.
+    let path = format!("/v1/keys/{}", created["key"]["id"].as_str().unwrap());
+    admin.send("PATCH", &path, json!({ "roles": ["read"] })).await.expect(200);
+    assert_eq!(page.clone().with_key(&writing).post("/v1/threads", json!({})).await.code(403), "role_missing");
+    assert_eq!(page.clone().with_key(&reading).get("/v1/threads").await.status, 200);
+    clock.set(299_000);
+    assert_eq!(page.clone().with_key(&reading).get("/v1/threads").await.status, 200);
+    clock.set(301_000);
+    assert_eq!(page.clone().with_key(&reading).get("/v1/threads").await.code(401), "invalid_key");
+    assert_eq!(send(events(&reading)).await.code(401), "invalid_key");
 }
 
 #[tokio::test]

@@ -245,7 +245,90 @@ def files():
     }
 
 
+def refusals():
+    """What the official client raises for requests that are rejected by name."""
+    api = client()
+    output = {"type": "function_call_output", "call_id": "call_unknown", "output": "x"}
+    file = {"type": "file", "file": {"file_id": "file-1"}}
+
+    def raised(call):
+        try:
+            call()
+        except openai.APIStatusError as error:
+            return [type(error).__name__, error.code, error.param]
+
+    return [
+        raised(lambda: api.responses.create(model="echo", input=[output])),
+        raised(lambda: api.chat.completions.create(model="echo", messages=[user("x")], logprobs=True)),
+        raised(lambda: api.chat.completions.create(model="echo", messages=[user("x")], n=2)),
+        raised(lambda: api.responses.create(model="echo", input="x", top_logprobs=2)),
+        raised(lambda: api.chat.completions.create(model="echo", messages=[user("x")], verbosity="low")),
+        raised(lambda: api.chat.completions.create(model="echo", messages=[{"role": "user", "content": [file]}])),
+        raised(lambda: api.responses.create(model="gpt-9", input="x")),
+    ]
+
+
+def memory():
+    """One header gives a client memory; the answers name the model that answered."""
+    api = client().with_options(default_headers={"Threadkeep-Thread": INPUT["key"]})
+    chats = [api.chat.completions.create(model="gpt-5", messages=[user(text)]) for text in ("one", "two")]
+    response = api.responses.create(model="gpt-5", input="three")
+    streamed = api.chat.completions.create(model="gpt-5", messages=[user("four")], stream=True)
+    streamed = "".join(chunk.choices[0].delta.content or "" for chunk in streamed if chunk.choices)
+    annotated = api.conversations.items.list(response.conversation.id, order="desc", limit=1).data[0]
+    return {
+        "chats": [chat.choices[0].message.content for chat in chats],
+        "response": response.output_text,
+        "streamed": streamed,
+        "models": [chats[0].model, response.model],
+        "defaults": [response.top_logprobs, response.reasoning.summary, annotated.content[0].annotations],
+        "key": api.get(f"/threads/{INPUT['key']}", cast_to=object)["key"],
+    }
+
+
+def administration():
+    """The API beside OpenAI's, through the client's own requests: limits, patches, external ids, bulk, lists, search."""
+    api = client()
+    created = api.post("/keys", cast_to=object, body={"name": "limited", "roles": ["write"], "rate": 60})
+    limited = openai.OpenAI(base_url=BASE, api_key=created["secret"])
+    listed = limited.models.with_raw_response.list()
+    names = ["limit", "remaining", "reset"]
+    headers = [listed.headers.get(f"x-ratelimit-{name}-requests") for name in names]
+    api = limited
+    thread = api.post("/threads", cast_to=object, body={"metadata": {"env": "prod", "old": 1}})["id"]
+    merge = {"headers": {"Content-Type": "application/merge-patch+json"}}
+    patched = api.patch(f"/threads/{thread}", cast_to=object, body={"metadata": {"old": None, "new": 2}}, options=merge)
+    message = {"role": "user", "content": [{"type": "text", "text": "paraffin"}], "external_id": "m-1"}
+    path = f"/threads/{thread}/messages"
+    append = lambda message: api.post(path, cast_to=object, body={"messages": [message]})["messages"][0]
+    outcomes = [append(message) for _ in range(2)]
+    changed = append({**message, "content": "kerosene"})
+    texts = [message["text"] for message in api.get(path, cast_to=object)["data"]]
+    query = {"query": "kerosene", "metadata": {"env": "prod"}}
+    search = api.post("/search", cast_to=object, body=query)
+    recalled = api.post("/recall", cast_to=object, body={"question": "Which kerosene?", "metadata": {"env": "test"}})
+    conversation = api.conversations.create(metadata={"topic": "stoves"})
+    response = api.responses.create(model="echo", input="hello")
+    lists = [
+        [entry["id"] for entry in api.get(path, cast_to=object, options={"params": params})["data"]]
+        for path, params in [("/conversations", {"metadata[topic]": "stoves"}), ("/responses", {})]
+    ]
+    deleted = api.post("/bulk/threads/delete", cast_to=object, body={"threads": [thread, "unknown"]})
+    return {
+        "headers": [headers[0], int(headers[1]) < 60, headers[2].endswith("s")],
+        "patched": patched["metadata"],
+        "external_ids": [outcomes[0]["seq"] == outcomes[1]["seq"], changed["seq"], texts],
+        "search": [len(search["hits"]), recalled["turns"]],
+        "lists": [lists[0] == [conversation.id], response.id in lists[1]],
+        "deleted": [result["status"] for result in deleted["results"]],
+        "forbidden": status_of(lambda: api.get("/keys", cast_to=object)),
+    }
+
+
 parts = {
+    "refusals": refusals,
+    "memory": memory,
+    "administration": administration,
     "items": items,
     "model": model,
     "lossy": lossy,

@@ -3,14 +3,17 @@
 //! `cargo xtask test` installs the clients into the folder `python` of the target folder.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
+use threadkeep_server::{KeyRole, ServerOptions};
 
 use crate::assistants::start_with_test_assistant;
 use crate::proxy::Proxy;
-use crate::server::{TIMEOUT, TOKEN, TestServer};
+use crate::server::{TIMEOUT, TOKEN, TestConfig, TestServer};
 use crate::v1::{
-    Echo, start_with_model, start_with_model_on_postgres, start_with_model_on_redis, start_with_model_on_redis_cluster,
+    Echo, config_with_model, start_with_model, start_with_model_on_postgres, start_with_model_on_redis,
+    start_with_model_on_redis_cluster,
 };
 
 /// Whether tests with Python are skipped because it is not available. The test summary reports that.
@@ -51,10 +54,14 @@ async fn run_agents_sdk(part: &str, base: &str, input: Value) -> Value {
 
 /// Runs a script and parses its output.
 async fn run_script(script: &str, part: &str, base: &str, input: Value) -> Value {
+    run_script_with_key(script, part, base, input, TOKEN).await
+}
+
+async fn run_script_with_key(script: &str, part: &str, base: &str, input: Value, key: &str) -> Value {
     let mut command = tokio::process::Command::new(program("python"));
     command.args([script, part, base, &input.to_string()]).kill_on_drop(true);
     // Proxies in the environment must not be used for the loopback interface.
-    command.env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN).env("OPENAI_AGENTS_DISABLE_TRACING", "1");
+    command.env("NO_PROXY", "*").env("OPENAI_API_KEY", key).env("OPENAI_AGENTS_DISABLE_TRACING", "1");
     let output = tokio::time::timeout(TIMEOUT * 3, command.output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -113,6 +120,77 @@ async fn client_calls_the_model_with_tools_and_streaming() {
             })
         );
     }
+}
+
+/// The client's exceptions name what the server refuses.
+#[tokio::test]
+async fn client_raises_errors_that_name_what_is_refused() {
+    if is_skipped() {
+        return;
+    }
+    let (config, model) = config_with_model();
+    let options = ServerOptions { strict_models: true, ..config.options };
+    let server = TestServer::start_with(TestConfig { options, ..config }).await;
+    model.is_limited.store(true, Ordering::SeqCst);
+    let result = run_openai_client("refusals", &server.url("/v1"), json!({})).await;
+    assert_eq!(
+        result,
+        json!([
+            ["BadRequestError", "tool_call_not_found", "input"],
+            ["BadRequestError", "unsupported_option", "logprobs"],
+            ["BadRequestError", "invalid_request", "n"],
+            ["BadRequestError", "unsupported_option", "top_logprobs"],
+            ["BadRequestError", "unsupported_option", "verbosity"],
+            ["BadRequestError", "unsupported_option", "messages"],
+            ["NotFoundError", "model_not_found", "model"],
+        ])
+    );
+}
+
+/// A client without code for Threadkeep remembers if it sends one header.
+#[tokio::test]
+async fn client_remembers_with_one_header() {
+    if is_skipped() {
+        return;
+    }
+    let (server, _) = start_with_model().await;
+    let result = run_openai_client("memory", &server.url("/v1"), json!({ "key": "memory:1" })).await;
+    assert_eq!(
+        result,
+        json!({
+            "chats": ["echo: one (1 messages)", "echo: two (3 messages)"],
+            "response": "echo: three (5 messages)",
+            "streamed": "echo: four (7 messages)",
+            "models": ["echo", "echo"],
+            "defaults": [0, null, []],
+            "key": "memory:1",
+        })
+    );
+}
+
+/// The client's own requests reach what OpenAI's API lacks.
+#[tokio::test]
+async fn client_uses_the_api_beside_openais() {
+    if is_skipped() {
+        return;
+    }
+    let (config, _) = config_with_model();
+    let server = TestServer::start_with(config).await;
+    let key = server.client_with_new_key("acme", None, &[KeyRole::Admin]).await.key.unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/clients.py");
+    let result = run_script_with_key(script, "administration", &server.url("/v1"), json!({}), &key).await;
+    assert_eq!(
+        result,
+        json!({
+            "headers": ["60", true, true],
+            "patched": { "env": "prod", "new": 2 },
+            "external_ids": [true, 1, ["kerosene"]],
+            "search": [1, []],
+            "lists": [true, true],
+            "deleted": [204, 404],
+            "forbidden": ["PermissionDeniedError", 403],
+        })
+    );
 }
 
 /// OpenAI's client retries every POST whose connection failed, and sends the number of retries in a header.

@@ -14,7 +14,8 @@ use utoipa_axum::routes;
 use crate::assistants::test_assistant;
 use crate::server::{TIMEOUT, TestConfig, TestServer, new_key};
 use crate::tenants::{is_same, send_probe};
-use letters::{Letter, letters_door, send_letter};
+pub(crate) use letters::letters_door;
+use letters::{Letter, send_letter};
 use lines::lines_door;
 
 fn default_options() -> ServerOptions {

@@ -23,6 +23,7 @@ print(
             "chat": raised(lambda: api.chat.completions.create(model="echo", messages=messages)),
             "chat_stream": raised(lambda: api.chat.completions.create(model="echo", messages=messages, stream=True)),
             "responses": raised(lambda: api.responses.create(model="echo", input="limit")),
+            "embeddings": raised(lambda: api.embeddings.create(model="lengths", input="limit")),
             "responses_stream": raised(lambda: api.responses.create(model="echo", input="limit", stream=True)),
         }
     )

@@ -6,6 +6,7 @@ import sys
 
 from threadkeep_client import AuthenticatedClient
 from threadkeep_client import models
+from threadkeep_client.api.bulk import delete_threads, patch_threads, put_records
 from threadkeep_client.api.messages import append_messages, get_message, list_messages
 from threadkeep_client.api.openai import create_conversation, create_response, list_conversation_items
 from threadkeep_client.api.records import get_record, put_record
@@ -37,5 +38,12 @@ assert [listed.title for listed in call(list_threads, limit=10).data] == ["Train
 conversation = call(create_conversation, body=models.CreateJson())
 call(create_response, body=models.CreateResponseJson(input_="hello", conversation=conversation.id))
 call(list_conversation_items, conversation.id)
+one = call(search_messages, body=models.SearchJson(query="hello", limit=1))
+assert one.next_ and call(search_messages, body=models.SearchJson(query="hello", limit=1, after=one.next_)).hits
+records = [models.BulkRecordJson(namespace="notes", key=key, value=key) for key in ("b", "c")]
+assert call(put_records, body=models.PutRecordsJson(records=records)).succeeded == 2
+patched = call(patch_threads, body=models.PatchThreadsJson(threads=[str(thread.id), "unknown"], title="Trams"))
+assert [result.status for result in patched.results] == [200, 404]
+assert call(delete_threads, body=models.DeleteThreadsJson(threads=["unknown"])).failed == 1
 call(delete_thread, thread.id)
 print(json.dumps({"calls": calls, "texts": [message.text for message in page.data]}))

@@ -5,8 +5,10 @@ mod assistants;
 mod audit;
 mod browsers;
 mod clients;
+mod clock;
 mod compat;
 mod conversations;
+mod docs;
 mod doors;
 mod erasure;
 mod limits;
@@ -30,5 +32,6 @@ mod tls;
 mod tokens;
 mod v1;
 mod webhooks;
+mod whole_numbers;
 
 use server::{Client, TestServer};

@@ -10,7 +10,8 @@ use threadkeep_server::Server;
 use tokio::process::Command;
 
 use crate::clients::{is_skipped, node_program, program};
-use crate::server::{TIMEOUT, TOKEN};
+use crate::doors::letters_door;
+use crate::server::{TIMEOUT, TOKEN, TestConfig, TestServer};
 use crate::v1::start_with_model;
 
 /// Runs a program, which must succeed, and returns its output.
@@ -58,6 +59,58 @@ async fn document_is_valid() {
     run(Command::new(program("openapi-spec-validator")).arg(write_document(folder.path()))).await;
 }
 
+/// The document of a server with a door that declares its own credentials is valid too.
+#[tokio::test]
+async fn document_with_a_door_is_valid() {
+    let config = TestConfig { doors: vec![letters_door()], ..TestConfig::default() };
+    let server = TestServer::start_with(config).await;
+    let text = server.client().get("/v1/openapi.json").await.text;
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let schemes = document["components"]["securitySchemes"].as_object().unwrap();
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    let mut used = BTreeSet::new();
+    for operation in operations {
+        assert!(operation["operationId"].is_string(), "{operation}");
+        let required = operation["security"].as_array().into_iter().flatten();
+        used.extend(required.flat_map(|scheme| scheme.as_object().unwrap().keys().cloned()));
+    }
+    let declared: BTreeSet<String> = schemes.keys().cloned().collect();
+    assert_eq!(used, declared, "each scheme is declared and used");
+    assert!(used.contains("letters_signature"));
+    if is_skipped() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("openapi.json");
+    std::fs::write(&file, text).unwrap();
+    run(Command::new(program("openapi-spec-validator")).arg(file)).await;
+}
+
+/// A client may send back the ETags that it received.
+#[tokio::test]
+async fn etags_match_the_pattern_of_the_document() {
+    let document: Value = serde_json::from_str(&Server::openapi()).unwrap();
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    client.say(&thread, "hello").await;
+    let thread_tag = client.get(&format!("/v1/threads/{thread}")).await.header("etag").to_owned();
+    assert!(thread_tag.contains('-'), "{thread_tag}");
+    let record = client.send("PUT", "/v1/records/notes/a", serde_json::json!({ "value": 1 })).await;
+    for (path, method, tag, accepts_any) in [
+        ("/v1/threads/{id}", "patch", thread_tag.as_str(), true),
+        ("/v1/records/{namespace}/{key}", "put", record.header("etag"), false),
+    ] {
+        let parameters = document["paths"][path][method]["parameters"].as_array().unwrap();
+        let parameter = parameters.iter().find(|parameter| parameter["name"] == "If-Match").unwrap();
+        let pattern = regex::Regex::new(parameter["schema"]["pattern"].as_str().unwrap()).unwrap();
+        assert!(pattern.is_match(tag), "{path}: {tag}");
+        assert!(pattern.is_match("\"17\"") && !pattern.is_match("17"), "{path}");
+        assert_eq!(pattern.is_match("*"), accepts_any, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn generated_python_client_calls_the_server() {
     if is_skipped() {
@@ -75,7 +128,7 @@ async fn generated_python_client_calls_the_server() {
     let mut calls = Command::new(program("python"));
     calls.args([script, &server.url(""), TOKEN]).env("PYTHONPATH", folder.path());
     let result: Value = serde_json::from_str(&run(&mut calls).await).unwrap();
-    assert_eq!(result["calls"], 12, "{result}");
+    assert_eq!(result["calls"], 17, "{result}");
     assert_eq!(result["texts"], serde_json::json!(["hello", "and again"]));
 }
 

@@ -12,9 +12,9 @@ use crate::v1::start_with_model;
 /// The number of random requests for each route, in addition to the requests that test each parameter's limits.
 const EXAMPLES_PER_ROUTE: &str = "5";
 /// The number of seconds after which no more requests are generated.
-const MAX_SECONDS: &str = "60";
+const MAX_SECONDS: &str = "180";
 /// How long the program may run.
-const PROGRAM_TIMEOUT: Duration = Duration::from_secs(300);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(480);
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
                       response_headers_conformance,unsupported_method,use_after_free";
 

@@ -9,11 +9,13 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use serde_json::{Value, json};
+use threadkeep::{Draft, Memory, Scope};
 use threadkeep_server::{KeyRole, ServerOptions, WebhookOptions};
 use tokio::sync::mpsc;
 
 use crate::assistants::test_assistant;
 use crate::clients::{is_skipped, program};
+use crate::clock::FakeClock;
 use crate::server::{TIMEOUT, TestConfig};
 use crate::{Client, TestServer};
 
@@ -131,7 +133,16 @@ async fn wait_for(client: &Client, path: &str, event: &str, state: &str) -> Valu
 
 #[tokio::test]
 async fn events_have_the_format_of_live_events() {
-    let (server, mut endpoint) = (TestServer::start_with(config(&[])).await, Endpoint::start().await);
+    let mut servers = vec![TestServer::start_with(config(&[])).await];
+    servers.extend(TestServer::start_on_postgres(config(&[])).await);
+    servers.extend(TestServer::start_on_redis_cluster(config(&[])).await);
+    for server in servers {
+        check_events(&server).await;
+    }
+}
+
+async fn check_events(server: &TestServer) {
+    let mut endpoint = Endpoint::start().await;
     let client = server.client();
     let before = client.new_thread().await;
     client.say(&before, "Before the webhook.").await;
@@ -153,10 +164,101 @@ async fn events_have_the_format_of_live_events() {
     assert_eq!(endpoint.next().await.json()["data"], json!({ "thread": thread, "user": "me" }));
     client.send("PATCH", &format!("/v1/threads/{thread}"), json!({ "title": "Tickets" })).await.expect(200);
     assert_eq!(endpoint.next().await.types(), ["patched"]);
+    client.say(&thread, "draft").await;
+    assert_eq!(endpoint.next().await.types(), ["appended"]);
+    let message = format!("/v1/threads/{thread}/messages/1");
+    client.send("PUT", &message, json!({ "role": "user", "text": "final" })).await.expect(200);
+    assert_eq!(endpoint.next().await.types(), ["replaced"]);
+    client.delete(&message).await;
+    assert_eq!(endpoint.next().await.types(), ["erased"]);
+    client.send("PUT", &format!("/v1/threads/{thread}/records/notes/a"), json!({ "value": 1 })).await.expect(200);
+    assert_eq!(endpoint.next().await.types(), ["document"]);
     client.delete(&format!("/v1/threads/{thread}")).await;
     assert_eq!(endpoint.next().await.types(), ["deleted"]);
     client.delete(&path).await;
     assert_eq!(client.get(&path).await.code(404), "not_found");
+}
+
+/// Of two instances, one sends. The other one takes over when the first one ends.
+#[tokio::test]
+async fn two_instances_send_each_event_once_and_take_over() {
+    let mut servers = vec![TestServer::start_with(config(&[])).await];
+    servers.extend(TestServer::start_on_postgres(config(&[])).await);
+    servers.extend(TestServer::start_on_redis_cluster(config(&[])).await);
+    for second in servers {
+        let mut first = TestServer::start_on(second.memory.clone(), config(&[])).await;
+        let mut endpoint = Endpoint::start().await;
+        // The instance that creates the first webhook sends it.
+        create(&first.client(), &endpoint.url(), &["appended"]).await;
+        let (client, other) = (first.client(), second.client());
+        let thread = client.new_thread().await;
+        for number in 0..10 {
+            let client = if number % 2 == 0 { &client } else { &other };
+            client.say(&thread, &number.to_string()).await;
+        }
+        let mut received = Vec::new();
+        for _ in 0..10 {
+            received.push(endpoint.next().await.id());
+        }
+        first.request_shutdown();
+        first.wait_until_stopped().await.unwrap();
+        other.say(&thread, "after the end of the first instance").await;
+        let last = endpoint.next().await;
+        assert!(last.body.contains("after the end of the first instance"), "{}", last.body);
+        received.push(last.id());
+        received.sort();
+        received.dedup();
+        assert_eq!(received.len(), 11, "each event was sent once");
+    }
+}
+
+/// A body that would be too large has only the types of its events.
+#[tokio::test]
+async fn large_events_have_only_their_types() {
+    let config = config(&[]);
+    let options = ServerOptions { body_bytes: 4 * 1024 * 1024, ..config.options };
+    let server = TestServer::start_with(TestConfig { options, ..config }).await;
+    let (client, mut endpoint) = (server.client(), Endpoint::start().await);
+    create(&client, &endpoint.url(), &["appended"]).await;
+    let thread = client.new_thread().await;
+    client.say(&thread, &"x".repeat(1024 * 1024)).await;
+    let body = endpoint.next().await;
+    assert!(body.body.len() < 1024, "{} bytes", body.body.len());
+    let data = &body.json()["data"];
+    assert_eq!((&data["events"], &data["truncated"]), (&json!([{ "type": "appended" }]), &json!(true)));
+    client.say(&thread, "small").await;
+    assert_eq!(endpoint.next().await.json()["data"]["truncated"], Value::Null);
+}
+
+/// Changes that are no longer retained when an instance sends again are reported as one `reset`.
+#[tokio::test]
+async fn changes_that_are_not_retained_are_sent_as_a_reset() {
+    let clock = Arc::new(FakeClock::default());
+    let backend = threadkeep::open("memory:").await.unwrap().backend().clone();
+    let memory = Memory::with_clock(backend, clock.clone());
+    let mut server = TestServer::start_on(memory.clone(), config(&[])).await;
+    let (client, mut endpoint) = (server.client(), Endpoint::start().await);
+    create(&client, &endpoint.url(), &[]).await;
+    let thread = client.new_thread().await;
+    assert_eq!(endpoint.next().await.types(), ["created"]);
+    client.say(&thread, "one").await;
+    assert_eq!(endpoint.next().await.types()[0], "appended");
+    server.request_shutdown();
+    server.wait_until_stopped().await.unwrap();
+    let (id, scope) = (thread.parse().unwrap(), Scope::user("local", "me").unwrap());
+    memory.append(&scope, id, Draft::user("two")).await.unwrap();
+    let week = 7 * 24 * 60 * 60 * 1000;
+    clock.set(week + 60_000);
+    memory.backend().maintenance.sweep(memory.now()).await.unwrap();
+    memory.append(&scope, id, Draft::user("three")).await.unwrap();
+    let _server = TestServer::start_on(memory, config(&[])).await;
+    let reset = loop {
+        let event = endpoint.next().await;
+        if event.types() == ["reset"] {
+            break event.json();
+        }
+    };
+    assert_eq!(reset["data"]["thread"], json!(thread));
 }
 
 #[tokio::test]

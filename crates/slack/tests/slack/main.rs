@@ -9,7 +9,7 @@ mod races;
 mod socket;
 mod stores;
 
-use bench::{Bench, Settings, world};
+use bench::{Bench, Settings, client, world};
 use serde_json::json;
 use threadkeep_simulator::slack::{BOT_USER, Message, SIGNING_SECRET, TEAM, sign};
 
@@ -21,6 +21,22 @@ fn approval(messages: &[Message]) -> Option<Message> {
         .rev()
         .find(|message| message.is_from_bot() && message.text.starts_with("⚠️") && !message.is_edited)
         .cloned()
+}
+
+/// The endpoints have names, and declare that Slack signs its requests.
+#[tokio::test]
+async fn endpoints_are_described_in_the_openapi_document() {
+    let bench = Bench::start(Settings { is_socket_mode: false, ..Settings::default() }).await;
+    let document = client().get(format!("{}/v1/openapi.json", bench.url)).send().await.unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&document.bytes().await.unwrap()).unwrap();
+    for (path, name) in [("/slack/events", "receive_slack_event"), ("/slack/interactions", "receive_slack_interaction")]
+    {
+        let operation = &document["paths"][path]["post"];
+        assert_eq!(operation["operationId"], name);
+        assert_eq!(operation["security"], json!([{ "slack_signature": [] }]));
+    }
+    let scheme = json!({ "type": "apiKey", "in": "header", "name": "x-slack-signature" });
+    assert_eq!(document["components"]["securitySchemes"]["slack_signature"], scheme);
 }
 
 // S4.01, S4.43, S4.46, S4.47, S4.49

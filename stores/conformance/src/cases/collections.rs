@@ -213,7 +213,7 @@ pub(super) async fn entries_are_filtered_by_fields(env: &TestEnv<'_>) {
     let nearest = SearchQuery {
         vector: Some(embedding(&[1.0, 0.5])),
         limit: 1,
-        ..filtered("unheard", vec![FieldFilter::equal("is_binding", true)])
+        ..filtered_query("unheard", vec![FieldFilter::equal("is_binding", true)])
     };
     assert_eq!(find_ids(client, &ana(), &nearest).await, ["1"]);
 }
@@ -245,7 +245,7 @@ pub(super) async fn filters_do_not_use_up_the_limit(env: &TestEnv<'_>) {
     let query = SearchQuery {
         limit: 5,
         vector: Some(embedding(&[1.0, 0.5])),
-        ..filtered("walrus", vec![FieldFilter::equal("year", 1999)])
+        ..filtered_query("walrus", vec![FieldFilter::equal("year", 1999)])
     };
     assert_eq!(find_ids(client, &ana(), &query).await, ["old"]);
     assert_eq!(find_ids(client, &ana(), &SearchQuery { terms: Vec::new(), ..query }).await, ["old"]);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use threadkeep_core::{Collection, IndexEntry, Map, StoreError};
+use threadkeep_core::{Collection, IndexEntry, Map, MetadataFilter, SearchQuery, StoreError, ThreadOrder, ThreadQuery};
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
 use super::former::{create_former_schema, open_former_thread};
-use super::support::{TIMEOUT, ana, client, connect, open_thread};
+use super::support::{TIMEOUT, ana, client, connect, now, open_thread};
 
 pub(crate) async fn empty_database() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
@@ -172,4 +172,43 @@ async fn open_distinguishes_connection_errors() {
     assert!(matches!(&unknown_role, StoreError::Invalid { .. }), "{unknown_role}");
     let unreachable = PostgresStore::open("postgres://ana@127.0.0.1:1/app").await.unwrap_err();
     assert!(unreachable.is_retryable() && !unreachable.maybe_applied(), "{unreachable}");
+}
+
+/// Lists and searches with a filter on metadata read its index. A small table is read sequentially, so the planner is configured not to.
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_on_metadata_use_the_index() {
+    let Some((database, client)) = empty_database().await else { return };
+    drop(PostgresStore::open(&database.url()).await.unwrap());
+    let name: String = client.query_one("SELECT current_database()", &[]).await.unwrap().get(0);
+    client.batch_execute(&format!("ALTER DATABASE \"{name}\" SET enable_seqscan = off")).await.unwrap();
+    let store = PostgresStore::open(&database.url()).await.unwrap();
+    open_thread(&store.backend(), &ana(), 1).await;
+    let metadata = MetadataFilter::default().with_text("env", "prod");
+    let scans = async |at_least: i64| loop {
+        let sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'thread_metadata_by_term'";
+        let scans: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
+        if scans >= at_least {
+            return scans;
+        }
+        // Statistics are written about once a second.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let before = scans(0).await;
+    let query = ThreadQuery { metadata: metadata.clone(), ..ThreadQuery::new(ThreadOrder::Recent, 10) };
+    let search = SearchQuery {
+        collection: Collection::Messages,
+        terms: vec!["hello".to_owned()],
+        vector: None,
+        filters: Vec::new(),
+        metadata,
+        thread: None,
+        limit: 10,
+    };
+    let used = async {
+        store.backend().store.list_threads(&ana(), &query, now()).await.unwrap();
+        let listed = scans(before + 1).await;
+        store.backend().search.search(&ana(), &search, now()).await.unwrap();
+        scans(listed + 1).await;
+    };
+    tokio::time::timeout(TIMEOUT, used).await.expect("both statements use the index");
 }

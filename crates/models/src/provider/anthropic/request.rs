@@ -5,7 +5,7 @@ use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, Part, Role, ToolCh
 
 use crate::provider::ProviderConfig;
 use crate::provider::anthropic::BLOCK;
-use crate::provider::openai::is_address;
+use crate::provider::openai::{is_address, is_attachment};
 use crate::provider::order::in_order;
 
 /// The value of `max_tokens`, which the API requires, if the request sets no limit. All models support it, and it leaves
@@ -14,6 +14,9 @@ const MAX_TOKENS: u64 = 16_384;
 
 /// The supported levels of reasoning effort.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+
+/// The options that the API does not have.
+const MISSING_OPTIONS: [&str; 5] = ["frequency_penalty", "presence_penalty", "seed", "logit_bias", "verbosity"];
 
 /// Inserted before a conversation that starts with the assistant, because the API requires a user message first.
 const CONTINUED: &str = "(The conversation continues.)";
@@ -50,6 +53,22 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
         body.insert("stream".to_owned(), json!(true));
     }
     Value::Object(body)
+}
+
+/// Returns the option, or the content of a user's message, that a request would not contain; `None` if it contains everything.
+pub(in crate::provider) fn ignored(request: &ChatRequest) -> Option<&'static str> {
+    if matches!(request.format, Some(AnswerFormat::Json)) {
+        return Some("format");
+    }
+    let content = || {
+        let messages = request.messages.iter().filter(|message| message.role == Role::User);
+        messages.flat_map(|message| &message.parts).find_map(|part| match part {
+            Part::Image(image) if !is_address(&image.url) => Some("image"),
+            Part::Image(image) => image.detail.as_ref().is_some_and(|detail| detail != "auto").then_some("detail"),
+            part => is_attachment(part).then_some("file"),
+        })
+    };
+    request.required_options().find(|option| MISSING_OPTIONS.contains(option)).or_else(content)
 }
 
 fn tool_choice(choice: &ToolChoice, parallel: Option<bool>) -> Option<Value> {

@@ -47,6 +47,16 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
     body
 }
 
+/// Returns the content of a user's message that a request would not contain; `None` if it contains everything.
+pub(in crate::provider) fn ignored(provider: Provider, request: &ChatRequest) -> Option<&'static str> {
+    let messages = request.messages.iter().filter(|message| message.role == Role::User);
+    messages.flat_map(|message| &message.parts).find_map(|part| match part {
+        Part::Image(image) => (!is_address(&image.url)).then_some("image"),
+        part if is_attachment(part) => attachment_part(provider, part).is_none().then_some("file"),
+        _ => None,
+    })
+}
+
 fn response_format(format: &AnswerFormat) -> Value {
     let AnswerFormat::Schema { name, description, schema, is_strict } = format else {
         return json!({"type": "json_object"});
@@ -136,10 +146,7 @@ fn content(provider: Provider, message: &ChatMessage) -> Value {
             }
             Some(json!({"type": "image_url", "image_url": address}))
         }
-        Part::Raw { format, json } if matches!(provider, Provider::OpenAi | Provider::Compatible) => {
-            attachment(format, json)
-        }
-        _ => None,
+        part => attachment_part(provider, part),
     };
     if message.role == Role::User && message.parts.iter().any(|part| non_text_part(part).is_some()) {
         let text_part =
@@ -150,11 +157,24 @@ fn content(provider: Provider, message: &ChatMessage) -> Value {
     if text.is_empty() { Value::Null } else { json!(text) }
 }
 
-/// Renders a file or audio input that was stored in the format of chat completions or of OpenAI's responses.
-fn attachment(format: &str, json: &JsonText) -> Option<Value> {
-    if !matches!(format, "openai.chat" | "openai.content") {
-        return None;
+/// Whether a part was stored in the format of chat completions or of OpenAI's responses, such as a file or audio input.
+pub(in crate::provider) fn is_attachment(part: &Part) -> bool {
+    matches!(part, Part::Raw { format, .. } if matches!(format.as_str(), "openai.chat" | "openai.content"))
+}
+
+/// Renders a file or audio input, if the provider accepts them.
+fn attachment_part(provider: Provider, part: &Part) -> Option<Value> {
+    match part {
+        Part::Raw { json, .. }
+            if is_attachment(part) && matches!(provider, Provider::OpenAi | Provider::Compatible) =>
+        {
+            attachment(json)
+        }
+        _ => None,
     }
+}
+
+fn attachment(json: &JsonText) -> Option<Value> {
     let part: Value = json.read().ok()?;
     match part["type"].as_str()? {
         "file" | "input_audio" => Some(part),

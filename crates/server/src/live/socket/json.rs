@@ -6,6 +6,7 @@ use threadkeep::ThreadId;
 use threadkeep::core::{ChangedThread, TaggedNumber};
 
 use crate::error::ApiError;
+use crate::input::{optional_whole_number, whole_number};
 use crate::rest::json::message::RoleJson;
 use crate::rest::json::thread::OwnerJson;
 
@@ -38,7 +39,7 @@ pub(super) struct SubscribeJson {
     pub(super) thread: String,
     #[serde(default, deserialize_with = "read_position")]
     pub(super) after: Option<TaggedNumber>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     pub(super) last: Option<usize>,
     #[serde(default)]
     pub(super) roles: Vec<RoleJson>,
@@ -55,6 +56,7 @@ fn read_position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Ta
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected an event's id or the number of a change")]
     enum Position {
+        #[serde(deserialize_with = "whole_number")]
         Change(u64),
         Id(String),
     }

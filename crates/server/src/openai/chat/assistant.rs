@@ -3,11 +3,11 @@
 use axum::http::HeaderMap;
 use axum::response::Response;
 use threadkeep::core::ChatDelta;
-use threadkeep::{Agent, Part, Turn, TurnEvent, TurnStatus};
+use threadkeep::{Agent, Part, Turn, TurnEvent};
 use tokio::sync::mpsc;
 
 use super::complete::{
-    Answer, CompleteJson, Envelope, PREFIX, completion_json, selected_thread, usage_json, with_thread,
+    Answer, CompleteJson, Envelope, PREFIX, chat_request, completion_json, selected_thread, usage_json, with_thread,
 };
 use super::messages;
 use super::stream::{ChunkWriter, response};
@@ -27,10 +27,14 @@ pub(super) async fn complete(
     caller: Caller,
     connection: ConnectionGuard,
     headers: &HeaderMap,
-    (body, digest): (CompleteJson, &str),
+    (mut body, digest): (CompleteJson, &str),
     agent: Agent,
 ) -> Result<Response> {
-    assistant::reject_tools(body.tools.as_ref().map_or(0, Vec::len))?;
+    let max_tokens_param = body.max_completion_tokens.map(|_| "max_completion_tokens");
+    assistant::reject_options(&chat_request(&mut body)?, "messages").map_err(|error| match max_tokens_param {
+        Some(param) if error.param.as_deref() == Some("max_tokens") => error.param(param),
+        _ => error,
+    })?;
     let (earlier, ask) = assistant::split_question(messages::read_messages(&body.messages)?, "messages")?;
     let selected = selected_thread(&app, &caller.scope, headers, body.metadata.as_ref()).await?;
     let thread_name = selected.map(|thread| thread.to_string()).unwrap_or_default();
@@ -48,22 +52,18 @@ pub(super) async fn complete(
         include_usage: body.stream_options.unwrap_or_default().include_usage,
     };
     let is_ephemeral = selected.is_none();
-    // An ephemeral thread is deleted after the answer, unless its turn waits for an approval.
-    let retained_thread =
-        |turn: &Turn| (!is_ephemeral || turn.status == TurnStatus::WaitingForApproval).then_some(thread);
     let stream_app = app.clone();
     let updates = turns::start(
         connection,
         TurnTask::Ask(AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral }),
     );
     if body.stream == Some(true) {
-        return Ok(with_thread(respond_with_stream(stream_app, envelope, updates).await?, selected));
+        return Ok(with_thread(respond_with_stream(stream_app, envelope, updates, is_ephemeral).await?, selected));
     }
     let turn = turns::wait_for_result(updates).await?.turn;
-    let thread = retained_thread(&turn);
+    let thread = assistant::retained_thread(&turn, is_ephemeral);
     let mut body = completion_json(&envelope, &answer(&turn));
-    body["threadkeep"] = assistant::extension_json(&turn);
-    body["threadkeep"]["thread"] = serde_json::json!(thread);
+    body["threadkeep"] = assistant::extension_json(&turn, thread);
     Ok(with_thread(json(&body), thread))
 }
 
@@ -76,15 +76,25 @@ fn answer(turn: &Turn) -> Answer {
 }
 
 /// Streams an assistant's answer. If the turn fails before its first event, an ordinary error response is returned.
-async fn respond_with_stream(app: App, envelope: Envelope, mut updates: TurnUpdates) -> Result<Response> {
-    let mut next = match updates.recv().await {
-        Some(TurnUpdate::End(Err(error))) => return Err(error.into()),
-        next => next,
+async fn respond_with_stream(
+    app: App,
+    envelope: Envelope,
+    mut updates: TurnUpdates,
+    is_ephemeral: bool,
+) -> Result<Response> {
+    // A question that waits for another turn does not delay the head of the response indefinitely.
+    let first = match tokio::time::timeout(app.options().stream_head, updates.recv()).await {
+        Ok(Some(TurnUpdate::End(Err(error)))) => return Err(error.into()),
+        first => first.ok(),
     };
     let (chunks, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut writer = ChunkWriter::new(chunks, envelope);
         let mut sent_text = String::new();
+        let mut next = match first {
+            Some(next) => next,
+            None => updates.recv().await,
+        };
         while let Some(update) = next {
             match update {
                 TurnUpdate::Event(TurnEvent::Token { text }) => {
@@ -92,7 +102,7 @@ async fn respond_with_stream(app: App, envelope: Envelope, mut updates: TurnUpda
                     writer.write_delta(ChatDelta::Text(text));
                 }
                 TurnUpdate::Event(_) => {}
-                TurnUpdate::End(Ok(result)) => return finish(&mut writer, &sent_text, &result.turn),
+                TurnUpdate::End(Ok(result)) => return finish(&mut writer, &sent_text, &result.turn, is_ephemeral),
                 TurnUpdate::End(Err(error)) => return writer.fail(&error.into()),
             }
             next = updates.recv().await;
@@ -103,9 +113,10 @@ async fn respond_with_stream(app: App, envelope: Envelope, mut updates: TurnUpda
 }
 
 /// Sends the final chunks. If the reply was not streamed because no model wrote it, as in a request for approval, it is sent first.
-fn finish(writer: &mut ChunkWriter, sent_text: &str, turn: &Turn) {
+fn finish(writer: &mut ChunkWriter, sent_text: &str, turn: &Turn, is_ephemeral: bool) {
     if !sent_text.is_empty() && !sent_text.ends_with(&turn.reply) {
         writer.write_delta(ChatDelta::Text(format!("\n\n{}", turn.reply)));
     }
-    writer.finish(&answer(turn));
+    let thread = assistant::retained_thread(turn, is_ephemeral);
+    writer.finish_with(&answer(turn), Some(&assistant::extension_json(turn, thread)));
 }

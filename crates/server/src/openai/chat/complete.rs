@@ -21,12 +21,10 @@ use crate::openai::turn::{self, ActiveTurn, StartedTurn, TurnRecord, TurnStart};
 use crate::openai::{assistant as assistants, models, resent, tool_results};
 use crate::output::json;
 use crate::security::Caller;
-use crate::thread_names;
+use crate::thread_names::{self, THREAD_HEADER};
 
 /// The prefix of the ids of completions.
 pub(super) const PREFIX: &str = "chatcmpl-";
-/// The header that selects the thread of a chat. In a response, it contains the thread's id.
-pub(super) const THREAD_HEADER: &str = "threadkeep-thread";
 
 /// The request. Members that this server does not support are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -46,7 +44,7 @@ pub(crate) struct CompleteJson {
     #[serde(default)]
     pub(super) stream_options: Option<StreamOptionsJson>,
     #[serde(default, deserialize_with = "optional_whole_number")]
-    max_completion_tokens: Option<u64>,
+    pub(super) max_completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "optional_whole_number")]
     max_tokens: Option<u64>,
     #[serde(default)]
@@ -237,6 +235,7 @@ async fn prepare(
     let drafts = messages::read_messages(&body.messages)?;
     // Checked before a thread is created, because an invalid request must not leave an empty thread behind.
     let mut request = chat_request(&mut body)?;
+    turn::reject_ignored(&app, &mut request, &drafts.iter().collect::<Vec<_>>(), "messages")?;
     let thread = selected_thread(&app, &scope, headers, body.metadata.as_ref()).await?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
     let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
@@ -265,7 +264,7 @@ async fn prepare(
 }
 
 /// Converts the parameters of the body into a model request without messages.
-fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
+pub(super) fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
     Ok(ChatRequest {
         messages: Vec::new(),
         tools: requests::read_tools(body.tools.take())?,
@@ -439,9 +438,8 @@ pub(super) async fn selected_thread(
     headers: &HeaderMap,
     metadata: Option<&Map<String, Value>>,
 ) -> Result<Option<ThreadId>> {
-    // Header values are bytes; keys with non-ASCII characters are sent as UTF-8.
-    let header = headers.get(THREAD_HEADER).map(|value| std::str::from_utf8(value.as_bytes()).unwrap_or_default());
-    let name = header.or_else(|| metadata.and_then(|metadata| metadata.get("thread")).and_then(Value::as_str));
+    let name = thread_names::in_header(headers)
+        .or_else(|| metadata.and_then(|metadata| metadata.get("thread")).and_then(Value::as_str));
     let Some(name) = name else { return Ok(None) };
     let found = thread_names::resolve_or_open(app, scope, name).await;
     found.map(Some).map_err(|error| error.param("Threadkeep-Thread"))

@@ -75,7 +75,7 @@ impl ChunkWriter {
         if !self.has_begun {
             self.has_begun = true;
             let content = if has_text { json!("") } else { Value::Null };
-            self.write_choice(&json!({ "role": "assistant", "content": content }), None);
+            self.write_choice(&json!({ "role": "assistant", "content": content }));
         }
     }
 
@@ -84,17 +84,20 @@ impl ChunkWriter {
         drop(self.chunks.send(format!("data: {data}\n\n").into()));
     }
 
-    fn write_choice(&self, delta: &Value, finish: Option<&str>) {
-        self.write_chunk(&json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }]), None);
+    fn write_choice(&self, delta: &Value) {
+        self.write_chunk(&json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": null }]), None, None);
     }
 
-    fn write_chunk(&self, choices: &Value, usage: Option<&Value>) {
+    fn write_chunk(&self, choices: &Value, usage: Option<&Value>, extension: Option<&Value>) {
         let Envelope { id, created, model, include_usage } = &self.envelope;
         let mut chunk = json!({
             "id": id, "object": "chat.completion.chunk", "created": created, "model": model, "choices": choices
         });
         if *include_usage {
             chunk["usage"] = usage.cloned().unwrap_or_default();
+        }
+        if let Some(extension) = extension {
+            chunk["threadkeep"] = extension.clone();
         }
         self.send(&chunk.to_string());
     }
@@ -103,28 +106,34 @@ impl ChunkWriter {
         if let ChatDelta::Text(text) = delta {
             self.begin(true);
             self.has_text = true;
-            self.write_choice(&json!({ "content": text }), None);
+            self.write_choice(&json!({ "content": text }));
         }
     }
 
     pub(super) fn finish(&mut self, answer: &Answer) {
+        self.finish_with(answer, None);
+    }
+
+    /// Writes the rest of the answer. The chunk with the finish reason contains `extension` as `threadkeep`.
+    pub(super) fn finish_with(&mut self, answer: &Answer, extension: Option<&Value>) {
         let calls = tool_calls_json(answer);
         self.begin(calls.is_empty() || answer.parts.iter().any(|part| part.text().is_some()));
         if !self.has_text {
             for text in answer.parts.iter().filter_map(Part::text) {
-                self.write_choice(&json!({ "content": text }), None);
+                self.write_choice(&json!({ "content": text }));
             }
         }
         for (index, call) in calls.into_iter().enumerate() {
             let (id, function) = (&call["id"], &call["function"]);
             let start = json!({ "index": index, "id": id, "type": "function", "function": { "name": function["name"], "arguments": "" } });
-            self.write_choice(&json!({ "tool_calls": [start] }), None);
+            self.write_choice(&json!({ "tool_calls": [start] }));
             let rest = json!({ "index": index, "function": { "arguments": function["arguments"] } });
-            self.write_choice(&json!({ "tool_calls": [rest] }), None);
+            self.write_choice(&json!({ "tool_calls": [rest] }));
         }
-        self.write_choice(&json!({}), Some(&answer.finish));
+        let choice = json!({ "index": 0, "delta": {}, "logprobs": null, "finish_reason": answer.finish });
+        self.write_chunk(&json!([choice]), None, extension);
         if self.envelope.include_usage {
-            self.write_chunk(&json!([]), Some(&answer.usage));
+            self.write_chunk(&json!([]), Some(&answer.usage), None);
         }
         self.send("[DONE]");
     }

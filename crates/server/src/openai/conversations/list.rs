@@ -26,15 +26,20 @@ const MAX_CONVERSATIONS: usize = 10_000;
     params(
         ("after" = Option<String>, Query, description = "The `last_id` of the previous page"),
         ("limit" = Option<u32>, Query, description = "1 to 100; default 20"),
-        ("order" = Option<String>, Query, description = "`desc` (default) or `asc`")
+        ("order" = Option<String>, Query, description = "`desc` (default) or `asc`"),
+        (
+            "metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode,
+            description = "Only conversations with these values in their metadata, as `metadata[key]=value`; at most 8"
+        )
     ),
     responses((status = 200, description = "A page of conversations.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: QueryParams) -> Result {
     let query = PageQuery::read(&mut params)?;
+    let metadata = params.take_metadata()?;
     params.finish()?;
-    let mut threads = ThreadQuery::new(ThreadOrder::Created, PAGE);
+    let mut threads = ThreadQuery { metadata, ..ThreadQuery::new(ThreadOrder::Created, PAGE) };
     let mut found = Vec::new();
     loop {
         let page = app.memory().list_threads(&caller.scope, &threads).await?;

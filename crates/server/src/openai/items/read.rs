@@ -19,6 +19,16 @@ pub(crate) enum InputItem {
     Reference(String),
 }
 
+impl InputItem {
+    /// Returns the item; `None` for a reference.
+    pub(crate) fn draft(&self) -> Option<&Draft> {
+        match self {
+            Self::Item(draft) => Some(draft),
+            Self::Reference(_) => None,
+        }
+    }
+}
+
 /// Reads the items of a request, up to [`MAX_ITEMS`].
 pub(crate) fn read_all(items: &[Box<RawValue>]) -> Result<Vec<InputItem>, ApiError> {
     if items.len() > MAX_ITEMS {

@@ -1,6 +1,6 @@
 //! Prepares a request for a response, answers the request, and stores the answer.
 
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Sampling};
@@ -8,6 +8,7 @@ use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
 use threadkeep_service::{Attempt, in_current_span};
 
 use super::assistant::AssistantRun;
+use super::conversation_name::ConversationName;
 use super::create::CreateResponseJson;
 use super::stored_response::{self, StoredResponse};
 use super::text_deltas::TextDeltas;
@@ -147,7 +148,7 @@ impl PendingResponse {
             return super::assistant::prepare(app, scope, connection, agent, request, attempt).await;
         }
         let model = models::answering_model(&app, request.model.as_deref())?.to_owned();
-        let conversation = read_conversation_id(&request)?;
+        let conversation = ConversationName::read(&request)?;
         let mut chat = chat_request(&request)?;
         check_metadata(request.metadata.clone())?;
         let input = requests::read_input(request.input.as_deref())?;
@@ -155,8 +156,10 @@ impl PendingResponse {
             let message = "Missing required parameter: 'input'.";
             return Err(ApiError::invalid("input", message).code("missing_required_parameter"));
         }
+        let new: Vec<&Draft> = input.iter().filter_map(InputItem::draft).collect();
+        turn::reject_ignored(&app, &mut chat, &new, "input")?;
         let thread = match &conversation {
-            Some(conversation) => Some(ids::find_conversation(&app, &scope, conversation).await?),
+            Some(conversation) => Some(conversation.find_thread(&app, &scope).await?),
             None => None,
         };
         let id = create_id(app.memory(), attempt.named_id(&scope), thread);
@@ -171,7 +174,7 @@ impl PendingResponse {
             store: request.store.unwrap_or(true),
             previous: None,
         };
-        let context = match (thread, &conversation, request.previous_response_id) {
+        let context = match (thread, conversation.as_ref().map(ConversationName::text), request.previous_response_id) {
             (Some(thread), Some(name), _) => {
                 let start = ActiveTurn::start(&app, &scope, thread, &id, &attempt).await;
                 match start.map_err(ids::not_found_as(name))? {
@@ -369,30 +372,7 @@ pub(super) fn stored_item(json: &JsonText) -> Item {
     Item { id: id.unwrap_or_default(), json: json.as_str().to_owned() }
 }
 
-/// Returns the conversation id in a request; `None` without a conversation.
-pub(super) fn read_conversation_id(request: &CreateResponseJson) -> Result<Option<String>> {
-    let id = match &request.conversation {
-        None | Some(Value::Null) => None,
-        Some(Value::String(id)) => Some(id.clone()),
-        Some(Value::Object(members)) if members.get("id").is_some_and(Value::is_string) => {
-            members.get("id").and_then(Value::as_str).map(str::to_owned)
-        }
-        Some(_) => {
-            return Err(ApiError::invalid(
-                "conversation",
-                "Invalid 'conversation': expected an id or an object with an 'id'.",
-            ));
-        }
-    };
-    if id.is_some() && request.previous_response_id.is_some() {
-        let message = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
-        let error = ApiError::new(StatusCode::BAD_REQUEST, "mutually_exclusive_parameters", message);
-        return Err(error);
-    }
-    Ok(id)
-}
-
-fn chat_request(request: &CreateResponseJson) -> Result<ChatRequest> {
+pub(super) fn chat_request(request: &CreateResponseJson) -> Result<ChatRequest> {
     let tools = request.raw_tools.iter().cloned().map(serde_json::from_value).collect::<Result<Vec<_>, _>>();
     let tools =
         tools.map_err(|_| ApiError::invalid("tools", "Invalid 'tools': a tool must be an object with a 'type'."))?;

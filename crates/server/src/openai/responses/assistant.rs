@@ -8,7 +8,8 @@ use threadkeep::{Agent, MessageId, MessageRef, Role, Scope, ThreadId, Turn as Ag
 use threadkeep_service::{Attempt, in_current_span};
 use tokio::sync::oneshot;
 
-use super::answer::{FinishedResponse, PendingResponse, Work, failed_response, read_answered, read_conversation_id};
+use super::answer::{FinishedResponse, PendingResponse, Work, chat_request, failed_response, read_answered};
+use super::conversation_name::ConversationName;
 use super::create::CreateResponseJson;
 use super::retrieve::ResponseState;
 use super::text_deltas::TextDeltas;
@@ -43,14 +44,18 @@ pub(super) async fn prepare(
     request: CreateResponseJson,
     attempt: Attempt,
 ) -> Result<PendingResponse> {
-    assistant::reject_tools(request.raw_tools.len())?;
+    assistant::reject_options(&chat_request(&request)?, "input")?;
+    if request.instructions.as_ref().is_some_and(|instructions| !instructions.is_empty()) {
+        let message = "Invalid 'instructions': an assistant has its own instructions and accepts no others.";
+        return Err(ApiError::invalid("instructions", message).code("unsupported_option"));
+    }
+    let conversation = ConversationName::read(&request)?;
     check_metadata(request.metadata.clone())?;
     let input = references::resolve_new(&app, &scope, None, requests::read_input(request.input.as_deref())?).await?;
     let (earlier, ask) = assistant::split_question(input, "input")?;
     let is_stored = request.store != Some(false);
-    let has_conversation = request.conversation.as_ref().is_some_and(|conversation| !conversation.is_null());
-    let is_ephemeral = !is_stored && !has_conversation && request.previous_response_id.is_none();
-    let thread = match existing_thread(&app, &scope, &request).await? {
+    let is_ephemeral = !is_stored && conversation.is_none() && request.previous_response_id.is_none();
+    let thread = match existing_thread(&app, &scope, &request, conversation.as_ref()).await? {
         Some(thread) => thread,
         None => assistant::new_thread(&app, &agent, &scope, &attempt, earlier, is_ephemeral).await?,
     };
@@ -60,7 +65,9 @@ pub(super) async fn prepare(
         return read_answered(app, scope, attempt, thread, record).await;
     }
     let created_at = memory.now().as_millis().div_euclid(1000);
-    let envelope = body::envelope(&id, created_at, &request, Some(&ids::conversation_id(thread)));
+    // An ephemeral thread is deleted after the answer, so the response does not name it.
+    let conversation_id = (!is_ephemeral).then(|| ids::conversation_id(thread));
+    let envelope = body::envelope(&id, created_at, &request, conversation_id.as_deref());
     let text_id = text_message_id(&id);
     let ask_request = AskRequest {
         service: app.service().clone(),
@@ -81,11 +88,16 @@ pub(super) async fn prepare(
 }
 
 /// Returns the thread of the conversation or the previous response in a request; `None` if the request has neither.
-async fn existing_thread(app: &App, scope: &Scope, request: &CreateResponseJson) -> Result<Option<ThreadId>> {
-    if let Some(id) = read_conversation_id(request)? {
-        let thread = ids::find_conversation(app, scope, &id).await?;
+async fn existing_thread(
+    app: &App,
+    scope: &Scope,
+    request: &CreateResponseJson,
+    conversation: Option<&ConversationName>,
+) -> Result<Option<ThreadId>> {
+    if let Some(conversation) = conversation {
+        let thread = conversation.find_thread(app, scope).await?;
         let found = app.memory().get_thread(scope, thread).await;
-        return Ok(Some(found.map_err(|error| ids::not_found_as(&id)(error.into()))?.id));
+        return Ok(Some(found.map_err(|error| ids::not_found_as(conversation.text())(error.into()))?.id));
     }
     let Some(previous) = &request.previous_response_id else { return Ok(None) };
     let not_found = || chain::not_found(previous);
@@ -194,7 +206,7 @@ async fn build_response(
     deltas: &TextDeltas,
     may_resume: MayResume,
 ) -> Result<FinishedResponse> {
-    let status = set_outcome(envelope, turn);
+    let status = set_outcome(envelope, turn, is_ephemeral);
     let alias = format!("msg_{}", text_id.0.simple());
     let stored = if is_ephemeral { None } else { find_stored_reply(app, scope, turn).await? };
     let (item, message) = match stored {
@@ -242,9 +254,12 @@ async fn wait_for_end(
 }
 
 /// Sets the members that describe how the turn ended. Returns the status of the response.
-fn set_outcome(envelope: &mut Map<String, Value>, turn: &AgentTurn) -> &'static str {
+fn set_outcome(envelope: &mut Map<String, Value>, turn: &AgentTurn, is_ephemeral: bool) -> &'static str {
     body::set_finished(envelope, Finish::Stop, Some(&assistant::answer_usage(turn)));
-    envelope.insert("threadkeep".to_owned(), assistant::extension_json(turn));
+    let thread = assistant::retained_thread(turn, is_ephemeral);
+    envelope.insert("threadkeep".to_owned(), assistant::extension_json(turn, thread));
+    let conversation = thread.map(|thread| json!({ "id": ids::conversation_id(thread) }));
+    envelope.insert("conversation".to_owned(), conversation.unwrap_or_default());
     let status = match (turn.status, &turn.error) {
         (TurnStatus::Failed, Some(error)) if error.code == "stopped" => "cancelled",
         (TurnStatus::Failed, Some(error)) => {

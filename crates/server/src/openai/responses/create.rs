@@ -15,6 +15,7 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody, optional_whole_number};
 use crate::openai::requests;
 use crate::security::Caller;
+use crate::thread_names;
 
 /// The request. Members that this server does not support are accepted and returned in the response.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -33,6 +34,9 @@ pub(crate) struct CreateResponseJson {
     pub(super) conversation: Option<Value>,
     #[serde(default)]
     pub(super) previous_response_id: Option<String>,
+    /// The thread in the header `Threadkeep-Thread`.
+    #[serde(skip)]
+    pub(super) thread_name: Option<String>,
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     pub(super) tools: Option<Vec<Value>>,
@@ -99,6 +103,9 @@ pub(crate) struct CreateResponseJson {
 /// In a conversation, input and output are stored together when the model has answered. A repeated request returns the first answer
 /// if it has the same Idempotency-Key, or if the client marks it as a retry and the conversation ends with that answer.
 ///
+/// The header `Threadkeep-Thread` names the conversation like `conversation`, by the id or key of its thread; an unknown key creates
+/// a thread.
+///
 /// With `background`, the response is returned immediately with the status `in_progress`, and can be retrieved and cancelled. With
 /// `stream`, the events of the response are sent immediately, and can be received again by retrieving the response.
 ///
@@ -109,7 +116,7 @@ pub(crate) struct CreateResponseJson {
     path = "/v1/responses",
     operation_id = "create_response",
     tag = "openai",
-    params(("Idempotency-Key" = Option<String>, Header)),
+    params(("Threadkeep-Thread" = Option<String>, Header), ("Idempotency-Key" = Option<String>, Header)),
     request_body = CreateResponseJson,
     responses((status = 200, description = "The response, or a stream of events.", content((Object = "application/json"), (String = "text/event-stream"))), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
@@ -125,6 +132,8 @@ pub(crate) async fn create(
         return Err(ApiError::invalid("prompt", "Invalid 'prompt': stored prompts are not supported."));
     }
     reject_unsupported(&body)?;
+    body.thread_name = thread_names::in_header(&headers).map(str::to_owned);
+    let digest = body.thread_name.as_ref().map_or(digest.clone(), |name| format!("{name}:{digest}"));
     let attempt = input::read_attempt(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.iter().flatten().map(strict_tools::with_strictness).collect();
     let mode = read_mode(&body)?;

@@ -3,8 +3,8 @@
 use threadkeep::core::ChatMessage;
 use threadkeep::{Draft, Role, Scope};
 
-use super::answer::read_conversation_id;
 use super::chain;
+use super::conversation_name::ConversationName;
 use super::create::CreateResponseJson;
 use crate::app::App;
 use crate::error::{ApiError, Result};
@@ -21,7 +21,7 @@ pub(super) struct ResolvedInput {
 impl ResolvedInput {
     pub(super) async fn read(app: &App, scope: &Scope, request: &CreateResponseJson) -> Result<Self> {
         let input = requests::read_input(request.input.as_deref())?;
-        let Some(conversation) = read_conversation_id(request)? else {
+        let Some(conversation) = ConversationName::read(request)? else {
             let may_truncate = request.truncation.as_deref() == Some("auto");
             let chain = match &request.previous_response_id {
                 Some(previous) => chain::read(app, scope, previous, may_truncate).await?,
@@ -30,9 +30,10 @@ impl ResolvedInput {
             let input = references::resolve_new(app, scope, None, input).await?;
             return Ok(Self { context: requests::to_chat_messages(&chain), chain, input });
         };
-        let thread = ids::find_conversation(app, scope, &conversation).await?;
+        let conversation = conversation.text();
+        let thread = ids::find_conversation(app, scope, conversation).await?;
         let found = app.memory().get_thread(scope, thread).await;
-        found.map_err(ApiError::from).map_err(ids::not_found_as(&conversation))?;
+        found.map_err(ApiError::from).map_err(ids::not_found_as(conversation))?;
         let input = references::resolve_new(app, scope, Some(thread), input).await?;
         let context = turn::assemble_context(app, scope, thread, &input).await?;
         Ok(Self { context, chain: Vec::new(), input })

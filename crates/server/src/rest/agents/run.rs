@@ -18,9 +18,10 @@ use super::find_agent;
 use crate::app::App;
 use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{self, JsonBody, PathParams};
+use crate::input::{self, JsonBody, PathParams, optional_whole_number};
 use crate::output::{json, with_replay};
 use crate::security::{Caller, KeyRole};
+use crate::thread_names;
 use crate::turns::{self, AskRequest, TurnTask};
 
 /// A question in a conversation.
@@ -31,7 +32,7 @@ pub(crate) struct RunJson {
     #[schema(min_length = 1, max_length = 1000)]
     user_query: String,
     /// The maximum number of searches. Default: that of the assistant.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schema(minimum = 1, maximum = 10)]
     max_iterations: Option<u64>,
     /// The conversation to continue. Default: a new one.
@@ -148,7 +149,8 @@ pub(crate) async fn run(
 
 impl RunJson {
     fn into_request(self) -> Result<RunRequest> {
-        let conversation_id = self.conversation_id.as_deref().map(str::parse).transpose();
+        let conversation_id = self.conversation_id.as_deref().map(|name| thread_names::parse_id(name).ok_or(()));
+        let conversation_id = conversation_id.transpose();
         let user_id = self.user_id.map(UserId::new).transpose();
         let request = RunRequest {
             user_query: self.user_query,

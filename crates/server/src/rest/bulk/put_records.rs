@@ -1,4 +1,5 @@
 use axum::extract::State;
+use axum::http::StatusCode;
 use serde::Deserialize;
 use threadkeep::core::RecordWrite;
 use threadkeep::{JsonText, Namespace, Timestamp};
@@ -6,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{BulkJson, BulkResultJson, check_count};
 use crate::app::App;
-use crate::error::{ErrorEnvelope, Result};
+use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{JsonBody, QueryParams, optional_whole_number};
 use crate::output::json;
 use crate::rest::records::take_owner;
@@ -69,7 +70,15 @@ pub(crate) async fn put_records(
             memory.backend().store.write_record(&caller.scope, write, memory.now()).await?;
             Ok(())
         };
-        let written = written.await;
+        let written = written.await.map_err(|error: ApiError| match error.status {
+            StatusCode::PRECONDITION_FAILED if expected == Some(0) => {
+                ApiError { message: "the record already exists".to_owned(), ..error }.param("version")
+            }
+            StatusCode::PRECONDITION_FAILED => {
+                ApiError { message: "the record has another version".to_owned(), ..error }.param("version")
+            }
+            _ => error,
+        });
         results.push(BulkResultJson::of(name, 200, written)?);
     }
     Ok(json(&BulkJson::of(results)))

@@ -3,6 +3,8 @@ use threadkeep::context::{ContextPolicy, Pruning, RecallFrom, RecallPolicy, Rend
 use threadkeep::core::TokenCount;
 use utoipa::ToSchema;
 
+use crate::input::optional_whole_number;
+
 /// The contents and the format of a context. All members are optional.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -11,24 +13,31 @@ pub(crate) struct PolicyJson {
     system_prompt: Option<String>,
     /// The maximum number of messages from the thread. Default: 20.
     #[schema(minimum = 1, maximum = 1000)]
+    #[serde(deserialize_with = "optional_whole_number")]
     window: Option<usize>,
     /// The maximum number of tokens in the context. Default: unlimited.
+    #[serde(deserialize_with = "optional_whole_number")]
     budget: Option<u64>,
     /// The number of characters after which a message of the history is truncated. Default: unlimited.
+    #[serde(deserialize_with = "optional_whole_number")]
     message_characters: Option<usize>,
     /// Whether to include a summary of messages that are omitted. Default: true.
     summary: Option<bool>,
     /// The maximum number of characters in the summary. Default: 4,000.
+    #[serde(deserialize_with = "optional_whole_number")]
     summary_characters: Option<usize>,
     /// Where to search for messages that are relevant to the question. Default: `nowhere`.
     recall_from: RecallFromJson,
     /// The maximum number of recalled messages. Default: 50.
+    #[serde(deserialize_with = "optional_whole_number")]
     recall_messages: Option<usize>,
     /// If set, the messages of the window are selected by relevance. This many of the newest messages are always included.
+    #[serde(deserialize_with = "optional_whole_number")]
     pruning_newest: Option<usize>,
     /// If set, the history is trimmed in steps, so that its start stays the same between two steps. The value is the percentage of
     /// the window and the budget that a step keeps. Default: no steps.
     #[schema(minimum = 1, maximum = 100)]
+    #[serde(deserialize_with = "optional_whole_number")]
     keep_percent: Option<u8>,
     /// The format of the context. Default: `chat`.
     rendering: RenderingJson,

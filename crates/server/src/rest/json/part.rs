@@ -116,10 +116,13 @@ pub(crate) struct UsageJson<'a> {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TokenDetailsJson {
     /// Input tokens that were read from the provider's cache.
+    #[serde(deserialize_with = "whole_number")]
     cached_input: u64,
     /// Input tokens that were written to the provider's cache.
+    #[serde(deserialize_with = "whole_number")]
     cache_write: u64,
     /// Output tokens that were used for the model's reasoning.
+    #[serde(deserialize_with = "whole_number")]
     reasoning: u64,
 }
 

@@ -7,6 +7,7 @@ use threadkeep::{RecordName, RecordOwner};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, if_match};
+use crate::rest::records::put::condition_error;
 use crate::rest::records::read_namespace;
 use crate::security::Caller;
 
@@ -39,6 +40,6 @@ pub(crate) async fn delete(
     let name = RecordName { namespace, key };
     let version = if_match(&headers)?.unwrap_or(record.tagged());
     let batch = memory.batch().require(name.clone(), RecordState::Version(version)).delete(name);
-    batch.commit(scope, thread).await?;
+    batch.commit(scope, thread).await.map_err(|error| condition_error(error.into(), &headers))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

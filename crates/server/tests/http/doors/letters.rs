@@ -25,11 +25,12 @@ use crate::server::{Answer, send};
 const SECRET: &[u8] = b"the secret that the chat service and this door share";
 const SIGNATURE: &str = "x-letters-signature";
 
-pub(super) fn letters_door() -> Door {
+pub(crate) fn letters_door() -> Door {
     let authenticator: Arc<dyn SenderAuthenticator> =
         Arc::new(SignatureCheck(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
     let signed = |role| Rule::recognised(role, Arc::clone(&authenticator));
     Door::new("letters")
+        .security_scheme("letters_signature", SIGNATURE)
         .error_format(
             ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string()),
         )
@@ -101,7 +102,7 @@ fn require_field<'a>(form: &'a FormBody, name: &'static str) -> Result<&'a str, 
 }
 
 /// Answers a message in a channel
-#[utoipa::path(post, path = "/letters/events", responses((status = 200, description = "The reply.")), security(("signature" = [])))]
+#[utoipa::path(post, path = "/letters/events", operation_id = "receive_letter", responses((status = 200, description = "The reply.")), security(("letters_signature" = [])))]
 async fn receive_event(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
     let key = format!("letters:{}", require_field(&form, "channel")?);
     let thread = service.memory().open_by_key(&caller.scope, &key).await?.thread.id;
@@ -122,7 +123,7 @@ async fn receive_event(State(service): State<Service>, caller: Caller, form: For
 }
 
 /// Deletes the thread of a channel
-#[utoipa::path(post, path = "/letters/forget", responses((status = 200, description = "The thread is deleted.")), security(("signature" = [])))]
+#[utoipa::path(post, path = "/letters/forget", operation_id = "forget_letters", responses((status = 200, description = "The thread is deleted.")), security(("letters_signature" = [])))]
 async fn delete_thread(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
     let key = format!("letters:{}", require_field(&form, "channel")?);
     let thread = service.memory().find_thread_by_key(&caller.scope, &key).await?;
@@ -132,13 +133,13 @@ async fn delete_thread(State(service): State<Service>, caller: Caller, form: For
 }
 
 /// Changes settings of the door
-#[utoipa::path(post, path = "/letters/settings", responses((status = 200, description = "The settings are changed.")), security(("signature" = [])))]
+#[utoipa::path(post, path = "/letters/settings", operation_id = "change_letters_settings", responses((status = 200, description = "The settings are changed.")), security(("letters_signature" = [])))]
 async fn change_settings() -> Response {
     json_response(&json!({ "ok": true }))
 }
 
 /// Reads a thread
-#[utoipa::path(get, path = "/letters/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "The texts of its messages.")), security(("key" = [])))]
+#[utoipa::path(get, path = "/letters/{thread}", operation_id = "read_letters", params(("thread" = String, Path)), responses((status = 200, description = "The texts of its messages.")), security(("key" = [])))]
 async fn read_thread(
     State(service): State<Service>,
     caller: Caller,

@@ -1,14 +1,14 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
-use threadkeep::{Clock, Memory, Timestamp};
+use threadkeep::Memory;
 use threadkeep_server::KeyRole;
 
 use super::agents::parse_events;
 use super::live::Events;
 use crate::Client;
 use crate::assistants::{start_with_test_assistant, test_assistant};
+use crate::clock::FakeClock;
 use crate::server::{Answer, TestConfig, TestServer, send};
 
 /// Starts a turn that waits for an approval. Returns the turn, and the path of the approval.
@@ -152,26 +152,6 @@ async fn decisions_require_the_approve_role() {
     assert!(ana.get(&path).await.expect(200)["by"].as_str().unwrap().starts_with("key "));
 }
 
-/// A clock that a test advances.
-#[derive(Debug, Default)]
-struct FakeClock {
-    milliseconds: AtomicI64,
-    random_count: AtomicI64,
-}
-
-impl Clock for FakeClock {
-    fn now(&self) -> Timestamp {
-        let start: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
-        start.plus_ms(self.milliseconds.load(Ordering::SeqCst))
-    }
-
-    fn random(&self) -> [u8; 10] {
-        let mut random = [0; 10];
-        random[..8].copy_from_slice(&self.random_count.fetch_add(1, Ordering::SeqCst).to_be_bytes());
-        random
-    }
-}
-
 #[tokio::test]
 async fn undecided_approval_requests_expire() {
     let clock = Arc::new(FakeClock::default());
@@ -181,7 +161,7 @@ async fn undecided_approval_requests_expire() {
     let server = TestServer::start_on(Memory::with_clock(backend, clock.clone()), config).await;
     let client = server.client();
     let (_, path) = start_waiting_turn(&client, "delete lamp", None).await;
-    clock.milliseconds.store(31 * 60 * 1000, Ordering::SeqCst);
+    clock.set(31 * 60 * 1000);
     assert_eq!(client.get(&path).await.expect(200)["state"], "expired");
     assert_eq!(client.get("/v1/approvals").await.expect(200)["data"], json!([]));
     assert_eq!(client.post(&path, json!({ "decision": "approve" })).await.code(409), "approval_closed");

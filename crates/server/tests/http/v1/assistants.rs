@@ -88,7 +88,9 @@ async fn completions_without_a_thread_store_nothing() {
         { "role": "user", "content": "two" },
     ] });
     let answered = client.post("/v1/chat/completions", body).await;
-    assert_eq!(completion_text(&answered.expect(200)), "You said: two");
+    assert_eq!(answered.header("threadkeep-thread"), "", "the thread no longer exists");
+    let answered = answered.expect(200);
+    assert_eq!((completion_text(&answered), &answered["threadkeep"]["thread"]), ("You said: two", &Value::Null));
     assert_eq!(*model.requests.lock().unwrap(), ["two"]);
     assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
     // A turn that waits for an approval is stored until the decision.
@@ -108,6 +110,86 @@ async fn completions_without_a_thread_store_nothing() {
     ] {
         assert_eq!(client.post("/v1/chat/completions", body).await.error(400)["param"], param);
     }
+}
+
+/// A response names a thread only if the thread is retained.
+#[tokio::test]
+async fn unstored_answers_name_only_retained_threads() {
+    let (server, _) = start_with_test_assistant().await;
+    let client = server.client();
+    for (question, is_retained) in [("hello", false), ("delete lamp", true)] {
+        let mut chat = chat_request(question);
+        let mut response = json!({ "model": MODEL, "input": question, "store": false });
+        let mut named = Vec::new();
+        for is_streamed in [false, true] {
+            chat["stream"] = is_streamed.into();
+            response["stream"] = is_streamed.into();
+            let chat = client.post("/v1/chat/completions", chat.clone()).await;
+            assert_eq!(chat.header("threadkeep-thread").is_empty(), is_streamed || !is_retained, "{question}");
+            let response = client.post("/v1/responses", response.clone()).await;
+            let (chat, response) = if is_streamed {
+                let last = |text: &str| parse_data(text).pop().unwrap();
+                (last(&chat.text), last(&response.text)["response"].clone())
+            } else {
+                (chat.expect(200), response.expect(200))
+            };
+            let conversation = response["conversation"]["id"].as_str().map(str::to_owned);
+            assert_eq!(conversation.is_some(), is_retained, "{response}");
+            named.extend([chat["threadkeep"]["thread"].clone(), response["threadkeep"]["thread"].clone()]);
+            named.extend(conversation.map(Value::from));
+        }
+        let threads: Vec<&str> = named.iter().filter_map(Value::as_str).collect();
+        assert_eq!(threads.len(), if is_retained { 6 } else { 0 }, "{named:?}");
+        for thread in threads {
+            client.get(&format!("/v1/threads/{thread}")).await.expect(200);
+        }
+    }
+}
+
+/// An assistant determines how its model is called. Options that it would ignore are rejected by name.
+#[tokio::test]
+async fn options_that_an_assistant_would_ignore_are_rejected() {
+    let (server, model) = start_with_test_assistant().await;
+    let client = server.client();
+    let image = json!([{ "type": "text", "text": "x" },
+        { "type": "image_url", "image_url": { "url": "https://example.org/a.png" } }]);
+    let chat = json!({ "messages": [{ "role": "user", "content": "x" }] });
+    let schema = json!({ "type": "json_schema", "name": "a", "schema": { "type": "object" } });
+    for (path, base, name, value, param) in [
+        ("/v1/chat/completions", &chat, "response_format", json!({ "type": "json_object" }), "response_format"),
+        ("/v1/chat/completions", &chat, "stop", json!("END"), "stop"),
+        ("/v1/chat/completions", &chat, "max_tokens", json!(5), "max_tokens"),
+        ("/v1/chat/completions", &chat, "max_completion_tokens", json!(5), "max_completion_tokens"),
+        ("/v1/chat/completions", &chat, "tool_choice", json!("required"), "tool_choice"),
+        ("/v1/chat/completions", &chat, "logit_bias", json!({ "1": 5 }), "logit_bias"),
+        ("/v1/chat/completions", &chat, "frequency_penalty", json!(0.5), "frequency_penalty"),
+        ("/v1/chat/completions", &chat, "seed", json!(7), "seed"),
+        ("/v1/chat/completions", &chat, "messages", json!([{ "role": "user", "content": image }]), "messages"),
+        ("/v1/responses", &json!({ "input": "x" }), "instructions", json!("Be brief."), "instructions"),
+        ("/v1/responses", &json!({ "input": "x" }), "text", json!({ "format": schema }), "text.format"),
+        ("/v1/responses", &json!({ "input": "x" }), "text", json!({ "verbosity": "low" }), "text.verbosity"),
+        ("/v1/responses", &json!({ "input": "x" }), "max_output_tokens", json!(5), "max_output_tokens"),
+    ] {
+        let mut body = base.clone();
+        body["model"] = MODEL.into();
+        body[name] = value;
+        let error = client.post(path, body).await.error(400);
+        assert_eq!((&error["code"], &error["param"]), (&json!("unsupported_option"), &json!(param)), "{path} {name}");
+    }
+    assert_eq!(model.request_count(), 0);
+    assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
+    // Defaults and hints are accepted.
+    let mut body = chat;
+    for (name, value) in [
+        ("model", json!(MODEL)),
+        ("temperature", json!(0.5)),
+        ("tool_choice", json!("auto")),
+        ("response_format", json!({ "type": "text" })),
+        ("seed", Value::Null),
+    ] {
+        body[name] = value;
+    }
+    client.post("/v1/chat/completions", body).await.expect(200);
 }
 
 #[tokio::test]

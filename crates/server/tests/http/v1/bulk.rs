@@ -71,6 +71,13 @@ async fn many_threads_and_records_are_changed_with_one_request() {
     let records = json!([record("a", json!(0)), record("b", Value::Null), record("c", json!(7))]);
     let written = ana.post("/v1/bulk/records", json!({ "records": records })).await.expect(200);
     assert_eq!(statuses(&written), [200, 200, 412]);
+    let again = json!({ "records": [record("a", json!(0)), record("b", json!(7.0))] });
+    let again = ana.post("/v1/bulk/records", again).await.expect(200);
+    for (index, message) in [(0, "the record already exists"), (1, "the record has another version")] {
+        let error = &again["results"][index]["error"];
+        let expected = (&json!("changed_meanwhile"), &json!("version"), &json!(message));
+        assert_eq!((&error["code"], &error["param"], &error["message"]), expected);
+    }
     assert_eq!(ana.get("/v1/records/notes").await.expect(200)["data"].as_array().unwrap().len(), 2);
     let to_tenant = ana.post("/v1/bulk/records?owner=tenant", json!({ "records": records })).await.expect(200);
     assert_eq!(to_tenant["succeeded"], 0);
@@ -114,6 +121,11 @@ async fn searches_have_pages() {
 async fn conversations_and_responses_are_listed() {
     let (server, _) = start_with_model().await;
     let client = server.client();
+    let marked = client.post("/v1/conversations", json!({ "metadata": { "env": "prod" } })).await.expect(200);
+    let filtered = client.get("/v1/conversations?metadata[env]=prod").await.expect(200);
+    assert_eq!((&filtered["data"][0]["id"], filtered["data"].as_array().unwrap().len()), (&marked["id"], 1));
+    assert_eq!(client.get("/v1/conversations?metadata[env]=test").await.expect(200)["data"], json!([]));
+    client.delete(&format!("/v1/conversations/{}", marked["id"].as_str().unwrap())).await.expect(200);
     let (mut conversations, mut responses) = (Vec::new(), Vec::new());
     for number in 0..5 {
         conversations.push(client.post("/v1/conversations", json!({})).await.expect(200)["id"].clone());

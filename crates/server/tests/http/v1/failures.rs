@@ -1,5 +1,7 @@
 //! Failures of streamed requests, options that are not supported, and error messages.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 use threadkeep::Part;
 use threadkeep::core::ImageReference;
@@ -23,6 +25,7 @@ fn streamed(mut body: Value) -> Value {
 async fn a_failure_before_the_first_token_has_its_own_status() {
     let (server, _) = start_with_model().await;
     let client = server.client();
+    assert_eq!(ServerOptions::default().stream_head, std::time::Duration::from_secs(10));
     let response = |text: &str| json!({ "input": text });
     for (path, body, param) in
         [("/v1/chat/completions", &chat as &dyn Fn(&str) -> Value, "messages"), ("/v1/responses", &response, "input")]
@@ -31,7 +34,10 @@ async fn a_failure_before_the_first_token_has_its_own_status() {
             let answer = client.post(path, body).await;
             let error = answer.error(429);
             assert_eq!((&error["code"], answer.header("retry-after")), (&json!("model_rate_limited"), "7"), "{path}");
-            assert!(error["message"].as_str().unwrap().starts_with("the provider of model echo limits"), "{error}");
+            assert!(
+                error["message"].as_str().unwrap().starts_with("the provider's rate limit for model echo"),
+                "{error}"
+            );
         }
         for body in [body("fail"), streamed(body("fail"))] {
             assert_eq!(client.post(path, body).await.code(503), "model_unavailable", "{path}");
@@ -44,6 +50,19 @@ async fn a_failure_before_the_first_token_has_its_own_status() {
         let error = if last["error"].is_object() { &last["error"] } else { &last["response"]["error"] };
         assert!(error["message"].as_str().unwrap().contains("the connection was lost"), "{last}");
     }
+}
+
+/// A background response is created before the model is called, so its failure is part of the response.
+#[tokio::test]
+async fn background_responses_are_not_held() {
+    let (server, _) = start_with_model().await;
+    let client = server.client();
+    let body = json!({ "input": "limit", "background": true, "stream": true });
+    let answer = client.post("/v1/responses", body).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "text/event-stream"));
+    let events = parse_data(&answer.text);
+    assert_eq!(events[0]["type"], "response.created");
+    assert_eq!(events.last().unwrap()["type"], "response.failed");
 }
 
 /// The head of a stream is not delayed indefinitely: if the model is slow, the client receives the head before the first token.
@@ -76,7 +95,8 @@ async fn client_raises_the_same_exceptions_for_streams() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let raised: Value = serde_json::from_slice(&output.stdout).unwrap();
     let limit = json!(["RateLimitError", 429, "7"]);
-    let expected = json!({ "chat": limit, "chat_stream": limit, "responses": limit, "responses_stream": limit });
+    let expected = json!({ "chat": limit, "chat_stream": limit, "responses": limit, "responses_stream": limit,
+        "embeddings": limit });
     assert_eq!(raised, expected);
 }
 
@@ -122,6 +142,55 @@ async fn options_are_passed_on_or_rejected_by_name() {
         assert!(request.messages[0].parts.contains(&Part::Image(image)));
     }
     assert_eq!((requests[0].sampling.logit_bias["50256"].as_i64(), requests[0].sampling.seed), (Some(-100), Some(7)));
+}
+
+/// What the model would ignore is rejected by name, before a thread is created.
+#[tokio::test]
+async fn options_that_the_model_would_ignore_are_rejected() {
+    let (server, model) = start_with_model().await;
+    model.is_limited.store(true, Ordering::SeqCst);
+    let client = server.client();
+    let file = json!([{ "type": "text", "text": "x" }, { "type": "file", "file": { "file_id": "file-1" } }]);
+    let input_file = json!([{ "type": "input_file", "file_url": "https://example.org/a.pdf" }]);
+    let chat_file = json!({ "messages": [{ "role": "user", "content": file }] });
+    let input_file = json!({ "input": [{ "role": "user", "content": input_file }] });
+    let with = |mut body: Value, name: &str, value: Value| {
+        body[name] = value;
+        body
+    };
+    let schema = json!({ "type": "json_schema", "name": "a", "schema": { "type": "object" } });
+    for (path, body, param) in [
+        ("/v1/chat/completions", with(chat("x"), "logit_bias", json!({ "1": 5 })), "logit_bias"),
+        ("/v1/chat/completions", with(chat("x"), "verbosity", json!("low")), "verbosity"),
+        ("/v1/chat/completions", with(chat("x"), "seed", json!(7)), "seed"),
+        (
+            "/v1/chat/completions",
+            with(chat("x"), "response_format", json!({ "type": "json_object" })),
+            "response_format",
+        ),
+        ("/v1/chat/completions", chat_file, "messages"),
+        ("/v1/responses", json!({ "input": "x", "text": { "verbosity": "low" } }), "text.verbosity"),
+        ("/v1/responses", json!({ "input": "x", "text": { "format": schema } }), "text.format"),
+        ("/v1/responses", input_file, "input"),
+    ] {
+        for body in [body.clone(), streamed(body)] {
+            let request = client.request("POST", path).header("threadkeep-thread", "new").json(&body);
+            let error = send(request).await.error(400);
+            assert_eq!(
+                (&error["code"], &error["param"]),
+                (&json!("unsupported_option"), &json!(param)),
+                "{path} {body}"
+            );
+        }
+    }
+    assert_eq!(client.get("/v1/threads/new").await.status, 404);
+    let hints =
+        json!({ "messages": [{ "role": "user", "content": "x" }], "temperature": 0.5, "reasoning_effort": "low" });
+    client.post("/v1/chat/completions", hints).await.expect(200);
+    client
+        .post("/v1/responses", json!({ "input": "x", "top_p": 0.5, "text": { "verbosity": "medium" } }))
+        .await
+        .expect(200);
 }
 
 /// The server's model answers requests for any model, and the answer contains its name; a strict server rejects other names.

@@ -336,12 +336,9 @@ async fn processing_continues_after_an_interruption() {
     assert_eq!(found_files(&client, json!({ "query": "paragraph 99 walruses", "limit": 1 })).await, [id]);
 }
 
-/// A process that was killed leaves an upload whose lease expires.
-#[tokio::test]
-async fn uploads_of_killed_processes_are_resumed_or_reported() {
-    let server = TestServer::start().await;
-    let me = Scope::user("local", "me").unwrap();
-    let abandoned = |id: &str| LibraryUpload {
+/// Returns an upload of a process that was killed, whose lease has expired.
+fn abandoned(id: &str) -> LibraryUpload {
+    LibraryUpload {
         id: format!("file-{}", id.repeat(32)),
         library: "documents".to_owned(),
         filename: "a.md".to_owned(),
@@ -355,7 +352,14 @@ async fn uploads_of_killed_processes_are_resumed_or_reported() {
         stored_passages: 0,
         error: None,
         leased_until: Timestamp::from_millis(1).unwrap(),
-    };
+    }
+}
+
+/// A process that was killed leaves an upload whose lease expires.
+#[tokio::test]
+async fn uploads_of_killed_processes_are_resumed_or_reported() {
+    let server = TestServer::start().await;
+    let me = Scope::user("local", "me").unwrap();
     server.memory.store_upload(&me, abandoned("a"), "# A").await.unwrap();
     let receiving = threadkeep::memory::StoredUpload { upload: abandoned("b"), version: 0 };
     server.memory.update_upload(&me, receiving).await.unwrap();
@@ -366,4 +370,25 @@ async fn uploads_of_killed_processes_are_resumed_or_reported() {
     assert!(text_of(&interrupted["status_details"]).contains("interrupted"), "{interrupted}");
     client.delete(&format!("/v1/files/{}", abandoned("b").id)).await.expect(200);
     assert_eq!(listed_names(&client, "").await, ["a.md"]);
+}
+
+/// A caller that may only read sees an interrupted upload, and does not continue it.
+#[tokio::test]
+async fn readers_do_not_resume_uploads() {
+    let server = TestServer::start().await;
+    let reader = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Read]).await;
+    let writer = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
+    let ana = Scope::user("acme", "ana").unwrap();
+    server.memory.store_upload(&ana, abandoned("a"), "# A").await.unwrap();
+    let id = abandoned("a").id;
+    let stored = server.memory.find_upload(&ana, &id).await.unwrap().unwrap();
+    for _ in 0..3 {
+        assert_eq!(reader.get(&format!("/v1/files/{id}")).await.expect(200)["status"], "uploaded");
+    }
+    assert_eq!(
+        server.memory.find_upload(&ana, &id).await.unwrap().unwrap().version,
+        stored.version,
+        "nothing was written"
+    );
+    assert_eq!(wait_until_processed(&writer, &id).await["status"], "processed");
 }

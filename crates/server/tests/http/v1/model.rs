@@ -1,6 +1,8 @@
 //! Models for tests, and tests of the OpenAI API with them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -23,12 +25,20 @@ pub(crate) struct Echo {
     pub(crate) blocked: Notify,
     /// Unblocks a request.
     pub(crate) unblock: Notify,
+    /// Whether the model has no options, and reads only text and images.
+    pub(crate) is_limited: AtomicBool,
 }
 
 #[async_trait]
 impl ChatModel for Echo {
     fn name(&self) -> &str {
         "echo"
+    }
+
+    fn ignored(&self, request: &ChatRequest) -> Option<&'static str> {
+        let is_raw = |part: &Part| matches!(part, Part::Raw { .. });
+        let file = || request.messages.iter().flat_map(|message| &message.parts).any(is_raw).then_some("file");
+        self.is_limited.load(Ordering::SeqCst).then(|| request.required_options().next().or_else(file)).flatten()
     }
 
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
@@ -61,7 +71,7 @@ impl ChatModel for Echo {
             ("limit", _) => Err(ModelError::RateLimited {
                 model: "echo".to_owned(),
                 detail: "too many tokens per minute".to_owned(),
-                retry_after: Some(std::time::Duration::from_secs(7)),
+                retry_after: Some(Duration::from_secs(7)),
             }),
             ("break", _) => {
                 deltas(ChatDelta::Text("I ".to_owned()));
@@ -98,6 +108,11 @@ impl Embedder for LengthEmbedder {
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
+        if texts.iter().any(|text| text == "limit") {
+            let (model, detail) = ("lengths".to_owned(), "too many tokens per minute".to_owned());
+            let source = ModelError::RateLimited { model, detail, retry_after: Some(Duration::from_secs(7)) };
+            return Err(EmbedderError::Unavailable(Some(Box::new(source))));
+        }
         let embedding = |text: &String| Embedding { model: "lengths".to_owned(), vector: vec![text.len() as f32, 0.5] };
         Ok(texts.iter().map(embedding).collect())
     }

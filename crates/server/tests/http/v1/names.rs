@@ -1,6 +1,6 @@
 //! Names of threads: every request that names a thread may contain an id, a conversation id or a key.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use threadkeep_server::KeyRole;
 
 use super::model::start_with_model;
@@ -65,6 +65,40 @@ async fn completions_open_the_thread_that_their_header_names() {
     let request = client.request("POST", "/v1/chat/completions").header("threadkeep-thread", "new").json(&body);
     assert_eq!(send(request).await.status, 400);
     assert_eq!(client.get("/v1/threads/new").await.status, 404);
+}
+
+/// The header names the conversation of a response in the same way.
+#[tokio::test]
+async fn responses_open_the_thread_that_their_header_names() {
+    let (server, _) = start_with_model().await;
+    let client = server.client();
+    let ask = |body: Value, name: &str| {
+        send(client.request("POST", "/v1/responses").header("threadkeep-thread", name).json(&body))
+    };
+    let first = ask(json!({ "input": "one" }), "año:2").await.expect(200);
+    let conversation = first["conversation"]["id"].as_str().unwrap().to_owned();
+    let second = ask(json!({ "input": "two", "stream": true }), &conversation).await;
+    assert_eq!(second.status, 200);
+    let third = ask(json!({ "input": "three" }), "año:2").await.expect(200);
+    assert_eq!(third["conversation"]["id"], conversation);
+    assert_eq!(third["output"][0]["content"][0]["text"], "echo: three (5 messages)");
+    assert_eq!(client.get(&format!("/v1/threads/{conversation}")).await.expect(200)["key"], "año:2");
+    for other in [json!({ "conversation": conversation }), json!({ "previous_response_id": first["id"] })] {
+        let mut body = json!({ "input": "x" });
+        body.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
+        assert_eq!(ask(body, "año:2").await.code(400), "mutually_exclusive_parameters");
+    }
+    // Neither an invalid request nor an unknown id creates a thread.
+    assert_eq!(ask(json!({ "input": 7 }), "new").await.status, 400);
+    assert_eq!(client.get("/v1/threads/new").await.status, 404);
+    assert_eq!(ask(json!({ "input": "x" }), "conv_00000000000000000000000000000000").await.status, 404);
+    // A repeated request with another header is another request.
+    let repeat = |name: &str| {
+        let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
+        send(request.header("threadkeep-thread", name).json(&json!({ "input": "x" })))
+    };
+    let repeated = repeat("año:2").await.expect(200);
+    assert_eq!(repeat("año:2").await.expect(200)["id"], repeated["id"]);
 }
 
 /// A key belongs to its owner. A user can also name a thread that the users of the tenant share by its key.

@@ -1,6 +1,7 @@
 //! Conversations whose clients send earlier items again, and results without calls.
 
 use serde_json::{Value, json};
+use threadkeep::{AppendOptions, Draft, Retention, Scope};
 
 use super::model::start_with_model;
 use crate::clients::node_program;
@@ -113,6 +114,37 @@ async fn results_without_calls_are_rejected() {
     client.post(&format!("/v1/threads/{conversation}/messages"), json!({ "messages": messages })).await.expect(201);
     let result = output(&called["output"][0], "late");
     ask(json!({ "input": [result], "conversation": conversation })).await.expect(200);
+}
+
+/// A result whose call may have been in a part of the thread that is gone, or too far back to be read, is accepted.
+#[tokio::test]
+async fn results_are_accepted_if_their_call_may_be_gone() {
+    let (server, _) = start_with_model().await;
+    let client = server.client();
+    let scope = Scope::user("local", "me").unwrap();
+    let lone = json!([{ "type": "function_call_output", "call_id": "call_0", "output": "x" }]);
+    let ask = async |conversation: &str| {
+        let body = json!({ "input": lone, "conversation": conversation });
+        client.post("/v1/responses", body).await.status
+    };
+    let thread = client.new_thread().await;
+    let id = thread.parse().unwrap();
+    let options = |max_messages| {
+        let retention = Retention { max_messages: Some(max_messages), ..Retention::default() };
+        AppendOptions { retention: Some(retention), ..AppendOptions::default() }
+    };
+    let drafts = |count: usize| (0..count).map(|number| Draft::user(number.to_string())).collect::<Vec<_>>();
+    server.memory.append_all(&scope, id, drafts(20), &options(100)).await.unwrap();
+    assert_eq!(ask(&thread).await, 400);
+    server.memory.append_all(&scope, id, drafts(20), &options(10)).await.unwrap();
+    assert_eq!(ask(&thread).await, 200);
+    // Three pages are searched.
+    let thread = client.new_thread().await;
+    let id = thread.parse().unwrap();
+    for (count, status) in [(1_000, 400), (1_000, 400), (1_000, 400), (1, 200)] {
+        server.memory.append_all(&scope, id, drafts(count), &AppendOptions::default()).await.unwrap();
+        assert_eq!(ask(&thread).await, status, "{count}");
+    }
 }
 
 /// An output text that a client sends without annotations is returned with empty ones, which clients expect.

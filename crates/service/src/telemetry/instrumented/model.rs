@@ -24,6 +24,10 @@ impl ChatModel for InstrumentedModel {
         self.model.provider()
     }
 
+    fn ignored(&self, request: &ChatRequest) -> Option<&'static str> {
+        self.model.ignored(request)
+    }
+
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
         let metrics = &self.instrumentation.metrics;
         let mut call = self.instrumentation.start_call(Operation::Chat, metrics.models(), self.name());

@@ -18,8 +18,10 @@ use std::borrow::Cow;
 use threadkeep::dialogue::time::{Relation, Times};
 use threadkeep::dialogue::{Choice, Extractor as _, Mention, Phrases, Utterance};
 
-pub use boards::{at_station, away_from, is_train_to, lines_of, on_lines, station_info, stations_on_line, stops_at};
-pub use conditions::{find_now, find_step_free};
+pub use boards::{
+    at_station, away_from, is_train_to, line_ends, lines_of, on_lines, station_info, stations_on_line, stops_at,
+};
+pub use conditions::{find_direct, find_now, find_step_free};
 pub use lines::{LineRun, group_lines};
 pub use personal::{find_topics, personal_intents};
 pub use saved::{last_result_text, station, with_saved};
@@ -32,6 +34,9 @@ use crate::System;
 
 /// Example messages that all assistants for riders share: follow-ups, corrections, conditions.
 pub const FOLLOW_UPS: &str = include_str!("offline/follow-ups.txt");
+
+/// More example messages that all assistants for riders share, as different people type them.
+pub const MESSAGES: &str = include_str!("offline/messages.txt");
 
 /// The answer to a request to delete a saved place.
 pub const NOT_DELETED: &str =

@@ -289,7 +289,10 @@ fn is_line_of_other_station(message: &Utterance, at: usize, before: &str) -> boo
 fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let next = message.word(at + 1);
-    if AFTER_LINE.contains(&next) {
+    // "Set northern as my usual line"
+    let is_saved =
+        || next == "as" && message.word(at + 2) == "my" && matches!(message.word(at + 4), "line" | "tube" | "train");
+    if AFTER_LINE.contains(&next) || is_saved() {
         return true;
     }
     let joins_a_line = || {

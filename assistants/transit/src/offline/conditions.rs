@@ -73,6 +73,79 @@ const STEP_FREE: [&str; 63] = [
     "ada accessible",
 ];
 
+/// Phrases that require a trip with few changes.
+const FEW_CHANGES: [&str; 62] = [
+    "without changing",
+    "without having to change",
+    "without a change",
+    "without any changes",
+    "without changes",
+    "without any change",
+    "without a transfer",
+    "without transfers",
+    "without any transfers",
+    "without transferring",
+    "without switching",
+    "no changes",
+    "no changing",
+    "no change",
+    "no transfer",
+    "no transfers",
+    "no transferring",
+    "no switching",
+    "zero transfers",
+    "zero changes",
+    "straight there",
+    "straight through",
+    "goes straight",
+    "go straight",
+    "going straight",
+    "gets me straight",
+    "direct",
+    "directly",
+    "one seat ride",
+    "one seat",
+    "one train ride",
+    "single train",
+    "just one train",
+    "only one train",
+    "through train",
+    "non stop",
+    "fewest changes",
+    "fewest transfers",
+    "fewer changes",
+    "fewer transfers",
+    "least changes",
+    "least transfers",
+    "least changing",
+    "less changes",
+    "less changing",
+    "less transfers",
+    "minimum changes",
+    "minimal changes",
+    "not change",
+    "not to change",
+    "not changing",
+    "not transfer",
+    "not have to change",
+    "not have to transfer",
+    "dont want to change",
+    "dont want to transfer",
+    "dont want to switch",
+    "hate changing",
+    "hate transferring",
+    "avoid changing",
+    "avoid changes",
+    "avoid transfers",
+];
+
+/// Finds requests for a trip with few changes. A question whether one must change is no such request.
+#[must_use]
+pub fn find_direct(message: &Utterance) -> Vec<Mention> {
+    let found = longest(message, &FEW_CHANGES).into_iter();
+    found.map(|words| Mention::incidental(words.clone(), vec![Choice::new(true, message.said(words))])).collect()
+}
+
 /// Finds requests for a trip without stairs.
 #[must_use]
 pub fn find_step_free(message: &Utterance) -> Vec<Mention> {

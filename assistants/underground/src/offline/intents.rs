@@ -4,8 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Utterance};
 use threadkeep_transit::offline::{
-    at_station, away_from, last_result_text, lines_of, on_lines, route_intent, station, station_info, stations_on_line,
-    stops_at, with_saved,
+    at_station, away_from, last_result_text, line_ends, lines_of, on_lines, route_intent, station, station_info,
+    stations_on_line, stops_at, with_saved,
 };
 
 use super::SPEECH;
@@ -20,6 +20,7 @@ pub(super) fn intents() -> Vec<Intent> {
     let route = route_intent(&SPEECH, "How do I get from Paddington to Canary Wharf?", "get_route");
     let info = station_info(&SPEECH, "Is Bond Street step-free?");
     vec![
+        line_ends(&SPEECH),
         status(),
         arrivals(),
         route.yields(ridden_lines),
@@ -83,7 +84,12 @@ fn arrivals() -> Intent {
         .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
+        .slot(
+            Slot::optional("towards", "station")
+                .after(TOWARDS)
+                .opposite_by(away_from)
+                .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station")),
+        )
         .slot(Slot::optional("now", "now"));
     let intent = with_saved(intent, &ENDS);
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {

@@ -76,6 +76,7 @@ fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
         .spelling(speech::correct)
         .phrases(trip_phrases(GREETING, WELCOME))
+        .kind("position", speech::find_position)
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
         .kind("statement", find_statements)
         .kind("habit", find_habits)

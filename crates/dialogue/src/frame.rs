@@ -125,7 +125,12 @@ impl<'a> SlotFiller<'a> {
                     |other: &Slot| other.kind == slot.kind && cue_length(self.annotated, found, other) > length;
                 length > 0 && !intent.slots.iter().any(is_longer)
             };
-            if let Some(at) = self.find_mention(clause, slot, after_cue) {
+            // "Meeting a friend in Hammersmith, and I am at King's Cross": the longest cue says where the trip starts.
+            let longest = self.annotated.within(clause).filter(|found| found.kind == slot.kind && after_cue(found));
+            let longest = longest.map(|found| cue_length(self.annotated, found, slot)).max().unwrap_or_default();
+            let is_longest =
+                |found: &KindMention| after_cue(found) && cue_length(self.annotated, found, slot) == longest;
+            if let Some(at) = self.find_mention(clause, slot, is_longest) {
                 self.fill(index, at);
             }
         }
@@ -133,6 +138,10 @@ impl<'a> SlotFiller<'a> {
             if is_follow_up { (0..intent.slots.len()).rev().collect() } else { (0..intent.slots.len()).collect() };
         if let Some(replaced) = self.slot_to_replace(clause).filter(|_| is_follow_up) {
             order.sort_by_key(|slot| *slot != replaced);
+        }
+        if self.names_only_there(clause) {
+            // "Which train goes there": a trip ends there.
+            order.sort_by_key(|slot| !intent.swaps.iter().any(|(_, end)| *end == intent.slots[*slot].name));
         }
         if is_follow_up {
             // Of the times to leave and to arrive, the known one changes.
@@ -150,6 +159,18 @@ impl<'a> SlotFiller<'a> {
                 self.fill(index, at);
             }
         }
+    }
+
+    /// Whether all places of a clause are "there".
+    fn names_only_there(&self, clause: &Range<usize>) -> bool {
+        let ends =
+            || self.intent.swaps.iter().filter_map(|(_, end)| self.intent.slots.iter().find(|slot| slot.name == *end));
+        let is_place = |found: &&KindMention| ends().any(|slot| slot.kind == found.kind);
+        let mut places = self.annotated.within(clause).filter(is_place).peekable();
+        places.peek().is_some()
+            && places.all(|found| {
+                found.mention.is_pronoun && self.annotated.utterance.word(found.mention.words.start) == "there"
+            })
     }
 
     /// Returns the required slot that the first free mention replaces, if several slots could take it: in a correction, the slot with a
@@ -501,12 +522,17 @@ impl<'a> SlotFiller<'a> {
     /// Returns where an earlier trip ended, for the start of a trip that continues it ("after the game to Barclays Center") or returns
     /// ("and home?").
     fn end_of_trip(&self, slot: &Slot, clause: &Range<usize>, dialogue: &DialogueState) -> Option<Choice> {
-        const CONTINUING: [&str; 7] = ["after", "afterwards", "afterward", "later", "onwards", "onward", "next"];
+        const CONTINUING: [&str; 6] = ["after", "afterwards", "afterward", "later", "onwards", "onward"];
         let (_, end) = self.intent.swaps.iter().find(|(start, _)| *start == slot.name)?;
         let named = self.slots.get(end).filter(|_| self.is_filled(end))?;
         let is_mentioned = |at: usize| self.annotated.mentions.iter().any(|found| found.mention.words.contains(&at));
-        let continues =
-            || clause.clone().any(|at| CONTINUING.contains(&self.annotated.utterance.word(at)) && !is_mentioned(at));
+        let continues = || {
+            clause.clone().any(|at| {
+                CONTINUING.contains(&self.annotated.utterance.word(at))
+                    && self.annotated.utterance.word(at + 1) != "all"
+                    && !is_mentioned(at)
+            })
+        };
         if !named.is_return && !continues() {
             return None;
         }

@@ -7,7 +7,7 @@ use threadkeep::dialogue::{Choice, Mention, Utterance};
 use super::words::NOW_WORDS;
 
 /// Phrases that require a trip or a station without stairs.
-const STEP_FREE: [&str; 63] = [
+const STEP_FREE: &[&str] = &[
     "no stairs",
     "without stairs",
     "without any stairs",
@@ -71,10 +71,37 @@ const STEP_FREE: [&str; 63] = [
     "handicapped accessible",
     "accessible route",
     "ada accessible",
+    "with lifts",
+    "with a lift",
+    "lifts only",
+    "lifts all the way",
+    "need lifts",
+    "needs lifts",
+    "elevators all the way",
+    "elevators at both ends",
+    "lifts at both ends",
+    "with a pram",
+    "with the pram",
+    "with a buggy",
+    "with the buggy",
+    "with a pushchair",
+    "with the stroller",
+    "with my stroller",
+    "with a walker",
+    "use a walker",
+    "using a walker",
+    "in my wheelchair",
+    "with my wheelchair",
+    "mobility scooter",
+    "got a stroller",
+    "got a buggy",
+    "got a pram",
+    "have a buggy",
+    "have a pram",
 ];
 
 /// Phrases that require a trip with few changes.
-const FEW_CHANGES: [&str; 62] = [
+const FEW_CHANGES: &[&str] = &[
     "without changing",
     "without having to change",
     "without a change",
@@ -142,14 +169,14 @@ const FEW_CHANGES: [&str; 62] = [
 /// Finds requests for a trip with few changes. A question whether one must change is no such request.
 #[must_use]
 pub fn find_direct(message: &Utterance) -> Vec<Mention> {
-    let found = longest(message, &FEW_CHANGES).into_iter();
+    let found = longest(message, FEW_CHANGES).into_iter();
     found.map(|words| Mention::incidental(words.clone(), vec![Choice::new(true, message.said(words))])).collect()
 }
 
 /// Finds requests for a trip without stairs.
 #[must_use]
 pub fn find_step_free(message: &Utterance) -> Vec<Mention> {
-    let mut found = longest(message, &STEP_FREE);
+    let mut found = longest(message, STEP_FREE);
     let negated: Vec<Range<usize>> = (0..message.words().len()).filter_map(|at| negated_stairs(message, at)).collect();
     found.retain(|words| !negated.iter().any(|other| other.start < words.end && words.start < other.end));
     found.extend(negated);

@@ -359,6 +359,8 @@ fn stated_key(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static 
     match message.word(verb + 1) {
         "at" | "in" | "near" | "by" | "on" | "off" | "around" => Some((start..verb + 2, key)),
         _ if is_asked => Some((start - 1..verb + 1, key)),
+        // "Where did I say I live?"
+        "" if is_subject && matches!(message.word(0), "where" | "wheres" | "which") => Some((start..verb + 1, key)),
         _ => None,
     }
 }
@@ -465,6 +467,10 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if is_letter => false,
         // A point of the compass alone is a direction.
         _ if words.len() == 1 && matches!(message.word(words.start), "north" | "south" | "east" | "west") => false,
+        // "Central London" is no station, while "London Bridge" is one.
+        _ if message.word(words.end - 1) == "london" || message.word(words.end) == "london" && words.len() == 1 => {
+            false
+        }
         // "The east side" is a part of a city.
         _ if words.clone().all(|at| SIDE_WORDS.contains(&message.word(at))) => false,
         // "The second one" is a train.

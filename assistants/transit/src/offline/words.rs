@@ -69,6 +69,7 @@ pub(super) const NON_PLACE_WORDS: &[&str] = &[
 /// Words that occur both in station names and in ordinary sentences. Alone, they name a station only where a name is
 /// expected, such as after "to".
 pub(super) const COMMON_WORDS: &[&str] = &[
+    "little",
     "times",
     "high",
     "grand",

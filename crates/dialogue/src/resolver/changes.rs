@@ -20,7 +20,10 @@ impl IntentResolver {
         if let Some(frame) = self.frame_with_rejected(annotated, clause, dialogue) {
             return Some(frame);
         }
-        dialogue.recent_frames().find_map(|frame| {
+        // "And home?" changes no statement about where home is.
+        let returns = annotated.within(clause).any(|found| found.mention.choices.iter().any(|choice| choice.is_return));
+        let frames = dialogue.recent_frames().filter(|frame| !returns || !self.intents[frame.intent].is_about_user);
+        frames.into_iter().find_map(|frame| {
             let changed = self.changed_frame(frame, annotated, clause, dialogue);
             let continued = || {
                 let continued = self.changed_frame(&self.continued(frame)?, annotated, clause, dialogue)?;

@@ -57,7 +57,12 @@ impl IntentResolver {
                         return Resolution::Frames(vec![frame]);
                     }
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
-                    if self.lacks_mention(&frame) || self.leaves_words(&frame, annotated, clause) {
+                    // A statement to save explains all that it names.
+                    let leaves_places = self.place_kind.is_some()
+                        && self.intents[*intent].is_about_user
+                        && !frame.unused.is_empty()
+                        && !self.starts_with_text_cue(*intent, annotated, clause);
+                    if self.lacks_mention(&frame) || self.leaves_words(&frame, annotated, clause) || leaves_places {
                         continue;
                     }
                     if let Some(frame) = self.more_complete(&frame, annotated, clause, dialogue, &ranked) {
@@ -252,7 +257,18 @@ impl IntentResolver {
         ranked: &[Ranked],
         dialogue: &DialogueState,
     ) -> Option<Frame> {
-        let changed = self.newest_changed_frame(annotated, clause, dialogue).filter(|frame| frame.unused.is_empty());
+        if self.place_kind.is_some() && self.is_of_another_topic(ranked) {
+            return None;
+        }
+        let changed = self.newest_changed_frame(annotated, clause, dialogue).filter(|frame| {
+            frame.unused.is_empty() && (self.place_kind.is_none() || self.takes_incidental(frame, annotated, clause))
+        });
+        if self.place_kind.is_some()
+            && let Some(trip) = self.complete_trip(annotated, clause, ranked, dialogue)
+            && changed.as_ref().is_none_or(|changed| !self.has_two_ends(changed.intent))
+        {
+            return Some(trip);
+        }
         let best = ranked.iter().find_map(|(class, score)| match self.classes[*class] {
             Class::Intent(intent) if *score >= MIN_SCORE => Some((*class, intent, *score)),
             _ => None,
@@ -282,8 +298,50 @@ impl IntentResolver {
         }
         match changed {
             Some(frame) if is_continuation || !is_complete || frame.intent == intent || is_change() => Some(frame),
-            _ => is_complete.then_some(fresh),
+            // Pronouns of the clause refer to the dialogue.
+            _ => is_complete.then(|| self.new_frame(intent, class, annotated, clause, dialogue)),
         }
+    }
+
+    /// Returns the frame of the best intent between two places if the clause names both: "what about from Canary Wharf to Farringdon".
+    fn complete_trip(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        ranked: &[Ranked],
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        let nothing = DialogueState::default();
+        let mut trips = ranked.iter().filter_map(|(class, score)| match self.classes[*class] {
+            Class::Intent(intent) if *score >= MIN_SCORE && self.has_two_ends(intent) => Some((*class, intent)),
+            _ => None,
+        });
+        let (class, intent) = trips.find(|(class, intent)| {
+            let fresh = self.new_frame(*intent, *class, annotated, clause, &nothing);
+            fresh.unused.is_empty() && fresh.open.iter().all(|open| !open.choices.is_empty())
+        })?;
+        Some(self.new_frame(intent, class, annotated, clause, dialogue))
+    }
+
+    /// Whether an intent requires two places that a reversal exchanges.
+    fn has_two_ends(&self, intent: usize) -> bool {
+        let slots = &self.intents[intent].slots;
+        let is_required = |name: &String| slots.iter().any(|slot| slot.name == *name && slot.is_required);
+        self.intents[intent].swaps.iter().any(|(one, other)| is_required(one) && is_required(other))
+    }
+
+    /// Whether an intent has a slot for each incidental mention of a clause, such as "direct".
+    fn takes_incidental(&self, frame: &Frame, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let slots = &self.intents[frame.intent].slots;
+        let is_taken = |found: &KindMention| {
+            slots.iter().any(|slot| slot.kind == found.kind)
+                || annotated.within(clause).any(|other| {
+                    other.kind != found.kind
+                        && other.mention.words.start < found.mention.words.end
+                        && found.mention.words.start < other.mention.words.end
+                })
+        };
+        annotated.within(clause).filter(|found| found.mention.is_incidental).all(is_taken)
     }
 
     pub(super) fn starts_as_continuation(&self, utterance: &Utterance, clause: &Range<usize>) -> bool {

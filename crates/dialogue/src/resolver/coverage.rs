@@ -17,6 +17,12 @@ impl IntentResolver {
 
     /// Whether a slot is empty that only the message can fill: it is neither carried nor asked about.
     pub(super) fn lacks_mention(&self, frame: &Frame) -> bool {
+        let intent = &self.intents[frame.intent];
+        // "Which line is it" asks for no preference.
+        let names_nothing = || intent.slots.iter().any(|slot| slot.is_text) && frame.slots.0.is_empty();
+        if self.place_kind.is_some() && names_nothing() {
+            return true;
+        }
         frame.open.iter().filter(|open| open.choices.is_empty()).any(|open| {
             let slot = &self.intents[frame.intent].slots[open.slot];
             !slot.is_carried && slot.questions.is_empty()

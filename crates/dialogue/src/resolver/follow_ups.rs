@@ -114,7 +114,15 @@ impl IntentResolver {
     ) -> Option<Frame> {
         let turned =
             |frame: &Frame| self.opposite_frame(frame).or_else(|| self.opposite_frame(&self.continued(frame)?));
-        let turned = dialogue.recent_frames().find_map(turned)?;
+        const OF_TRIPS: [&str; 8] = ["trip", "journey", "route", "back", "return", "returning", "home", "way"];
+        let is_of_trip = clause.clone().any(|at| OF_TRIPS.contains(&annotated.utterance.word(at)));
+        let is_trip = |frame: &&Frame| {
+            let mut swaps = self.intents[frame.intent].swaps.iter();
+            swaps.any(|(one, other)| frame.slots.get(one).is_some() && frame.slots.get(other).is_some())
+        };
+        // "And back?" after the board of a trip's station turns the trip.
+        let trips = dialogue.recent_frames().filter(is_trip).filter(|_| is_of_trip);
+        let turned = trips.chain(dialogue.recent_frames()).find_map(turned)?;
         Some(self.changed_frame(&turned, annotated, clause, dialogue).unwrap_or(turned))
     }
 

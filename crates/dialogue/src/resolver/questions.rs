@@ -93,6 +93,13 @@ impl IntentResolver {
             if is_comma && !corrects && !states() {
                 continue;
             }
+            if self.place_kind.is_some()
+                && !corrects
+                && !self.asks(annotated, &left)
+                && self.lacks_a_slot(annotated, &left, dialogue)
+            {
+                continue;
+            }
             let mut parts = [&left, &right].map(|clause| self.score_as_question(annotated, clause, dialogue));
             if corrects {
                 parts[0] = parts[0].or(parts[1].filter(|_| self.asks(annotated, &right)));
@@ -128,8 +135,9 @@ impl IntentResolver {
 
     /// Whether a clause starts as a question.
     pub(super) fn asks(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
-        const ASKING: [&str; 14] = [
+        const ASKING: &[&str] = &[
             "is", "are", "does", "do", "can", "which", "what", "whats", "when", "whens", "where", "how", "any", "next",
+            "wheres", "hows", "would", "will", "could", "should", "best", "fastest", "quickest",
         ];
         ASKING.contains(&annotated.utterance.word(clause.start))
     }
@@ -154,6 +162,16 @@ impl IntentResolver {
             }
             start = words.end;
         }
+    }
+
+    /// Whether the best intent of a clause lacks a slot, so that the clause is a condition of what follows: "stroller here, need
+    /// elevators".
+    fn lacks_a_slot(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> bool {
+        let ranked = self.rank(annotated, clause, dialogue);
+        let Some((class, _)) = ranked.first() else { return false };
+        let Class::Intent(intent) = self.classes[*class] else { return false };
+        let frame = self.new_frame(intent, *class, annotated, clause, dialogue);
+        frame.open.iter().any(|open| open.choices.is_empty())
     }
 
     /// Whether the best intent of a clause leaves mentions unused.

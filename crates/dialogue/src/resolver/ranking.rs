@@ -43,6 +43,14 @@ impl IntentResolver {
         })
     }
 
+    /// Whether a clause is clearly a question without slots, such as "how much is the museum".
+    pub(super) fn is_of_another_topic(&self, ranked: &[Ranked]) -> bool {
+        let is_other = |class: usize| matches!(self.classes[class], Class::OffTopic | Class::Answer(_));
+        let Some((class, best)) = ranked.first() else { return false };
+        let next = ranked.iter().find(|(class, _)| !is_other(*class)).map_or(0, |(_, score)| *score);
+        is_other(*class) && *best >= MIN_SPLIT_SCORE && next * 100 <= best * NEARLY_BEST_PERCENT
+    }
+
     /// Whether a message is off topic even if it mentions entities: "the weather at Times Square".
     pub(super) fn is_clearly_off_topic(&self, ranked: &[Ranked]) -> bool {
         let [(class, best), (_, second), ..] = ranked else { return false };

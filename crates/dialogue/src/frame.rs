@@ -155,10 +155,29 @@ impl<'a> SlotFiller<'a> {
             if self.filled.contains(&index) || (!slot.is_required && !slot.cues.is_empty()) {
                 continue;
             }
-            if let Some(at) = self.find_mention(clause, slot, |_| true) {
+            while let Some(at) = self.find_mention(clause, slot, |_| true) {
+                // "The Statue of Liberty ferry" may be two names of one place, which is only one end of a trip.
+                if self.is_other_end(slot, at) {
+                    self.used.insert(at);
+                    continue;
+                }
                 self.fill(index, at);
+                break;
             }
         }
+    }
+
+    /// Whether a mention is the place that the message names as the other end of a trip.
+    fn is_other_end(&self, slot: &Slot, mention: usize) -> bool {
+        let [choice] = &self.annotated.mentions[mention].mention.choices[..] else { return false };
+        let pairs = self.intent.swaps.iter().flat_map(|(one, other)| [(one, other), (other, one)]);
+        let mut others = pairs.filter(|(one, _)| **one == slot.name).map(|(_, other)| other);
+        others.any(|other| {
+            let known = self.slots.get(other).filter(|_| self.is_filled(other));
+            known.is_some_and(|known| {
+                known.label == choice.label && !choice.hints.is_empty() && known.hints == choice.hints
+            })
+        })
     }
 
     /// Whether all places of a clause are "there".
@@ -587,7 +606,7 @@ pub(crate) fn is_same_entity(one: &Choice, other: &Choice) -> bool {
 }
 
 /// Whether the labels of two choices share a word of at least four letters or a number: "Bedford Av" and "Bedford-Nostrand Avs".
-fn shares_name(one: &Choice, other: &Choice) -> bool {
+pub(crate) fn shares_name(one: &Choice, other: &Choice) -> bool {
     let words = |choice: &Choice| crate::utterance::folded_words(&choice.label);
     let is_distinctive = |word: &&String| word.len() >= 4 || word.bytes().any(|byte| byte.is_ascii_digit());
     let others = words(other);
@@ -653,7 +672,7 @@ const COURTESY_WORDS: &[&str] = &[
     "please", "pls", "plz", "thanks", "hey", "hi", "hello", "ok", "okay", "just", "maybe", "kindly", "well", "oh",
     "um", "so", "fastest", "quickest", "possible", "guys", "bro", "now", "favor", "gracias", "hola", "oye", "bueno",
     "pues", "quick", "question", "tho", "though", "lol", "haha", "nice", "cool", "great", "perfect", "lovely", "sweet",
-    "ugh", "hmm", "hm", "wow", "damn", "alright", "yo", "hiya", "ta", "cheers", "yeah", "yes", "dear", "exactly",
+    "ugh", "hmm", "hm", "wow", "damn", "yo", "hiya", "ta", "cheers", "yeah", "yes", "dear", "exactly",
 ];
 
 /// Returns the positions of the content words. Mentions, function words, courtesy words and words for which `is_known`

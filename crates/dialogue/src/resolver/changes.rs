@@ -7,7 +7,7 @@ use crate::acts::Act;
 use crate::annotated::AnnotatedUtterance;
 use crate::dialogue_state::DialogueState;
 use crate::extract::Choice;
-use crate::frame::{Frame, OpenSlot, SlotFiller, is_same_entity, select_choice};
+use crate::frame::{Frame, OpenSlot, SlotFiller, is_same_entity, select_choice, shares_name};
 
 impl IntentResolver {
     /// Applies the mentions of a clause to the newest frame that has slots for them.
@@ -107,6 +107,17 @@ impl IntentResolver {
         let kind = &intent.slots[open.slot].kind;
         let mentioned = annotated.mentions.iter().position(|found| found.kind == *kind);
         let selected = self.select_choice(annotated, &open.choices).cloned().map(|choice| vec![choice]);
+        // "Wembley Park, yeah" is no answer to "Leytonstone or Forest Gate?", if the trip goes to Wembley.
+        if let Some(at) = mentioned.filter(|_| self.place_kind.is_some() && open.choices.len() > 1) {
+            let named = &annotated.mentions[at].mention.choices;
+            let is_offered = named.iter().any(|choice| open.choices.iter().any(|known| known.value == choice.value));
+            let is_other = |(name, value): &(String, Choice)| {
+                *name != intent.slots[open.slot].name && named.iter().any(|choice| shares_name(choice, value))
+            };
+            if !is_offered && frame.slots.0.iter().any(is_other) {
+                return None;
+            }
+        }
         let choices = match (mentioned, selected) {
             (Some(at), _) => restrict_choices(&annotated.mentions[at].mention.choices, &open.choices),
             (None, selected) => selected?,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Class, IntentResolver, MAX_TRIED, MIN_SCORE, MIN_SPLIT_SCORE, Ranked, Resolution};
+use super::{Class, IntentResolver, MAX_TRIED, MIN_SCORE, MIN_SPLIT_SCORE, NEARLY_BEST_PERCENT, Ranked, Resolution};
 use crate::acts::Act;
 use crate::annotated::{AnnotatedUtterance, KindMention};
 use crate::dialogue_state::DialogueState;
@@ -59,7 +59,10 @@ impl IntentResolver {
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
                     // A statement to save explains all that it names.
                     let leaves_places = self.place_kind.is_some()
-                        && self.intents[*intent].is_about_user
+                        && self.intents[*intent]
+                            .slots
+                            .iter()
+                            .any(|slot| slot.is_text || self.intents[*intent].is_about_user)
                         && !frame.unused.is_empty()
                         && !self.starts_with_text_cue(*intent, annotated, clause);
                     if self.lacks_mention(&frame) || self.leaves_words(&frame, annotated, clause) || leaves_places {
@@ -159,7 +162,7 @@ impl IntentResolver {
         ranked: &[Ranked],
     ) -> Option<Frame> {
         if frame.unused.is_empty() {
-            return None;
+            return self.better_explained(frame, annotated, clause, dialogue, ranked);
         }
         // A question is not taken for a statement about the user, which would change what is stored.
         let may_state = self.intents[frame.intent].is_about_user;
@@ -177,6 +180,38 @@ impl IntentResolver {
                 && !self.intents[other.intent].slots.is_empty()
                 && other.filled.len() > frame.filled.len()
                 && self.is_explained(other, annotated, clause)
+        })
+    }
+
+    /// Returns the frame of an intent that scores nearly as high and explains more words.
+    fn better_explained(
+        &self,
+        frame: &Frame,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+        ranked: &[Ranked],
+    ) -> Option<Frame> {
+        let is_stated = |intent: usize| {
+            self.intents[intent].is_about_user || self.intents[intent].slots.iter().any(|slot| slot.is_text)
+        };
+        if self.place_kind.is_none()
+            || frame.unexplained.is_empty()
+            || !frame.open.is_empty()
+            || is_stated(frame.intent)
+        {
+            return None;
+        }
+        let best = ranked.first().map_or(0, |(_, score)| *score);
+        let near = ranked.iter().take(MAX_TRIED).filter(|(_, score)| score * 100 >= best * NEARLY_BEST_PERCENT);
+        let mut others = near.filter_map(|(class, _)| match self.classes[*class] {
+            Class::Intent(intent) if intent != frame.intent && !is_stated(intent) => {
+                Some(self.new_frame(intent, *class, annotated, clause, dialogue))
+            }
+            _ => None,
+        });
+        others.find(|other| {
+            other.open.is_empty() && other.unused.is_empty() && other.unexplained.len() < frame.unexplained.len()
         })
     }
 
@@ -210,7 +245,9 @@ impl IntentResolver {
         if !mentions.all(is_condition) {
             return None;
         }
-        self.changed_frame(last, annotated, clause, dialogue).filter(|frame| frame.unused.is_empty())
+        let is_explained = |frame: &Frame| self.place_kind.is_none() || self.is_explained(frame, annotated, clause);
+        self.changed_frame(last, annotated, clause, dialogue)
+            .filter(|frame| frame.unused.is_empty() && is_explained(frame))
     }
 
     /// Like [`condition_frame`](Self::condition_frame), if the condition starts the clause: "avoid the 2, it is packed" gives a reason
@@ -263,12 +300,6 @@ impl IntentResolver {
         let changed = self.newest_changed_frame(annotated, clause, dialogue).filter(|frame| {
             frame.unused.is_empty() && (self.place_kind.is_none() || self.takes_incidental(frame, annotated, clause))
         });
-        if self.place_kind.is_some()
-            && let Some(trip) = self.complete_trip(annotated, clause, ranked, dialogue)
-            && changed.as_ref().is_none_or(|changed| !self.has_two_ends(changed.intent))
-        {
-            return Some(trip);
-        }
         let best = ranked.iter().find_map(|(class, score)| match self.classes[*class] {
             Class::Intent(intent) if *score >= MIN_SCORE => Some((*class, intent, *score)),
             _ => None,
@@ -276,6 +307,21 @@ impl IntentResolver {
         let Some((class, intent, score)) = best else { return changed };
         let fresh = self.new_frame(intent, class, annotated, clause, &DialogueState::default());
         let is_complete = fresh.open.iter().all(|open| !open.choices.is_empty()) && fresh.unused.is_empty();
+        // The question of the best class may take two places without being about a trip.
+        let is_about_trip = || {
+            let slots = &self.intents[intent].slots;
+            let is_place = |name: &String| {
+                slots.iter().any(|slot| slot.name == *name && Some(&slot.kind) == self.place_kind.as_ref())
+            };
+            !is_complete || !slots.iter().any(|slot| slot.is_required) && fresh.filled.iter().all(is_place)
+        };
+        if self.place_kind.is_some()
+            && is_about_trip()
+            && let Some(trip) = self.complete_trip(annotated, clause, ranked, dialogue)
+            && changed.as_ref().is_none_or(|changed| !self.has_two_ends(changed.intent))
+        {
+            return Some(trip);
+        }
         let is_continuation = self.starts_as_continuation(&annotated.utterance, clause);
         let change = ranked.iter().find(|(class, _)| self.classes[*class] == Class::Act(Act::Change));
         let is_change = || change.is_some_and(|(_, change)| *change * 100 >= score * MIN_CHANGE_PERCENT);

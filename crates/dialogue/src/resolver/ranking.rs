@@ -89,7 +89,13 @@ impl IntentResolver {
             let scores = self.classifier.scores(&features);
             let best = scores.first().map_or(0, |best| best.score);
             let mut near = scores.iter().filter(|score| score.score * 100 >= best * NEAR_ANSWER_PERCENT);
-            near.any(|score| matches!(self.classes[score.class], Class::Intent(_)))
+            // "Bus from Harlem to Queens Plaza" has a word that no question with slots explains.
+            let left = |class: usize| self.unexplained(annotated, clause, &[class], &[]).len();
+            let explained = left(class);
+            near.any(|score| {
+                matches!(self.classes[score.class], Class::Intent(_))
+                    && (self.place_kind.is_none() || left(score.class) <= explained)
+            })
         };
         self.count_required_mentions(annotated, clause) >= 2
             && (!self.has_word_of(annotated, clause, class) || is_near())

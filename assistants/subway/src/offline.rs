@@ -18,8 +18,8 @@ use threadkeep::dialogue::{
     Act, Choice, Classifier, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered, Utterance,
 };
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, NOT_DELETED, find_habits, find_now, find_saved, find_saved_keys, find_statements, find_step_free,
-    find_topics, lines_of, personal_intents, trip_phrases,
+    FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, find_direct, find_habits, find_now, find_saved,
+    find_saved_keys, find_statements, find_step_free, find_topics, lines_of, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -104,6 +104,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("stepfree", find_step_free)
         .kind("direction", conditions::directions)
         .kind("now", find_now)
+        .kind("direct", find_direct)
         .kind("topic", find_topics)
         .kind("setting", |_: &Utterance| Vec::new())
         .pronoun("there", "station")
@@ -122,6 +123,7 @@ fn declaration() -> OfflineModelBuilder {
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
         .phrase_file(FOLLOW_UPS)
         .and_then(|builder| builder.phrase_file(PHRASES))
+        .and_then(|builder| builder.phrase_file(SHARED_MESSAGES))
         .and_then(|builder| builder.phrase_file(MESSAGES))
         .expect("a test reads the phrases");
     let builder = REFERRALS.into_iter().fold(builder, |builder, (class, text)| {

@@ -126,6 +126,9 @@ fn best(schedule: &Schedule, moment: ServiceMoment, ends: &TripEnds, conditions:
         return schedule.latest_departure(&query, at);
     }
     let choices = schedule.choices(&query, at);
+    if conditions.fewest_changes {
+        return choices.into_iter().next();
+    }
     let earliest = choices.last()?.arrives().0;
     choices.into_iter().find(|journey| journey.arrives().0 <= earliest + WORTH_A_CHANGE_SECONDS)
 }

@@ -18,8 +18,10 @@ use std::borrow::Cow;
 use threadkeep::dialogue::time::{Relation, Times};
 use threadkeep::dialogue::{Choice, Extractor as _, Mention, Phrases, Utterance};
 
-pub use boards::{at_station, away_from, is_train_to, lines_of, on_lines, station_info, stations_on_line, stops_at};
-pub use conditions::{find_now, find_step_free};
+pub use boards::{
+    at_station, away_from, is_train_to, line_ends, lines_of, on_lines, station_info, stations_on_line, stops_at,
+};
+pub use conditions::{find_direct, find_now, find_step_free};
 pub use lines::{LineRun, group_lines};
 pub use personal::{find_topics, personal_intents};
 pub use saved::{last_result_text, station, with_saved};
@@ -32,6 +34,9 @@ use crate::System;
 
 /// Example messages that all assistants for riders share: follow-ups, corrections, conditions.
 pub const FOLLOW_UPS: &str = include_str!("offline/follow-ups.txt");
+
+/// More example messages that all assistants for riders share, as different people type them.
+pub const MESSAGES: &str = include_str!("offline/messages.txt");
 
 /// The answer to a request to delete a saved place.
 pub const NOT_DELETED: &str =
@@ -64,12 +69,59 @@ impl Speech {
             let lines = self.find_lines(message);
             let ends_with_line = |mention: &Mention| lines.iter().any(|line| line.words.end == mention.words.end);
             let found = times.find(message).into_iter().filter(|mention| !is_not_before(message, mention));
+            let found = found.filter(|mention| !is_departure || !is_of_event(message, mention));
+            let of_events = Times::with([Relation::At]).find(message).into_iter();
+            let of_events = of_events.filter(|mention| !is_departure && is_of_event(message, mention));
+            let of_events = of_events.map(|mention| by_time(message, mention));
             let not_before = earliest.find(message).into_iter().filter(|mention| is_not_before(message, mention));
             let not_before = not_before.filter(|_| is_departure).map(|mention| at_time(message, mention));
-            let found = found.chain(bare_hour(message)).chain(not_before);
+            let found = found.chain(bare_hour(message)).chain(not_before).chain(of_events);
             found.filter(|mention| !ends_with_line(mention)).collect()
         }
     }
+}
+
+/// Whether a time is that of an event for which the trip must be in time: "the 7:05 game", "my flight at 6".
+fn is_of_event(message: &Utterance, mention: &Mention) -> bool {
+    const EVENTS: [&str; 24] = [
+        "flight",
+        "flights",
+        "game",
+        "match",
+        "show",
+        "concert",
+        "meeting",
+        "interview",
+        "appointment",
+        "reservation",
+        "class",
+        "lecture",
+        "exam",
+        "kickoff",
+        "kick",
+        "movie",
+        "film",
+        "play",
+        "gig",
+        "wedding",
+        "funeral",
+        "checkin",
+        "dinner",
+        "booking",
+    ];
+    const AWAY: [&str; 8] = ["after", "from", "leaving", "leave", "home", "back", "ends", "finishes"];
+    let words = &mention.words;
+    let is_event = |at: usize| EVENTS.contains(&message.word(at));
+    let is_named = is_event(words.end) || (words.start.saturating_sub(3)..words.start).any(is_event);
+    is_named && !(0..words.end).any(|at| AWAY.contains(&message.word(at)))
+}
+
+/// Returns a time as one at which to have arrived.
+fn by_time(message: &Utterance, mention: Mention) -> Mention {
+    let said = message.said(mention.words.clone());
+    let time = ["at ", "for ", "around ", "about "].iter().find_map(|word| said.strip_prefix(word)).unwrap_or(said);
+    let choice = Choice::new(format!("by {time}"), time);
+    Mention::new(mention.words, vec![choice])
 }
 
 /// Whether the time is the earliest one to leave: "I can't leave before 3".

@@ -33,6 +33,8 @@ pub struct TripConditions {
     pub avoid: Vec<String>,
     /// The names or ids of the only lines to use; empty for all lines.
     pub only: Vec<String>,
+    /// Whether fewer changes matter more than a shorter time.
+    pub fewest_changes: bool,
 }
 
 impl TripConditions {
@@ -85,6 +87,9 @@ pub struct MetConditions {
     /// The only lines that the route uses; empty for all lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
+    /// Whether the route has as few changes as possible.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fewest_changes: bool,
 }
 
 /// A route: the answer of `get_route`.
@@ -186,6 +191,9 @@ pub struct RideLeg {
     pub arrives: Option<String>,
 }
 
+/// What a change costs in a search for the fewest changes: more than any ride takes.
+const COST_OF_CHANGE_SECONDS: u32 = 100_000;
+
 /// The resolved origin and destination.
 #[derive(Debug, Clone)]
 pub struct TripEnds {
@@ -245,9 +253,12 @@ impl System {
         let avoid = conditions.avoided_lines(self);
         let limits = PathConditions { accessible_only: conditions.step_free, avoid, unserved };
         let network = (self.network)();
-        let path = network.find_path(&ends.from.ids(), &ends.to.ids(), change_seconds, &limits);
+        let cost = if conditions.fewest_changes { COST_OF_CHANGE_SECONDS } else { change_seconds };
+        let path = network.find_path(&ends.from.ids(), &ends.to.ids(), cost, &limits);
         let path = path.ok_or_else(|| self.no_route(ends, conditions))?;
-        let times = RouteTimes { seconds: path.seconds, clocks: None, source: source(&path.legs) };
+        let changes = u32::try_from(path.legs.len().saturating_sub(1)).unwrap_or_default();
+        let seconds = path.seconds - changes * (cost - change_seconds);
+        let times = RouteTimes { seconds, clocks: None, source: source(&path.legs) };
         let legs: Vec<RouteLeg> = path.legs.iter().map(|leg| self.untimed_leg(leg)).collect();
         Ok(self.route_answer(ends, legs, times, conditions))
     }
@@ -305,6 +316,7 @@ impl System {
             step_free: conditions.step_free,
             avoided: conditions.avoid.clone(),
             only: conditions.only.clone(),
+            fewest_changes: conditions.fewest_changes,
         }
     }
 }

@@ -248,12 +248,43 @@ pub fn line_runs(message: &Utterance) -> Vec<LineRun> {
             let id = found.choices.first()?.value.as_str()?.to_owned();
             return Some((id, length));
         }
+        if let Some((id, length)) = line_of_colour(message, at) {
+            return Some((id.to_owned(), length));
+        }
         let line = LINES.iter().find(|line| line.shared_name == Some(message.word(at)))?;
         if is_in_station(at, at + 1) || !means_a_line(message, at, follows_a_line) {
             return None;
         }
         let length = if matches!(message.word(at + 1), "line" | "lines") { 2 } else { 1 };
         Some((line.id.to_owned(), length))
+    })
+}
+
+/// Returns the line that a rider names by its colour on the map, and the number of words: "the pink one".
+fn line_of_colour(message: &Utterance, at: usize) -> Option<(&'static str, usize)> {
+    const COLOURS: [(&str, &str); 16] = [
+        ("dark blue", "piccadilly"),
+        ("navy blue", "piccadilly"),
+        ("light blue", "victoria"),
+        ("pale blue", "victoria"),
+        ("sky blue", "victoria"),
+        ("red", "central"),
+        ("brown", "bakerloo"),
+        ("yellow", "circle"),
+        ("green", "district"),
+        ("pink", "hammersmith-city"),
+        ("grey", "jubilee"),
+        ("silver", "jubilee"),
+        ("maroon", "metropolitan"),
+        ("magenta", "metropolitan"),
+        ("black", "northern"),
+        ("purple", "elizabeth"),
+    ];
+    COLOURS.iter().find_map(|(colour, id)| {
+        let count = colour.split(' ').count();
+        let is_here = colour.split(' ').enumerate().all(|(offset, word)| message.word(at + offset) == word);
+        let is_line = matches!(message.word(at + count), "line" | "one");
+        (is_here && is_line).then_some((*id, count + 1))
     })
 }
 
@@ -289,7 +320,10 @@ fn is_line_of_other_station(message: &Utterance, at: usize, before: &str) -> boo
 fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let next = message.word(at + 1);
-    if AFTER_LINE.contains(&next) {
+    // "Set northern as my usual line"
+    let is_saved =
+        || next == "as" && message.word(at + 2) == "my" && matches!(message.word(at + 4), "line" | "tube" | "train");
+    if AFTER_LINE.contains(&next) || is_saved() {
         return true;
     }
     let joins_a_line = || {
@@ -308,10 +342,14 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
                 || follows_a_line && !matches!(before, "to" | "from" | "at")
                 || before == "the" && !NOT_AFTER.contains(&next)
         }
+        _ if follows_a_line && next == "and" => true,
         _ if NOT_AFTER.contains(&next) && !joins_a_line() => false,
         "met" => {
             follows_a_line
                 || message.words().len() <= 2
+                || before == "the"
+                    && !NOT_AFTER.contains(&next)
+                    && !matches!(next, "museum" | "office" | "police" | "game" | "life" | "bar")
                 || before == "the" && matches!(next, "" | "ok" | "running" | "down" | "today" | "doing" | "or" | "good")
         }
         "liberty" | "lioness" | "weaver" | "suffragette" => before == "the" || message.words().len() <= 3,

@@ -12,8 +12,8 @@ use threadkeep::Role;
 use threadkeep::dialogue::time::Relation;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Turn, Unanswered, Utterance};
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, NOT_DELETED, find_habits, find_now, find_saved, find_saved_keys, find_statements, find_step_free,
-    find_topics, personal_intents, trip_phrases,
+    FOLLOW_UPS, MESSAGES, NOT_DELETED, find_direct, find_habits, find_now, find_saved, find_saved_keys,
+    find_statements, find_step_free, find_topics, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -76,6 +76,7 @@ fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
         .spelling(speech::correct)
         .phrases(trip_phrases(GREETING, WELCOME))
+        .kind("position", speech::find_position)
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
         .kind("statement", find_statements)
         .kind("habit", find_habits)
@@ -89,6 +90,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("stepfree", find_step_free)
         .kind("direction", speech::find_directions)
         .kind("now", find_now)
+        .kind("direct", find_direct)
         .kind("topic", find_topics)
         .kind("setting", |_: &Utterance| Vec::new());
     let pronouns = [
@@ -121,6 +123,7 @@ fn declaration() -> OfflineModelBuilder {
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
         .phrase_file(FOLLOW_UPS)
         .and_then(|builder| builder.phrase_file(PHRASES))
+        .and_then(|builder| builder.phrase_file(MESSAGES))
         .expect("a test reads the phrases");
     let builder =
         REFERRALS.into_iter().fold(builder, |builder, (class, text)| builder.referral(class, move |_| text.to_owned()));

@@ -94,7 +94,9 @@ impl Underground {
         let avoided = conditions.avoided_lines(&LONDON);
         let uses =
             |journey: &Journey| journey.legs.iter().filter_map(JourneyLeg::line).any(|line| avoided.contains(&line));
-        let journey = answer.journeys.iter().find(|journey| !uses(journey))?;
+        let mut journeys = answer.journeys.iter().filter(|journey| !uses(journey));
+        let rides = |journey: &&Journey| journey.legs.iter().filter_map(JourneyLeg::line).count();
+        let journey = if conditions.fewest_changes { journeys.min_by_key(rides) } else { journeys.next() }?;
         let legs: Vec<RouteLeg> = journey.legs.iter().filter_map(leg_of).collect();
         legs.iter().any(|leg| matches!(leg, RouteLeg::Ride(_))).then_some(())?;
         let clock = |text: &str| text.get(11..16).map(str::to_owned);

@@ -37,6 +37,12 @@ impl DialogueState {
         self.earlier.drain(..first);
     }
 
+    /// Forgets the questions, so that places spoken of since take precedence over their slots.
+    pub(crate) fn leave_trips(&mut self) {
+        self.frames.clear();
+        self.earlier.clear();
+    }
+
     /// Returns the frames of the last message, then the earlier ones, the newest first.
     pub(crate) fn recent_frames(&self) -> impl Iterator<Item = &Frame> {
         self.frames.iter().rev().chain(self.earlier.iter().rev())

@@ -61,13 +61,22 @@ pub struct Choice {
     pub opposite: Option<Box<Choice>>,
     /// The less likely meanings. "The one on Lexington" selects one of them.
     pub others: Vec<Choice>,
+    /// Whether the entity is where the user returns to, such as home. The start of an earlier trip is then one of its meanings.
+    pub is_return: bool,
 }
 
 impl Choice {
     /// Creates a choice without hints.
     #[must_use]
     pub fn new(value: impl Into<Value>, label: impl Into<String>) -> Self {
-        Self { value: value.into(), label: label.into(), hints: Vec::new(), opposite: None, others: Vec::new() }
+        Self {
+            value: value.into(),
+            label: label.into(),
+            hints: Vec::new(),
+            opposite: None,
+            others: Vec::new(),
+            is_return: false,
+        }
     }
 
     /// Sets the choice that replaces this one if the user says "the other way".
@@ -82,6 +91,13 @@ impl Choice {
     #[must_use]
     pub fn preferred_to(mut self, others: impl IntoIterator<Item = Self>) -> Self {
         self.others.extend(others);
+        self
+    }
+
+    /// Declares that the entity is where the user returns to, such as home.
+    #[must_use]
+    pub fn returning(mut self) -> Self {
+        self.is_return = true;
         self
     }
 

@@ -125,7 +125,12 @@ impl<'a> SlotFiller<'a> {
                     |other: &Slot| other.kind == slot.kind && cue_length(self.annotated, found, other) > length;
                 length > 0 && !intent.slots.iter().any(is_longer)
             };
-            if let Some(at) = self.find_mention(clause, slot, after_cue) {
+            // "Meeting a friend in Hammersmith, and I am at King's Cross": the longest cue says where the trip starts.
+            let longest = self.annotated.within(clause).filter(|found| found.kind == slot.kind && after_cue(found));
+            let longest = longest.map(|found| cue_length(self.annotated, found, slot)).max().unwrap_or_default();
+            let is_longest =
+                |found: &KindMention| after_cue(found) && cue_length(self.annotated, found, slot) == longest;
+            if let Some(at) = self.find_mention(clause, slot, is_longest) {
                 self.fill(index, at);
             }
         }
@@ -133,6 +138,10 @@ impl<'a> SlotFiller<'a> {
             if is_follow_up { (0..intent.slots.len()).rev().collect() } else { (0..intent.slots.len()).collect() };
         if let Some(replaced) = self.slot_to_replace(clause).filter(|_| is_follow_up) {
             order.sort_by_key(|slot| *slot != replaced);
+        }
+        if self.names_only_there(clause) {
+            // "Which train goes there": a trip ends there.
+            order.sort_by_key(|slot| !intent.swaps.iter().any(|(_, end)| *end == intent.slots[*slot].name));
         }
         if is_follow_up {
             // Of the times to leave and to arrive, the known one changes.
@@ -146,10 +155,41 @@ impl<'a> SlotFiller<'a> {
             if self.filled.contains(&index) || (!slot.is_required && !slot.cues.is_empty()) {
                 continue;
             }
-            if let Some(at) = self.find_mention(clause, slot, |_| true) {
+            while let Some(at) = self.find_mention(clause, slot, |_| true) {
+                // "The Statue of Liberty ferry" may be two names of one place, which is only one end of a trip.
+                if self.is_other_end(slot, at) {
+                    self.used.insert(at);
+                    continue;
+                }
                 self.fill(index, at);
+                break;
             }
         }
+    }
+
+    /// Whether a mention is the place that the message names as the other end of a trip.
+    fn is_other_end(&self, slot: &Slot, mention: usize) -> bool {
+        let [choice] = &self.annotated.mentions[mention].mention.choices[..] else { return false };
+        let pairs = self.intent.swaps.iter().flat_map(|(one, other)| [(one, other), (other, one)]);
+        let mut others = pairs.filter(|(one, _)| **one == slot.name).map(|(_, other)| other);
+        others.any(|other| {
+            let known = self.slots.get(other).filter(|_| self.is_filled(other));
+            known.is_some_and(|known| {
+                known.label == choice.label && !choice.hints.is_empty() && known.hints == choice.hints
+            })
+        })
+    }
+
+    /// Whether all places of a clause are "there".
+    fn names_only_there(&self, clause: &Range<usize>) -> bool {
+        let ends =
+            || self.intent.swaps.iter().filter_map(|(_, end)| self.intent.slots.iter().find(|slot| slot.name == *end));
+        let is_place = |found: &&KindMention| ends().any(|slot| slot.kind == found.kind);
+        let mut places = self.annotated.within(clause).filter(is_place).peekable();
+        places.peek().is_some()
+            && places.all(|found| {
+                found.mention.is_pronoun && self.annotated.utterance.word(found.mention.words.start) == "there"
+            })
     }
 
     /// Returns the required slot that the first free mention replaces, if several slots could take it: in a correction, the slot with a
@@ -184,7 +224,11 @@ impl<'a> SlotFiller<'a> {
                     range.end <= occupied.start || occupied.end <= range.start
                 })
         };
-        self.annotated.mentions.iter().position(|found| found.kind == slot.kind && is_free(found) && fits(found))
+        let takes = |found: &KindMention| found.kind == slot.kind && is_free(found) && fits(found);
+        let mentions = &self.annotated.mentions;
+        // In "is it running, the District I mean", the name explains the pronoun.
+        let named = mentions.iter().position(|found| !found.mention.is_pronoun && takes(found));
+        named.or_else(|| mentions.iter().position(takes))
     }
 
     fn fill(&mut self, slot: usize, mention: usize) {
@@ -244,7 +288,10 @@ impl<'a> SlotFiller<'a> {
                 occupied.start < found.mention.words.end && found.mention.words.start < occupied.end
             })
         };
+        let is_of_used_kind = |kind: &str| self.used.iter().any(|used| self.annotated.mentions[*used].kind == *kind);
+        let is_explained = |found: &KindMention| found.mention.is_pronoun && is_of_used_kind(&found.kind);
         let unused = self.annotated.within(clause).filter(|found| !is_used(found) && !found.mention.is_incidental);
+        let unused = unused.filter(|found| !is_explained(found));
         let mut ranges: Vec<&Range<usize>> = unused.map(|found| &found.mention.words).collect();
         ranges.dedup();
         ranges.into_iter().map(|words| self.annotated.utterance.said(words.clone()).to_owned()).collect()
@@ -257,14 +304,19 @@ impl<'a> SlotFiller<'a> {
         clause: &Range<usize>,
         is_question: bool,
     ) -> Vec<usize> {
-        let negations: &[&str] =
-            if is_question { &["not", "instead", "vez", "lugar"] } else { &["not", "no", "instead", "vez", "lugar"] };
+        let negations: &[&str] = if is_question {
+            &["not", "instead", "rather", "vez", "lugar"]
+        } else {
+            &["not", "no", "instead", "rather", "vez", "lugar"]
+        };
+        const DROPPED: [&str; 5] = ["skip", "skipping", "forget", "scratch", "ditch"];
         let is_rejected = |at: &usize| {
             let words = &annotated.mentions[*at].mention.words;
             let before = position_with_articles(annotated, words.start);
             let word = |steps: usize| before.checked_sub(steps).map_or("", |at| annotated.utterance.word(at));
-            let is_negated =
-                negations.contains(&word(1)) || matches!(word(1), "of" | "de") && negations.contains(&word(2));
+            let is_negated = negations.contains(&word(1))
+                || DROPPED.contains(&word(1))
+                || matches!(word(1), "of" | "de" | "than") && negations.contains(&word(2));
             is_negated && clause.start <= words.start && words.end <= clause.end
         };
         (0..annotated.mentions.len()).filter(is_rejected).collect()
@@ -337,12 +389,29 @@ impl<'a> SlotFiller<'a> {
     pub(crate) fn finish(mut self, at: usize, clause: &Range<usize>, dialogue: &DialogueState) -> Frame {
         // Names are narrowed by the values that earlier messages left, too.
         let ambiguous = std::mem::take(&mut self.open);
+        let intent = self.intent;
+        for (index, slot) in intent.slots.iter().enumerate() {
+            if !self.filled.contains(&index)
+                && ambiguous.iter().all(|open| open.slot != index)
+                && let Some(end) = self.end_of_trip(slot, clause, dialogue)
+            {
+                self.slots.set(&slot.name, end);
+            }
+        }
         for (index, slot) in self.intent.slots.iter().enumerate() {
             if self.slots.get(&slot.name).is_some() || ambiguous.iter().any(|open| open.slot == index) {
                 continue;
             }
             let complement = || slot.complement.and_then(|complement| complement(&self.slots));
-            let found = self.carried_choice(slot, dialogue).or_else(complement).or_else(|| slot.default.clone());
+            let inherited = || {
+                let inherits = slot.inherits.filter(|_| !self.names_required())?;
+                dialogue.recent_frames().find_map(|frame| inherits(&frame.slots, &self.slots))
+            };
+            let found = self
+                .carried_choice(slot, dialogue)
+                .or_else(inherited)
+                .or_else(complement)
+                .or_else(|| slot.default.clone());
             if let Some(choice) = found {
                 if !choice.others.is_empty() {
                     let all = std::iter::once(&choice).chain(&choice.others).cloned().collect();
@@ -382,6 +451,7 @@ impl<'a> SlotFiller<'a> {
         self.slots.0.retain(|(name, _)| !cleared.contains(&name.as_str()));
         self.separate_lists();
         self.separate_ends();
+        self.add_start_of_trip(dialogue);
         for (index, slot) in self.intent.slots.iter().enumerate() {
             let (Some(origin), Some(is_here)) = (&slot.pronoun_from, self.by_pronoun.get(&index)) else { continue };
             // "From here" after a trip is where it starts.
@@ -412,7 +482,7 @@ impl<'a> SlotFiller<'a> {
     fn resolve_assumed(&mut self, dialogue: &DialogueState) {
         for (index, slot) in self.intent.slots.iter().enumerate() {
             let Some(choice) = self.slots.get(&slot.name) else { continue };
-            if choice.others.is_empty() || !slot.narrows_assumed {
+            if choice.others.is_empty() || choice.is_return || !slot.narrows_assumed {
                 continue;
             }
             let all: Vec<Choice> = std::iter::once(choice).chain(&choice.others).cloned().collect();
@@ -468,6 +538,55 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
+    /// Returns where an earlier trip ended, for the start of a trip that continues it ("after the game to Barclays Center") or returns
+    /// ("and home?").
+    fn end_of_trip(&self, slot: &Slot, clause: &Range<usize>, dialogue: &DialogueState) -> Option<Choice> {
+        const CONTINUING: [&str; 6] = ["after", "afterwards", "afterward", "later", "onwards", "onward"];
+        let (_, end) = self.intent.swaps.iter().find(|(start, _)| *start == slot.name)?;
+        let named = self.slots.get(end).filter(|_| self.is_filled(end))?;
+        let is_mentioned = |at: usize| self.annotated.mentions.iter().any(|found| found.mention.words.contains(&at));
+        let continues = || {
+            clause.clone().any(|at| {
+                CONTINUING.contains(&self.annotated.utterance.word(at))
+                    && self.annotated.utterance.word(at + 1) != "all"
+                    && !is_mentioned(at)
+            })
+        };
+        if !named.is_return && !continues() {
+            return None;
+        }
+        let ended = match named.is_return {
+            true => dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(end)),
+            false => dialogue.recent_frames().find_map(|frame| frame.slots.get(end)),
+        };
+        ended.filter(|known| !is_same_entity(known, named) && !known.is_return).cloned()
+    }
+
+    /// Adds the start of an earlier trip to the meanings of a place to which the user returns.
+    fn add_start_of_trip(&mut self, dialogue: &DialogueState) {
+        for (start, end) in &self.intent.swaps {
+            let (Some(place), Some(here)) = (self.slots.get(end), self.slots.get(start)) else { continue };
+            if !place.is_return || !place.others.is_empty() {
+                continue;
+            }
+            let starts = dialogue.recent_frames().filter_map(|frame| frame.slots.get(start));
+            let origin = starts.filter(|known| !is_same_entity(known, here) && !known.is_return).last();
+            if let Some(origin) = origin {
+                let meant = Choice { others: vec![Choice { others: Vec::new(), ..origin.clone() }], ..place.clone() };
+                self.slots.set(end, meant);
+            }
+        }
+    }
+
+    /// Whether the message names the value of a required slot, other than by a pronoun.
+    fn names_required(&self) -> bool {
+        self.filled.iter().any(|slot| self.intent.slots[*slot].is_required && !self.by_pronoun.contains_key(slot))
+    }
+
+    fn is_filled(&self, name: &str) -> bool {
+        self.filled.iter().any(|slot| self.intent.slots[*slot].name == name)
+    }
+
     fn carried_choice<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<Choice> {
         if !slot.is_carried {
             return None;
@@ -487,7 +606,7 @@ pub(crate) fn is_same_entity(one: &Choice, other: &Choice) -> bool {
 }
 
 /// Whether the labels of two choices share a word of at least four letters or a number: "Bedford Av" and "Bedford-Nostrand Avs".
-fn shares_name(one: &Choice, other: &Choice) -> bool {
+pub(crate) fn shares_name(one: &Choice, other: &Choice) -> bool {
     let words = |choice: &Choice| crate::utterance::folded_words(&choice.label);
     let is_distinctive = |word: &&String| word.len() >= 4 || word.bytes().any(|byte| byte.is_ascii_digit());
     let others = words(other);
@@ -549,10 +668,11 @@ fn words_after_cue(annotated: &AnnotatedUtterance, clause: &Range<usize>, slot: 
 }
 
 /// Words that add nothing to a request.
-const COURTESY_WORDS: [&str; 30] = [
+const COURTESY_WORDS: &[&str] = &[
     "please", "pls", "plz", "thanks", "hey", "hi", "hello", "ok", "okay", "just", "maybe", "kindly", "well", "oh",
     "um", "so", "fastest", "quickest", "possible", "guys", "bro", "now", "favor", "gracias", "hola", "oye", "bueno",
-    "pues", "quick", "question",
+    "pues", "quick", "question", "tho", "though", "lol", "haha", "nice", "cool", "great", "perfect", "lovely", "sweet",
+    "ugh", "hmm", "hm", "wow", "damn", "yo", "hiya", "ta", "cheers", "yeah", "yes", "dear", "exactly",
 ];
 
 /// Returns the positions of the content words. Mentions, function words, courtesy words and words for which `is_known`

@@ -285,12 +285,17 @@ pub struct Slot {
     pub(crate) default: Option<Choice>,
     /// Derives the value from the other slots if neither the message nor the conversation has it.
     pub(crate) complement: Option<fn(&Slots) -> Option<Choice>>,
+    /// Derives the value from the slots of an earlier question, then of this one, if the message has none.
+    pub(crate) inherits: Option<InheritFn>,
     /// Returns the opposite of a value that declares none.
     pub(crate) opposite: Option<fn(&Choice) -> Option<Choice>>,
     /// Whether a follow-up such as "and not the 5 either" adds to the value.
     pub(crate) is_cumulative: bool,
     pub(crate) narrows: Option<BoxedNarrowFn>,
 }
+
+/// A function that derives a value from the slots of an earlier question and of this one.
+pub(crate) type InheritFn = fn(&Slots, &Slots) -> Option<Choice>;
 
 /// A function that narrows choices by the other slots.
 type BoxedNarrowFn = Box<dyn NarrowFn>;
@@ -322,6 +327,7 @@ impl Slot {
             cues: Vec::new(),
             default: None,
             complement: None,
+            inherits: None,
             opposite: None,
             is_cumulative: false,
             narrows: None,
@@ -418,6 +424,14 @@ impl Slot {
     #[must_use]
     pub fn complemented_by(mut self, complement: fn(&Slots) -> Option<Choice>) -> Self {
         self.complement = Some(complement);
+        self
+    }
+
+    /// Derives the value from the slots of an earlier question, given as the first argument, if the message has none: the next train after
+    /// a trip goes where the trip goes.
+    #[must_use]
+    pub fn inherited_by(mut self, inherits: fn(&Slots, &Slots) -> Option<Choice>) -> Self {
+        self.inherits = Some(inherits);
         self
     }
 

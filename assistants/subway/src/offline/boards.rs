@@ -4,7 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
-    at_station, away_from, lines_of, other_saved, station, station_info, stations_on_line, stops_at, with_saved,
+    at_station, away_from, line_ends, lines_of, other_saved, station, station_info, stations_on_line, stops_at,
+    with_saved,
 };
 
 use super::corridor::{expresses_at, places};
@@ -19,8 +20,9 @@ const MAX_LINES: usize = 4;
 const TOWARDS: [&str; 9] =
     ["to", "for", "toward", "towards", "bound for", "heading to", "headed to", "going to", "in the direction of"];
 
-pub(super) fn intents() -> [Intent; 6] {
+pub(super) fn intents() -> [Intent; 7] {
     [
+        line_ends(&SPEECH),
         arrivals(),
         express_arrivals(),
         stops_at(&SPEECH, "Does the 4 stop at 96 St?"),
@@ -68,7 +70,8 @@ fn arrivals() -> Intent {
                 .after(TOWARDS)
                 .opposite_by(away_from)
                 .narrowed_by(|choices, slots| SPEECH.on_lines_or_connected(choices, slots, "station_name"))
-                .narrowing_assumed(),
+                .narrowing_assumed()
+                .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station_name")),
         )
         // A board is live, and so is the trip that follows from it.
         .slot(Slot::optional("now", "now").or(Choice::new(true, "now")));

@@ -34,6 +34,35 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
     is_line.then(|| (sign.clone(), 1))
 }
 
+/// Whether a number after this word is a time or an amount rather than a line: "around 5".
+fn is_before_hour(word: &str) -> bool {
+    matches!(
+        word,
+        "at" | "from"
+            | "to"
+            | "in"
+            | "near"
+            | "for"
+            | "of"
+            | "by"
+            | "around"
+            | "about"
+            | "before"
+            | "after"
+            | "until"
+            | "till"
+            | "like"
+            | "roughly"
+            | "past"
+            | "than"
+            | "approx"
+            | "circa"
+            | "is"
+            | "hes"
+            | "shes"
+    )
+}
+
 /// Whether a number followed by this word is a street or an amount.
 fn is_street(next: &str) -> bool {
     matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || UNITS.contains(&next)
@@ -73,8 +102,7 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
             matches!(before, "on" | "take" | "via" | "avoid" | "without") || matches!(next, "or" | "vs")
         }
         _ if is_number(word) => {
-            let is_alone =
-                next.is_empty() && !matches!(before, "at" | "from" | "to" | "in" | "near" | "for" | "of" | "by");
+            let is_alone = next.is_empty() && !is_before_hour(before);
             let is_directed = matches!(next, "uptown" | "downtown" | "northbound" | "southbound" | "either" | "please");
             (is_alone || is_directed) && !is_number(before)
                 || matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)

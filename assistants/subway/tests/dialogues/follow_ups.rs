@@ -51,3 +51,60 @@ async fn the_hotel_is_the_place_it_is_near() {
     let (calls, _) = conversation.ask("how do i get from astor pl to the hotel").await;
     assert!(calls.iter().any(|call| call.contains(r#""to_station":"Bowling Green""#)), "{calls:?}");
 }
+
+#[tokio::test]
+async fn home_without_a_saved_station_is_where_the_trip_started() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.ask("how do i get from bowling green to astor pl").await;
+    let (calls, reply) = conversation.ask("and the way home?").await;
+    assert!(calls.iter().any(|call| call.contains(r#""to_station":"Bowling Green""#)), "{calls:?}");
+    assert!(reply.contains("no home station saved"), "{reply}");
+}
+
+#[tokio::test]
+async fn places_before_a_question_are_spoken_of() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    let (calls, _) =
+        conversation.ask("Just arrived at Bowling Green. We want to see Astor Place, how do we get up there?").await;
+    let is_trip = |call: &String| {
+        call.contains(r#""from_station":"Bowling Green""#) && call.contains(r#""to_station":"Astor Pl""#)
+    };
+    assert!(calls.iter().any(is_trip), "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_trip_goes_on_where_the_last_one_ended() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.ask("how do i get from bowling green to astor pl").await;
+    let (calls, _) = conversation.ask("and after the show to borough hall").await;
+    assert!(calls.iter().any(|call| call.contains(r#""from_station":"Astor Pl""#)), "{calls:?}");
+}
+
+#[tokio::test]
+async fn an_hour_after_around_is_a_time() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.ask("how do i get from bowling green to astor pl").await;
+    let (calls, _) = conversation.ask("same trip back around 5").await;
+    assert!(calls.iter().any(|call| call.contains("leave_at") && !call.contains("only_lines")), "{calls:?}");
+}
+
+#[tokio::test]
+async fn fewer_changes_are_a_condition() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    let (calls, reply) = conversation.ask("how do i get from times square to south ferry without changing").await;
+    assert!(calls.iter().any(|call| call.contains(r#""fewest_changes":true"#)), "{calls:?}");
+    assert!(reply.contains("no change"), "{reply}");
+}
+
+#[tokio::test]
+async fn two_statements_are_both_saved() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    let (calls, _) = conversation.ask("save bowling green as home and the 4 as my usual line").await;
+    assert_eq!(calls.iter().filter(|call| call.starts_with("save_preference")).count(), 2, "{calls:?}");
+}

@@ -169,3 +169,43 @@ fn line(outcome: &Outcome<'_>, number: usize) -> Option<Value> {
     let lines = lines_of(&outcome.slots().value("lines"));
     lines.get(number).map(|line| json!({"line": line}))
 }
+
+/// A question about where a line ends: "where does that one end up".
+#[must_use]
+pub fn line_ends(speech: &'static Speech) -> Intent {
+    Intent::new("line_ends")
+        .slot(Slot::required("lines", "lines").asks("Which line?"))
+        .slot(Slot::optional("direction", "direction"))
+        .says(move |outcome| {
+            let lines = lines_of(&outcome.slots().value("lines"));
+            let sentences = lines.iter().map(|line| speech.ends_of_line(line));
+            sentences.collect::<Vec<_>>().join("\n")
+        })
+}
+
+impl Speech {
+    /// Says between which stations the trains of a line run.
+    fn ends_of_line(&self, line: &str) -> String {
+        const MAX_ENDS: usize = 8;
+        let network = (self.system.network)();
+        let name = self.system.line_name(line);
+        let is_meant = |known: &&crate::Line| known.name == name || known.id == line;
+        let mut ends: Vec<String> = Vec::new();
+        for sequence in network.lines().iter().filter(is_meant).flat_map(|line| &line.sequences) {
+            for station in [sequence.stations.first(), sequence.stations.last()].into_iter().flatten() {
+                let name = network.stations()[*station].name.clone();
+                if !ends.contains(&name) && ends.len() < MAX_ENDS {
+                    ends.push(name);
+                }
+            }
+        }
+        match &ends[..] {
+            [] => format!("I do not know where the {name} ends."),
+            [one, other] => format!("The {name} runs between {one} and {other}."),
+            _ => format!(
+                "Trains of the {name} start and end at {}. Not every train goes to each of them: see the sign on the train.",
+                crate::wording::enumerated(&ends)
+            ),
+        }
+    }
+}

@@ -7,7 +7,7 @@ use threadkeep::dialogue::{Choice, Mention, Utterance};
 use super::words::NOW_WORDS;
 
 /// Phrases that require a trip or a station without stairs.
-const STEP_FREE: [&str; 63] = [
+const STEP_FREE: &[&str] = &[
     "no stairs",
     "without stairs",
     "without any stairs",
@@ -71,12 +71,112 @@ const STEP_FREE: [&str; 63] = [
     "handicapped accessible",
     "accessible route",
     "ada accessible",
+    "with lifts",
+    "with a lift",
+    "lifts only",
+    "lifts all the way",
+    "need lifts",
+    "needs lifts",
+    "elevators all the way",
+    "elevators at both ends",
+    "lifts at both ends",
+    "with a pram",
+    "with the pram",
+    "with a buggy",
+    "with the buggy",
+    "with a pushchair",
+    "with the stroller",
+    "with my stroller",
+    "with a walker",
+    "use a walker",
+    "using a walker",
+    "in my wheelchair",
+    "with my wheelchair",
+    "mobility scooter",
+    "got a stroller",
+    "got a buggy",
+    "got a pram",
+    "have a buggy",
+    "have a pram",
 ];
+
+/// Phrases that require a trip with few changes.
+const FEW_CHANGES: &[&str] = &[
+    "without changing",
+    "without having to change",
+    "without a change",
+    "without any changes",
+    "without changes",
+    "without any change",
+    "without a transfer",
+    "without transfers",
+    "without any transfers",
+    "without transferring",
+    "without switching",
+    "no changes",
+    "no changing",
+    "no change",
+    "no transfer",
+    "no transfers",
+    "no transferring",
+    "no switching",
+    "zero transfers",
+    "zero changes",
+    "straight there",
+    "straight through",
+    "goes straight",
+    "go straight",
+    "going straight",
+    "gets me straight",
+    "direct",
+    "directly",
+    "one seat ride",
+    "one seat",
+    "one train ride",
+    "single train",
+    "just one train",
+    "only one train",
+    "through train",
+    "non stop",
+    "fewest changes",
+    "fewest transfers",
+    "fewer changes",
+    "fewer transfers",
+    "least changes",
+    "least transfers",
+    "least changing",
+    "less changes",
+    "less changing",
+    "less transfers",
+    "minimum changes",
+    "minimal changes",
+    "not change",
+    "not to change",
+    "not changing",
+    "not transfer",
+    "not have to change",
+    "not have to transfer",
+    "dont want to change",
+    "dont want to transfer",
+    "dont want to switch",
+    "hate changing",
+    "hate transferring",
+    "avoid changing",
+    "avoid changes",
+    "avoid transfers",
+];
+
+/// Finds requests for a trip with few changes. A question whether one must change is no such request.
+#[must_use]
+pub fn find_direct(message: &Utterance) -> Vec<Mention> {
+    let found = longest(message, FEW_CHANGES).into_iter();
+    found.map(|words| Mention::incidental(words.clone(), vec![Choice::new(true, message.said(words))])).collect()
+}
 
 /// Finds requests for a trip without stairs.
 #[must_use]
 pub fn find_step_free(message: &Utterance) -> Vec<Mention> {
-    let mut found = longest(message, &STEP_FREE);
+    let mut found = longest(message, STEP_FREE);
     let negated: Vec<Range<usize>> = (0..message.words().len()).filter_map(|at| negated_stairs(message, at)).collect();
     found.retain(|words| !negated.iter().any(|other| other.start < words.end && words.start < other.end));
     found.extend(negated);

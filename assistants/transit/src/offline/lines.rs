@@ -104,7 +104,9 @@ fn allowed_again(message: &Utterance, runs: &[LineRun]) -> Option<Mention> {
         let is_allowed = matches!(message.word(verb), "is" | "are" | "s")
             && matches!(message.word(verb + 1), "fine" | "ok" | "okay" | "allowed" | "alright" | "good");
         // "Is the L ok?" asks about the line.
-        let is_asked = matches!(message.word(0), "is" | "are" | "if") || message.text().contains('?');
+        let is_asked = matches!(message.word(0), "is" | "are" | "if")
+            || message.words().iter().any(|word| matches!(word.folded.as_str(), "sure" | "whether"))
+            || message.text().contains('?');
         let words = run.words.start..verb + 2;
         (is_allowed && !is_asked)
             .then(|| Mention::new(words.clone(), vec![Choice::new(json!([]), message.said(words))]))

@@ -12,7 +12,14 @@ use super::stations::saved_key;
 use crate::Resolution;
 
 /// The words that precede a preference's name and value.
-const SETTING_CUES: [&str; 25] = [
+const SETTING_CUES: [&str; 32] = [
+    "set",
+    "make",
+    "put",
+    "keep",
+    "store",
+    "note",
+    "use",
     "remember that my",
     "remember my",
     "remember that",
@@ -45,8 +52,9 @@ const MAX_KEY_WORDS: usize = 4;
 
 /// Returns the intents about preferences and common trips.
 #[must_use]
-pub fn personal_intents(speech: &'static Speech) -> [Intent; 8] {
+pub fn personal_intents(speech: &'static Speech) -> [Intent; 9] {
     [
+        saved_places(),
         save(speech),
         save_place(speech),
         save_it(speech),
@@ -176,6 +184,22 @@ fn saved_station(speech: &Speech, outcome: &Outcome<'_>) -> Vec<(String, Choice)
     let found = value.map(|value| speech.find_stations(&Utterance::new(format!("at {value}")))).unwrap_or_default();
     let choices = found.into_iter().filter_map(|mention| mention.choices.into_iter().next());
     choices.map(|choice| ("station".to_owned(), choice)).take(1).collect()
+}
+
+/// "What did you save?"
+fn saved_places() -> Intent {
+    let intent =
+        ["home station", "work station", "usual line"].into_iter().fold(Intent::new("saved_places"), |intent, key| {
+            intent.calls_with("get_preference", move |_| json!({"key": key}))
+        });
+    intent.says(|outcome| {
+        let texts = outcome.exchanges().iter().filter_map(|exchange| exchange.value().as_str().map(str::to_owned));
+        let known: Vec<String> = texts.filter(|text| text.starts_with("Your ")).collect();
+        match known.is_empty() {
+            true => "I have saved none of your home station, your work station and your usual line.".to_owned(),
+            false => known.join("\n"),
+        }
+    })
 }
 
 fn common_trips() -> Intent {

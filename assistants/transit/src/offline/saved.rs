@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::dialogue::{Exchange, Intent, Outcome};
+use threadkeep::dialogue::{Choice, Exchange, Intent, Outcome};
 
 use super::Speech;
 use super::stations::saved_key;
@@ -26,7 +26,7 @@ pub fn with_saved(intent: Intent, slots: &[&'static str]) -> Intent {
 pub fn station(outcome: &Outcome<'_>, slot: &str) -> Option<String> {
     let value = outcome.slots().value(slot);
     match saved_key(&value) {
-        Some(key) => saved_value(outcome, key),
+        Some(key) => saved_value(outcome, key).or_else(|| origin(outcome, slot)?.value.as_str().map(str::to_owned)),
         None => value.as_str().map(str::to_owned),
     }
 }
@@ -39,11 +39,26 @@ impl Speech {
             let value = outcome.slots().value(slot);
             let key = saved_key(&value)?;
             let example = self.example_station;
-            saved_value(outcome, key)
-                .is_none()
+            (saved_value(outcome, key).is_none() && origin(outcome, slot).is_none())
                 .then(|| format!("I do not know your {key} yet. Say, for instance: “My {key} is {example}.”"))
         })
     }
+}
+
+/// Returns the place that an unsaved one stands for: where an earlier trip started.
+fn origin<'a>(outcome: &'a Outcome<'_>, slot: &str) -> Option<&'a Choice> {
+    outcome.slots().get(slot)?.others.first()
+}
+
+/// Says which place was taken for "home" if none is saved.
+#[must_use]
+pub(super) fn assumed_origin(outcome: &Outcome<'_>, slots: &[&str]) -> Option<String> {
+    slots.iter().find_map(|slot| {
+        let value = outcome.slots().value(slot);
+        let key = saved_key(&value)?;
+        let origin = origin(outcome, slot).filter(|_| saved_value(outcome, key).is_none())?;
+        Some(format!("You have no {key} saved, so I took {}, where you started.", origin.label))
+    })
 }
 
 /// Returns the value that `get_preference` returned for a key in this turn. Its result is text: "Your home station: Jay St".

@@ -3,10 +3,12 @@
 use threadkeep::dialogue::Utterance;
 
 use super::Speech;
-use super::words::{NON_NAME_WORDS, NON_PLACE_WORDS};
+use super::words::{NON_PLACE_WORDS, is_ordinary};
 
 /// Abbreviations in chats, and the words that they stand for.
-const ABBREVIATIONS: [(&str, &str); 38] = [
+const ABBREVIATIONS: [(&str, &str); 40] = [
+    ("rn", "now"),
+    ("atm", "now"),
     ("frm", "from"),
     ("fom", "from"),
     ("form", "from"),
@@ -185,7 +187,7 @@ impl Speech {
         let is_known = |word: &str| {
             WORDS.contains(&word)
                 || self.line_words.contains(&word)
-                || NON_NAME_WORDS.contains(&word)
+                || is_ordinary(word)
                 || NON_PLACE_WORDS.contains(&word)
                 || OTHER_WORDS.contains(&word)
         };

@@ -117,9 +117,15 @@ pub fn find_habits(message: &Utterance) -> Vec<Mention> {
             return Some(at..at + 3);
         }
         let is_mine = message.word(at) == "my"
-            && matches!(message.word(at + 1), "usual" | "regular" | "normal" | "daily" | "everyday")
+            && matches!(
+                message.word(at + 1),
+                "usual" | "regular" | "normal" | "daily" | "everyday" | "main" | "default"
+            )
             && matches!(message.word(at + 2), "line" | "train" | "tube" | "ride");
-        (is_mine && matches!(message.word(at + 3), "is" | "s")).then_some(at..at + 4)
+        let is_named_so = is_mine && at > 0 && matches!(message.word(at - 1), "as" | "is" | "thats");
+        // "Set the 7 as my usual line"
+        let as_mine = || is_named_so.then(|| at - 1..at + 3);
+        (is_mine && matches!(message.word(at + 3), "is" | "s")).then_some(at..at + 4).or_else(as_mine)
     });
     habit
         .into_iter()

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 use super::words::{
-    COMMON_WORDS, CONTINUATION_WORDS, NON_NAME_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS,
+    COMMON_WORDS, CONTINUATION_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS, is_ordinary,
 };
 use super::{LineRun, Speech};
 use crate::{Place, Resolution, wording};
@@ -19,7 +19,10 @@ use crate::{Place, Resolution, wording};
 /// Words that belong to a number before them.
 const STREET_WORDS: [&str; 7] = ["av", "ave", "avenue", "avs", "rd", "pl", "place"];
 /// Words before a name that replaces another, or that is replaced: "no, Dyckman", "not Nostrand".
-const CORRECTION_WORDS: [&str; 8] = ["no", "not", "sorry", "oops", "wait", "actually", "want", "make"];
+const CORRECTION_WORDS: [&str; 12] =
+    ["no", "not", "sorry", "oops", "wait", "actually", "want", "make", "skip", "forget", "need", "scratch"];
+/// Words that only together with others name a station: "upper east side".
+const SIDE_WORDS: [&str; 7] = ["north", "south", "east", "west", "upper", "lower", "side"];
 /// Maximum number of words in a station name.
 const MAX_NAME_WORDS: usize = 8;
 /// Maximum number of words in an unknown name.
@@ -54,7 +57,8 @@ impl Speech {
                 }
             }
         }
-        mentions.extend(find_saved(message));
+        let saved = saved_places(message).into_iter().filter(|saved| !is_beside_the_ends(message, saved, &mentions));
+        mentions.extend(saved.collect::<Vec<_>>());
         let is_about_travel = !mentions.is_empty()
             || !lines.is_empty()
             || message.words().iter().any(|word| TRAVEL_WORDS.contains(&word.folded.as_str()));
@@ -97,8 +101,8 @@ impl Speech {
 
     /// Returns the choice whose station is next to that of another choice.
     fn nearest_to(&self, choices: &[Choice], place: &Choice) -> Option<Choice> {
-        /// The square of about 1.5 km in degrees of latitude.
-        const NEAR: f64 = 0.013 * 0.013;
+        /// The square of about 2.2 km in degrees of latitude.
+        const NEAR: f64 = 0.02 * 0.02;
         let position = |choice: &Choice| {
             let place = self.system.places(choice.value.as_str()?).into_iter().next()?;
             let station = self.system.station(place.stations.first()?)?;
@@ -253,6 +257,14 @@ impl Speech {
     }
 }
 
+/// Whether "home" only says why the trip is made, because the message names where it goes: "coming home, St George to Great Kills".
+fn is_beside_the_ends(message: &Utterance, saved: &Mention, named: &[Mention]) -> bool {
+    let before = |at: usize| at.checked_sub(1).map_or("", |before| message.word(before));
+    let is_named = matches!(before(saved.words.start), "to" | "from" | "at" | "near" | "my" | "and");
+    let is_destination = |mention: &Mention| matches!(before(mention.words.start), "to" | "towards" | "toward");
+    !is_named && named.iter().any(|mention| mention.words.start > saved.words.start && is_destination(mention))
+}
+
 /// Whether a place says where the unknown place before it is: "the Marriott Marquis in Times Square", "Wythe Hotel, Bedford Avenue stop".
 fn explains_unknown(message: &Utterance, unknown: &Mention, known: &Mention) -> bool {
     const MAX_GAP: usize = 4;
@@ -271,9 +283,14 @@ fn explains_unknown(message: &Utterance, unknown: &Mention, known: &Mention) -> 
     is_unknown(unknown) && !is_unknown(known) && gap.len() <= MAX_GAP && joins && (has_comma || !gap.is_empty())
 }
 
-/// Finds saved places.
+/// Finds saved places. A station slot takes the same words, if a question has one for them.
 #[must_use]
 pub fn find_saved(message: &Utterance) -> Vec<Mention> {
+    let found = saved_places(message).into_iter();
+    found.map(|mention| Mention::incidental(mention.words, mention.choices)).collect()
+}
+
+fn saved_places(message: &Utterance) -> Vec<Mention> {
     (0..message.words().len()).filter_map(|at| saved_place(message, at)).collect()
 }
 
@@ -342,6 +359,8 @@ fn stated_key(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static 
     match message.word(verb + 1) {
         "at" | "in" | "near" | "by" | "on" | "off" | "around" => Some((start..verb + 2, key)),
         _ if is_asked => Some((start - 1..verb + 1, key)),
+        // "Where did I say I live?"
+        "" if is_subject && matches!(message.word(0), "where" | "wheres" | "which") => Some((start..verb + 1, key)),
         _ => None,
     }
 }
@@ -352,7 +371,10 @@ fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     // "get home" needs no preposition, whereas "work" is a place only after one.
     let is_a_place = message.word(at) == "home" || PLACE_CUES.contains(&before);
-    let choice = || Choice::new(json!({"saved": key}), message.word(at));
+    let choice = || {
+        let saved = Choice::new(json!({"saved": key}), message.word(at));
+        if message.word(at) == "home" { saved.returning() } else { saved }
+    };
     let end = if is_saved_station(message, at) { at + 2 } else { at + 1 };
     (is_a_place && !is_key || end > at + 1).then(|| Mention::new(at..end, vec![choice()]))
 }
@@ -364,7 +386,7 @@ fn runs_of(message: &Utterance, lines: &[LineRun], known: &[Mention]) -> Vec<Ran
     };
     let mut runs: Vec<Range<usize>> = Vec::new();
     for at in 0..message.words().len().min(MAX_WORDS) {
-        let is_other_word = NON_NAME_WORDS.contains(&message.word(at)) && !is_far_of_a_name(message, at);
+        let is_other_word = is_ordinary(message.word(at)) && !is_far_of_a_name(message, at);
         if is_line(at) || is_other_word || is_amount(message, at) {
             continue;
         }
@@ -380,7 +402,7 @@ fn runs_of(message: &Utterance, lines: &[LineRun], known: &[Mention]) -> Vec<Ran
 fn is_far_of_a_name(message: &Utterance, at: usize) -> bool {
     let is_measure = at > 0 && matches!(message.word(at - 1), "how" | "too" | "so" | "as" | "that" | "very" | "not");
     let next = message.word(at + 1);
-    message.word(at) == "far" && !is_measure && !next.is_empty() && !NON_NAME_WORDS.contains(&next)
+    message.word(at) == "far" && !is_measure && !next.is_empty() && !is_ordinary(next)
 }
 
 /// Whether a word is the number in "20 min".
@@ -445,6 +467,21 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if is_letter => false,
         // A point of the compass alone is a direction.
         _ if words.len() == 1 && matches!(message.word(words.start), "north" | "south" | "east" | "west") => false,
+        // "Central London" is no station, while "London Bridge" is one.
+        _ if message.word(words.end - 1) == "london" || message.word(words.end) == "london" && words.len() == 1 => {
+            false
+        }
+        // "The east side" is a part of a city.
+        _ if words.clone().all(|at| SIDE_WORDS.contains(&message.word(at))) => false,
+        // "The second one" is a train.
+        _ if words.len() == 1
+            && is_ordinal(message.word(words.start))
+            && is_ordinary_after_ordinal(message.word(words.end)) =>
+        {
+            false
+        }
+        // "For 7" is a time, and "he is 7" an age.
+        _ if words.len() == 1 && message.word(words.start).len() == 1 => false,
         // In "8 av", "8" is no name.
         _ if words.len() == 1 && has_digit && STREET_WORDS.contains(&message.word(words.end)) => false,
         _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
@@ -459,6 +496,33 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         }
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }
+}
+
+fn is_ordinal(word: &str) -> bool {
+    matches!(
+        word,
+        "first" | "second" | "third" | "fourth" | "fifth" | "sixth" | "seventh" | "1st" | "2nd" | "3rd" | "4th" | "5th"
+    )
+}
+
+/// Whether an ordinal before this word counts: "the second one", "and the third".
+fn is_ordinary_after_ordinal(word: &str) -> bool {
+    matches!(
+        word,
+        "" | "one"
+            | "ones"
+            | "train"
+            | "trains"
+            | "option"
+            | "stop"
+            | "time"
+            | "thing"
+            | "way"
+            | "of"
+            | "half"
+            | "from"
+            | "after"
+    )
 }
 
 /// Whether the word before a position names a place of the user: "work is", "my hotel is".

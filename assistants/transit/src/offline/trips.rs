@@ -6,7 +6,7 @@ use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots};
 
 use super::Speech;
 use super::boards::{lines_of, on_lines};
-use super::saved::{last_result_text, station, with_saved};
+use super::saved::{assumed_origin, last_result_text, station, with_saved};
 use super::stations::saved_key;
 
 /// The slots of the ends of a trip.
@@ -66,6 +66,17 @@ pub fn to_station(speech: &'static Speech) -> Slot {
         "be in",
         "arrive at",
         "heading",
+        "headed",
+        "up",
+        "down",
+        "over",
+        "get",
+        "get back",
+        "go",
+        "straight",
+        "need",
+        "need to get to",
+        "need to be at",
         // The flight is not the trip.
         "flight from",
         "fly from",
@@ -102,6 +113,7 @@ pub fn route_intent(speech: &'static Speech, example: &str, live_tool: &str) -> 
         .slot(Slot::optional("avoid_lines", "avoided").cumulative())
         .slot(Slot::optional("lines", "lines"))
         .slot(Slot::optional("step_free", "stepfree"))
+        .slot(Slot::optional("fewest_changes", "direct"))
         .slot(Slot::optional("now", "now"));
     routed(speech, intent, live_tool)
 }
@@ -147,6 +159,22 @@ impl Speech {
         choices.iter().filter(shares_line).cloned().collect()
     }
 
+    /// Returns where the trains of a board go if it follows a trip from its station without changes.
+    #[must_use]
+    pub fn end_of_direct_trip(&self, trip: &Slots, board: &Slots, at: &str) -> Option<Choice> {
+        let [from, to] = ENDS.map(|end| trip.get(end));
+        let (from, to) = (from?, to?);
+        let is_line = |hint: &&String| {
+            (self.system.network)().lines().iter().any(|line| line.name == **hint || line.id == **hint)
+        };
+        let here = board.get(at).filter(|here| here.label == from.label)?;
+        let named = lines_of(&board.value("lines"));
+        let mut shared = here.hints.iter().filter(is_line).filter(|line| to.hints.contains(line)).peekable();
+        shared.peek()?;
+        let is_on_trip = named.is_empty() || shared.any(|line| named.contains(line));
+        (is_on_trip && board.get("direction").is_none()).then(|| Choice { others: Vec::new(), ..to.clone() })
+    }
+
     /// Returns the arguments of a tool that finds a route. A line that goes from one end to the other is the only one to use.
     fn arguments(&self, outcome: &Outcome<'_>) -> Option<Value> {
         let mut arguments = trip_arguments(outcome)?;
@@ -168,6 +196,10 @@ impl Speech {
     fn route_answer(&self, outcome: &Outcome<'_>, says: fn(&str) -> String) -> String {
         self.missing(outcome, &ENDS).unwrap_or_else(|| {
             let text = last_result_text(outcome);
+            let text = match assumed_origin(outcome, &ENDS) {
+                Some(note) => format!("{text}\n{note}"),
+                None => text,
+            };
             if steps(&text).next().is_none() {
                 return text;
             }
@@ -233,7 +265,7 @@ fn asks_about_now(outcome: &Outcome<'_>) -> bool {
 pub fn trip_arguments(outcome: &Outcome<'_>) -> Option<Value> {
     let [from, to] = ENDS.map(|slot| station(outcome, slot));
     let mut arguments = json!({"from_station": from?, "to_station": to?});
-    for condition in ["leave_at", "arrive_by", "step_free"] {
+    for condition in ["leave_at", "arrive_by", "step_free", "fewest_changes"] {
         let value = outcome.slots().value(condition);
         if !value.is_null() {
             arguments[condition] = value;

@@ -32,6 +32,8 @@ pub struct TripArguments {
     only_lines: Option<TextArgument>,
     /// Whether to use only platforms that a wheelchair can reach.
     step_free: Option<bool>,
+    /// Whether fewer changes of trains matter more than a shorter time.
+    fewest_changes: Option<bool>,
 }
 
 impl TripArguments {
@@ -58,6 +60,7 @@ impl TripArguments {
             step_free: self.step_free.unwrap_or_default(),
             avoid: lines_named(system, "avoid_lines", avoid)?,
             only: lines_named(system, "only_lines", only)?,
+            fewest_changes: self.fewest_changes.unwrap_or_default(),
         };
         Ok(RouteRequest { from, to, now, conditions })
     }

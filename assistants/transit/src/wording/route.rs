@@ -50,6 +50,9 @@ pub fn conditions(system: &System, route: &RouteAnswer) -> Option<String> {
         let only: Vec<String> = met.only.iter().map(|line| system.line_name(line)).collect();
         parts.push(format!("Only on the {}.", only.join(", ")));
     }
+    if met.fewest_changes {
+        parts.push("With the fewest changes.".to_owned());
+    }
     if met.step_free {
         parts.push(system.words.step_free.to_owned());
     }

@@ -4,8 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Utterance};
 use threadkeep_transit::offline::{
-    at_station, away_from, last_result_text, lines_of, on_lines, route_intent, station, station_info, stations_on_line,
-    stops_at, with_saved,
+    at_station, away_from, last_result_text, line_ends, lines_of, on_lines, route_intent, station, station_info,
+    stations_on_line, stops_at, with_saved,
 };
 
 use super::SPEECH;
@@ -20,6 +20,8 @@ pub(super) fn intents() -> Vec<Intent> {
     let route = route_intent(&SPEECH, "How do I get from Paddington to Canary Wharf?", "get_route");
     let info = station_info(&SPEECH, "Is Bond Street step-free?");
     vec![
+        nearest_to(),
+        line_ends(&SPEECH),
         status(),
         arrivals(),
         route.yields(ridden_lines),
@@ -67,6 +69,24 @@ fn usual_line(outcome: &Outcome<'_>) -> Option<String> {
     Some(find_network_lines(value).ok()?.first()?.id.clone())
 }
 
+/// "51.5138, -0.0984"
+fn nearest_to() -> Intent {
+    Intent::new("nearest_to")
+        .slot(Slot::required("position", "position").fresh())
+        .then_calls("find_nearest_station", |outcome| {
+            let position = outcome.slots().value("position");
+            Some(json!({"latitude": position[0], "longitude": position[1]}))
+        })
+        .yields(|outcome| {
+            let text = last_result_text(outcome);
+            let name = text.strip_prefix("Nearest stations: ").and_then(|names| names.split(" (").next());
+            let found =
+                name.map(|name| SPEECH.find_stations(&Utterance::new(format!("at {name}")))).unwrap_or_default();
+            let choices = found.into_iter().filter_map(|mention| mention.choices.into_iter().next());
+            choices.map(|choice| ("station".to_owned(), choice)).take(1).collect()
+        })
+}
+
 /// "Next Victoria line at Oxford Circus towards Brixton"
 fn arrivals() -> Intent {
     let station_slot = Slot::required("station", "station")
@@ -83,7 +103,12 @@ fn arrivals() -> Intent {
         .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
+        .slot(
+            Slot::optional("towards", "station")
+                .after(TOWARDS.iter().copied())
+                .opposite_by(away_from)
+                .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station")),
+        )
         .slot(Slot::optional("now", "now"));
     let intent = with_saved(intent, &ENDS);
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {
@@ -117,8 +142,20 @@ fn arrivals() -> Intent {
 
 const ENDS: [&str; 2] = ["station", "towards"];
 /// Words before a station that a train goes to.
-const TOWARDS: [&str; 8] =
-    ["to", "towards", "toward", "heading to", "going to", "bound for", "in the direction of", "for"];
+const TOWARDS: &[&str] = &[
+    "to",
+    "towards",
+    "toward",
+    "heading to",
+    "going to",
+    "bound for",
+    "in the direction of",
+    "for",
+    "be at",
+    "get to",
+    "reach",
+    "arrive at",
+];
 
 /// Returns the line at a station, or between two stations, if there is only one.
 fn only_line(here: &str, there: Option<&str>) -> Vec<String> {
@@ -185,7 +222,7 @@ fn train_times(name: &str, what: &'static str) -> Intent {
         .slot(at_station("station").without_cues(["to"]).carried_from("from_station"))
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
-        .slot(Slot::optional("towards", "station").after(TOWARDS).opposite_by(away_from))
+        .slot(Slot::optional("towards", "station").after(TOWARDS.iter().copied()).opposite_by(away_from))
         .slot(Slot::optional("day", "depart"));
     with_saved(intent, &ENDS)
         .then_calls("get_train_times", move |outcome| {

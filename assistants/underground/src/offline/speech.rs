@@ -168,6 +168,35 @@ fn towards_station(message: &Utterance) -> Option<Mention> {
     Some(Mention::new(station.words.start..at + 1, vec![towards]))
 }
 
+/// Finds a position, as two numbers in degrees with decimals: "51.5138, -0.0984".
+pub(super) fn find_position(message: &Utterance) -> Vec<Mention> {
+    let text = message.text();
+    let is_number =
+        |part: &&str| part.contains('.') && part.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
+    let numbers: Vec<&str> = text
+        .split(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-')))
+        .map(|part| part.trim_end_matches('.'))
+        .filter(is_number)
+        .collect();
+    let parsed: Vec<f64> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
+    let [latitude, longitude] = parsed[..] else { return Vec::new() };
+    let is_near_london = (51.0..52.2).contains(&latitude) && (-1.2..0.7).contains(&longitude);
+    let start = text.find(numbers[0]).unwrap_or_default();
+    let end = text.rfind(numbers[1]).unwrap_or_default() + numbers[1].len();
+    let is_within = |at: &usize| {
+        let place = &message.words()[*at].place;
+        start <= place.start && place.end <= end
+    };
+    let words: Vec<usize> = (0..message.words().len()).filter(is_within).collect();
+    match (words.first(), words.last()) {
+        (Some(first), Some(last)) if is_near_london => {
+            let choice = Choice::new(json!([latitude, longitude]), &text[start..end]);
+            vec![Mention::new(*first..last + 1, vec![choice])]
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Finds references to the line that the user said to be the usual one.
 pub(super) fn find_usual_line(message: &Utterance) -> Vec<Mention> {
     let mut found = Vec::new();

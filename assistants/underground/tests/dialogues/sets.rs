@@ -45,6 +45,12 @@ async fn dialogues_of_the_fifth_set_pass() {
     check(include_str!("sets/set-5.json"), 76).await;
 }
 
+/// 213 of 279 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_sixth_set_pass() {
+    check(include_str!("sets/set-6.json"), 75).await;
+}
+
 /// Plays a set. At least a share of turns, in percent, must pass, so that a change does not make the assistant worse unnoticed.
 async fn check(set: &str, least_percent: usize) {
     let results = results_of(DialogueSet::parse(set)).await;

@@ -1,0 +1,122 @@
+//! Finds what a message mentions, and what its pronouns refer to.
+
+use super::IntentResolver;
+use crate::annotated::{AnnotatedUtterance, KindMention};
+use crate::dialogue_state::DialogueState;
+use crate::extract::{Choice, Mention};
+use crate::intent::Slot;
+use crate::utterance::Utterance;
+
+impl IntentResolver {
+    pub(super) fn annotate(&self, text: &str, dialogue: &DialogueState) -> AnnotatedUtterance {
+        let utterance = Utterance::new(text);
+        let utterance = match self.spelling {
+            Some(correct) => utterance.corrected(correct),
+            None => utterance,
+        };
+        let mut annotated = AnnotatedUtterance::of(utterance, &self.kinds);
+        let learnt = dialogue
+            .find_learnt(&annotated.utterance)
+            .map(|(kind, mention)| KindMention { kind: kind.to_owned(), mention });
+        let pronoun_mentions =
+            self.pronouns.iter().flat_map(|(words, kind)| self.find_pronouns(&annotated, words, kind, dialogue));
+        let more: Vec<KindMention> = learnt.chain(pronoun_mentions).collect();
+        for found in more {
+            annotated.add(found);
+        }
+        for found in self.find_nouns(&annotated, dialogue) {
+            annotated.mentions.retain(|known| known.mention.words != found.mention.words);
+            annotated.add(found);
+        }
+        annotated
+    }
+
+    /// Finds pronouns that refer to an entity, such as "there": at the end of a sentence, or after a cue. In "is there
+    /// a delay", the word refers to nothing.
+    pub(super) fn find_pronouns(
+        &self,
+        annotated: &AnnotatedUtterance,
+        words: &[String],
+        kind: &str,
+        dialogue: &DialogueState,
+    ) -> Vec<KindMention> {
+        let utterance = &annotated.utterance;
+        let matches_at = |at: usize| words.iter().enumerate().all(|(i, word)| utterance.word(at + i) == word);
+        let refers = |at: usize| {
+            let end = at + words.len();
+            // "Is there an elevator at Canal St" refers to nothing.
+            if words.len() == 1 && at > 0 && matches!(utterance.word(at - 1), "is" | "are" | "was" | "if") {
+                return end == utterance.words().len();
+            }
+            let closes = end == utterance.words().len() || utterance.words()[end - 1].ends_sentence;
+            let follows = at > 0 && (self.is_cue(utterance.word(at - 1)) || is_way_to(utterance.word(at - 1)));
+            closes || words.len() > 1 || follows
+        };
+        let positions = (0..utterance.words().len()).filter(|at| matches_at(*at) && refers(*at));
+        positions
+            .filter_map(|at| {
+                // In "how far is X from there", the pronoun does not refer to X.
+                let named = annotated.mentions.iter().filter(|found| found.kind == kind);
+                let named: Vec<&Choice> = named.flat_map(|found| &found.mention.choices).collect();
+                let other = self.pronoun_kinds.iter().find(|(known, _)| known == kind).map(|(_, other)| other.as_str());
+                let newest = || match other {
+                    Some(other) if self.place_kind.as_deref() == Some(other) => self.heading(dialogue, kind),
+                    Some(other) => dialogue.newest_among(&[kind, other]),
+                    None => dialogue.newest(kind, &named),
+                };
+                let choice = self.mentioned_before(annotated, kind, at).or_else(newest)?;
+                let words = at..at + words.len();
+                let mention = Mention { is_pronoun: true, ..Mention::new(words, vec![choice.clone()]) };
+                Some(KindMention { kind: kind.to_owned(), mention })
+            })
+            .collect()
+    }
+
+    /// Returns where the newest trip or board goes, for "that way".
+    pub(super) fn heading<'a>(&self, dialogue: &'a DialogueState, kind: &str) -> Option<&'a Choice> {
+        dialogue.recent_frames().find_map(|frame| {
+            let intent = &self.intents[frame.intent];
+            let of_kind = |slot: &&Slot| slot.kind == kind || slot.opposite.is_some();
+            let direct = intent.slots.iter().filter(of_kind).find_map(|slot| frame.slots.get(&slot.name));
+            direct.or_else(|| intent.swaps.first().and_then(|(_, end)| frame.slots.get(end)))
+        })
+    }
+
+    /// Returns the entity that an earlier question of the same message mentions last.
+    pub(super) fn mentioned_before<'a>(
+        &self,
+        annotated: &'a AnnotatedUtterance,
+        kind: &str,
+        at: usize,
+    ) -> Option<&'a Choice> {
+        let borders = self.borders(annotated).into_iter();
+        let border = borders.map(|border| border.end).rfind(|end| *end <= at)?;
+        let clause = 0..border;
+        let newest = annotated.within(&clause).rfind(|found| found.kind == kind);
+        newest.and_then(|found| if let [choice] = &found.mention.choices[..] { Some(choice) } else { None })
+    }
+
+    pub(super) fn is_cue(&self, word: &str) -> bool {
+        matches!(word, "from" | "to" | "at" | "near" | "in" | "of" | "desde" | "hasta" | "en" | "de")
+            || self.intents.iter().flat_map(|intent| &intent.slots).any(|slot| slot.cues.iter().any(|cue| cue == word))
+    }
+}
+
+/// Whether a word leads to a place, so that "there" after it is one: "up there", "get there".
+fn is_way_to(word: &str) -> bool {
+    matches!(
+        word,
+        "up" | "down"
+            | "over"
+            | "out"
+            | "back"
+            | "get"
+            | "go"
+            | "going"
+            | "getting"
+            | "head"
+            | "heading"
+            | "be"
+            | "arrive"
+    )
+}

@@ -1,0 +1,69 @@
+//! Messages that say where the user is or wants to go before they ask: "Just arrived at Port Authority. Which lines are there?"
+
+use std::ops::Range;
+
+use super::{IntentResolver, Resolution};
+use crate::annotated::AnnotatedUtterance;
+use crate::dialogue_state::DialogueState;
+
+impl IntentResolver {
+    /// Interprets only the last part of a message as a question, and the places before it as spoken of. `None` if that explains less
+    /// than the whole message as one question does.
+    pub(super) fn after_context(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+        whole: &Resolution,
+    ) -> Option<Resolution> {
+        let kind = self.place_kind.as_ref()?;
+        let unclear = unexplained_parts(whole)?;
+        let borders = self.borders(annotated).into_iter().rev();
+        let borders = borders.filter(|border| clause.start < border.end && border.start + 1 < clause.end);
+        for border in borders {
+            let (before, question) = (clause.start..border.end, border.start..clause.end);
+            let question = self.without_interjections(annotated, question);
+            let mut mentions = annotated.within(&before).filter(|found| !found.mention.is_incidental).peekable();
+            let speaks_of_places = mentions.peek().is_some() && mentions.all(|found| found.kind == *kind);
+            if !speaks_of_places
+                || !self.asks(annotated, &question)
+                || self.score_as_question(annotated, &before, dialogue).is_some()
+            {
+                continue;
+            }
+            let mut spoken = dialogue.clone();
+            spoken.leave_trips();
+            for found in annotated.within(&before) {
+                if let [choice] = &found.mention.choices[..] {
+                    spoken.mention(&found.kind, choice);
+                }
+            }
+            let resolution = self.resolve_questions(annotated, &[question], &spoken);
+            let is_clearer = match &resolution {
+                Resolution::Frames(frames) => {
+                    frames.iter().all(|frame| frame.open.is_empty() && frame.unused.is_empty())
+                        && unexplained_parts(&resolution).is_none_or(|parts| parts < unclear)
+                }
+                Resolution::Answer(_) => unclear == usize::MAX,
+                _ => false,
+            };
+            if is_clearer {
+                return Some(resolution);
+            }
+        }
+        None
+    }
+}
+
+/// Returns how many parts of a message an interpretation leaves unexplained; `None` if it explains all.
+fn unexplained_parts(resolution: &Resolution) -> Option<usize> {
+    match resolution {
+        Resolution::NotUnderstood | Resolution::OffTopic => Some(usize::MAX),
+        Resolution::Frames(frames) if frames.iter().any(|frame| !frame.open.is_empty()) => Some(usize::MAX),
+        Resolution::Frames(frames) => {
+            let parts = frames.iter().map(|frame| frame.unused.len() + frame.unexplained.len()).sum();
+            (parts > 0).then_some(parts)
+        }
+        Resolution::Act(_) | Resolution::Answer(_) | Resolution::Mixed(..) => None,
+    }
+}

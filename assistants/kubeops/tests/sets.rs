@@ -38,6 +38,12 @@ async fn dialogues_of_the_fourth_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-4.json"), least_percent: 96 })).await;
 }
 
+/// 222 of 280 turns passed at the first run, with 5 wrong requests and 3 wrong changes, of which kinds the worst are mended.
+#[tokio::test]
+async fn dialogues_of_the_fifth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-5.json"), least_percent: 79 })).await;
+}
+
 async fn check(set: &Set) {
     let results = Box::pin(play(&serde_json::from_str(set.text).unwrap())).await;
     let (passed, required) = count_passed(&results);

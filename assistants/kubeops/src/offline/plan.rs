@@ -115,6 +115,10 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(refused) = repeats_what_was_refused(&request, conversation) {
         return refused;
     }
+    let promoted = (Planner { conversation, reading: request.clone() }).promotion().filter(|_| request.act.is_none());
+    if let Some(Next::Run(commands)) = promoted {
+        return Planner { conversation, reading: request }.run_or_answer(commands);
+    }
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
     let planner = Planner { conversation, reading };
     match planner.wanted() {
@@ -209,6 +213,7 @@ impl Planner<'_> {
         // "Who owns it? Which person?"
         let asks_who = self.reading.words.first().is_some_and(|word| matches!(&**word, "who" | "whos" | "whose"));
         if asks_who
+            && self.reading.verb.is_none_or(|verb| verb == Verb::Get)
             && self.reading.names.is_empty()
             && self.reading.act.is_none()
             && self.reading.verb.is_none_or(Verb::is_read)

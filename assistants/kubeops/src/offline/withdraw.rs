@@ -109,12 +109,20 @@ pub(crate) fn taken_back(message: &str, conversation: &Conversation, replaces: b
     waiting.iter().filter(is_same).map(|requested| requested.turn.clone()).collect()
 }
 
+/// "Accounts stays", "keep accounts": an object whose request a cancellation does not mean.
+fn stays(reading: &Reading, name: &str) -> bool {
+    reading.words.windows(2).any(|pair| {
+        pair[0] == name && matches!(&*pair[1], "stays" | "stay" | "remains")
+            || pair[1] == name && matches!(&*pair[0], "keep" | "leave" | "not")
+    })
+}
+
 /// Returns the turns of the requests that a cancellation means: those of the objects that it names, all of them, or the newest.
 fn cancelled(reading: &Reading, waiting: &[&Requested], newest: String) -> BTreeSet<String> {
     let is_named = |requested: &&&Requested| {
         let command = &requested.command;
         let name = command.name.as_deref().unwrap_or_default();
-        reading.names.iter().any(|own| likeness(name, own).is_some())
+        reading.names.iter().any(|own| likeness(name, own).is_some() && !stays(reading, own))
             || reading.namespace.is_some() && reading.namespace == command.namespace
             || reading.mentions(command.verb)
     };

@@ -406,7 +406,9 @@ impl Reading {
             };
             let end = (at + length).min(reading.words.len());
             let excluded: Vec<String> = reading.words.drain(at..end).collect();
-            reading.names.retain(|name| !excluded.contains(name) || reading.words.contains(name));
+            // "Not auth, auth-proxy. Auth is fine": it stays excluded.
+            let follows = |name: &String| self.words.windows(2).any(|pair| pair[0] == "not" && pair[1] == *name);
+            reading.names.retain(|name| !excluded.contains(name) || reading.words.contains(name) && !follows(name));
         }
         if reading.words.len() < self.words.len() {
             reading.replicas = reading.only_number().map(Replicas::To).or(reading.replicas);

@@ -71,6 +71,13 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     if is_about_logs || continues && !adds && (is_refused || reading.words.len() > 7) {
         return None;
     }
+    // "Put that one on prod too" moves an image, and repeats nothing else.
+    let moves =
+        reading.has_any(&["put", "ship", "promote", "release", "deploy", "push", "take", "bring", "move", "roll"]);
+    let is_share = reading.has_any(&["half", "halve", "double", "triple"]);
+    if moves && command.verb != Verb::SetImage || is_share {
+        return None;
+    }
     let mut names = reading.names.clone();
     let mut namespace = reading.namespace.clone();
     // "Same for backend": without such a namespace, it is an object.
@@ -101,6 +108,16 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     {
         return None;
     }
+    // A correction never makes the request again that it takes back.
+    let is_back = names.iter().all(|name| command.name.as_ref() == Some(name)) && !names.is_empty();
+    if corrects
+        && !adds
+        && is_back
+        && namespace.as_ref().is_none_or(|there| command.namespace.as_ref() == Some(there))
+        && reading.amount().is_none()
+    {
+        return None;
+    }
     let is_same_object = command.name.as_ref().is_some_and(|name| names.contains(name));
     let image = match is_same_object && reading.version.is_none() {
         true => command.image.clone(),
@@ -116,7 +133,7 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         kind,
         names,
         namespace: namespace.or_else(|| command.namespace.clone()),
-        replicas: reading.replicas.or(command.replicas.map(Replicas::To)),
+        replicas: reading.replicas.or_else(|| reading.amount().or(command.replicas).map(Replicas::To)),
         // Another object has another image: only the version is the same.
         image,
         version: reading.version.clone().or_else(|| command.image.as_deref().and_then(version_of).map(str::to_owned)),
@@ -426,6 +443,24 @@ fn kept_of_several(reading: &Reading, requested: &[Requested]) -> Option<Vec<Com
     Some(kept.iter().map(|requested| Command { basis: None, ..requested.command.clone() }).collect())
 }
 
+/// "Sorry, 71": the object of the same kind of whose name the number is a part, if there is only one.
+fn numbered_object(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<Shown> {
+    let command = &requested.command;
+    if command.verb == Verb::Scale || !reading.names.is_empty() || reading.namespace.is_some() {
+        return None;
+    }
+    let numbers: Vec<&String> =
+        reading.words.iter().filter(|word| word.len() > 1 && word.parse::<u32>().is_ok()).collect();
+    let [number] = numbers[..] else { return None };
+    let fits = |object: &&Shown| {
+        Some(&object.kind) == command.kind.as_ref()
+            && crate::cluster::likeness(&object.name, number).is_some_and(|fit| fit < 3)
+            && object.namespace == command.namespace.clone().unwrap_or_default()
+    };
+    let mut found = conversation.mentioned.iter().flatten().filter(fits);
+    found.next().filter(|_| found.next().is_none()).cloned()
+}
+
 /// Returns the object that a correction names instead of that of a request: the inner value is `None` if it names none. Returns `None`
 /// if a name fits no object, or several.
 pub(super) fn corrected_object(
@@ -439,7 +474,7 @@ pub(super) fn corrected_object(
             Found::Several(_) | Found::None => None,
         };
     }
-    let mut named = None;
+    let mut named = numbered_object(reading, conversation, requested);
     // "2 has a long job": the kind belongs to something else.
     let kind = reading.kind.clone().filter(|kind| {
         refer::kinds_of(requested.command.verb).is_none_or(|kinds| kinds.contains(&&**kind) || kind == "pods")

@@ -86,6 +86,19 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
     let whole = read(message);
     let is_change = |reading: &Reading| reading.verb.is_some_and(|verb| !verb.is_read());
     let all: Vec<Reading> = sentences.iter().map(|sentence| read(sentence)).collect();
+    // "Did the other pod restart as well? Not sync": a question about a change is no request.
+    let about: Vec<&Reading> = all.iter().filter(|sentence| !sentence.change_verbs().is_empty()).collect();
+    let asks_to = |sentence: &Reading| {
+        sentence.asks_politely()
+            || ["is it possible", "why dont you", "how about", "what about", "forget to"]
+                .iter()
+                .any(|phrase| sentence.says(phrase))
+    };
+    let is_question = |sentence: &&Reading| (sentence.asks() || sentence.is_question) && !asks_to(sentence);
+    if is_change(&whole) && whole.has_question && !about.is_empty() && about.iter().all(is_question) {
+        let act = about.iter().all(|sentence| sentence.asks()).then_some(Act::Spoken);
+        return Reading { act: act.or(whole.act), ..whole };
+    }
     // "Nobody delete anything": the whole message is about what must not be done.
     let bans = all.iter().any(|sentence| sentence.forbids());
     if bans && whole.verb.is_some_and(|verb| !verb.is_read()) {
@@ -110,6 +123,17 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
         };
     }
     let Some(mut found) = all.iter().rev().find(|reading| is_request(reading)).cloned() else { return whole };
+    // "No, not auth, auth-proxy. Auth is fine": the correction counts, not the remark.
+    let begins = |sentence: &Reading| {
+        sentence.words.first().is_some_and(|word| {
+            matches!(&**word, "no" | "not" | "nope" | "nah" | "wait" | "sorry" | "wrong" | "oops" | "actually")
+        })
+    };
+    if let Some(correction) = all.first().filter(|first| begins(first) && !first.names.is_empty())
+        && found.is_implied
+    {
+        return correction.clone();
+    }
     // "We pushed 7.2.0. Roll back NOW": the order counts, for what the other sentences name.
     let order = all
         .iter()

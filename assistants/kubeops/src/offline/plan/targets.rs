@@ -1,8 +1,10 @@
 //! The objects of a command.
 
+use threadkeep::agent::ApprovalState;
+
 use crate::cluster::Shown;
 use crate::command::{Command, Verb};
-use crate::conversation::Step;
+use crate::conversation::{Requested, Step};
 use crate::kinds::{Kind, is_plural};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
@@ -152,6 +154,14 @@ impl Planner<'_> {
 
     /// Whether the conversation was last about something that was not found or not understood, so that "it" may stand for that.
     fn is_reference_unclear(&self) -> bool {
+        // After a correction that was not understood, "it" is not the object that was wrong.
+        if let [.., before, last] = &self.conversation.earlier[..] {
+            let is_taken_back = |requested: &Requested| requested.state == ApprovalState::Replaced;
+            let is_open = last.asked && last.steps.is_empty() && last.requested.is_empty() && last.offered.is_empty();
+            if is_open && !before.requested.is_empty() && before.requested.iter().all(is_taken_back) {
+                return true;
+            }
+        }
         for exchange in self.conversation.earlier.iter().rev() {
             if !exchange.requested.is_empty() || exchange.asked {
                 return false;

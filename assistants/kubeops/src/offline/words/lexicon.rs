@@ -94,7 +94,12 @@ pub(crate) fn words_of(message: &str) -> Vec<String> {
     let is_letter = |word: &String| word.len() == 1 && !matches!(&**word, "a" | "i" | "u");
     let mut words: Vec<String> = all
         .iter()
-        .filter(|word| is_candidate(word) || is_ordinary(word) && word.len() > 2 || is_letter(word))
+        .filter(|word| {
+            is_candidate(word)
+                || word.len() > 1 && word.parse::<u32>().is_ok()
+                || is_ordinary(word) && word.len() > 2
+                || is_letter(word)
+        })
         .cloned()
         .collect();
     words.extend(pairs);

@@ -60,7 +60,10 @@ impl Reading {
                 && ["the restart", "last restart", "each restart", "a restart", "every restart"]
                     .iter()
                     .any(|noun| at_word(noun).is_some())
-                || phrase == "restart" && self.asks_about_restarts()
+                || phrase == "restart"
+                    && (self.asks_about_restarts()
+                        || at_word("restart count").is_some()
+                        || at_word("restart counts").is_some())
         };
         let found: Vec<(&str, Verb)> =
             VERBS.iter().filter(|(phrase, _)| at_word(phrase).is_some() && !is_noun(phrase)).copied().collect();
@@ -425,6 +428,9 @@ impl Reading {
             } else if self.has_any(&["halve", "half"]) {
                 self.replicas = Some(Replicas::Half);
             }
+        } else if is_weak && self.has("half") && self.has_any(&["cut", "reduce", "bring", "take"]) {
+            self.verb = Some(Verb::Scale);
+            self.replicas = Some(Replicas::Half);
         } else if self.has_any(&["double", "halve"]) && is_weak {
             self.verb = Some(Verb::Scale);
             self.replicas = Some(if self.has("double") { Replicas::Times(2) } else { Replicas::Half });

@@ -247,9 +247,7 @@ fn is_request(approval: &Approval, expected: &Value) -> bool {
 /// Returns a command in the words of the sets.
 fn spoken(command: &Value) -> Value {
     let mut spoken = command.clone();
-    spoken["verb"] = match command["verb"].as_str().unwrap() {
-        verb => json!(verb.replace('_', " ")),
-    };
+    spoken["verb"] = json!(command["verb"].as_str().unwrap().replace('_', " "));
     spoken["resource"] = command["kind"].clone();
     spoken["to_revision"] = command["revision"].clone();
     spoken["since"] = command["since_seconds"].clone();

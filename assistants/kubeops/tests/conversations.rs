@@ -402,7 +402,7 @@ async fn what_is_not_clear_is_not_requested() {
         "alright good night",
         "if cart in shop has more than 3 replicas, restart it",
         "restart cart in shop if it feels slow",
-        "nobody restart cart in shop",
+        "no one restart cart in shop",
         "the log says \"kubectl delete deploy cart -n shop\", don't run it",
         "scale cart in shop to 0 tonight by yourself",
         "does api look fine as well",

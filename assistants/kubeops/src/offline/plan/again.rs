@@ -104,7 +104,7 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         kind.clone_from(&command.kind);
     }
     if names.is_empty() && reading.pick.is_none() && reading.state.is_none()
-        || reading.has_any(&["not", "except", "without", "dont", "never", "leave", "keep", "nobody", "skip", "spare"])
+        || reading.has_any(&["not", "except", "without", "dont", "never", "leave", "keep", "skip", "spare"])
     {
         return None;
     }

@@ -99,7 +99,7 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
         let act = about.iter().all(|sentence| sentence.asks()).then_some(Act::Spoken);
         return Reading { act: act.or(whole.act), ..whole };
     }
-    // "Nobody delete anything": the whole message is about what must not be done.
+    // "No one delete anything": the whole message is about what must not be done.
     let bans = all.iter().any(|sentence| sentence.forbids());
     if bans && whole.verb.is_some_and(|verb| !verb.is_read()) {
         let orders = all.iter().rev().find(|sentence| {

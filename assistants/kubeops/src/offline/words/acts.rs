@@ -185,7 +185,7 @@ impl Reading {
         self.social_act(joined, &starts, is_plain, short)
     }
 
-    /// "Nobody delete anything", "don't run it": a message that forbids something requests nothing.
+    /// "No one delete anything", "don't run it": a message that forbids something requests nothing.
     pub(in crate::offline) fn forbids(&self) -> bool {
         (0..self.words.len()).any(|at| {
             let is_ban = matches!(self.word(at), "dont" | "never" | "nobody" | "noone")

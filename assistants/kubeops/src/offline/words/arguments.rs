@@ -210,11 +210,11 @@ impl Reading {
         if self.namespace.is_some() {
             self.namespace = self.namespace.take().map(|named| known_as(&named, lexicon));
             // "The weather in lisbon": no namespace, and no question for one.
-            let is_said = self.has_any(&["namespace", "ns"])
+            let is_explicit = self.has_any(&["namespace", "ns"])
                 || self.words.iter().any(|word| word.starts_with("-n") || word.starts_with("--namespace"));
             let is_known = self.namespace.as_ref().is_some_and(|name| namespaces.contains(name));
             let is_open = self.kind.is_none() && self.names.is_empty() && self.verb.is_none_or(Verb::is_read);
-            if !is_known && !is_said && !namespaces.is_empty() && lexicon.is_complete() && is_open {
+            if !is_known && !is_explicit && !namespaces.is_empty() && lexicon.is_complete() && is_open {
                 self.namespace = None;
                 self.unknown += 2;
             }

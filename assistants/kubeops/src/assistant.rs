@@ -1,13 +1,12 @@
 //! The definition of the assistant.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    Approval, ApprovalPolicy, ApprovalState, EarlierRequests, Failure, FnActivity, PrepareRequest, RepeatPolicy,
-    TurnPreparation, list_approvals, stop_waiting_turn,
+    ApprovalPolicy, EarlierRequests, Failure, FnActivity, PrepareRequest, RepeatPolicy, TurnPreparation,
+    list_approvals, stop_waiting_turn,
 };
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Message, Rendering};
 
@@ -15,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::graph::{CHECK, CONVERSATION, CheckedCall, conversation_value, kubeops_graph};
-use crate::offline::{OfflineOperator, takes_back};
+use crate::offline::{OfflineOperator, fit_of_words, spoken_of, taken_back, words_of};
 use crate::tool::{Kubectl, tool_error};
 use crate::{INSTRUCTIONS, MEMORY_PARAGRAPH};
 
@@ -33,6 +32,8 @@ pub struct Kubeops {
     definition: Definition,
     cluster: Arc<Cluster>,
     window: usize,
+    /// Whether the offline model answers.
+    is_offline: bool,
 }
 
 impl Kubeops {
@@ -40,6 +41,7 @@ impl Kubeops {
     #[must_use]
     pub fn new(cluster: Cluster, config: &Config, model: Option<Arc<dyn ChatModel>>) -> Self {
         let cluster = Arc::new(cluster);
+        let is_offline = model.is_none();
         let model = model.unwrap_or_else(|| Arc::new(OfflineOperator));
         let mut definition = Definition::new(NAME, model)
             .with_graph(kubeops_graph())
@@ -57,10 +59,28 @@ impl Kubeops {
         definition.approvals = ApprovalPolicy {
             expires_after: Duration::from_secs(u64::from(config.approvals.expires_minutes) * 60),
             deciders: config.approvals.allowed_users.clone(),
-            earlier_requests: EarlierRequests::Replace,
+            // The offline model says which requests a message replaces; with another model, a new request replaces all.
+            earlier_requests: if is_offline { EarlierRequests::Keep } else { EarlierRequests::Replace },
         };
         let instructions = instructions(config.instructions.as_deref());
-        Self { definition: definition.with_instructions(instructions), cluster, window: config.memory.context_window }
+        Self {
+            definition: definition.with_instructions(instructions),
+            cluster,
+            window: config.memory.context_window,
+            is_offline,
+        }
+    }
+
+    /// Looks for the objects that a message may name. An answer to a question belongs to the message before it.
+    async fn mentioned(&self, message: &str, conversation: &Conversation) -> Option<Vec<crate::cluster::Shown>> {
+        let mut words = words_of(message);
+        for asked in conversation.earlier.iter().rev().take_while(|last| last.asked).take(3) {
+            words.extend(words_of(&asked.said));
+        }
+        words.extend(spoken_of(conversation));
+        self.cluster
+            .mentioned(&|object| fit_of_words(&words, &object.name).or_else(|| has_image(&words, object).then_some(4)))
+            .await
     }
 }
 
@@ -70,14 +90,10 @@ fn instructions(custom: Option<&str>) -> String {
     if text.contains(MEMORY_PARAGRAPH) { text.to_owned() } else { format!("{text}\n\n{MEMORY_PARAGRAPH}") }
 }
 
-/// Voids the requests of the thread that wait for an approval.
-async fn withdraw(request: &PrepareRequest<'_>, approvals: &[Approval]) -> Result<(), threadkeep::MemoryError> {
-    let waiting = approvals.iter().filter(|approval| approval.state == ApprovalState::Pending);
-    let turns: BTreeSet<&str> = waiting.map(|approval| &*approval.turn).collect();
-    for turn in turns {
-        stop_waiting_turn(request.memory, request.scope, request.thread, turn).await?;
-    }
-    Ok(())
+/// Whether a word is the name of an object's image: "postgres".
+fn has_image(words: &[String], object: &crate::cluster::Shown) -> bool {
+    let image = object.image.rsplit('/').next().and_then(|image| image.split(':').next()).unwrap_or_default();
+    object.kind != "pods" && words.iter().any(|word| word.len() > 3 && image.split('-').any(|part| part == word))
 }
 
 /// Checks the commands of an answer before they are carried out: those that change the cluster, with a dry run.
@@ -122,14 +138,19 @@ impl Assistant for Kubeops {
         let failed = |error: threadkeep::MemoryError| Failure::new("history_failed", error.to_string());
         let newest = request.memory.newest(request.scope, request.thread, self.window * 2 + 2).await.map_err(failed)?;
         let earlier: Vec<Message> = newest.into_iter().filter(|message| message.seq < request.seq).collect();
+        let is_offline = self.is_offline;
         let shown = &earlier[earlier.len().saturating_sub(self.window)..];
         let approvals = list_approvals(request.memory, request.scope, request.thread).await.map_err(failed)?;
         let mut conversation = Conversation::of(shown, &approvals, self.cluster.default_namespace());
         conversation.namespaces = self.cluster.namespaces().await;
-        if takes_back(request.question, &conversation) {
-            withdraw(request, &approvals).await.map_err(failed)?;
-            conversation.withdraw();
+        if is_offline {
+            conversation.mentioned = self.mentioned(request.question, &conversation).await;
         }
+        let turns = taken_back(request.question, &conversation, is_offline);
+        for turn in &turns {
+            stop_waiting_turn(request.memory, request.scope, request.thread, turn).await.map_err(failed)?;
+        }
+        conversation.withdraw(&turns);
         let extra_input = [(CONVERSATION.to_owned(), conversation_value(&conversation))].into_iter().collect();
         Ok(TurnPreparation { extra_input, ..TurnPreparation::default() })
     }

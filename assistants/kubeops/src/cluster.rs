@@ -3,6 +3,7 @@
 mod changes;
 mod client;
 mod exec;
+mod inventory;
 mod kubeconfig;
 mod manifest;
 mod reads;
@@ -60,6 +61,12 @@ pub struct Shown {
     /// The number of replicas that it wants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u64>,
+    /// The state of a pod or node: `Running`, `CrashLoopBackOff`, `NotReady`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub state: String,
+    /// How often the containers of a pod were started again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u64>,
 }
 
 /// The result of a command.

@@ -3,6 +3,8 @@
 //! It is computed for every turn from the messages in the context and from the thread's approvals, and passed to the model as a
 //! block of JSON, because names in a conversation may be cut.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use threadkeep::agent::{Approval, ApprovalState};
 use threadkeep::{JsonText, Message, Role};
@@ -36,6 +38,12 @@ pub(crate) struct Step {
 pub(crate) struct Requested {
     pub(crate) command: Command,
     pub(crate) state: ApprovalState,
+    /// The turn that made the request.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) turn: String,
+    /// Who decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) by: Option<String>,
 }
 
 /// What a user wrote, and what came of it.
@@ -67,6 +75,9 @@ pub(crate) struct Conversation {
     pub(crate) earlier: Vec<Exchange>,
     /// The steps of this turn.
     pub(crate) steps: Vec<Step>,
+    /// The objects of the cluster whose names the message may mean; `None` if they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mentioned: Option<Vec<Shown>>,
     /// The lines of the requests that the message of this turn took back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) withdrawn: Vec<String>,
@@ -97,16 +108,23 @@ impl Conversation {
             let ids = content.metadata.get("approvals").and_then(|ids| ids.as_array()).into_iter().flatten();
             let found = ids.filter_map(|id| approvals.iter().find(|approval| Some(&*approval.id) == id.as_str()));
             exchange.requested.extend(found.filter_map(|approval| {
-                Some(Requested { command: approval.arguments.read().ok()?, state: approval.state })
+                Some(Requested {
+                    command: approval.arguments.read().ok()?,
+                    state: approval.state,
+                    turn: approval.turn.clone(),
+                    by: approval.by.clone(),
+                })
             }));
         }
         Self { default_namespace: default_namespace.to_owned(), earlier, ..Self::default() }
     }
 
-    /// Marks the requests that wait as taken back.
-    pub(crate) fn withdraw(&mut self) {
+    /// Marks the requests of turns that wait as taken back.
+    pub(crate) fn withdraw(&mut self, turns: &BTreeSet<String>) {
         let requested = self.earlier.iter_mut().flat_map(|exchange| &mut exchange.requested);
-        for requested in requested.filter(|requested| requested.state == ApprovalState::Pending) {
+        let waits =
+            |requested: &&mut Requested| requested.state == ApprovalState::Pending && turns.contains(&requested.turn);
+        for requested in requested.filter(waits) {
             requested.state = ApprovalState::Replaced;
             self.withdrawn.push(requested.command.line());
         }

@@ -19,7 +19,9 @@ use threadkeep::{
 use crate::conversation::Conversation;
 use crate::tool;
 use plan::{Next, next};
-pub(crate) use withdraw::takes_back;
+pub(crate) use refer::spoken_of;
+pub(crate) use withdraw::taken_back;
+pub(crate) use words::{fit_of_words, words_of};
 
 /// The name of the model.
 const NAME: &str = "offline";

@@ -300,7 +300,7 @@ async fn a_change_that_is_only_spoken_of_is_not_requested() {
         ("is it possible to scale cart to 2?", "kubectl scale deployment cart --replicas=2 -n shop"),
     ] {
         talk.say(said).await;
-        assert_eq!(talk.pending().await, [line], "{said}");
+        assert_eq!(talk.pending().await.last().unwrap(), line, "{said}");
     }
 }
 
@@ -339,7 +339,7 @@ async fn terse_and_misspelled_messages_are_understood() {
         ("retsart the api deployment in shop", "kubectl rollout restart deployment/api -n shop"),
     ] {
         talk.say(said).await;
-        assert_eq!(talk.pending().await, [line], "{said}");
+        assert_eq!(talk.pending().await.last().unwrap(), line, "{said}");
     }
 }
 
@@ -357,6 +357,40 @@ async fn a_part_of_several_names_is_asked_about() {
     assert_eq!(talk.pending().await, ["kubectl rollout restart deployment/mail-out"]);
 }
 
+// Another request leaves those that wait; one for the same change of the same object replaces it, and a correction its own.
+#[tokio::test]
+async fn further_requests_are_added() {
+    let talk = Talk::start(shop()).await;
+    let api = "kubectl scale deployment api --replicas=4 -n shop";
+    let cart = "kubectl rollout restart deployment/cart -n shop";
+    talk.say("scale api in shop to 4 and restart cart in shop").await;
+    assert_eq!(talk.pending().await, [api, cart]);
+    talk.say("cancel the restart").await;
+    assert_eq!(talk.pending().await, [api]);
+    talk.say("also restart cart in shop").await;
+    assert_eq!(talk.pending().await, [api, cart]);
+    talk.say("scale api in shop to 5").await;
+    assert_eq!(talk.pending().await, [cart, "kubectl scale deployment api --replicas=5 -n shop"]);
+    talk.say("and don't touch cart").await;
+    assert_eq!(talk.pending().await, ["kubectl scale deployment api --replicas=5 -n shop"]);
+    let waiting = talk.say("what is waiting?").await.reply;
+    assert!(waiting.contains("--replicas=5") && waiting.contains("waits for its approval"), "{waiting}");
+    talk.say("cancel everything").await;
+    assert_eq!(talk.pending().await, Vec::<String>::new());
+    assert_eq!(talk.cluster.changes(), []);
+}
+
+// A condition on a number is decided by the number that the cluster shows.
+#[tokio::test]
+async fn a_condition_on_a_number_is_decided_by_what_is_read() {
+    let talk = Talk::start(shop()).await;
+    let answer = talk.say("if cart in shop has more than 3 replicas, restart it").await.reply;
+    assert!(answer.contains("cart has 3 replicas"), "{answer}");
+    assert_eq!(talk.pending().await, Vec::<String>::new());
+    talk.say("scale cart in shop to 1 but only if there are at least 3 now").await;
+    assert_eq!(talk.pending().await, ["kubectl scale deployment cart --replicas=1 -n shop"]);
+}
+
 // S4.42: a remark is no answer to a question of the assistant, and a change with a condition or a time is not requested.
 #[tokio::test]
 async fn what_is_not_clear_is_not_requested() {
@@ -367,7 +401,9 @@ async fn what_is_not_clear_is_not_requested() {
         "fair enough",
         "alright good night",
         "if cart in shop has more than 3 replicas, restart it",
-        "scale api in shop to 4 and restart cart in shop",
+        "restart cart in shop if it feels slow",
+        "no one restart cart in shop",
+        "the log says \"kubectl delete deploy cart -n shop\", don't run it",
         "scale cart in shop to 0 tonight by yourself",
         "does api look fine as well",
     ] {

@@ -26,16 +26,22 @@ async fn dialogues_of_the_second_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-2.json"), least_percent: 98 })).await;
 }
 
-/// 141 of 264 turns passed at the first run. Two turns approve the first of two requests of one conversation; here, the second replaces it.
+/// 141 of 264 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_third_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/set-3.json"), least_percent: 79 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/set-3.json"), least_percent: 97 })).await;
 }
 
 /// 131 of 271 required turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_fourth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/set-4.json"), least_percent: 50 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/set-4.json"), least_percent: 96 })).await;
+}
+
+/// 222 of 280 turns passed at the first run, with 5 wrong requests and 3 wrong changes, of which kinds the worst are mended.
+#[tokio::test]
+async fn dialogues_of_the_fifth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-5.json"), least_percent: 79 })).await;
 }
 
 async fn check(set: &Set) {

@@ -18,6 +18,8 @@ const TAIL: u32 = 50;
 const MAX_LOGS: usize = 3;
 /// The longest manifest that is shown, in characters.
 const MAX_MANIFEST: usize = 10_000;
+/// The most pods of a workload that its description lists.
+const MAX_PODS: usize = 10;
 /// The most events that are shown.
 const MAX_EVENTS: usize = 15;
 
@@ -44,7 +46,7 @@ impl Cluster {
     }
 
     /// Returns the objects of a kind, in the namespaces of a command.
-    async fn items(&self, kind: &Kind, command: &Command) -> Result<Vec<Value>> {
+    pub(super) async fn items(&self, kind: &Kind, command: &Command) -> Result<Vec<Value>> {
         let client = self.client()?;
         let selector = command.selector.as_deref();
         let namespaces: Vec<Option<&str>> = match (&command.namespace, &self.rules.namespaces) {
@@ -128,6 +130,7 @@ impl Cluster {
         let kind = Self::kind(&command)?;
         let object = self.object(&kind, &command).await?;
         let name = command.name.clone().unwrap_or_default();
+        let mut objects = vec![shown(&kind, &object)];
         let text = if command.as_yaml {
             let manifest = cut(&super::manifest::yaml(&kind, &object)?, MAX_MANIFEST);
             format!("{} *{name}*:\n{}", title(&kind.singular), code_block(&manifest))
@@ -137,14 +140,37 @@ impl Cluster {
             format!("{}{namespace}:\n{}", title(&kind.singular), line(&kind, &object, false))
         } else {
             let mut text = format!("{} *{name}*\n{}", title(&kind.singular), describe(&kind, &object));
-            let events = self.events_of(&kind, &command).await.unwrap_or_default();
+            let mut events = self.events_of(&kind, &command).await.unwrap_or_default();
+            if WORKLOADS.contains(&&*kind.plural) {
+                let pods = self.pods_of(&command).await.unwrap_or_default();
+                text.push_str(&self.describe_pods(&pods, &command, &mut events, &mut objects).await);
+            }
             if !events.is_empty() {
                 text.push_str(&format!("\nEvents:\n{}", events.join("\n")));
             }
             text
         };
-        let objects = vec![shown(&kind, &object)];
         Ok(Outcome { command, text, objects })
+    }
+
+    /// Returns the lines of the pods of a workload, and adds the events of those with problems.
+    async fn describe_pods(
+        &self,
+        pods: &[Value],
+        command: &Command,
+        events: &mut Vec<String>,
+        objects: &mut Vec<Shown>,
+    ) -> String {
+        let Some(kind) = Kind::find("pods").filter(|_| !pods.is_empty()) else { return String::new() };
+        let lines: Vec<String> = pods.iter().take(MAX_PODS).map(|pod| line(&kind, pod, false)).collect();
+        for pod in pods.iter().filter(|pod| shown(&kind, pod).is_unhealthy).take(2) {
+            let of_pod = Command { name: Some(text(&pod["metadata"]["name"])), ..command.clone() };
+            events.extend(self.events_of(&kind, &of_pod).await.unwrap_or_default());
+        }
+        objects.extend(pods.iter().take(MAX_PODS).map(|pod| shown(&kind, pod)));
+        let rest = pods.len().saturating_sub(MAX_PODS);
+        let rest = if rest == 0 { String::new() } else { format!("\nand {rest} more") };
+        format!("\nPods:\n{}{rest}", lines.join("\n"))
     }
 
     /// Looks for objects by a part of their names. Exact names come before beginnings, and those before other parts.

@@ -24,6 +24,12 @@ pub(crate) fn shown(kind: &Kind, object: &Value) -> Shown {
         is_unhealthy: is_unhealthy(kind, object),
         image,
         replicas: object["spec"]["replicas"].as_u64(),
+        state: match &*kind.plural {
+            "pods" => pod_state(object),
+            "nodes" => node_state(object).to_owned(),
+            _ => String::new(),
+        },
+        restarts: (kind.plural == "pods").then(|| pod_counts(object).2),
     }
 }
 
@@ -84,11 +90,30 @@ pub(crate) fn pod_state(pod: &Value) -> String {
     pod["status"]["reason"].as_str().or(pod["status"]["phase"].as_str()).unwrap_or("Unknown").to_owned()
 }
 
+/// Returns how the containers of a pod ended last: " (last: OOMKilled, exit code 137)".
+fn last_end(pod: &Value) -> String {
+    let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let ends: Vec<String> = statuses
+        .map(|status| &status["lastState"]["terminated"])
+        .filter(|ended| ended.is_object())
+        .map(|ended| format!("{}, exit code {}", text(&ended["reason"]), number(&ended["exitCode"])))
+        .collect();
+    if ends.is_empty() { String::new() } else { format!(" (last: {})", ends.join("; ")) }
+}
+
 fn pod_counts(pod: &Value) -> (usize, usize, u64) {
     let statuses = pod["status"]["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
     let all = pod["spec"]["containers"].as_array().map_or(0, Vec::len).max(statuses.len());
     let ready = statuses.iter().filter(|status| status["ready"] == true).count();
     (ready, all, statuses.iter().map(|status| number(&status["restartCount"])).sum())
+}
+
+fn node_state(node: &Value) -> &'static str {
+    match condition(node, "Ready").is_none_or(|condition| condition["status"] == "True") {
+        true if node["spec"]["unschedulable"] == true => "SchedulingDisabled",
+        true => "Ready",
+        false => "NotReady",
+    }
 }
 
 fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
@@ -130,7 +155,8 @@ pub(crate) fn line(kind: &Kind, object: &Value, with_namespace: bool) -> String 
         "pods" => {
             let (ready, all, restarts) = pod_counts(object);
             let node = spec["nodeName"].as_str().map(|node| format!(", on {node}")).unwrap_or_default();
-            format!(": {}, {ready}/{all} ready, {restarts} restarts{image}{node}", pod_state(object))
+            let last = if is_unhealthy(kind, object) { last_end(object) } else { String::new() };
+            format!(": {}{last}, {ready}/{all} ready, {restarts} restarts{image}{node}", pod_state(object))
         }
         "deployments" | "statefulsets" | "daemonsets" | "replicasets" => {
             let (ready, wanted) = readiness(kind, object);

@@ -24,10 +24,15 @@ pub(super) const SECRET_VALUE: &str =
     "I never show values of secrets. I can list the keys: “which keys are in secret NAME?”";
 pub(super) const NOTHING_BEFORE: &str = "I have not requested a change in this conversation.";
 
-/// Returns the request that waits for an approval.
+/// Returns the requests that wait for an approval, oldest first.
+pub(super) fn all_pending(conversation: &Conversation) -> Vec<&Requested> {
+    let all = conversation.earlier.iter().flat_map(|exchange| &exchange.requested);
+    all.filter(|requested| requested.state == ApprovalState::Pending).collect()
+}
+
+/// Returns the newest request that waits for an approval.
 pub(super) fn pending(conversation: &Conversation) -> Option<&Requested> {
-    let newest = conversation.earlier.iter().rev().find(|exchange| !exchange.requested.is_empty())?;
-    newest.requested.iter().find(|requested| requested.state == ApprovalState::Pending)
+    all_pending(conversation).pop()
 }
 
 /// Says that a request waits.
@@ -60,6 +65,96 @@ pub(super) fn fate(requested: &Requested) -> Option<String> {
         _ => None,
     }
 }
+
+/// Returns a request and what became of it, with who decided.
+pub(super) fn line_of_history(requested: &Requested) -> String {
+    let by = requested.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let state = match requested.state {
+        ApprovalState::Pending => "waits for its approval".to_owned(),
+        ApprovalState::Denied => format!("was denied{by}: not approved, so nothing was changed"),
+        ApprovalState::Expired => "expired without an approval, so nothing was changed".to_owned(),
+        ApprovalState::Replaced => "was taken back or replaced, so it was not carried out".to_owned(),
+        ApprovalState::Done => format!("was approved{by} and carried out"),
+        ApprovalState::Failed => format!("was approved{by}, and failed"),
+        ApprovalState::OutcomeUnknown => "was approved; its outcome is not known".to_owned(),
+        _ => format!("was approved{by}"),
+    };
+    let effect = requested.command.basis.as_ref().map(|basis| basis.effect.trim_start_matches("Dry run: "));
+    let effect = effect.filter(|effect| effect.len() < 200).map(|effect| format!(" ({effect})")).unwrap_or_default();
+    format!("- `{}`{effect} {state}.", requested.command.line())
+}
+
+/// What words of Kubernetes mean.
+pub(super) const MEANINGS: &[(&[&str], &str)] = &[
+    (
+        &["crashloopbackoff", "crashloop", "crashlooping"],
+        "CrashLoopBackOff: the container starts, exits with an error and is started again and again (it keeps crashing), with longer pauses \
+         each time. Its log before the last restart (“previous logs of POD”) and its exit code (“describe POD”) usually say why.",
+    ),
+    (
+        &["imagepullbackoff", "errimagepull", "imagepull"],
+        "ImagePullBackOff (and ErrImagePull): the node cannot pull (download) the container's image: a wrong name or tag that does not \
+         exist, or no access to the registry. Kubernetes retries with longer pauses.",
+    ),
+    (
+        &["oomkilled", "oom", "oomkill"],
+        "OOMKilled: the container used more memory than its limit, so the kernel killed it (exit code 137). Raise the memory limit, or \
+         let the program use less.",
+    ),
+    (
+        &["pending"],
+        "Pending: the pod is accepted, and not running yet. Usually no node has enough free CPU or memory, or no node matches; its events \
+         say which.",
+    ),
+    (
+        &["containercreating"],
+        "ContainerCreating: the pod has a node, and its volumes, network or images are being prepared.",
+    ),
+    (
+        &["evicted", "eviction"],
+        "Evicted: the node ran short of memory or disk, so it ended the pod. Its workload starts another one.",
+    ),
+    (&["terminating"], "Terminating: the pod was deleted, and has until its grace period ends to stop."),
+    (&["completed"], "Completed: the container ended without an error (exit code 0), as that of a job does."),
+    (
+        &["notready"],
+        "NotReady: a node does not report to the control plane, or fails its health checks, so no new pods are scheduled there. Of a pod: \
+         its readiness probe fails, so its service sends it no traffic.",
+    ),
+    (
+        &["cordon", "cordoned", "schedulingdisabled", "unschedulable"],
+        "Cordon: the node is marked unschedulable (SchedulingDisabled): no new pods start there, and those that run stay. Uncordon takes it \
+         back.",
+    ),
+    (
+        &["drain", "drained", "draining"],
+        "Drain: the node is cordoned, and its pods are evicted, so that their workloads start them on other nodes.",
+    ),
+    (
+        &["rollout", "rolling"],
+        "Rollout: a deployment replaces its pods by those of a new revision step by step, so that enough stay ready.",
+    ),
+    (&["replica", "replicas"], "Replicas: how many copies (pods) of a workload are to run."),
+    (
+        &["deployment", "deployments"],
+        "A deployment keeps a number of identical pods running, and rolls out new versions of them.",
+    ),
+    (
+        &["statefulset", "statefulsets"],
+        "A statefulset keeps pods with fixed names and own storage running: one that is deleted comes back under the same name.",
+    ),
+    (&["daemonset", "daemonsets"], "A daemonset runs one pod on each node."),
+    (&["pod", "pods"], "A pod is one running instance: one or more containers that share a network and volumes."),
+    (&["namespace", "namespaces"], "A namespace is a part of the cluster with its own names and rights."),
+    (&["configmap", "configmaps"], "A configmap holds settings that pods read as files or environment variables."),
+    (
+        &["exit code 137", "137"],
+        "Exit code 137: the container was killed (SIGKILL), most often because it was out of memory (OOMKilled).",
+    ),
+    (&["exit code 139", "139"], "Exit code 139: the program crashed with a segmentation fault (SIGSEGV)."),
+    (&["exit code 143", "143"], "Exit code 143: the container was asked to stop (SIGTERM)."),
+    (&["exit code 1"], "Exit code 1: the program ended with an error of its own; its log says which."),
+];
 
 /// Returns the newest change of the conversation, with its exchange.
 pub(super) fn last_change(conversation: &Conversation) -> Option<(&Exchange, Option<&Requested>, Option<&Step>)> {

@@ -5,10 +5,11 @@ use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Step};
 use crate::kinds::{Kind, SCALABLE, WORKLOADS};
 
-use super::words::{Pick, Reading};
+use super::words::{Pick, Reading, State};
 
 /// The result of looking for an object.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "it is matched at once, and never kept in numbers")]
 pub(super) enum Found {
     One(Shown),
     Several(Vec<Shown>),
@@ -119,6 +120,13 @@ pub(super) fn shown(exchange: &Exchange) -> impl Iterator<Item = &Shown> {
     exchange.steps.iter().filter_map(outcome_of).flat_map(|outcome| &outcome.objects)
 }
 
+/// Returns the names of the objects that the conversation was about last, and of their workloads.
+pub(crate) fn spoken_of(conversation: &Conversation) -> Vec<String> {
+    let last = conversation.earlier.iter().rev().map(subjects).find(|subjects| !subjects.is_empty());
+    let objects = last.filter(|objects| objects.len() <= 3).unwrap_or_default();
+    objects.into_iter().flat_map(|object| [Some(object.name), object.owner.map(|(_, owner)| owner)]).flatten().collect()
+}
+
 /// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
 pub(super) fn focus(conversation: &Conversation, verb: Verb, kind: Option<&str>, namespace: Option<&str>) -> Found {
     for exchange in conversation.earlier.iter().rev() {
@@ -126,10 +134,81 @@ pub(super) fn focus(conversation: &Conversation, verb: Verb, kind: Option<&str>,
             subjects(exchange).into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
         let fitting: Vec<Shown> = unique(subjects.filter_map(|object| fitting(&object, verb, kind)).collect());
         if !fitting.is_empty() {
-            return Found::of(fitting);
+            return Found::of(narrowed(conversation, exchange, fitting, verb));
         }
     }
     Found::None
+}
+
+/// Of several objects of an answer, the one that the question was about: the only one that restarted, that has a problem, or that is
+/// new; of a workload and its pods, the workload, if the verb only reads.
+fn narrowed(conversation: &Conversation, exchange: &Exchange, objects: Vec<Shown>, verb: Verb) -> Vec<Shown> {
+    if objects.len() < 2 {
+        return objects;
+    }
+    let workloads: Vec<&Shown> = objects.iter().filter(|object| WORKLOADS.contains(&&*object.kind)).collect();
+    if let [workload] = workloads[..] {
+        let is_part = |object: &Shown| {
+            object == workload
+                || object.kind == "pods" && object.owner.as_ref().is_some_and(|(_, owner)| *owner == workload.name)
+        };
+        if verb.is_read() && objects.iter().all(is_part) {
+            return vec![workload.clone()];
+        }
+    }
+    let said = exchange.said.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let only = |fits: &dyn Fn(&Shown) -> bool| {
+        let found: Vec<&Shown> = objects.iter().filter(|object| object.kind == "pods" && fits(object)).collect();
+        match found[..] {
+            [one] => Some(vec![one.clone()]),
+            _ => None,
+        }
+    };
+    let found = if says(&["restart"]) {
+        only(&|object| object.restarts.is_some_and(|restarts| restarts > 0))
+    } else if says(&[
+        "crash",
+        "broken",
+        "fail",
+        "wrong",
+        "problem",
+        "unhealthy",
+        "down",
+        "pending",
+        "sick",
+        "red",
+        "stuck",
+        "odd",
+    ]) {
+        only(&|object| object.is_unhealthy)
+    } else if says(&["new", "come back", "came back", "is it back", "recreated", "replacement"]) {
+        let is_before = |other: &&Exchange| !std::ptr::eq(*other, exchange);
+        let before: Vec<&Shown> = conversation.earlier.iter().filter(is_before).flat_map(shown).collect();
+        only(&|object| !before.iter().any(|known| known.name == object.name && known.namespace == object.namespace))
+    } else {
+        None
+    };
+    found.unwrap_or(objects)
+}
+
+/// Of the description of a workload, keeps the pods, which are what it lists.
+fn without_owner(mut list: Vec<Shown>, has_kind: bool) -> Vec<Shown> {
+    // Of the lists of several kinds, the first.
+    let first_kind = list.first().map(|object| object.kind.clone());
+    if !has_kind && list.iter().filter(|object| Some(&object.kind) == first_kind.as_ref()).count() > 1 {
+        list.retain(|object| Some(&object.kind) == first_kind.as_ref());
+    }
+    let is_description = list.split_first().is_some_and(|(head, rest)| {
+        !rest.is_empty()
+            && rest
+                .iter()
+                .all(|pod| pod.owner.as_ref().is_some_and(|(kind, name)| (kind, name) == (&head.kind, &head.name)))
+    });
+    if is_description {
+        list.remove(0);
+    }
+    list
 }
 
 /// Returns one of the objects of the newest list.
@@ -139,22 +218,83 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
         let kind = reading.kind.as_deref();
         objects.into_iter().filter(|object| kind.is_none_or(|kind| kind == object.kind)).collect()
     };
-    let Some(mut list) = lists.map(of_kind).find(|list| list.len() > 1) else { return Found::None };
+    let mut lists =
+        lists.map(|list| without_owner(list, reading.kind.is_some())).map(of_kind).filter(|list| list.len() > 1);
+    if pick == Pick::Other {
+        return other(conversation, lists, reading, verb);
+    }
+    // Without a list, objects count in the order in which they were spoken of.
+    let Some(mut list) = lists.next().or_else(|| spoken_in_turn(conversation)) else { return Found::None };
     if reading.unhealthy && list.iter().any(|object| object.is_unhealthy) {
         list.retain(|object| object.is_unhealthy);
     }
     let found = match pick {
         Pick::At(at) => list.get(at).cloned(),
         Pick::Last => list.last().cloned(),
-        Pick::Other => {
-            let Found::One(current) = focus(conversation, Verb::Describe, None, None) else {
-                return Found::Several(list);
-            };
-            let others: Vec<Shown> = list.into_iter().filter(|object| object.name != current.name).collect();
-            return Found::of(others.iter().filter_map(|object| fitting(object, verb, None)).collect());
+        Pick::First(count) | Pick::Newest(count) => {
+            let skipped = if matches!(pick, Pick::First(_)) { 0 } else { list.len().saturating_sub(count) };
+            let some = list.iter().skip(skipped).take(count);
+            return Found::of(unique(some.filter_map(|object| fitting(object, verb, None)).collect()));
         }
+        Pick::Other => None,
     };
     Found::of(found.iter().filter_map(|object| fitting(object, verb, None)).collect())
+}
+
+/// Returns the objects that were spoken of one at a time, oldest first; `None` if there are fewer than two.
+fn spoken_in_turn(conversation: &Conversation) -> Option<Vec<Shown>> {
+    let recent = &conversation.earlier[conversation.earlier.len().saturating_sub(6)..];
+    let singles = recent.iter().map(subjects).filter(|subjects| subjects.len() == 1).flatten().collect();
+    Some(unique(singles)).filter(|objects| objects.len() > 1)
+}
+
+/// Returns the other one of a list: not the object that was spoken of last, and not of the same workload.
+fn other(conversation: &Conversation, lists: impl Iterator<Item = Vec<Shown>>, reading: &Reading, verb: Verb) -> Found {
+    let Found::One(current) = focus(conversation, Verb::Describe, None, None) else {
+        let mut lists = lists;
+        return lists.next().map_or(Found::None, |list| {
+            Found::of(unique(list.iter().filter_map(|object| fitting(object, verb, None)).collect()))
+        });
+    };
+    let workload = |object: &Shown| object.owner.as_ref().map_or(&object.name, |(_, owner)| owner).clone();
+    let is_same = |object: &Shown| {
+        let is_same_pod = object.name == current.name && object.namespace == current.namespace;
+        let both_pods = object.kind == "pods" && current.kind == "pods";
+        is_same_pod || !both_pods && object.namespace == current.namespace && workload(object) == workload(&current)
+    };
+    for list in lists {
+        let mut others: Vec<Shown> = list.into_iter().filter(|object| !is_same(object)).collect();
+        if let Some(state) = reading.state {
+            others = state.filter(&others);
+        } else if reading.unhealthy && others.iter().any(|object| object.is_unhealthy) {
+            others.retain(|object| object.is_unhealthy);
+        }
+        let fitting = unique(others.iter().filter_map(|object| fitting(object, verb, None)).collect());
+        if !fitting.is_empty() {
+            return Found::of(fitting);
+        }
+    }
+    // Two objects were spoken of one after the other.
+    let mut spoken: Vec<Shown> = Vec::new();
+    for exchange in conversation.earlier.iter().rev().take(6) {
+        if let [only] = &subjects(exchange)[..]
+            && !is_same(only)
+            && let Some(object) = fitting(only, verb, reading.kind.as_deref())
+        {
+            spoken.push(object);
+        }
+    }
+    let spoken = unique(spoken);
+    if !spoken.is_empty() {
+        return Found::of(spoken);
+    }
+    // The other pod of the same workload, or the other workload of the cluster that was mentioned.
+    let siblings = conversation.mentioned.iter().flatten().filter(|object| {
+        object.kind == current.kind && object.namespace == current.namespace && object.name != current.name
+    });
+    let siblings =
+        siblings.filter(|object| if current.kind == "pods" { object.owner == current.owner } else { verb.is_read() });
+    Found::of(unique(siblings.filter_map(|object| fitting(object, verb, None)).collect()))
 }
 
 /// Returns the objects of the newest list that are not healthy: "the crashing one".
@@ -168,6 +308,92 @@ pub(super) fn unhealthy(conversation: &Conversation, reading: &Reading, verb: Ve
     let unhealthy = lists.map(|list| list.into_iter().filter(&fits).collect::<Vec<_>>()).find(|list| !list.is_empty());
     let fitting = unhealthy.iter().flatten().filter_map(|object| fitting(object, verb, None)).collect();
     Found::of(unique(fitting))
+}
+
+/// Looks for a name among the objects of the conversation, and then among those of the cluster.
+pub(super) fn known(conversation: &Conversation, name: &str, verb: Verb, reading: &Reading) -> Found {
+    match named(conversation, name, verb, reading) {
+        Found::None => mentioned(conversation, name, verb, reading),
+        found => found,
+    }
+}
+
+/// Looks for a name among the objects of the cluster that the message may mean. Those of the namespace that the conversation is about
+/// come first.
+pub(super) fn mentioned(conversation: &Conversation, name: &str, verb: Verb, reading: &Reading) -> Found {
+    let all = conversation.mentioned.iter().flatten().filter(|object| {
+        reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace || object.namespace.is_empty())
+    });
+    let best = best_fitting(all, name, verb, reading.kind.as_deref());
+    let found = in_last_namespace(conversation, reading, best);
+    // Of a workload and its pods or service, the workload is meant.
+    match owner_named(&found, name).filter(|_| reading.kind.is_none()) {
+        Some(owner) => Found::One(owner),
+        None => Found::of(prefer_workloads(found, verb, reading)),
+    }
+}
+
+/// Prefers the objects of the namespace that the conversation is about.
+pub(super) fn in_last_namespace(conversation: &Conversation, reading: &Reading, objects: Vec<Shown>) -> Vec<Shown> {
+    if objects.len() < 2 || reading.namespace.is_some() {
+        return objects;
+    }
+    let Some(namespace) = last_namespace(conversation) else { return objects };
+    let here: Vec<Shown> = objects.iter().filter(|object| object.namespace == namespace).cloned().collect();
+    if here.is_empty() { objects } else { here }
+}
+
+/// Of objects that a part of a name fits, keeps the workloads without their pods, if no kind is named and the verb applies to both.
+fn prefer_workloads(objects: Vec<Shown>, verb: Verb, reading: &Reading) -> Vec<Shown> {
+    if reading.kind.is_some() || !verb.is_read() || objects.len() < 2 {
+        return objects;
+    }
+    let workloads: Vec<Shown> = objects.iter().filter(|object| WORKLOADS.contains(&&*object.kind)).cloned().collect();
+    let is_covered = |object: &Shown| {
+        WORKLOADS.contains(&&*object.kind)
+            || workloads.iter().any(|workload| {
+                workload.namespace == object.namespace
+                    && (object.owner.as_ref().is_some_and(|(_, owner)| *owner == workload.name)
+                        || object.kind != "pods" && object.name == workload.name)
+            })
+    };
+    if workloads.is_empty() || !objects.iter().all(is_covered) { objects } else { workloads }
+}
+
+/// Returns an object of a question with what earlier answers showed of it.
+fn completed(conversation: &Conversation, object: Shown) -> Shown {
+    if !object.state.is_empty() || object.restarts.is_some() {
+        return object;
+    }
+    let all = conversation.earlier.iter().rev().flat_map(shown).chain(conversation.mentioned.iter().flatten());
+    let mut same = all.filter(|other| {
+        other.kind == object.kind
+            && other.name == object.name
+            && other.namespace == object.namespace
+            && other.restarts.is_some()
+    });
+    same.next().cloned().unwrap_or(object)
+}
+
+/// Returns the objects in a state, of the newest answer that has such ones.
+pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Reading, verb: Verb) -> Found {
+    for exchange in conversation.earlier.iter().rev() {
+        let objects: Vec<Shown> = unique(listed(exchange))
+            .into_iter()
+            .map(|object| completed(conversation, object))
+            .filter(|object| reading.kind.as_ref().is_none_or(|kind| object.kind == *kind || *kind != "pods"))
+            .filter(|object| reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace))
+            .collect();
+        // The pods of an answer stand for it, not their workload.
+        let pods: Vec<Shown> = objects.iter().filter(|object| object.kind == "pods").cloned().collect();
+        let found = state.filter(if pods.is_empty() { &objects } else { &pods });
+        let kind = reading.kind.as_deref();
+        let fitting: Vec<Shown> = unique(found.iter().filter_map(|object| fitting(object, verb, kind)).collect());
+        if !fitting.is_empty() {
+            return Found::of(fitting);
+        }
+    }
+    Found::None
 }
 
 /// Looks for a name among the objects of the conversation. The newest exchange that has one decides.
@@ -248,7 +474,9 @@ fn workloads_like(
     if has_article || reading.kind.is_some() || found.name == name || workload(found).name == name {
         return None;
     }
-    let all = conversation.earlier.iter().flat_map(shown).filter(|object| object.namespace == found.namespace);
+    let mentioned = conversation.mentioned.iter().flatten();
+    let all = conversation.earlier.iter().flat_map(shown).chain(mentioned);
+    let all = all.filter(|object| object.namespace == found.namespace);
     let fitting = best_fitting(all, name, verb, None);
     let mut workloads: Vec<Shown> = Vec::new();
     for object in fitting {
@@ -292,6 +520,15 @@ pub(super) fn last_namespace(conversation: &Conversation) -> Option<String> {
     conversation.earlier.iter().rev().find_map(|exchange| {
         // "For the next questions always use namespace staging".
         let said: Vec<String> = exchange.said.to_lowercase().split_whitespace().map(str::to_owned).collect();
+        // "I look after growth": a statement with a namespace.
+        if exchange.steps.is_empty() && exchange.requested.is_empty() && !exchange.asked {
+            let clean = |word: &String| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '-').to_owned();
+            let words: Vec<String> = said.iter().map(clean).collect();
+            let mut named = conversation.namespaces.iter().filter(|name| *name != "default" && words.contains(name));
+            if let (Some(only), None) = (named.next(), named.next()) {
+                return Some(only.clone());
+            }
+        }
         let chooses =
             said.iter().any(|word| matches!(&**word, "use" | "stay" | "stick" | "switch" | "work" | "assume"));
         if chooses
@@ -304,10 +541,15 @@ pub(super) fn last_namespace(conversation: &Conversation) -> Option<String> {
                 return known;
             }
         }
-        let requested = exchange.requested.iter().filter_map(|requested| requested.command.namespace.clone());
+        // "What pods are in there?" after a request for a namespace itself.
+        let of_command = |command: &Command| match command.kind.as_deref() {
+            Some("namespaces") => command.name.clone(),
+            _ => command.namespace.clone(),
+        };
+        let requested = exchange.requested.iter().filter_map(|requested| of_command(&requested.command));
         let read = exchange.steps.iter().rev().filter_map(|step| {
             let command = step.outcome.as_ref().map_or(&step.command, |outcome| &outcome.command);
-            command.namespace.clone()
+            of_command(command)
         });
         requested.chain(read).next()
     })

@@ -3,10 +3,14 @@
 //! The person who approves a request must be able to rely on it: a request that the conversation has taken back or corrected must not wait any
 //! longer, also if the correction is not understood. So it is withdrawn before any model reads the message.
 
-use crate::conversation::Conversation;
+use std::collections::BTreeSet;
+
+use crate::cluster::likeness;
+use crate::conversation::{Conversation, Requested};
 
 use super::answers;
-use super::words::{Act, Reading, read};
+use super::plan;
+use super::words::{Act, Lexicon, Reading, read};
 
 /// Phrases that take a request back, wherever they are in a message.
 const CANCELS: [&str; 27] = [
@@ -44,7 +48,7 @@ const BEGINNINGS: [&str; 17] = [
     "actually", "crap", "dang", "dont",
 ];
 /// Words of a correction, wherever they are.
-const CORRECTS: [&str; 5] = ["meant", "instead", "wrong", "rather", "mistake"];
+const CORRECTS: [&str; 6] = ["meant", "wanted", "instead", "wrong", "rather", "mistake"];
 /// Phrases that look like a correction, and are none.
 const NO_CORRECTIONS: [&str; 9] =
     ["no problem", "no worries", "no rush", "no hurry", "wait for", "sorry for", "hold my", "no idea", "sorry about"];
@@ -52,7 +56,8 @@ const NO_CORRECTIONS: [&str; 9] =
 /// Whether a message cancels a request.
 pub(super) fn cancels(reading: &Reading) -> bool {
     let is_negated = reading.says("dont cancel") || reading.says("do not cancel");
-    !reading.is_question && !is_negated && CANCELS.iter().any(|phrase| reading.says(phrase))
+    let is_short = reading.words.len() <= 3 && (reading.says("drop it") || reading.says("drop that"));
+    !reading.is_question && !is_negated && (is_short || CANCELS.iter().any(|phrase| reading.says(phrase)))
 }
 
 /// Whether a message corrects the request before it.
@@ -70,14 +75,64 @@ fn corrects(reading: &Reading) -> bool {
         && (begins || reading.has_any(&CORRECTS))
 }
 
-/// Whether a message takes back the request that waits, or corrects it.
-pub(crate) fn takes_back(message: &str, conversation: &Conversation) -> bool {
-    if answers::pending(conversation).is_none() {
-        return false;
-    }
-    let reading = read(message, &conversation.namespaces);
+/// Returns the turns whose requests a message takes back, corrects or makes again. `replaces` says whether a new request for the same
+/// object replaces the one before.
+pub(crate) fn taken_back(message: &str, conversation: &Conversation, replaces: bool) -> BTreeSet<String> {
+    let waiting: Vec<&Requested> = answers::all_pending(conversation);
+    let Some(newest) = waiting.last().map(|requested| requested.turn.clone()) else { return BTreeSet::new() };
+    let reading = read(message, &Lexicon::of(conversation));
     let is_newest = conversation.earlier.last().is_some_and(|last| !last.requested.is_empty());
-    cancels(&reading) || is_newest && corrects(&reading)
+    // "Don't touch web": the requests for it; another object changes nothing.
+    let is_about_object = !reading.names.is_empty() || reading.namespace.is_some();
+    if reading.forbids() && is_about_object && !cancels(&reading) {
+        return cancelled(&reading, &waiting, String::new()).into_iter().filter(|turn| !turn.is_empty()).collect();
+    }
+    if cancels(&reading) {
+        return cancelled(&reading, &waiting, newest);
+    }
+    // "I wanted fin-test", after a question.
+    let is_strong = reading.has_any(&["meant", "wanted", "wrong", "mistake"]) && corrects(&reading);
+    if (is_newest || is_strong) && corrects(&reading) || plan::amends(message, conversation) {
+        return [newest].into();
+    }
+    if !replaces {
+        return BTreeSet::new();
+    }
+    let planned = plan::planned_changes(message, conversation);
+    let is_same = |requested: &&&Requested| {
+        let command = &requested.command;
+        planned.iter().any(|new| {
+            (new.verb, &new.kind, &new.name, &new.namespace)
+                == (command.verb, &command.kind, &command.name, &command.namespace)
+        })
+    };
+    waiting.iter().filter(is_same).map(|requested| requested.turn.clone()).collect()
+}
+
+/// "Accounts stays", "keep accounts": an object whose request a cancellation does not mean.
+fn stays(reading: &Reading, name: &str) -> bool {
+    reading.words.windows(2).any(|pair| {
+        pair[0] == name && matches!(&*pair[1], "stays" | "stay" | "remains")
+            || pair[1] == name && matches!(&*pair[0], "keep" | "leave" | "not")
+    })
+}
+
+/// Returns the turns of the requests that a cancellation means: those of the objects that it names, all of them, or the newest.
+fn cancelled(reading: &Reading, waiting: &[&Requested], newest: String) -> BTreeSet<String> {
+    let is_named = |requested: &&&Requested| {
+        let command = &requested.command;
+        let name = command.name.as_deref().unwrap_or_default();
+        reading.names.iter().any(|own| likeness(name, own).is_some() && !stays(reading, own))
+            || reading.namespace.is_some() && reading.namespace == command.namespace
+            || reading.mentions(command.verb)
+    };
+    let named: BTreeSet<String> = waiting.iter().filter(is_named).map(|requested| requested.turn.clone()).collect();
+    let is_all = reading.each || reading.has_any(&["all", "everything", "requests", "both"]);
+    match named.is_empty() {
+        true if is_all => waiting.iter().map(|requested| requested.turn.clone()).collect(),
+        true => [newest].into(),
+        false => named,
+    }
 }
 
 #[cfg(test)]
@@ -86,12 +141,12 @@ mod tests {
 
     use super::*;
     use crate::command::{Command, Verb};
-    use crate::conversation::{Exchange, Requested};
+    use crate::conversation::Exchange;
 
     #[test]
     fn cancellations_and_corrections_take_a_request_back() {
         let command = Command::new(Verb::Delete).on("pods", "web-1", Some("prod"));
-        let requested = vec![Requested { command, state: ApprovalState::Pending }];
+        let requested = vec![Requested { command, state: ApprovalState::Pending, turn: "t1".to_owned(), by: None }];
         let conversation = Conversation {
             earlier: vec![Exchange { said: "delete web-1".to_owned(), requested, ..Exchange::default() }],
             ..Conversation::default()
@@ -104,7 +159,7 @@ mod tests {
             "oops wrong pod",
             "never mind",
         ] {
-            assert!(takes_back(message, &conversation), "{message}");
+            assert!(!taken_back(message, &conversation, true).is_empty(), "{message}");
         }
         for message in [
             "wait, what pods are in there?",
@@ -116,8 +171,8 @@ mod tests {
             "how many are there",
             "restart web",
         ] {
-            assert!(!takes_back(message, &conversation), "{message}");
+            assert!(taken_back(message, &conversation, true).is_empty(), "{message}");
         }
-        assert!(!takes_back("cancel", &Conversation::default()));
+        assert!(taken_back("cancel", &Conversation::default(), true).is_empty());
     }
 }

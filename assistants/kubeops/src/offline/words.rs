@@ -2,8 +2,10 @@
 
 mod acts;
 mod arguments;
+mod lexicon;
 mod references;
 mod spelling;
+mod states;
 mod verbs;
 mod vocabulary;
 
@@ -11,6 +13,9 @@ use std::collections::BTreeMap;
 
 use crate::command::Verb;
 use arguments::number_of;
+pub(super) use lexicon::Lexicon;
+pub(crate) use lexicon::{fit_of_words, words_of};
+pub(super) use states::State;
 
 /// The longest message that is read, in characters.
 const MAX_CHARACTERS: usize = 4_000;
@@ -54,12 +59,22 @@ pub(super) struct Reading {
     pub(super) counts: bool,
     pub(super) pronoun: bool,
     pub(super) pick: Option<Pick>,
+    /// Further positions: "the second and the third".
+    pub(super) picks: Vec<Pick>,
+    /// The state of the objects that are meant: "the completed ones".
+    pub(super) state: Option<State>,
     /// Whether several objects are meant: "both", "all of them".
     pub(super) each: bool,
     /// Whether the state of an object is asked for in few words: "replicas now?"
     pub(super) asks_state: bool,
     /// Whether the message ends with a question mark.
     pub(super) is_question: bool,
+    /// Whether a sentence of the message is a question.
+    pub(super) has_question: bool,
+    /// Whether a name was given in the plural, so that its pods are meant: "the fetchers".
+    pub(super) names_several: bool,
+    /// The number of words that have no meaning here.
+    pub(super) unknown: usize,
     /// The words, in lower case.
     pub(super) words: Vec<String>,
 }
@@ -86,6 +101,8 @@ pub(super) enum Act {
     Align,
     /// "why?"
     Why,
+    /// "what did you change?", "what waits for approval?"
+    History,
     /// A change that is only spoken of: "don't restart it yet", "what if I delete it?", "who scaled it?"
     Spoken,
     /// A command that is refused by name.
@@ -109,13 +126,19 @@ pub(super) enum Pick {
     /// From 0.
     At(usize),
     Last,
+    /// The first of the list, so many.
+    First(usize),
+    /// The last of the list, so many.
+    Newest(usize),
     Other,
 }
 
 /// Reads a message.
-pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
+pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
+    let namespaces = &lexicon.namespaces;
     let text: String = message.chars().take(MAX_CHARACTERS).collect();
     let (text, manifest) = take_manifest(&text);
+    let text = without_quotes(&text);
     let (text, program) = take_program(&text);
     let originals: Vec<String> = text
         .split_whitespace()
@@ -123,13 +146,18 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
         .filter(|word| !word.starts_with('@'))
         .map(clean)
         .filter(|word| !word.is_empty())
-        .map(spelled)
+        .map(|word| spelled(word, lexicon))
         .collect();
     let mut reading = Reading {
         manifest,
         program,
         is_question: text.trim_end().ends_with('?'),
-        words: originals.iter().map(|word| word.to_lowercase().replace(['\'', '’'], "")).collect(),
+        has_question: text.contains('?'),
+        words: originals
+            .iter()
+            .map(|word| word.to_lowercase().replace(['\'', '’'], ""))
+            .map(|word| if word == "whys" { "why".to_owned() } else { word })
+            .collect(),
         ..Reading::default()
     };
     reading.read_short_nodes();
@@ -138,9 +166,10 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
     let joined = words.join(" ");
     reading.read_flags(&originals, &mut used);
     reading.read_exact_namespace(namespaces, &mut used);
-    reading.read_namespace(&mut used);
+    reading.read_namespace(lexicon, &mut used);
+    reading.read_joined_names(lexicon, &mut used);
     reading.read_amounts(&originals, &mut used);
-    reading.read_kind(&mut used);
+    reading.read_kind(lexicon, &mut used);
     reading.read_verb(&joined, &mut used);
     if !reading.program.is_empty() {
         reading.verb = Some(Verb::Exec);
@@ -160,8 +189,9 @@ pub(super) fn read(message: &str, namespaces: &[String]) -> Reading {
         reading.is_plural = false;
     }
     reading.read_references(&joined, &mut used);
-    reading.read_names(&originals, &used);
-    reading.read_known_namespace(namespaces);
+    reading.read_state();
+    reading.read_names(&originals, &used, lexicon);
+    reading.read_known_namespace(lexicon);
     reading.complete_versions();
     reading.complete_short_kind();
     reading.pronoun |= reading.asks_state && reading.names.is_empty() && reading.kind.is_none();
@@ -179,6 +209,17 @@ fn take_manifest(text: &str) -> (String, Option<String>) {
         return (format!("{before} {after}"), Some(block.trim().to_owned()));
     }
     (text.to_owned(), None)
+}
+
+/// Removes sentences in quotes: what a log or a person says is no request.
+fn without_quotes(text: &str) -> String {
+    let mut rest = text.replace(['“', '”'], "\"");
+    while let Some((before, after)) = rest.split_once('"') {
+        let Some((quoted, after)) = after.split_once('"') else { break };
+        let inner = if quoted.split_whitespace().count() > 1 { "" } else { quoted };
+        rest = format!("{before}{inner}{after}");
+    }
+    rest
 }
 
 /// Takes the program out of a message: what follows `--` in a line of `kubectl exec` without a terminal.
@@ -200,14 +241,31 @@ fn take_program(text: &str) -> (String, Vec<String>) {
 }
 
 /// Corrects a word of a command.
-fn spelled(word: String) -> String {
-    spelling::corrected(&word.to_lowercase()).map_or(word, str::to_owned)
+fn spelled(word: String, lexicon: &Lexicon) -> String {
+    let lower = word.to_lowercase();
+    if lexicon.is_complete() && lexicon.linked(&lower).is_some() {
+        return word;
+    }
+    if let Some(known) = spelling::corrected(&lower) {
+        return known.to_owned();
+    }
+    // Without the names of the cluster, the word may be one.
+    let swapped = if lexicon.is_complete() { spelling::swapped(&lower) } else { None };
+    swapped.unwrap_or(word)
 }
 
 /// Removes punctuation around a word.
 fn clean(word: &str) -> String {
     let quotes = ['`', '"', '“', '”', '\'', '‘', '’', '*', '(', ')', '[', ']', '<', '>', '{', '}'];
     word.trim_matches(quotes).trim_end_matches(['.', ',', '?', '!', ';', ':', '…']).trim_matches(quotes).to_owned()
+}
+
+/// Whether words begin with those of a change.
+pub(super) fn is_change_phrase(words: &[String]) -> bool {
+    let begins = |phrase: &str| {
+        phrase.split(' ').zip(words).all(|(part, word)| part == word) && phrase.split(' ').count() <= words.len()
+    };
+    vocabulary::VERBS.iter().any(|(phrase, verb)| !verb.is_read() && begins(phrase))
 }
 
 impl Reading {
@@ -259,11 +317,43 @@ impl Reading {
     /// Whether the message asks something, also without a question mark.
     pub(super) fn asks(&self) -> bool {
         const FIRST: [&str; 19] = [
-            "does", "is", "are", "did", "which", "how", "hows", "why", "when", "who", "where", "has", "have", "was",
-            "were", "should", "will", "what", "whats",
+            "does", "is", "are", "did", "which", "how", "hows", "why", "when", "who", "where", "has", "was", "were",
+            "whos", "wheres", "would", "what", "whats",
         ];
         let is_proposal = self.says("what about") || self.says("how about");
-        self.is_question || !is_proposal && self.words.first().is_some_and(|word| FIRST.contains(&&**word))
+        let is_filler = |word: &str| {
+            matches!(
+                word,
+                "ok" | "okay"
+                    | "so"
+                    | "and"
+                    | "but"
+                    | "hm"
+                    | "hmm"
+                    | "good"
+                    | "great"
+                    | "thanks"
+                    | "cool"
+                    | "well"
+                    | "ah"
+                    | "oh"
+                    | "phew"
+                    | "hey"
+                    | "hi"
+                    | "now"
+                    | "wait"
+                    | "alright"
+                    | "right"
+                    | "then"
+                    | "also"
+                    | "yes"
+                    | "no"
+                    | "nice"
+                    | "perfect"
+            )
+        };
+        let first = self.words.iter().find(|word| !is_filler(word));
+        self.is_question || !is_proposal && first.is_some_and(|word| FIRST.contains(&&**word))
     }
 
     /// Whether a change is to be made later: "tonight at 8", "on monday by yourself".
@@ -272,7 +362,10 @@ impl Reading {
             ["tonight", "tomorrow", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
         let names_day = self.words.iter().enumerate().any(|(at, word)| {
             let before = if at > 0 { self.word(at - 1) } else { "" };
-            DAYS.contains(&&**word) && !matches!(before, "till" | "until" | "since" | "last")
+            // "Black friday rehearsal" is no time.
+            let is_time =
+                matches!(&**word, "tonight" | "tomorrow") || matches!(before, "on" | "next" | "this" | "every" | "by");
+            DAYS.contains(&&**word) && is_time && !matches!(before, "till" | "until" | "since" | "last")
         });
         names_day || self.says("by yourself") || self.has("automatically")
     }
@@ -313,12 +406,32 @@ impl Reading {
             };
             let end = (at + length).min(reading.words.len());
             let excluded: Vec<String> = reading.words.drain(at..end).collect();
-            reading.names.retain(|name| !excluded.contains(name) || reading.words.contains(name));
+            // "Not auth, auth-proxy. Auth is fine": it stays excluded.
+            let follows = |name: &String| self.words.windows(2).any(|pair| pair[0] == "not" && pair[1] == *name);
+            reading.names.retain(|name| !excluded.contains(name) || reading.words.contains(name) && !follows(name));
         }
         if reading.words.len() < self.words.len() {
             reading.replicas = reading.only_number().map(Replicas::To).or(reading.replicas);
         }
         reading
+    }
+
+    /// Returns the number of a message that stands for an amount: not for lines, minutes, a revision or a position.
+    pub(super) fn amount(&self) -> Option<u32> {
+        if let Some(Replicas::To(number)) = self.replicas {
+            return Some(number);
+        }
+        let is_other =
+            self.tail.is_some() || self.since_seconds.is_some() || self.revision.is_some() || self.version.is_some();
+        let has_unit = self
+            .has_any(&["lines", "times", "minutes", "min", "mins", "hours", "seconds", "restarts", "percent", "days"]);
+        if is_other || has_unit || self.pick.is_some() || self.state.is_some() || self.replicas.is_some() {
+            return None;
+        }
+        let mut numbers: Vec<u32> =
+            self.words.iter().filter(|word| *word != "one").filter_map(|word| number_of(word)).collect();
+        numbers.dedup();
+        if let [only] = numbers[..] { Some(only) } else { None }
     }
 
     /// Returns the number of a message that has only one.
@@ -340,39 +453,39 @@ mod tests {
 
     #[test]
     fn commands_are_read_with_their_arguments() {
-        let reading = read("scale nginx to 3 in the shop namespace", &[]);
+        let reading = read("scale nginx to 3 in the shop namespace", &Lexicon::default());
         assert_eq!((reading.verb, reading.replicas), (Some(Verb::Scale), Some(Replicas::To(3))));
         assert_eq!((&*reading.names, reading.namespace.as_deref()), (&["nginx".to_owned()][..], Some("shop")));
-        let reading = read("logs of the payments deployment, last 20 lines", &[]);
+        let reading = read("logs of the payments deployment, last 20 lines", &Lexicon::default());
         assert_eq!(
             (reading.verb, reading.kind.as_deref(), reading.tail),
             (Some(Verb::Logs), Some("deployments"), Some(20))
         );
         assert_eq!(reading.names, ["payments"]);
-        let reading = read("kubectl get po -n prod -l app=web", &[]);
+        let reading = read("kubectl get po -n prod -l app=web", &Lexicon::default());
         assert_eq!((reading.verb, reading.kind.as_deref()), (Some(Verb::Get), Some("pods")));
         assert_eq!((reading.namespace.as_deref(), reading.selector.as_deref()), (Some("prod"), Some("app=web")));
         assert!(reading.names.is_empty(), "{reading:?}");
-        let reading = read("set image deployment/api api=shop-api:2.4.0", &[]);
+        let reading = read("set image deployment/api api=shop-api:2.4.0", &Lexicon::default());
         assert_eq!(
             (reading.verb, reading.kind.as_deref(), reading.container.as_deref()),
             (Some(Verb::SetImage), Some("deployments"), Some("api"))
         );
         assert_eq!((reading.image.as_deref(), &*reading.names), (Some("shop-api:2.4.0"), &["api".to_owned()][..]));
-        let reading = read("give the web deployment 512Mi of memory", &[]);
+        let reading = read("give the web deployment 512Mi of memory", &Lexicon::default());
         assert_eq!(reading.verb, Some(Verb::SetResources));
         assert_eq!(reading.limits["memory"], "512Mi");
     }
 
     #[test]
     fn a_program_follows_two_dashes() {
-        let reading = read("kubectl exec web-1 -n prod -c web -- df -h /data", &[]);
+        let reading = read("kubectl exec web-1 -n prod -c web -- df -h /data", &Lexicon::default());
         assert_eq!((reading.verb, reading.act), (Some(Verb::Exec), None));
         assert_eq!((&*reading.names, reading.namespace.as_deref()), (&["web-1".to_owned()][..], Some("prod")));
         assert_eq!((&*reading.program.join(" "), reading.container.as_deref()), ("df -h /data", Some("web")));
-        let reading = read("can you exec web-1 -- ls /tmp?", &[]);
+        let reading = read("can you exec web-1 -- ls /tmp?", &Lexicon::default());
         assert_eq!((&*reading.names, &*reading.program.join(" ")), (&["web-1".to_owned()][..], "ls /tmp"));
-        let reading = read("kubectl get cm app-config -n prod -o yaml", &[]);
+        let reading = read("kubectl get cm app-config -n prod -o yaml", &Lexicon::default());
         assert_eq!((reading.verb, reading.as_yaml), (Some(Verb::Get), true));
     }
 
@@ -381,7 +494,7 @@ mod tests {
         for message in
             ["note number 3: nothing to do, just acknowledge", "thanks, that was great", "what can you do?", "hi"]
         {
-            let reading = read(message, &[]);
+            let reading = read(message, &Lexicon::default());
             assert!(reading.names.is_empty() && reading.kind.is_none(), "{message}: {reading:?}");
         }
     }
@@ -395,7 +508,11 @@ mod tests {
             "edit deployment web",
             "can you ssh into web-1",
         ] {
-            assert!(matches!(read(message, &[]).act, Some(Act::Refused(_))), "{message}: {:?}", read(message, &[]));
+            assert!(
+                matches!(read(message, &Lexicon::default()).act, Some(Act::Refused(_))),
+                "{message}: {:?}",
+                read(message, &Lexicon::default())
+            );
         }
     }
 }

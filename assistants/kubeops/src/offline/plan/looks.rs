@@ -160,14 +160,14 @@ impl Planner<'_> {
             let unhealthy: Vec<Shown> =
                 refer::listed(exchange).into_iter().filter(|object| object.is_unhealthy).take(3).collect();
             if !unhealthy.is_empty() {
-                return Next::Run(unhealthy.iter().map(|object| self.command(Verb::Describe, object)).collect());
+                return self.examine(&unhealthy.iter().collect::<Vec<_>>());
             }
         }
         if let Some((_, _, Some(Step { error: Some(error), command, .. }))) = answers::last_change(self.conversation) {
             return reply(format!("Because `{}` failed: {error}", command.line()));
         }
         match refer::focus(self.conversation, Verb::Describe, None, None) {
-            Found::One(object) => Next::Run(vec![self.command(Verb::Describe, &object)]),
+            Found::One(object) => self.examine(&[&object]),
             Found::Several(objects) => reply(answers::ask_which(&objects)),
             Found::None => reply("Why what? Please name the object. Which one do you mean?"),
         }
@@ -175,8 +175,20 @@ impl Planner<'_> {
 
     pub(super) fn is_diagnosis(&self) -> bool {
         let reading = &self.reading;
-        let is_question =
-            reading.has_any(&["why", "wrong", "issue", "investigate", "diagnose", "troubleshoot", "whats"]);
+        let is_question = reading.has_any(&[
+            "why",
+            "wrong",
+            "issue",
+            "investigate",
+            "diagnose",
+            "troubleshoot",
+            "whats",
+            "keeps",
+            "debugging",
+        ]) || reading.has("since") && reading.has("when")
+            || ["have a look", "take a look", "look into", "look at", "check out", "help me"]
+                .iter()
+                .any(|phrase| reading.says(phrase));
         let is_about_problem = reading.unhealthy
             || reading.has_any(&[
                 "issue",
@@ -190,11 +202,17 @@ impl Planner<'_> {
                 "why",
             ]);
         let is_read = reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::Describe));
-        is_read
-            && is_question
-            && is_about_problem
-            && !reading.is_plural
-            && (!reading.names.is_empty() || reading.pronoun)
+        let asks_why_of_list = reading.has("why")
+            && reading.unhealthy
+            && reading.namespace.is_none()
+            && reading.names.is_empty()
+            && is_read;
+        asks_why_of_list
+            || is_read
+                && is_question
+                && is_about_problem
+                && !reading.is_plural
+                && (!reading.names.is_empty() || reading.pronoun)
             || is_read && !reading.names.is_empty() && !reading.is_plural && self.asks_whats_up()
     }
 
@@ -241,7 +259,22 @@ impl Planner<'_> {
                 self.run_or_answer(vec![list])
             }
             true => reply(format!("I found nothing like {name}.")),
-            false => Next::Run(objects.into_iter().map(|object| self.command(Verb::Describe, object)).collect()),
+            false => self.examine(&objects),
         }
+    }
+
+    /// Describes objects; of a pod that crashes, with the log of its last run.
+    fn examine(&self, objects: &[&Shown]) -> Next {
+        let mut commands: Vec<Command> = objects.iter().map(|object| self.command(Verb::Describe, object)).collect();
+        let crashes = |object: &&&Shown| {
+            object.kind == "pods"
+                && object.restarts.unwrap_or(0) > 0
+                && object.is_unhealthy
+                && !object.state.contains("Image")
+        };
+        if let Some(pod) = objects.iter().find(crashes) {
+            commands.push(Command { previous: true, tail: Some(20), ..self.command(Verb::Logs, pod) });
+        }
+        Next::Run(commands)
     }
 }

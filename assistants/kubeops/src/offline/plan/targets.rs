@@ -1,12 +1,14 @@
 //! The objects of a command.
 
+use threadkeep::agent::ApprovalState;
+
 use crate::cluster::Shown;
 use crate::command::{Command, Verb};
-use crate::conversation::Step;
+use crate::conversation::{Requested, Step};
 use crate::kinds::{Kind, is_plural};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Reading, read};
+use crate::offline::words::{Lexicon, Pick, Reading, State, read};
 
 use super::{Next, Planner, reply};
 
@@ -28,9 +30,41 @@ pub(super) enum Targets {
 impl Planner<'_> {
     /// Finds the objects of a command.
     pub(super) fn targets(&self, verb: Verb) -> Targets {
+        // "Pause it there, I want to see a few pods first": the kind belongs to something else.
+        let kind = self.reading.kind.as_deref();
+        let is_foreign = kind.is_some_and(|kind| refer::kinds_of(verb).is_some_and(|kinds| !kinds.contains(&kind)));
+        let says_it = self.reading.has("it") || !self.reading.names.is_empty() && kind != Some("pods");
+        if is_foreign && says_it && !verb.is_read() {
+            let reading = Reading { kind: None, is_plural: false, ..self.reading.clone() };
+            return Planner { reading, ..*self }.targets(verb);
+        }
+        // "We don't need this any more, delete it for good": not only the pod, which comes back.
+        let is_final = ["for good", "permanently", "completely", "entirely", "altogether"]
+            .iter()
+            .any(|phrase| self.reading.says(phrase));
+        if verb == Verb::Delete && is_final && kind.is_none() && self.reading.pick.is_none() {
+            let found = match &self.reading.names[..] {
+                [] if self.reading.pronoun => refer::focus(self.conversation, verb, None, None),
+                [name] => refer::known(self.conversation, name, verb, &self.reading),
+                _ => Found::None,
+            };
+            if let Found::One(Shown { owner: Some((kind, name)), namespace, .. }) = found {
+                return Targets::Objects(vec![Shown { kind, name, namespace, ..Shown::default() }]);
+            }
+        }
         let reading = &self.reading;
-        if let Some(pick) = reading.pick {
-            return self.found(refer::picked(self.conversation, pick, reading, verb), verb);
+        // "The other one, payments": the name says which.
+        if let Some(pick) = reading.pick.filter(|pick| *pick != Pick::Other || reading.names.is_empty()) {
+            return self.picked(pick, verb);
+        }
+        if let Some(state) = reading.state.filter(|_| reading.names.is_empty()) {
+            let found = refer::in_state(self.conversation, state, reading, verb);
+            if found != Found::None {
+                return self.found(found, verb);
+            }
+            if let Some(targets) = self.in_state_of_cluster(state, verb) {
+                return targets;
+            }
         }
         if reading.unhealthy && reading.has("one") && reading.names.is_empty() {
             let unhealthy = refer::unhealthy(self.conversation, reading, verb);
@@ -54,7 +88,10 @@ impl Planner<'_> {
             return namespace;
         }
         let is_change = !verb.is_read();
-        let is_sweeping = reading.has_any(&["all", "every", "everything", "anything"]) && !reading.each;
+        let is_sweeping = !reading.says("at all")
+            && !reading.says("after all")
+            && reading.has_any(&["all", "every", "everything", "anything"])
+            && !reading.each;
         if is_change && (is_sweeping || reading.is_plural && !reading.pronoun) {
             let kind = reading.kind.as_deref().unwrap_or("objects");
             return Targets::Then(reply(format!(
@@ -80,17 +117,69 @@ impl Planner<'_> {
         self.found(found, verb)
     }
 
+    /// "Delete the crashing pod", before any list was shown: reads the pods with problems.
+    fn in_state_of_cluster(&self, state: State, verb: Verb) -> Option<Targets> {
+        let is_problem = !matches!(state, State::Healthy | State::Completed | State::Cordoned | State::NotReady);
+        if !is_problem || !matches!(self.reading.kind.as_deref(), None | Some("pods")) {
+            return None;
+        }
+        let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
+        let Some(read) = read else {
+            let reading = Reading { kind: Some("pods".to_owned()), unhealthy: true, ..self.reading.clone() };
+            let list = Planner { reading, ..*self }.list_command(Verb::Get);
+            return Some(Targets::Then(Next::Run(vec![list])));
+        };
+        let objects = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
+        let fitting = state
+            .filter(objects)
+            .iter()
+            .filter_map(|object| refer::fitting(object, verb, self.reading.kind.as_deref()))
+            .collect();
+        Some(self.found(Found::of(fitting), verb))
+    }
+
+    /// The objects at positions of the newest list.
+    fn picked(&self, pick: Pick, verb: Verb) -> Targets {
+        let reading = &self.reading;
+        let mut objects = Vec::new();
+        for pick in std::iter::once(pick).chain(reading.picks.iter().copied()) {
+            match refer::picked(self.conversation, pick, reading, verb) {
+                Found::One(object) => objects.push(object),
+                Found::Several(several) if matches!(pick, Pick::First(_) | Pick::Newest(_)) => objects.extend(several),
+                other => return self.found(other, verb),
+            }
+        }
+        Targets::Objects(objects.into_iter().take(MAX_EACH).collect())
+    }
+
     /// Whether the conversation was last about something that was not found or not understood, so that "it" may stand for that.
     fn is_reference_unclear(&self) -> bool {
+        // After a correction that was not understood, "it" is not the object that was wrong.
+        if let [.., before, last] = &self.conversation.earlier[..] {
+            let is_taken_back = |requested: &Requested| requested.state == ApprovalState::Replaced;
+            let is_open = last.asked && last.steps.is_empty() && last.requested.is_empty() && last.offered.is_empty();
+            if is_open && !before.requested.is_empty() && before.requested.iter().all(is_taken_back) {
+                return true;
+            }
+        }
         for exchange in self.conversation.earlier.iter().rev() {
             if !exchange.requested.is_empty() || exchange.asked {
                 return false;
             }
-            if exchange.steps.iter().any(|step| step.command.verb != Verb::Find && step.outcome.is_some()) {
+            let is_about = |step: &Step| {
+                let exists = step.error.as_ref().is_some_and(|error| !error.contains("not found"))
+                    && step.command.name.is_some();
+                step.command.verb != Verb::Find && (step.outcome.is_some() || exists)
+            };
+            if exchange.steps.iter().any(is_about) {
                 return false;
             }
-            let said = read(&exchange.said, &self.conversation.namespaces);
-            let is_about_object = !said.names.is_empty() || said.pick.is_some() || said.kind.is_some();
+            let said = read(&exchange.said, &Lexicon::of(self.conversation));
+            let is_unknown =
+                |name: &String| refer::known(self.conversation, name, Verb::Describe, &said) == Found::None;
+            let names_known = !said.names.is_empty() && !said.names.iter().any(is_unknown);
+            let is_about_object =
+                !names_known && (!said.names.is_empty() || said.pick.is_some() || said.kind.is_some());
             if said.act.is_none() && is_about_object {
                 return true;
             }
@@ -119,8 +208,25 @@ impl Planner<'_> {
     /// "Whats in monitoring": everything in a namespace, which its pods stand for.
     pub(super) fn asks_for_namespace(&self) -> bool {
         let reading = &self.reading;
-        let first =
-            reading.words.iter().find(|word| !matches!(&***word, "so" | "and" | "ok" | "now" | "hola" | "hi" | "hey"));
+        let first = reading.words.iter().find(|word| {
+            !matches!(
+                &***word,
+                "so" | "and"
+                    | "ok"
+                    | "now"
+                    | "hola"
+                    | "hi"
+                    | "hey"
+                    | "yo"
+                    | "can"
+                    | "could"
+                    | "u"
+                    | "you"
+                    | "me"
+                    | "please"
+                    | "pls"
+            )
+        });
         reading.namespace.is_some()
             && reading.kind.is_none()
             && reading.names.is_empty()
@@ -168,7 +274,7 @@ impl Planner<'_> {
         let refers = has_the && !reading.unhealthy && !matches!(reading.kind.as_deref(), Some("namespaces" | "events"));
         match (verb, reading.names.is_empty()) {
             (Verb::Get, true) => reading.kind.is_some() && !refers || reading.unhealthy || self.asks_for_namespace(),
-            (Verb::Get, false) => reading.is_plural,
+            (Verb::Get, false) => reading.is_plural || reading.names_several && reading.kind.is_none(),
             (_, is_empty) => is_empty && !reading.pronoun && !(refers && reading.kind.is_some()),
         }
     }
@@ -177,12 +283,13 @@ impl Planner<'_> {
         let reading = &self.reading;
         if let Some(joined) = self.joined_name() {
             let reading = Reading { names: vec![joined.clone()], ..self.reading.clone() };
-            if let Found::One(object) = refer::named(self.conversation, &joined, verb, &reading) {
+            if let Found::One(object) = refer::known(self.conversation, &joined, verb, &reading) {
                 return self.found(Found::One(object), verb);
             }
             let steps = &self.conversation.steps;
             let searched = steps.iter().find(|step| step.command.like.as_ref() == Some(&joined));
             match searched.map(|step| step.outcome.as_ref().is_some_and(|outcome| !outcome.objects.is_empty())) {
+                None if self.conversation.mentioned.is_some() => {}
                 None => return Targets::Then(Next::Run(vec![self.find_command(verb, &joined)])),
                 Some(true) => return Planner { reading, ..*self }.search(verb, &[joined], Vec::new()),
                 Some(false) => {}
@@ -191,7 +298,7 @@ impl Planner<'_> {
         let mut objects = Vec::new();
         let mut unknown = Vec::new();
         for name in reading.names.iter().take(MAX_NAMES) {
-            match refer::named(self.conversation, name, verb, reading) {
+            match refer::known(self.conversation, name, verb, reading) {
                 Found::One(object) => objects.push(object),
                 Found::Several(several) if reading.each => objects.extend(several),
                 Found::Several(several) => return Targets::Then(reply(answers::ask_which(&several))),
@@ -265,12 +372,7 @@ impl Planner<'_> {
 
     /// Prefers the objects of the namespace that the conversation is about, and of several kinds the workload.
     pub(super) fn in_namespace(&self, objects: Vec<Shown>) -> Vec<Shown> {
-        if objects.len() < 2 || self.reading.namespace.is_some() {
-            return objects;
-        }
-        let Some(namespace) = refer::last_namespace(self.conversation) else { return objects };
-        let here: Vec<Shown> = objects.iter().filter(|object| object.namespace == namespace).cloned().collect();
-        if here.is_empty() { objects } else { here }
+        refer::in_last_namespace(self.conversation, &self.reading, objects)
     }
 
     fn find_command(&self, verb: Verb, name: &str) -> Command {
@@ -307,7 +409,32 @@ impl Planner<'_> {
         };
         let place = reading.namespace.as_ref().map(|name| format!(" in the {name} namespace")).unwrap_or_default();
         let question = if verb.is_read() { "" } else { " Which one do you mean?" };
-        reply(format!("I found no {kind} like {}{place}.{question}", names.join(" or ")))
+        let elsewhere = self.elsewhere_named(names);
+        reply(format!(
+            "I found no {kind} like {}: there is no such {kind}{place} (not found).{elsewhere}{question}",
+            names.join(" or ")
+        ))
+    }
+
+    /// Says in which other namespaces there are objects of these names.
+    fn elsewhere_named(&self, names: &[String]) -> String {
+        let reading = &self.reading;
+        let Some(namespace) = &reading.namespace else { return String::new() };
+        let others = self.conversation.mentioned.iter().flatten().filter(|object| object.namespace != *namespace);
+        let others: Vec<Shown> = names
+            .iter()
+            .flat_map(|name| refer::best_fitting(others.clone(), name, Verb::Describe, reading.kind.as_deref()))
+            .filter(|object| object.kind != "pods" && !object.namespace.is_empty())
+            .take(3)
+            .collect();
+        if others.is_empty() {
+            return String::new();
+        }
+        let named: Vec<String> = others
+            .iter()
+            .map(|object| format!("{} {} in {}", object.kind.trim_end_matches('s'), object.name, object.namespace))
+            .collect();
+        format!(" There is {}.", named.join(", "))
     }
 
     /// Uses the only object of a kind in a namespace.
@@ -323,7 +450,23 @@ impl Planner<'_> {
             Found::Several(objects) if self.reading.has("both") && objects.len() != 2 => {
                 Targets::Then(reply(answers::ask_which(&objects)))
             }
-            Found::One(_) => Targets::Then(reply(answers::ask_what(verb))),
+            // "Uncordon all of them", after one request each.
+            Found::One(_) => {
+                let recent =
+                    self.conversation.earlier.iter().rev().take(5).filter(|exchange| !exchange.requested.is_empty());
+                let subjects =
+                    recent.flat_map(refer::subjects).filter_map(|object| refer::fitting(&object, verb, None));
+                let mut all: Vec<Shown> = Vec::new();
+                for object in subjects {
+                    let is_known =
+                        all.iter().any(|known| known.name == object.name && known.namespace == object.namespace);
+                    if !is_known {
+                        all.push(object);
+                    }
+                }
+                let fits = if self.reading.has("both") { all.len() == 2 } else { (2..=MAX_EACH).contains(&all.len()) };
+                if fits { Targets::Objects(all) } else { Targets::Then(reply(answers::ask_what(verb))) }
+            }
             Found::Several(objects) if objects.len() > MAX_EACH && !verb.is_read() => Targets::Then(reply(format!(
                 "{} at once is too many for requests of single changes. Which ones do you mean?",
                 objects.len()

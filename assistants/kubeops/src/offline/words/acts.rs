@@ -2,7 +2,7 @@
 
 use crate::command::Verb;
 
-use super::vocabulary::REFUSED;
+use super::vocabulary::{REFUSED, VERBS};
 use super::{Act, Reading};
 
 impl Reading {
@@ -12,14 +12,17 @@ impl Reading {
         let starts = |phrases: &[&str]| {
             phrases.iter().any(|phrase| joined == *phrase || joined.starts_with(&format!("{phrase} ")))
         };
-        if let Some((_, reason)) = REFUSED.iter().find(|(word, _)| self.is_command_word(word, joined)) {
+        if let Some((_, reason)) = REFUSED.iter().find(|(word, _)| self.is_command_word(word)) {
             return Some(Act::Refused(reason));
         }
         let is_change = self.verb.is_some_and(|verb| !verb.is_read());
         if is_change && self.names.is_empty() && self.words.len() <= 7 && self.says("what happened") {
             return Some(Act::Outcome);
         }
-        if is_change && is_spoken_of(joined) {
+        if is_change && self.forbids() {
+            return Some(Act::Spoken);
+        }
+        if is_change && (is_spoken_of(joined) || self.is_negated() || self.is_statement_of_return()) {
             return Some(Act::Spoken);
         }
         if is_change {
@@ -30,24 +33,60 @@ impl Reading {
         {
             return Some(Act::SecretValue);
         }
-        if [
+        const HISTORY: [&str; 36] = [
             "waiting for approval",
             "waiting for an approval",
+            "waits for approval",
+            "waits for an approval",
+            "wait for approval",
+            "waiting on approval",
+            "waiting for me",
+            "needs approval",
+            "need approval",
             "pending approval",
             "pending approvals",
+            "pending requests",
             "supposed to approve",
             "open requests",
-        ]
-        .iter()
-        .any(|phrase| self.says(phrase))
-        {
-            return Some(Act::Consent);
+            "what did you change",
+            "what did we change",
+            "what have you changed",
+            "what have we changed",
+            "what did you do",
+            "what have you done",
+            "what did we do",
+            "what changed so far",
+            "anything pending",
+            "what was it before",
+            "still open",
+            "still waiting",
+            "whats waiting",
+            "what is waiting",
+            "whats open",
+            "anything waiting",
+            "anything open",
+            "what waits",
+            "what changed",
+            "was it before",
+            "did it have before",
+            "who approved",
+        ];
+        if HISTORY.iter().any(|phrase| self.says(phrase)) {
+            return Some(Act::History);
         }
-        const OUTCOMES: [&str; 37] = [
+        if self.forbids() && !self.is_question && !is_change {
+            return Some(Act::Spoken);
+        }
+        const OUTCOMES: [&str; 42] = [
             "new one there",
             "new pod name",
             "did it come up",
             "come back up",
+            "came back",
+            "back up",
+            "back again",
+            "back already",
+            "back yet",
             "did it finish rolling",
             "did it work",
             "did that work",
@@ -93,7 +132,16 @@ impl Reading {
         if self.names.is_empty() && (is_question_of_it || is_participle) || asks_outcome && self.namespace.is_none() {
             return Some(Act::Outcome);
         }
-        if self.has_any(&["differ", "differs", "different", "difference", "differences", "compare"]) {
+        if self.has_any(&[
+            "differ",
+            "differs",
+            "different",
+            "difference",
+            "differences",
+            "compare",
+            "behind",
+            "outdated",
+        ]) {
             return Some(Act::Compare);
         }
         if let Some(act) = self.align_act() {
@@ -137,6 +185,50 @@ impl Reading {
         self.social_act(joined, &starts, is_plain, short)
     }
 
+    /// "No one delete anything", "don't run it": a message that forbids something requests nothing.
+    pub(in crate::offline) fn forbids(&self) -> bool {
+        (0..self.words.len()).any(|at| {
+            let is_ban = matches!(self.word(at), "dont" | "never" | "nobody" | "noone")
+                || self.word(at) == "not" && at > 0 && self.word(at - 1) == "do"
+                || self.word(at) == "one" && at > 0 && self.word(at - 1) == "no";
+            let asks_to = self.word(at + 1) == "forget";
+            let next: Vec<usize> = (at + 1..(at + 3).min(self.words.len())).collect();
+            let acts = next.iter().any(|next| {
+                matches!(self.word(*next), "do" | "run" | "execute" | "touch" | "try")
+                    || super::is_change_phrase(&self.words[*next..])
+                    || VERBS
+                        .iter()
+                        .any(|(phrase, verb)| !verb.is_read() && self.word(*next).strip_suffix('s') == Some(phrase))
+            });
+            is_ban && acts && !asks_to
+        })
+    }
+
+    /// "It's back to how it was": a statement, unless something is asked for.
+    fn is_statement_of_return(&self) -> bool {
+        self.verb == Some(Verb::RolloutUndo)
+            && !self.has_any(&[
+                "put", "bring", "set", "take", "turn", "switch", "change", "scale", "roll", "rollback", "revert",
+                "undo", "restore", "get", "go", "return", "move", "make", "reset", "want", "need", "should", "please",
+                "pls", "kubectl", "rollout", "back",
+            ])
+            || self.verb == Some(Verb::RolloutUndo)
+                && self.words.first().is_some_and(|word| matches!(&**word, "its" | "theyre" | "everythings" | "thats"))
+    }
+
+    /// Whether the only change of a message is one that it rules out: "please don't restart it", but not "we don't need it, delete it".
+    fn is_negated(&self) -> bool {
+        let is_negation =
+            |at: usize| matches!(self.word(at), "dont" | "never" | "not" | "without" | "wont" | "shouldnt" | "mustnt");
+        let begins = |at: usize| super::is_change_phrase(&self.words[at..]);
+        let starts: Vec<usize> = (0..self.words.len()).filter(|at| begins(*at)).collect();
+        let ruled_out = |at: &usize| {
+            let asks_to = *at > 1 && self.word(at - 1) == "to" && self.word(at - 2) == "forget";
+            !asks_to && (at.saturating_sub(3)..*at).any(is_negation)
+        };
+        !starts.is_empty() && starts.iter().all(ruled_out)
+    }
+
     fn social_act(&self, joined: &str, starts: &dyn Fn(&[&str]) -> bool, is_plain: bool, short: bool) -> Option<Act> {
         if self.says("what can you do")
             || self.says("what do you do")
@@ -145,6 +237,17 @@ impl Reading {
             || self.says("how do you work")
             || self.says("what are you able")
             || self.says("how can you help")
+            || [
+                "can you make",
+                "can you change",
+                "what can you",
+                "what are you able",
+                "what else can",
+                "what are your",
+                "your commands",
+            ]
+            .iter()
+            .any(|phrase| self.says(phrase) && self.has_any(&["what", "which"]))
         {
             return Some(Act::Capabilities);
         }
@@ -153,6 +256,8 @@ impl Reading {
         if is_plain
             && !has_request
             && short
+            && self.namespace.is_none()
+            && !self.unhealthy
             && starts(&["hi", "hello", "hey", "good morning", "good afternoon", "good evening", "yo", "howdy"])
         {
             return Some(Act::Greeting);
@@ -203,6 +308,7 @@ impl Reading {
             ]) || self.says("i approve")
                 || self.says("go ahead"))
             && (self.kind.is_none() || self.says("i approve"))
+            && (self.words.len() <= 6 || self.says("i approve") || self.says("go ahead"))
         {
             return Some(Act::Consent);
         }
@@ -265,26 +371,49 @@ impl Reading {
         ];
         is_plain
             && self.namespace.is_none()
+            && self.state.is_none()
+            && self.pick.is_none()
+            && !self.unhealthy
             && REPEATS.iter().any(|phrase| self.says(phrase))
             && self.words.len() <= 7
             && !joined.contains("how many")
     }
 
     /// Whether a word is used as the command that it names, not as a part of a sentence.
-    fn is_command_word(&self, word: &str, joined: &str) -> bool {
-        let starts = |prefix: &str| joined == prefix || joined.starts_with(&format!("{prefix} "));
+    fn is_command_word(&self, word: &str) -> bool {
         let leads =
             ["", "please ", "kubectl ", "can you ", "could you ", "can you please ", "lets ", "i want to ", "just "];
+        const FILLERS: [&str; 9] = ["then", "ok", "okay", "so", "and", "now", "well", "hm", "alright"];
+        let first = self.words.iter().position(|word| !FILLERS.contains(&&**word)).unwrap_or(0);
+        let joined = &*self.words[first..].join(" ");
+        let starts = |prefix: &str| joined == prefix || joined.starts_with(&format!("{prefix} "));
+        if self.says(&format!("kubectl {word}")) && word != "exec" && word != "run" {
+            return true;
+        }
         let is_first = leads.iter().any(|lead| starts(&format!("{lead}{word}")));
+        if matches!(word, "shell" | "copy")
+            && !self.says(&format!("{word} into"))
+            && word == "copy"
+            && !self.words.iter().any(|word| word.contains('/'))
+        {
+            return false;
+        }
         let needs_more = matches!(word, "run" | "edit" | "debug" | "proxy" | "attach" | "cp");
         is_first && (!needs_more || self.words.len() > 1)
             || matches!(word, "port-forward" | "port forward" | "exec" | "ssh") && self.says(word)
+            || word == "shell"
+                && ["a shell", "shell into", "shell in", "shell access", "open shell"]
+                    .iter()
+                    .any(|phrase| self.says(phrase))
+            || matches!(word, "copy" | "cp")
+                && self.says(word)
+                && self.words.iter().any(|word| word.contains('/') && word.len() > 1)
     }
 }
 
 /// Whether a change is spoken of instead of requested: it is refused, imagined, asked about, or was done before.
 fn is_spoken_of(joined: &str) -> bool {
-    const QUESTIONS: [&str; 33] = [
+    const QUESTIONS: [&str; 42] = [
         "what did",
         "what was",
         "is",
@@ -301,10 +430,19 @@ fn is_spoken_of(joined: &str) -> bool {
         "did",
         "was",
         "were",
-        "should",
+        "should i",
+        "should we",
+        "should it",
+        "should that",
         "do you think",
         "does",
         "would it",
+        "would that",
+        "would going",
+        "would a",
+        "would the",
+        "will it",
+        "will that",
         "is it",
         "is that",
         "is this",
@@ -319,10 +457,7 @@ fn is_spoken_of(joined: &str) -> bool {
         "suppose",
         "imagine",
     ];
-    const ANYWHERE: [&str; 16] = [
-        "dont",
-        "do not",
-        "never",
+    const ANYWHERE: [&str; 13] = [
         "hold off",
         "no need to",
         "not yet",

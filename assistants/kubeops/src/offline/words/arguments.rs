@@ -1,9 +1,10 @@
 //! Flags, namespaces, numbers, images and quantities.
 
+use crate::command::Verb;
 use crate::kinds::kind_word;
 
 use super::vocabulary::is_candidate;
-use super::{Pick, Reading, Replicas};
+use super::{Lexicon, Pick, Reading, Replicas};
 
 impl Reading {
     /// Reads the options of kubectl: `-n prod`, `--tail=20`, `-l app=web`.
@@ -88,7 +89,7 @@ impl Reading {
     }
 
     /// Reads "in prod", "in the prod namespace", "namespace prod", "across all namespaces".
-    pub(super) fn read_namespace(&mut self, used: &mut [bool]) {
+    pub(super) fn read_namespace(&mut self, lexicon: &Lexicon, used: &mut [bool]) {
         const NOT_NAMESPACES: &[&str] = &[
             "total",
             "there",
@@ -149,9 +150,12 @@ impl Reading {
                 continue;
             }
             if matches!(&*word, "namespace" | "ns") {
-                let next = self.word(at + 1).to_owned();
-                if is_candidate(&next) && !used.get(at + 1).copied().unwrap_or(true) {
-                    (used[at], used[at + 1]) = (true, true);
+                // "My namespace is dev-marta".
+                let is_linked = matches!(self.word(at + 1), "is" | "called" | "named");
+                let next_at = at + 1 + usize::from(is_linked);
+                let next = self.word(next_at).to_owned();
+                if is_candidate(&next) && !used.get(next_at).copied().unwrap_or(true) {
+                    used[at..=next_at].fill(true);
                     self.namespace = Some(next);
                 } else if at > 0
                     && is_candidate(self.word(at - 1))
@@ -180,7 +184,16 @@ impl Reading {
             let is_followed_by_kind = kind_word(after).is_some() && !matches!(after, "namespace" | "ns");
             let is_name =
                 is_candidate(&candidate) && !NOT_NAMESPACES.contains(&&*candidate) && kind_word(&candidate).is_none();
-            if is_name && (names_namespace || (by_preposition && !is_followed_by_kind)) && self.namespace.is_none() {
+            // "Put 5 in checkout": an object, if there is no such namespace.
+            let is_object = !names_namespace
+                && !lexicon.namespaces.is_empty()
+                && !lexicon.namespaces.contains(&known_as(&candidate, lexicon))
+                && lexicon.linked(&candidate).is_some();
+            if is_name
+                && !is_object
+                && (names_namespace || (by_preposition && !is_followed_by_kind))
+                && self.namespace.is_none()
+            {
                 used[next] = true;
                 used[at] = true;
                 if matches!(after, "namespace" | "ns") {
@@ -192,25 +205,66 @@ impl Reading {
     }
 
     /// Reads a word that is the name of a namespace of the cluster. "Restart payments" can only mean an object.
-    pub(super) fn read_known_namespace(&mut self, namespaces: &[String]) {
+    pub(super) fn read_known_namespace(&mut self, lexicon: &Lexicon) {
+        let namespaces = &lexicon.namespaces;
         if self.namespace.is_some() {
-            self.namespace = self.namespace.take().map(|named| known_as(&named, namespaces));
+            self.namespace = self.namespace.take().map(|named| known_as(&named, lexicon));
+            // "The weather in lisbon": no namespace, and no question for one.
+            let is_explicit = self.has_any(&["namespace", "ns"])
+                || self.words.iter().any(|word| word.starts_with("-n") || word.starts_with("--namespace"));
+            let is_known = self.namespace.as_ref().is_some_and(|name| namespaces.contains(name));
+            let is_open = self.kind.is_none() && self.names.is_empty() && self.verb.is_none_or(Verb::is_read);
+            if !is_known && !is_explicit && !namespaces.is_empty() && lexicon.is_complete() && is_open {
+                self.namespace = None;
+                self.unknown += 2;
+            }
             return;
         }
-        let is_known = |name: &str| namespaces.contains(&known_as(name, namespaces));
+        let sibling = (0..self.words.len()).find_map(|at| {
+            let before = if at > 0 { self.word(at - 1) } else { "" };
+            let is_object = matches!(
+                before,
+                "tell" | "give" | "show" | "let" | "of" | "between" | "with" | "help" | "to" | "wants"
+            );
+            let is_short = self.word(at).len() > 1 && super::vocabulary::is_ordinary(self.word(at));
+            if is_object || !is_short { None } else { lexicon.sibling_namespace(self.word(at)) }
+        });
+        if sibling.is_some() {
+            self.namespace = sibling;
+            return;
+        }
+        // "No, 482": the number of a namespace.
+        let numbered = self.words.iter().filter(|word| word.len() > 2 && word.parse::<u32>().is_ok());
+        let numbered: Vec<String> = numbered.filter_map(|word| lexicon.namespace_like(word)).collect();
+        if let [only] = &numbered[..]
+            && self.verb.is_none_or(|verb| verb != Verb::Scale)
+            && self.names.is_empty()
+        {
+            self.namespace = Some(only.clone());
+            self.replicas = None;
+            return;
+        }
+        let is_known = |name: &str| {
+            namespaces.contains(&known_as(name, lexicon))
+                && (namespaces.iter().any(|known| known == name) || lexicon.linked(name).is_none())
+        };
         let Some(at) = self.names.iter().position(|name| is_known(name)) else { return };
         let name = self.names[at].clone();
         let position = self.words.iter().position(|word| *word == name).unwrap_or_default();
         let next = self.word(position + 1).to_owned();
         let of_object = kind_word(&next).is_some() && !crate::kinds::is_plural(&next) && self.names.len() == 1;
         let is_change = self.verb.is_some_and(|verb| !verb.is_read());
-        let has_more =
-            self.kind.is_some() || self.names.len() > 1 || self.pronoun || self.pick.is_some() || next == "one";
+        let has_more = self.replicas.is_some() && self.names.len() > 1
+            || self.kind.is_some()
+            || self.names.len() > 1
+            || self.pronoun
+            || self.pick.is_some()
+            || next == "one";
         if of_object || is_change && !has_more {
             return;
         }
         self.names.remove(at);
-        self.namespace = Some(known_as(&name, namespaces));
+        self.namespace = Some(known_as(&name, lexicon));
         self.pronoun |= next == "one" && self.names.is_empty();
     }
 
@@ -222,6 +276,20 @@ impl Reading {
             }
             let (word, next) = (self.word(at).to_owned(), self.word(at + 1).to_owned());
             let before = if at > 0 { self.word(at - 1).to_owned() } else { String::new() };
+            let names_version = matches!(&*before, "version" | "build" | "tag" | "release" | "image");
+            if names_version && word.parse::<u32>().is_ok() && self.replicas.is_none() {
+                self.version = Some(originals[at].clone());
+                used[at] = true;
+                continue;
+            }
+            if matches!(&*word, "latest" | "stable" | "nightly" | "canary")
+                && matches!(&*before, "to" | "use" | "on" | "at")
+                && next != "one"
+            {
+                self.version = Some(originals[at].clone());
+                used[at] = true;
+                continue;
+            }
             if let Some(number) = number_of(&word) {
                 self.read_number(number, at, &before, &next, used);
                 continue;
@@ -254,7 +322,15 @@ impl Reading {
                 self.image = Some(original.clone());
             } else if is_version(original) {
                 used[at] = true;
-                self.version = Some(original.clone());
+                let is_old = matches!(&*before, "from" | "pushed" | "not" | "never" | "than" | "of");
+                if self.version.is_none() || !is_old {
+                    self.version =
+                        self.version.take().filter(|_| is_old || before != "to").or_else(|| Some(original.clone()));
+                }
+            } else if is_variable(original) && matches!(&*next, "to" | "as" | "=" | "is") && at + 2 < self.words.len() {
+                // "Set LOG_LEVEL to debug".
+                used[at..at + 3].fill(true);
+                self.values.insert(original.clone(), Some(originals[at + 2].clone()));
             }
         }
     }
@@ -276,9 +352,7 @@ impl Reading {
             "more" => self.replicas = Some(Replicas::By(i64::from(number))),
             "fewer" | "les" => self.replicas = Some(Replicas::By(-i64::from(number))),
             _ if matches!(before, "revision" | "rev" | "#") => self.revision = Some(number),
-            _ if matches!(before, "number" | "no" | "option") && number > 0 => {
-                self.pick = Some(Pick::At(number as usize - 1))
-            }
+            _ if matches!(before, "number" | "option") && number > 0 => self.pick = Some(Pick::At(number as usize - 1)),
             _ if before == "by" => {
                 let sign = if self.has_any(&["down", "decrease", "reduce", "fewer"]) { -1 } else { 1 };
                 self.replicas = Some(Replicas::By(sign * i64::from(number)));
@@ -306,6 +380,14 @@ fn is_version(word: &str) -> bool {
         && suffix.chars().all(|c| c.is_ascii_alphanumeric() || c == '.')
 }
 
+/// Whether a word is written as the name of an environment variable: `LOG_LEVEL`.
+fn is_variable(word: &str) -> bool {
+    word.len() > 2
+        && word.starts_with(|c: char| c.is_ascii_uppercase())
+        && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+        && word.contains('_')
+}
+
 fn is_image(word: &str) -> bool {
     let Some((name, tag)) = word.rsplit_once(':') else { return false };
     let is_word =
@@ -314,7 +396,8 @@ fn is_image(word: &str) -> bool {
 }
 
 /// Returns the namespace that a name means: "production" is `prod` if there is no namespace `production`.
-fn known_as(name: &str, namespaces: &[String]) -> String {
+fn known_as(name: &str, lexicon: &Lexicon) -> String {
+    let namespaces = &lexicon.namespaces;
     const ALIASES: [(&str, &str); 6] = [
         ("production", "prod"),
         ("prod", "production"),
@@ -324,8 +407,14 @@ fn known_as(name: &str, namespaces: &[String]) -> String {
         ("dev", "development"),
     ];
     let has = |name: &str| namespaces.iter().any(|known| known == name);
+    if has(name) {
+        return name.to_owned();
+    }
     let alias = ALIASES.iter().find(|(alias, meant)| *alias == name && !has(name) && has(meant));
-    alias.map_or(name, |(_, meant)| meant).to_owned()
+    match alias {
+        Some((_, meant)) => (*meant).to_owned(),
+        None => lexicon.namespace_like(name).unwrap_or_else(|| name.to_owned()),
+    }
 }
 
 /// Reads a quantity of memory or CPU, such as `512Mi`, `1Gi`, `2gb` or `500m`.

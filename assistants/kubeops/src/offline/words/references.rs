@@ -3,8 +3,8 @@
 use crate::command::{Verb, is_name};
 use crate::kinds::{is_plural, kind_word};
 
-use super::vocabulary::is_candidate;
-use super::{Pick, Reading};
+use super::vocabulary::{is_candidate, is_ordinary};
+use super::{Lexicon, Pick, Reading};
 
 impl Reading {
     pub(super) fn read_references(&mut self, joined: &str, used: &mut [bool]) {
@@ -29,10 +29,16 @@ impl Reading {
             let is_state =
                 matches!(self.word(at + 1), "crashing" | "failing" | "broken" | "unhealthy" | "pending" | "bad");
             let next = self.word(at + 1 + usize::from(is_state));
-            let ordinal = ORDINALS.iter().find(|(name, _)| name == word);
+            // "I want to see a few pods first" counts nothing.
+            let before = if at > 0 { self.word(at - 1) } else { "the" };
+            let is_adverb = word == "first"
+                && next.is_empty()
+                && !matches!(before, "the" | "my" | "that" | "this")
+                && self.words.len() > 2;
+            let ordinal = ORDINALS.iter().find(|(name, _)| name == word && !is_adverb);
             if let Some((_, pick)) = ordinal
-                && self.pick.is_none()
-                && (next.is_empty()
+                && (matches!(next, "and" | "then" | "two" | "three" | "pods" | "ones" | "from" | "first")
+                    || next.is_empty()
                     || matches!(
                         next,
                         "one"
@@ -52,12 +58,23 @@ impl Reading {
                             | "key"
                     ))
             {
-                self.pick = Some(*pick);
+                let pick = match (*pick, count_of(next)) {
+                    (Pick::At(0), Some(count)) => Pick::First(count),
+                    (pick, _) => pick,
+                };
+                match self.pick {
+                    None => self.pick = Some(pick),
+                    Some(_) => self.picks.push(pick),
+                }
                 used[at] = true;
             }
         }
-        if self.says("last one") || self.says("bottom one") {
+        if self.says("last one") || self.says("bottom one") || self.says("last pod") {
             self.pick = Some(Pick::Last);
+        }
+        let newest = self.words.windows(2).find(|pair| pair[0] == "last").and_then(|pair| count_of(&pair[1]));
+        if let Some(count) = newest.filter(|_| self.tail.is_none() && self.since_seconds.is_none()) {
+            self.pick = Some(Pick::Newest(count));
         }
         if self.says("top one") {
             self.pick = Some(Pick::At(0));
@@ -65,8 +82,7 @@ impl Reading {
                 self.verb = None;
             }
         }
-        self.each =
-            self.has_any(&["both", "them", "those", "these"]) || self.says("all of them") || self.says("each of");
+        self.each = self.has_any(&["both", "them", "those", "these"]) || self.says("all of them") || self.has("each");
         self.pronoun = self.each
             || self.has("it")
             || ["that one", "this one", "the same one", "that thing", "its", "that name", "same name"]
@@ -75,19 +91,126 @@ impl Reading {
             || (self.has_any(&["that", "this"]) && is_object_pronoun(joined));
     }
 
-    pub(super) fn read_names(&mut self, originals: &[String], used: &[bool]) {
-        for (at, original) in originals.iter().enumerate() {
-            let word = &self.words[at];
-            let is_name = is_candidate(word) || self.is_named_by_kind(at);
-            if used[at] || original.starts_with('-') || !is_name {
+    /// "Kafka 1", "tracking ui": two words that are the name of an object without its hyphen.
+    pub(super) fn read_joined_names(&mut self, lexicon: &Lexicon, used: &mut [bool]) {
+        for at in 0..self.words.len().saturating_sub(1) {
+            let is_number = self.word(at + 1).parse::<u32>().is_ok();
+            if used[at] || used[at + 1] || is_number && self.has_any(&["scale", "replicas", "give", "to"]) {
                 continue;
             }
-            if !self.names.contains(word) {
-                self.names.push(word.clone());
+            let joined = format!("{}-{}", self.word(at), self.word(at + 1));
+            if lexicon.has(&joined) {
+                used[at..at + 2].fill(true);
+                self.names.push(joined);
+            }
+        }
+    }
+
+    pub(super) fn read_names(&mut self, originals: &[String], used: &[bool], lexicon: &Lexicon) {
+        for (at, original) in originals.iter().enumerate() {
+            if used[at] || original.starts_with('-') {
+                continue;
+            }
+            let Some(name) = self.name_at(at, lexicon) else {
+                self.unknown += usize::from(is_candidate(self.word(at)));
+                continue;
+            };
+            self.names_several |= self
+                .word(at)
+                .strip_suffix('s')
+                .is_some_and(|singular| name.starts_with(singular) && name != self.word(at));
+            if !self.names.contains(&name) {
+                self.names.push(name);
             }
         }
         // What looks like a full name comes first.
         self.names.sort_by_key(|name| !(name.contains('-') || name.chars().any(|c| c.is_ascii_digit())));
+    }
+
+    /// Returns the name that a word stands for. If the names of the cluster are known, other words count only in the place of a name.
+    fn name_at(&self, at: usize, lexicon: &Lexicon) -> Option<String> {
+        let word = self.word(at);
+        if self.is_named_by_kind(at) {
+            return Some(word.to_owned());
+        }
+        // "Cordon c": a letter that is a part of a name.
+        let is_letter =
+            word.len() == 1 && word.chars().all(|c| c.is_ascii_lowercase()) && !matches!(word, "a" | "i" | "u");
+        if is_letter && lexicon.is_complete() && self.is_after_command(at) {
+            return lexicon.linked(word);
+        }
+        if !is_candidate(word) {
+            let next = self.word(at + 1);
+            const NOUNS: [&str; 18] = [
+                "sync",
+                "search",
+                "match",
+                "story",
+                "traffic",
+                "flight",
+                "customers",
+                "pager",
+                "chat",
+                "team",
+                "format",
+                "kernel",
+                "print",
+                "port",
+                "role",
+                "touch",
+                "flapping",
+                "ship",
+            ];
+            if NOUNS.contains(&word) && lexicon.is_complete() {
+                return lexicon.linked(word);
+            }
+            let is_qualified = next == "one" || next == "ones" || kind_word(next).is_some();
+            let is_object = lexicon.is_complete() && is_name(word) && word.len() > 2 && self.is_after_command(at);
+            // "The api one", "restart search": an ordinary word, and a name.
+            let is_meant = is_qualified && lexicon.linked(word).is_some() || lexicon.has(word);
+            return (is_object && is_meant && (kind_word(word).is_none() || next == "one")).then(|| word.to_owned());
+        }
+        if !lexicon.is_complete() {
+            return Some(word.to_owned());
+        }
+        if let Some(linked) = lexicon.linked(word) {
+            return Some(linked);
+        }
+        let is_part_of_namespace =
+            lexicon.namespaces.iter().any(|name| crate::cluster::likeness(name, word).is_some_and(|fit| fit < 3));
+        let is_alias = matches!(word, "prod" | "production" | "stage" | "staging" | "stg" | "dev" | "development");
+        (is_part_of_namespace || is_alias || looks_like_name(word) || self.is_in_place_of_name(at))
+            .then(|| word.to_owned())
+    }
+
+    /// Whether the words before one are a command, a kind or an article.
+    fn is_after_command(&self, at: usize) -> bool {
+        let Some(before) = at.checked_sub(1).map(|before| self.word(before)) else { return false };
+        matches!(before, "the" | "of" | "for" | "and" | "now" | "that" | "on")
+            || kind_word(before).is_some()
+            || super::vocabulary::VERBS.iter().any(|(phrase, _)| *phrase == before)
+    }
+
+    /// Whether a word that names nothing known is meant as a name: "restart ledger", "logs of ledger", "the ledger pod".
+    fn is_in_place_of_name(&self, at: usize) -> bool {
+        if self.pronoun || self.pick.is_some() || self.state.is_some() {
+            return false;
+        }
+        let mut before = at;
+        while before > 0 && matches!(self.word(before - 1), "the" | "our" | "my" | "a") {
+            before -= 1;
+        }
+        let previous = if before > 0 { self.word(before - 1) } else { "" };
+        let is_verb = super::vocabulary::VERBS.iter().any(|(phrase, verb)| {
+            let last = phrase.rsplit(' ').next().unwrap_or_default();
+            last == previous
+                && !matches!(last, "what" | "which" | "back" | "it" | "there" | "say")
+                && (!verb.is_read() || matches!(verb, Verb::Logs | Verb::Describe))
+        });
+        let is_of = matches!(previous, "called" | "named")
+            || matches!(previous, "of" | "for") && self.verb.is_some_and(|verb| verb != Verb::Get);
+        let is_kind = |word: &str| kind_word(word).is_some() && !is_plural(word);
+        is_verb || is_of || is_kind(previous) || is_kind(self.word(at + 1))
     }
 
     /// Whether an ordinary word is the name of an object, because it follows its kind in a command: "scale deploy match to 3".
@@ -105,6 +228,19 @@ impl Reading {
         let is_followed = next.is_empty() || next.starts_with('-') || matches!(next, "to" | "in" | "from" | "for");
         is_change && is_kind && !has_article && is_followed && is_name(word) && !NO_NAMES.contains(&word)
     }
+}
+
+/// Returns the number of objects that a word counts: "the first two".
+fn count_of(word: &str) -> Option<usize> {
+    ["two", "three", "four", "five"].iter().position(|number| *number == word).map(|at| at + 2)
+}
+
+/// Whether a word has the form of a name: with a hyphen or a digit, and not of a number with a unit such as "5xx" or "10x".
+fn looks_like_name(word: &str) -> bool {
+    let has_parts =
+        word.contains('-') && !word.split('-').all(is_ordinary) && word.split('-').all(|part| !part.is_empty());
+    let has_digit = word.chars().any(|c| c.is_ascii_digit()) && word.starts_with(|c: char| c.is_ascii_alphabetic());
+    has_parts || has_digit && word.len() > 2
 }
 
 /// Whether "this" or "that" stands for an object: "delete that", "can you scale this to 2".

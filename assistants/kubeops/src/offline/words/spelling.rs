@@ -5,7 +5,32 @@ use crate::kinds::{Kind, kind_word};
 use super::vocabulary::{VERBS, is_ordinary};
 
 /// Words that are corrected apart from verbs and kinds.
-const OTHERS: [&str; 7] = ["replicas", "namespace", "kubectl", "previous", "work", "wait", "exit"];
+const OTHERS: [&str; 24] = [
+    "replicas",
+    "namespace",
+    "kubectl",
+    "previous",
+    "work",
+    "wait",
+    "exit",
+    "pending",
+    "crashing",
+    "failing",
+    "running",
+    "restarts",
+    "restarted",
+    "memory",
+    "version",
+    "image",
+    "status",
+    "limit",
+    "healthy",
+    "broken",
+    "second",
+    "third",
+    "other",
+    "completed",
+];
 /// The plurals and singulars of kinds that are corrected.
 const KINDS: [&str; 16] = [
     "pods",
@@ -38,6 +63,23 @@ pub(super) fn corrected(word: &str) -> Option<&'static str> {
     let first = found.next()?;
     // "deploymnt" fits one word only; what fits several is left alone.
     found.all(|other| other == first).then_some(first)
+}
+
+/// Returns the ordinary word of which a word has two letters swapped: "teh".
+pub(super) fn swapped(word: &str) -> Option<String> {
+    let is_plain = (3..=9).contains(&word.len()) && word.chars().all(|c| c.is_ascii_lowercase());
+    if !is_plain || is_ordinary(word) || kind_word(word).is_some() || VERBS.iter().any(|(verb, _)| *verb == word) {
+        return None;
+    }
+    let mut found = (0..word.len() - 1).filter_map(|at| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.swap(at, at + 1);
+        let other: String = letters.into_iter().collect();
+        is_ordinary(&other).then_some(other)
+    });
+    // "Hwo" is "how" rather than "who".
+    let first = found.next()?;
+    Some(found.next().filter(|_| first == "who").unwrap_or(first))
 }
 
 fn is_misspelled(word: &str, known: &str) -> bool {

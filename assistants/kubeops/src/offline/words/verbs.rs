@@ -3,16 +3,21 @@
 use crate::command::{Verb, is_name};
 use crate::kinds::{Kind, is_plural, kind_word};
 
+use super::arguments::number_of;
 use super::vocabulary::VERBS;
-use super::{Reading, Replicas};
+use super::{Lexicon, Reading, Replicas};
 
 impl Reading {
-    pub(super) fn read_kind(&mut self, used: &mut [bool]) {
+    pub(super) fn read_kind(&mut self, lexicon: &Lexicon, used: &mut [bool]) {
         for at in 0..self.words.len() {
             if used[at] {
                 continue;
             }
             let word = self.word(at).to_owned();
+            // "The ingress one" is `ingress-proxy`.
+            if self.word(at + 1) == "one" && lexicon.is_complete() && lexicon.linked(&word).is_some() {
+                continue;
+            }
             if let Some((kind, name)) = word.split_once('/')
                 && let Some(found) = Kind::find(kind)
                 && is_name(name)
@@ -49,10 +54,16 @@ impl Reading {
         };
         // "Before the restart", "how many restarts".
         let is_noun = |phrase: &str| {
+            let gives = self.has_any(&["give", "do", "needs", "need", "try", "trigger", "perform", "want"]);
             phrase == "restart"
+                && !(gives && at_word("a restart").is_some())
                 && ["the restart", "last restart", "each restart", "a restart", "every restart"]
                     .iter()
                     .any(|noun| at_word(noun).is_some())
+                || phrase == "restart"
+                    && (self.asks_about_restarts()
+                        || at_word("restart count").is_some()
+                        || at_word("restart counts").is_some())
         };
         let found: Vec<(&str, Verb)> =
             VERBS.iter().filter(|(phrase, _)| at_word(phrase).is_some() && !is_noun(phrase)).copied().collect();
@@ -96,7 +107,24 @@ impl Reading {
             || self.says("not ready")
             || self.says("not healthy");
         self.counts = self.says("how many") || self.says("number of");
-        self.previous |= self.has_any(&["previous", "previously", "prev"]) && self.verb == Some(Verb::Logs)
+        let ends = |word: &str| {
+            ["crash", "died", "die", "kill", "restart", "oom", "death", "dying", "exit", "fell", "went", "termin"]
+                .iter()
+                .any(|end| word.starts_with(end))
+        };
+        // "Before it got killed", "the run that crashed".
+        let is_before = self.words.iter().enumerate().any(|(at, word)| {
+            let next = &self.words[(at + 1).min(self.words.len())..(at + 6).min(self.words.len())];
+            matches!(&**word, "before" | "befor" | "run" | "instance") && next.iter().any(|word| ends(word))
+                || matches!(&**word, "when" | "as")
+                    && next.iter().take(3).any(|word| matches!(&**word, "dies" | "crashes" | "died" | "crashed"))
+                || ends(word) && next.first().is_some_and(|next| matches!(&**next, "run" | "container" | "instance"))
+        });
+        self.previous |= is_before && self.verb.is_none() && self.words.len() <= 6;
+        let says_previous =
+            self.has_any(&["previous", "previously", "prev"]) && matches!(self.verb, None | Some(Verb::Logs));
+        self.previous |= says_previous
+            || is_before && self.verb == Some(Verb::Logs)
             || [
                 "before it died",
                 "before it crashed",
@@ -114,6 +142,18 @@ impl Reading {
         self.imply_verb();
     }
 
+    /// Whether a message has the words of a change, also as a noun: "cancel the restart".
+    pub(in crate::offline) fn mentions(&self, verb: Verb) -> bool {
+        VERBS.iter().any(|(phrase, own)| *own == verb && self.says(phrase))
+    }
+
+    /// "How often did each restart?": a question about pods, not about a change.
+    fn asks_about_restarts(&self) -> bool {
+        self.asks()
+            && self.has_any(&["often", "times", "did", "does", "when", "many"])
+            && !self.has_any(&["you", "we", "i", "can", "could", "please"])
+    }
+
     /// Returns the changes that a message asks for, without those that it excludes. A drain includes a cordon.
     pub(in crate::offline) fn change_verbs(&self) -> Vec<Verb> {
         let mut verbs: Vec<Verb> = Vec::new();
@@ -128,6 +168,13 @@ impl Reading {
             if !is_part && !verbs.contains(verb) {
                 verbs.push(*verb);
             }
+        }
+        // "Put it back in rotation".
+        if verbs.len() > 1
+            && self.verb.is_some_and(|verb| verb != Verb::RolloutUndo)
+            && ["put it back", "bring it back", "take it back", "put that back"].iter().any(|phrase| self.says(phrase))
+        {
+            verbs.retain(|verb| *verb != Verb::RolloutUndo);
         }
         if verbs.contains(&Verb::Drain) {
             verbs.retain(|verb| *verb != Verb::Cordon);
@@ -159,6 +206,68 @@ impl Reading {
             self.is_implied = true;
             self.asks_state = true;
         }
+    }
+
+    /// "Give v2 3", "park it at 0", "can we have two more runners": a number of replicas, without the word for it.
+    fn imply_scale(&mut self) {
+        let reads = self
+            .has_any(&["show", "list", "get", "check", "see", "find", "fetch", "display", "what", "which", "status"]);
+        let is_weak = self.verb.is_none() || self.verb == Some(Verb::Get) && !reads;
+        let gives = self.has_any(&[
+            "give", "put", "set", "make", "need", "want", "bring", "take", "have", "park", "crank", "bump", "drop",
+            "run", "keep", "go", "up", "down", "turn", "dial", "shrink", "grow", "increase", "decrease", "raise",
+            "lower", "reduce", "add", "move", "to",
+        ]);
+        let is_other = !self.values.is_empty() || self.image.is_some() || self.previous || self.manifest.is_some();
+        let counts = self.replicas.is_some() && self.has_any(&["replicas", "copies", "instances"]);
+        let is_relative = matches!(self.replicas, Some(Replicas::By(_))) || counts;
+        if !is_weak
+            || !gives && !is_relative
+            || is_other
+            || self.asks() && !self.asks_politely()
+            || self.says("how many")
+        {
+            return;
+        }
+        let quantity = !self.limits.is_empty() || !self.requests.is_empty();
+        if quantity || self.has_any(&["memory", "ram", "cpu", "logs", "log", "lines", "revision"]) {
+            return;
+        }
+        if let Some(number) = self.amount() {
+            self.replicas = Some(Replicas::To(number));
+        }
+        if self.replicas.is_none()
+            && self.has_any(&["another", "extra"])
+            && self.has_any(&["replica", "copy", "instance", "one", "pod"])
+            && self.has_any(&["add", "need", "want", "give", "have"])
+        {
+            self.replicas = Some(Replicas::By(1));
+        }
+        if self.replicas.is_some() {
+            self.verb = Some(Verb::Scale);
+        }
+    }
+
+    /// "The queue is exploding, 8 please": a number at the end.
+    fn imply_number_wanted(&mut self) {
+        let Some(at) = self.words.len().checked_sub(2) else { return };
+        let ends = matches!(self.word(at + 1), "please" | "pls" | "plz" | "then");
+        if self.verb.is_none() && ends && number_of(self.word(at)).is_some() && self.names.is_empty() && !self.asks() {
+            self.replicas = self.amount().map(Replicas::To);
+            if self.replicas.is_some() {
+                self.verb = Some(Verb::Scale);
+            }
+        }
+    }
+
+    /// Whether a question asks for something to be done: "can we have two more runners?"
+    pub(in crate::offline) fn asks_politely(&self) -> bool {
+        let mut words =
+            self.words.iter().filter(|word| !matches!(&***word, "hey" | "hi" | "ok" | "so" | "and" | "please" | "pls"));
+        let first = words.next().map_or("", String::as_str);
+        let second = words.next().map_or("", String::as_str);
+        matches!(first, "can" | "could" | "would" | "will" | "may") && matches!(second, "we" | "you" | "i" | "u")
+            || matches!(first, "make" | "give" | "set" | "put" | "bring" | "scale")
     }
 
     /// Finds what a message asks for that has no verb of a command, or that means more than its verb.
@@ -194,6 +303,18 @@ impl Reading {
         } else if is_weak
             && self.version.is_some()
             && !self.is_question
+            && (self.has_any(&["should", "change", "fix", "set", "use"])
+                || !self.has_any(&[
+                    "pushed",
+                    "deployed",
+                    "released",
+                    "shipped",
+                    "went",
+                    "ago",
+                    "since",
+                    "yesterday",
+                    "upgraded",
+                ]))
             && (wants_more
                 || self.has_any(&[
                     "roll",
@@ -231,6 +352,19 @@ impl Reading {
                 "least",
                 "much",
                 "top",
+                "eating",
+                "eats",
+                "hogging",
+                "hogs",
+                "hungry",
+                "hungriest",
+                "biggest",
+                "heaviest",
+                "highest",
+                "taking",
+                "takes",
+                "eater",
+                "load",
             ])
             && !self.has_any(&["limit", "limits", "request", "requests"])
         {
@@ -241,7 +375,8 @@ impl Reading {
                 .has_any(&["status", "done", "finished", "complete", "progress", "how", "hows", "going", "state", "ok"])
         {
             self.verb = Some(Verb::RolloutStatus);
-        } else if self.verb.is_none() && (self.unhealthy || (self.is_plural && self.words.len() <= 5)) {
+        } else if self.verb.is_none() && !self.previous && (self.unhealthy || (self.is_plural && self.words.len() <= 5))
+        {
             self.verb = Some(Verb::Get);
             self.is_implied = true;
         } else if is_weak && self.has("roll") && self.has("back") {
@@ -250,6 +385,36 @@ impl Reading {
             self.verb = Some(Verb::Get);
             self.is_implied = true;
         }
+        // "And cpu 500m".
+        let is_quantity = !self.limits.is_empty() || !self.requests.is_empty();
+        if self.verb.is_none() && is_quantity && self.words.len() <= 6 && !self.asks() && !self.is_question {
+            self.verb = Some(Verb::SetResources);
+        }
+        // "Bring node-b back".
+        let brings = self.has_any(&["bring", "put"]) && self.has("back");
+        if matches!(self.verb, None | Some(Verb::Get))
+            && brings
+            && self.replicas.is_none()
+            && self.version.is_none()
+            && self.values.is_empty()
+            && !self.asks()
+        {
+            self.verb = Some(Verb::RolloutUndo);
+        }
+        let goes = ["can go", "has to go", "must go"].iter().any(|phrase| self.says(phrase));
+        if goes && matches!(self.verb, None | Some(Verb::Get)) && !self.asks() && !self.is_question {
+            self.verb = Some(Verb::Delete);
+        }
+        let is_saying = |phrases: &[&str]| phrases.iter().any(|phrase| self.says(phrase));
+        if self.replicas.is_none() && matches!(self.verb, None | Some(Verb::Get | Verb::Delete)) && !self.asks() {
+            if is_saying(&["take one away", "one less", "one fewer", "take one off"]) {
+                self.replicas = Some(Replicas::By(-1));
+            } else if is_saying(&["add one", "one more replica", "one more copy", "one more of", "add another"]) {
+                self.replicas = Some(Replicas::By(1));
+            }
+        }
+        self.imply_scale();
+        self.imply_number_wanted();
         self.imply_from_question();
         let is_setting = self.has_any(&["put", "set", "add", "tag", "stick", "mark"]) && !self.values.is_empty();
         if matches!(self.verb, None | Some(Verb::Get | Verb::Describe)) && is_setting {
@@ -263,9 +428,29 @@ impl Reading {
             } else if self.has_any(&["halve", "half"]) {
                 self.replicas = Some(Replicas::Half);
             }
+        } else if is_weak && self.has("half") && self.has_any(&["cut", "reduce", "bring", "take"]) {
+            self.verb = Some(Verb::Scale);
+            self.replicas = Some(Replicas::Half);
         } else if self.has_any(&["double", "halve"]) && is_weak {
             self.verb = Some(Verb::Scale);
             self.replicas = Some(if self.has("double") { Replicas::Times(2) } else { Replicas::Half });
+        }
+        let is_off = [
+            "shut down",
+            "shut it down",
+            "shut them down",
+            "turn off",
+            "turn it off",
+            "switch off",
+            "switch it off",
+            "spin down",
+            "take offline",
+        ];
+        if self.verb == Some(Verb::Scale) && self.replicas.is_none() && is_off.iter().any(|phrase| self.says(phrase)) {
+            self.replicas = Some(Replicas::To(0));
+        }
+        if self.verb == Some(Verb::Scale) && self.replicas.is_none() {
+            self.replicas = self.amount().map(Replicas::To);
         }
         if self.verb == Some(Verb::Logs) && self.says("last line") {
             self.tail = Some(1);

@@ -1,0 +1,499 @@
+//! Messages that change, repeat or complete an earlier request.
+
+use threadkeep::agent::ApprovalState;
+
+use crate::cluster::Shown;
+use crate::command::{Command, Verb};
+use crate::conversation::{Conversation, Requested};
+use crate::offline::refer::{self, Found};
+use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, read};
+
+use super::images::{version_of, with_version};
+use super::{Next, reply};
+
+/// Words by which a user corrects the request before.
+const CORRECTIONS: [&str; 16] = [
+    "not",
+    "only",
+    "actually",
+    "instead",
+    "rather",
+    "wait",
+    "no",
+    "nope",
+    "sorry",
+    "oops",
+    "meant",
+    "mean",
+    "make",
+    "correction",
+    "nah",
+    "hang",
+];
+
+/// "Same for web" after a request that was not approved: it is not repeated for another object.
+pub(super) fn repeats_what_was_refused(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+    let last = conversation.earlier.iter().rev().find(|exchange| !exchange.requested.is_empty())?;
+    let requested = last.requested.first()?;
+    let is_refused = matches!(requested.state, ApprovalState::Denied | ApprovalState::Expired);
+    let repeats = reading.has_any(&["same", "too", "likewise"]) || reading.says("as well");
+    let is_plain =
+        reading.verb.is_none_or(|verb| verb == Verb::Get) && !reading.is_question && reading.words.len() <= 5;
+    let line = requested.command.line();
+    (is_refused && repeats && is_plain)
+        .then(|| reply(format!("`{line}` was not approved, so I do not repeat it. What do you want to change?")))
+}
+
+/// Returns the change that was requested last, for another object: "redis-2 as well", "same for web", or after a correction "the ui
+/// only".
+pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option<Reading> {
+    let last = conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
+    let is_newest = conversation.earlier.last().is_some_and(|newest| !newest.requested.is_empty());
+    let adds = reading.has_any(&["too", "also", "same", "likewise", "ditto", "similarly"]) || reading.says("as well");
+    let first = reading
+        .words
+        .iter()
+        .find(|word| !matches!(&***word, "ok" | "okay" | "good" | "great" | "thanks" | "cool" | "alright"));
+    let continues = is_newest && first.is_some_and(|word| matches!(&**word, "and" | "now" | "then" | "next" | "plus"));
+    let requested = last.requested.first()?;
+    let is_void = matches!(requested.state, ApprovalState::Replaced | ApprovalState::Denied);
+    let corrects = !conversation.withdrawn.is_empty() || is_void && reading.has_any(&["meant", "mean", "wanted"]);
+    let command = &requested.command;
+    let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent | Act::Refusal));
+    let has_verb = reading.verb.is_some_and(|verb| verb != Verb::Get || !reading.is_implied && reading.words.len() > 5);
+    if !(adds || corrects || continues) || is_other || has_verb || reading.asks() || command.verb == Verb::Apply {
+        return None;
+    }
+    // "And the logs?", "now 5 lines": about something else.
+    let is_about_logs =
+        reading.tail.is_some() || reading.since_seconds.is_some() || reading.previous || reading.as_yaml;
+    let is_refused = matches!(requested.state, ApprovalState::Denied | ApprovalState::Expired) && !corrects;
+    if is_about_logs || continues && !adds && (is_refused || reading.words.len() > 7) {
+        return None;
+    }
+    // "Put that one on prod too" moves an image, and repeats nothing else.
+    let moves =
+        reading.has_any(&["put", "ship", "promote", "release", "deploy", "push", "take", "bring", "move", "roll"]);
+    let is_share = reading.has_any(&["half", "halve", "double", "triple"]);
+    if moves && command.verb != Verb::SetImage || is_share {
+        return None;
+    }
+    let mut names = reading.names.clone();
+    let mut namespace = reading.namespace.clone();
+    // "Same for backend": without such a namespace, it is an object.
+    if let Some(name) = namespace.take_if(|name| names.is_empty() && !conversation.namespaces.contains(name)) {
+        names.push(name);
+    }
+    let mut kind = reading.kind.clone();
+    // "6 there as well": the same object, where the conversation is.
+    if names.is_empty() && reading.has("there") && namespace.is_none() && reading.pick.is_none() {
+        namespace = refer::last_namespace(conversation).filter(|there| Some(there) != command.namespace.as_ref());
+        names.extend(command.name.clone().filter(|_| namespace.is_some()));
+        kind.clone_from(&command.kind);
+    }
+    // "Put that one on staging too", "and in staging too".
+    let is_whole = reading.kind.is_none() && reading.pick.is_none() && reading.state.is_none();
+    let is_elsewhere = names.is_empty() && is_newest && adds && is_whole;
+    if is_elsewhere && namespace.as_ref().is_some_and(|there| command.namespace.as_ref() != Some(there)) {
+        names.extend(command.name.clone());
+        kind.clone_from(&command.kind);
+    }
+    // "I wanted staging": the same object there.
+    if names.is_empty() && corrects && namespace.is_some() && namespace != command.namespace {
+        names.extend(command.name.clone());
+        kind.clone_from(&command.kind);
+    }
+    if names.is_empty() && reading.pick.is_none() && reading.state.is_none()
+        || reading.has_any(&["not", "except", "without", "dont", "never", "leave", "keep", "skip", "spare"])
+    {
+        return None;
+    }
+    // A correction never makes the request again that it takes back.
+    let is_back = names.iter().all(|name| command.name.as_ref() == Some(name)) && !names.is_empty();
+    if corrects
+        && !adds
+        && is_back
+        && namespace.as_ref().is_none_or(|there| command.namespace.as_ref() == Some(there))
+        && reading.amount().is_none()
+    {
+        return None;
+    }
+    let is_same_object = command.name.as_ref().is_some_and(|name| names.contains(name));
+    let image = match is_same_object && reading.version.is_none() {
+        true => command.image.clone(),
+        false => same_source(command, conversation, &names),
+    };
+    if kind.is_none() && matches!(command.verb, Verb::Delete | Verb::Label | Verb::Annotate) {
+        kind.clone_from(&command.kind);
+    }
+    Some(Reading {
+        act: None,
+        verb: Some(command.verb),
+        is_implied: false,
+        kind,
+        names,
+        namespace: namespace.or_else(|| command.namespace.clone()),
+        replicas: reading.replicas.or_else(|| reading.amount().or(command.replicas).map(Replicas::To)),
+        // Another object has another image: only the version is the same.
+        image,
+        version: reading.version.clone().or_else(|| command.image.as_deref().and_then(version_of).map(str::to_owned)),
+        limits: if reading.limits.is_empty() { command.limits.clone() } else { reading.limits.clone() },
+        requests: if reading.requests.is_empty() { command.requests.clone() } else { reading.requests.clone() },
+        values: if reading.values.is_empty() { command.values.clone() } else { reading.values.clone() },
+        revision: reading.revision,
+        program: command.program.clone(),
+        pronoun: false,
+        each: false,
+        ..reading.clone()
+    })
+}
+
+/// "Seatmap too" after `booking` got the image of stage: that of `seatmap` in stage. `None` if the first image is from no namespace.
+fn same_source(command: &Command, conversation: &Conversation, names: &[String]) -> Option<String> {
+    let image = command.image.as_deref().filter(|_| command.verb == Verb::SetImage)?;
+    let [name] = names else { return None };
+    let known = conversation.mentioned.iter().flatten();
+    let all: Vec<&Shown> = known.chain(conversation.earlier.iter().rev().flat_map(refer::shown)).collect();
+    let source = all.iter().find(|object| {
+        Some(&object.name) == command.name.as_ref()
+            && object.image == image
+            && Some(&object.namespace) != command.namespace.as_ref()
+    })?;
+    let mut twins = all.iter().filter(|object| {
+        object.namespace == source.namespace
+            && object.kind == source.kind
+            && crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit == 0)
+    });
+    twins.next().map(|twin| twin.image.clone()).filter(|image| !image.is_empty())
+}
+
+/// Completes a message that answers a question of the assistant with what the user had asked before.
+pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Reading {
+    let Some(last) = conversation.earlier.last().filter(|last| last.asked) else { return reading };
+    let reading = reading.without_what_is_excluded();
+    // "Fair enough" answers nothing, so the request must not be made again.
+    let answers_nothing = reading.kind.is_none()
+        && reading.names.is_empty()
+        && reading.namespace.is_none()
+        && reading.pick.is_none()
+        && reading.state.is_none()
+        && reading.replicas.is_none()
+        && reading.only_number().is_none()
+        && reading.image.is_none()
+        && reading.version.is_none()
+        && reading.container.is_none()
+        && reading.limits.is_empty()
+        && reading.requests.is_empty();
+    if answers_nothing {
+        return reading;
+    }
+    let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get)
+        || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
+    let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))
+        || reading.asks()
+        || reading.has_any(&["not", "dont", "never", "without", "except", "leave"]);
+    // An answer names an object; a sentence with more names is about something else.
+    if names_verb || is_other || reading.names.len() > 2 {
+        return reading;
+    }
+    // "3" to "how many?", and then "web" to "which?": all answers complete the first request.
+    let said = read(&last.said, &Lexicon::of(conversation));
+    let mut shorter = conversation.clone();
+    shorter.earlier.pop();
+    let mut before = completed(said, &shorter);
+    if before.verb.is_none() {
+        return reading;
+    }
+    before.act = None;
+    if reading.kind.is_some() {
+        before.kind.clone_from(&reading.kind);
+        before.is_plural = false;
+    }
+    if !reading.names.is_empty() {
+        before.names.clone_from(&reading.names);
+        before.pronoun = false;
+    }
+    if reading.namespace.is_some() {
+        before.namespace.clone_from(&reading.namespace);
+    }
+    if reading.pick.is_some() {
+        before.pick = reading.pick;
+    }
+    if reading.state.is_some() {
+        before.state = reading.state;
+        before.names.clear();
+    }
+    // "The 2" and "2" choose the second of the candidates, unless a number of replicas was asked for.
+    if let (Some(Replicas::To(number @ 1..)), Some(_) | None) = (reading.replicas, before.replicas) {
+        if before.verb == Some(Verb::Scale) && before.replicas.is_none() {
+            before.replicas = reading.replicas;
+        } else {
+            before.pick = Some(Pick::At(number as usize - 1));
+        }
+    }
+    before.image = reading.image.or(before.image);
+    before.container = reading.container.or(before.container);
+    before
+}
+
+/// Returns the request of the exchange before with what a correction changes: "no, make it 5", "staging, actually", "no, web-1".
+pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
+    let waits = |requested: &Requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Replaced);
+    let newest = conversation.earlier.last()?;
+    // "Make it 5 instead", after a look at something.
+    let refers_back = reading.has_any(&["instead", "actually", "rather", "make", "correction"]);
+    let last = match newest.requested.is_empty() {
+        false => newest,
+        true => conversation
+            .earlier
+            .iter()
+            .rev()
+            .take(3)
+            .find(|exchange| refers_back && exchange.requested.iter().any(waits))?,
+    };
+    if let Some(kept) = kept_of_several(reading, &last.requested) {
+        return Some(kept);
+    }
+    let requested = last.requested.first()?;
+    let has_own_verb = match reading.verb {
+        None | Some(Verb::Get) => false,
+        Some(Verb::Scale) => reading.has("scale") && !reading.pronoun,
+        Some(verb) => verb != requested.command.verb,
+    };
+    let adds = reading.has_any(&["too", "also", "same", "both"]) || reading.says("as well");
+    let is_open = waits(requested);
+    // "Finance says max 6. so 6": a value of the kind that waits, and nothing else.
+    let gives_value = is_open
+        && !reading.asks()
+        && reading.names.is_empty()
+        && reading.kind.is_none()
+        && match requested.command.verb {
+            Verb::Scale => reading.amount().is_some(),
+            Verb::SetImage => reading.version.is_some() || reading.image.is_some(),
+            Verb::SetEnv | Verb::Label | Verb::Annotate => !reading.values.is_empty(),
+            Verb::SetResources => !(reading.limits.is_empty() && reading.requests.is_empty()),
+            Verb::RolloutUndo => reading.revision.is_some(),
+            _ => false,
+        };
+    let corrects = reading.has_any(&CORRECTIONS) || reading.is_only_number() || gives_value;
+    if has_own_verb || adds || reading.has_condition() || reading.words.len() > 14 || !corrects || reading.is_question {
+        return None;
+    }
+    let without = reading.without_what_is_excluded();
+    let reading = &without;
+    let object = corrected_object(reading, conversation, requested)?;
+    let number = reading.replicas.or_else(|| reading.amount().map(Replicas::To));
+    let mut is_changed = false;
+    let amend = |requested: &Requested| {
+        let mut command = Command { basis: None, ..requested.command.clone() };
+        if let Some(object) = &object {
+            is_changed |= command.name.as_ref() != Some(&object.name);
+            command.kind = Some(object.kind.clone());
+            command.name = Some(object.name.clone());
+            command.namespace = (!object.namespace.is_empty()).then(|| object.namespace.clone());
+        }
+        if matches!(command.verb, Verb::Label | Verb::Annotate | Verb::SetEnv) && !reading.values.is_empty() {
+            is_changed |= command.values != reading.values;
+            command.values.clone_from(&reading.values);
+        }
+        if let (Verb::Scale, Some(Replicas::To(number))) = (command.verb, number) {
+            is_changed |= command.replicas != Some(number);
+            command.replicas = Some(number);
+        }
+        if command.verb == Verb::SetResources && !(reading.limits.is_empty() && reading.requests.is_empty()) {
+            is_changed |= (&command.limits, &command.requests) != (&reading.limits, &reading.requests);
+            command.limits.clone_from(&reading.limits);
+            command.requests.clone_from(&reading.requests);
+        }
+        if let (Verb::SetImage, Some(version)) = (command.verb, &reading.version) {
+            is_changed = true;
+            command.image = command.image.as_deref().map(|image| with_version(image, version));
+        }
+        if let (Verb::SetImage, Some(image)) = (command.verb, &reading.image) {
+            is_changed = true;
+            command.image = Some(image.clone());
+        }
+        if let (Verb::RolloutUndo, Some(revision)) = (command.verb, reading.revision) {
+            is_changed = true;
+            command.revision = Some(revision);
+        }
+        let is_known =
+            |name: &&String| conversation.namespaces.contains(name) || command.namespace.as_ref() == Some(*name);
+        let namespace = reading.namespace.as_ref().or_else(|| reading.names.iter().find(is_known));
+        if let Some(namespace) = namespace.filter(|_| command.namespace.is_some()) {
+            is_changed |= command.namespace.as_ref() != Some(namespace);
+            command.namespace = Some(namespace.clone());
+        }
+        command
+    };
+    let commands: Vec<Command> = last.requested.iter().map(amend).collect();
+    is_changed.then_some(commands)
+}
+
+/// "Back to info" after `LOG_LEVEL=debug` was set: the same name, another value.
+pub(super) fn another_value(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
+    let last = conversation.earlier.iter().rev().take(3).find(|exchange| !exchange.requested.is_empty())?;
+    let requested = last.requested.first().filter(|_| last.requested.len() == 1)?;
+    let command = &requested.command;
+    let has_values = matches!(command.verb, Verb::SetEnv | Verb::Label | Verb::Annotate) && command.values.len() == 1;
+    let is_plain = matches!(reading.verb, None | Some(Verb::Get | Verb::Describe | Verb::RolloutUndo))
+        && reading.namespace.is_none()
+        && reading.replicas.is_none();
+    if !has_values || !is_plain || reading.is_question || reading.words.len() > 9 {
+        return None;
+    }
+    let at = reading.words.iter().rposition(|word| word == "to")?;
+    let value = reading.words.get(at + 1).filter(|_| at + 2 >= reading.words.len() || reading.words.len() - at <= 4)?;
+    let leads = at == 0
+        || reading.words[..at]
+            .iter()
+            .any(|word| matches!(&**word, "back" | "set" | "it" | "put" | "make" | "change" | "switch"));
+    let is_value = value.len() > 1 && value.chars().all(|c| c.is_ascii_alphanumeric() || "._/:@-".contains(c));
+    let is_word = !matches!(
+        &**value,
+        "the"
+            | "a"
+            | "it"
+            | "that"
+            | "this"
+            | "what"
+            | "how"
+            | "normal"
+            | "before"
+            | "see"
+            | "be"
+            | "do"
+            | "work"
+            | "me"
+    );
+    let (name, before) = command.values.iter().next()?;
+    if !leads || !is_value || !is_word || before.as_ref() == Some(value) {
+        return None;
+    }
+    let values = [(name.clone(), Some(value.clone()))].into();
+    Some(vec![Command { basis: None, values, ..command.clone() }])
+}
+
+/// "Cancel the restart", of two requests that were made together: the others stay.
+pub(super) fn kept_after_cancel(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
+    let last = conversation.earlier.iter().rev().find(|exchange| !exchange.requested.is_empty())?;
+    let replaced: Vec<&Command> = last
+        .requested
+        .iter()
+        .filter(|requested| {
+            requested.state == ApprovalState::Replaced && conversation.withdrawn.contains(&requested.command.line())
+        })
+        .map(|requested| &requested.command)
+        .collect();
+    let is_named = |command: &&Command| {
+        let name = command.name.as_deref().unwrap_or_default();
+        reading.names.iter().any(|own| crate::cluster::likeness(name, own).is_some_and(|fit| fit < 3))
+            || reading.mentions(command.verb)
+    };
+    let kept: Vec<Command> = replaced
+        .iter()
+        .copied()
+        .filter(|command| !is_named(command))
+        .map(|command| Command { basis: None, ..command.clone() })
+        .collect();
+    (replaced.len() > 1 && !kept.is_empty() && kept.len() < replaced.len()).then_some(kept)
+}
+
+/// "Only ben", "not c, just b": of several requests that were made together, those that stay. `None` if the message excludes none.
+fn kept_of_several(reading: &Reading, requested: &[Requested]) -> Option<Vec<Command>> {
+    let waiting: Vec<&Requested> = requested
+        .iter()
+        .filter(|requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Replaced))
+        .collect();
+    let excludes = reading.has_any(&[
+        "only", "just", "not", "leave", "leav", "keep", "except", "skip", "spare", "without", "dont", "wait", "still",
+        "exclude",
+    ]);
+    if waiting.len() < 2
+        || !excludes
+        || reading.is_question
+        || reading.verb.is_some_and(|verb| !verb.is_read() && verb != waiting[0].command.verb)
+    {
+        return None;
+    }
+    let mention = |requested: &Requested| {
+        let name = requested.command.name.as_deref().unwrap_or_default();
+        let own = |word: &str| crate::cluster::likeness(name, word).is_some_and(|fit| fit < 3);
+        let is_shared = |word: &str| {
+            waiting
+                .iter()
+                .filter(|other| {
+                    crate::cluster::likeness(other.command.name.as_deref().unwrap_or_default(), word)
+                        .is_some_and(|fit| fit < 3)
+                })
+                .count()
+                > 1
+        };
+        reading.words.iter().position(|word| own(word) && !is_shared(word) && word != "a")
+    };
+    let is_kept =
+        |at: usize| reading.words[at.saturating_sub(3)..at].iter().any(|word| matches!(&**word, "only" | "just"));
+    let only: Vec<&Requested> =
+        waiting.iter().copied().filter(|requested| mention(requested).is_some_and(is_kept)).collect();
+    let rest: Vec<&Requested> = waiting.iter().copied().filter(|requested| mention(requested).is_none()).collect();
+    let kept = if only.is_empty() { rest } else { only };
+    if kept.is_empty() || kept.len() == waiting.len() {
+        return None;
+    }
+    Some(kept.iter().map(|requested| Command { basis: None, ..requested.command.clone() }).collect())
+}
+
+/// "Sorry, 71": the object of the same kind of whose name the number is a part, if there is only one.
+fn numbered_object(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<Shown> {
+    let command = &requested.command;
+    if command.verb == Verb::Scale || !reading.names.is_empty() || reading.namespace.is_some() {
+        return None;
+    }
+    let numbers: Vec<&String> =
+        reading.words.iter().filter(|word| word.len() > 1 && word.parse::<u32>().is_ok()).collect();
+    let [number] = numbers[..] else { return None };
+    let fits = |object: &&Shown| {
+        Some(&object.kind) == command.kind.as_ref()
+            && crate::cluster::likeness(&object.name, number).is_some_and(|fit| fit < 3)
+            && object.namespace == command.namespace.clone().unwrap_or_default()
+    };
+    let mut found = conversation.mentioned.iter().flatten().filter(fits);
+    found.next().filter(|_| found.next().is_none()).cloned()
+}
+
+/// Returns the object that a correction names instead of that of a request: the inner value is `None` if it names none. Returns `None`
+/// if a name fits no object, or several.
+pub(super) fn corrected_object(
+    reading: &Reading,
+    conversation: &Conversation,
+    requested: &Requested,
+) -> Option<Option<Shown>> {
+    if let Some(pick) = reading.pick.filter(|pick| *pick != Pick::Other || reading.names.is_empty()) {
+        return match refer::picked(conversation, pick, reading, requested.command.verb) {
+            Found::One(object) => Some(Some(object)),
+            Found::Several(_) | Found::None => None,
+        };
+    }
+    let mut named = numbered_object(reading, conversation, requested);
+    // "2 has a long job": the kind belongs to something else.
+    let kind = reading.kind.clone().filter(|kind| {
+        refer::kinds_of(requested.command.verb).is_none_or(|kinds| kinds.contains(&&**kind) || kind == "pods")
+    });
+    let reading = &Reading {
+        kind: kind.or_else(|| {
+            matches!(requested.command.verb, Verb::Delete).then(|| requested.command.kind.clone()).flatten()
+        }),
+        namespace: reading.namespace.clone().or_else(|| requested.command.namespace.clone()),
+        ..reading.clone()
+    };
+    for name in &reading.names {
+        let looks_like_name = name.contains('-') || name.chars().any(|c| c.is_ascii_digit());
+        match refer::known(conversation, name, requested.command.verb, reading) {
+            Found::One(object) if named.is_none() => named = Some(object),
+            // "Ugh no, 4".
+            Found::None if !looks_like_name => {}
+            _ => return None,
+        }
+    }
+    Some(named)
+}

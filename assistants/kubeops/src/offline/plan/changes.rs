@@ -1,0 +1,283 @@
+//! Commands with their objects and values.
+
+use crate::cluster::Shown;
+use crate::command::{Command, Verb};
+use crate::offline::answers;
+use crate::offline::refer::{self, Found};
+use crate::offline::words::Replicas;
+
+use super::images::{inverse, named_container, with_version};
+use super::targets::Targets;
+use super::{Next, Planner, reply};
+
+impl Planner<'_> {
+    pub(super) fn of_verb(&self, verb: Verb) -> Next {
+        if verb == Verb::Scale && self.reading.replicas.is_none() && !self.is_relative() {
+            return reply("To how many replicas?");
+        }
+        if verb == Verb::SetImage && self.reading.image.is_none() && self.reading.version.is_none() {
+            return reply("Which image?");
+        }
+        // "Carry on" means a rollout only if one was paused here.
+        if verb == Verb::RolloutResume
+            && !self.reading.has_any(&["resume", "unpause", "rollout", "unfreeze"])
+            && !self.has_paused()
+        {
+            return reply(answers::NOT_UNDERSTOOD);
+        }
+        if verb == Verb::RolloutUndo
+            && let Some(next) = self.undo_of_another_change()
+        {
+            return next;
+        }
+        // "Is api using a lot of memory?": the usage of the pods of its namespace.
+        if verb == Verb::Top && self.reading.kind.as_deref() != Some("nodes") && !self.reading.names.is_empty() {
+            let named = refer::known(self.conversation, &self.reading.names[0], Verb::Describe, &self.reading);
+            let namespace = match named {
+                Found::One(object) => Some(object.namespace),
+                Found::Several(objects) => objects.first().map(|object| object.namespace.clone()),
+                Found::None => None,
+            };
+            if let Some(namespace) = namespace.filter(|namespace| !namespace.is_empty()) {
+                let pods = Some("pods".to_owned());
+                return Next::Run(vec![Command { kind: pods, namespace: Some(namespace), ..Command::new(verb) }]);
+            }
+        }
+        let objects = match self.targets(verb) {
+            Targets::Objects(objects) => objects,
+            // "How many fetchers are there": the pods, and their workload.
+            Targets::List if verb == Verb::Get && self.reading.names_several && self.reading.names.len() == 1 => {
+                let mut commands = vec![self.list_command(verb)];
+                if let Found::One(object) =
+                    refer::known(self.conversation, &self.reading.names[0], Verb::RolloutStatus, &self.reading)
+                {
+                    commands[0].namespace = Some(object.namespace.clone());
+                    commands[0].all_namespaces = false;
+                    commands.push(self.command(Verb::Get, &object));
+                }
+                return Next::Run(commands);
+            }
+            Targets::List => return Next::Run(vec![self.list_command(verb)]),
+            Targets::Then(next) => return next,
+        };
+        // What was deleted cannot be shown: the list says what is there instead.
+        if matches!(verb, Verb::Get | Verb::Describe)
+            && let [object] = &objects[..]
+            && self.was_deleted(object)
+        {
+            let namespace = (!object.namespace.is_empty()).then(|| object.namespace.clone());
+            return Next::Run(vec![Command { kind: Some(object.kind.clone()), namespace, ..Command::new(Verb::Get) }]);
+        }
+        if verb == Verb::Scale
+            && let Some(next) = self.read_replicas(&objects)
+        {
+            return next;
+        }
+        if verb == Verb::SetImage
+            && let Some(next) = self.read_images(&objects)
+        {
+            return next;
+        }
+        Next::Run(objects.iter().map(|object| self.command(verb, object)).collect())
+    }
+
+    /// Reads the current images, if only a version is wanted: "roll out 1.9.0".
+    pub(super) fn read_images(&self, objects: &[Shown]) -> Option<Next> {
+        let is_read = self.conversation.steps.iter().any(|step| step.command.verb == Verb::Get);
+        if self.reading.image.is_some() || is_read {
+            return None;
+        }
+        Some(Next::Run(objects.iter().map(|object| self.command(Verb::Get, object)).collect()))
+    }
+
+    /// Returns the image with the wanted version.
+    pub(super) fn image_of(&self, object: &Shown) -> Option<String> {
+        if self.reading.image.is_some() {
+            return self.reading.image.clone();
+        }
+        let outcomes = self.conversation.steps.iter().filter_map(|step| step.outcome.as_ref());
+        let mut read = outcomes.flat_map(|outcome| &outcome.objects).filter(|read| read.name == object.name);
+        let current = read.next_back()?.image.clone();
+        Some(with_version(&current, self.reading.version.as_deref()?))
+    }
+
+    /// "Undo that", "put both back to what they were": takes back the changes of this conversation that a rollback does not undo.
+    pub(super) fn undo_of_another_change(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let is_meant = reading.names.is_empty() && reading.kind.is_none();
+        // "Bring node-b back".
+        if let [name] = &reading.names[..]
+            && let Found::One(node) = refer::known(self.conversation, name, Verb::Uncordon, reading)
+        {
+            return Some(Next::Run(vec![self.command(Verb::Uncordon, &node)]));
+        }
+        let is_rollback = reading.revision.is_some()
+            || ["roll back", "rollback", "revision", "rollout undo"].iter().any(|phrase| reading.says(phrase));
+        if is_rollback && !is_meant {
+            return None;
+        }
+        let steps = self.conversation.earlier.iter().rev().flat_map(|exchange| exchange.steps.iter().rev());
+        let done: Vec<&Command> = steps
+            .filter(|step| !step.command.verb.is_read() && step.outcome.is_some())
+            .map(|step| &step.command)
+            .filter(|command| self.is_of_message(command))
+            .collect();
+        if reading.each || reading.has("both") {
+            let mut undone: Vec<&Command> = Vec::new();
+            for command in &done {
+                let is_known = undone.iter().any(|other| {
+                    (&other.kind, &other.name, &other.namespace) == (&command.kind, &command.name, &command.namespace)
+                });
+                if !is_known {
+                    undone.push(command);
+                }
+            }
+            let most = if reading.has("both") { 2 } else { 3 };
+            let inverses: Vec<Command> = undone.into_iter().take(most).filter_map(inverse).collect();
+            if inverses.len() > 1 {
+                return Some(Next::Run(inverses.into_iter().rev().collect()));
+            }
+        }
+        let (_, requested, step) = answers::last_change(self.conversation)?;
+        let last = step.map(|step| &step.command).or(requested.map(|requested| &requested.command))?;
+        let is_rollout = matches!(
+            last.verb,
+            Verb::SetImage | Verb::SetResources | Verb::SetEnv | Verb::RolloutRestart | Verb::RolloutUndo | Verb::Apply
+        );
+        let was_done = step.is_some_and(|step| step.outcome.is_some());
+        if is_meant
+            && was_done
+            && self.is_of_message(last)
+            && let Some(inverse) = inverse(last)
+        {
+            return Some(Next::Run(vec![inverse]));
+        }
+        // "Us was a mistake, put it back to what it was".
+        if !is_rollback && let Some(inverse) = done.first().and_then(|command| inverse(command)) {
+            return Some(Next::Run(vec![inverse]));
+        }
+        let text =
+            format!("The last change was `{}`, which a rollback does not undo. What do you want instead?", last.line());
+        (is_meant && !is_rollout && !is_rollback).then(|| reply(text))
+    }
+
+    /// Whether a command is about what the message names, if it names something.
+    fn is_of_message(&self, command: &Command) -> bool {
+        let reading = &self.reading;
+        let name = command.name.as_deref().unwrap_or_default();
+        let is_named = reading.names.is_empty()
+            || reading.names.iter().any(|own| crate::cluster::likeness(name, own).is_some_and(|fit| fit < 3));
+        is_named && (reading.namespace.is_none() || reading.namespace == command.namespace)
+    }
+
+    /// Whether an object was deleted in this conversation, and not shown since.
+    fn was_deleted(&self, object: &Shown) -> bool {
+        for exchange in self.conversation.earlier.iter().rev() {
+            let deletes = |step: &crate::conversation::Step| {
+                let command = &step.command;
+                command.verb == Verb::Delete
+                    && step.outcome.is_some()
+                    && command.name.as_ref() == Some(&object.name)
+                    && command.namespace.clone().unwrap_or_default() == object.namespace
+            };
+            if exchange.steps.iter().any(deletes) {
+                return true;
+            }
+            if refer::shown(exchange).any(|shown| shown.name == object.name && shown.namespace == object.namespace) {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn has_paused(&self) -> bool {
+        let steps = self.conversation.earlier.iter().flat_map(|exchange| &exchange.steps);
+        steps.filter(|step| step.outcome.is_some()).any(|step| step.command.verb == Verb::RolloutPause)
+    }
+
+    pub(super) fn is_relative(&self) -> bool {
+        self.reading.has_any(&["up", "down"])
+    }
+
+    /// Reads the current number of replicas, if the wanted one depends on it.
+    pub(super) fn read_replicas(&self, objects: &[Shown]) -> Option<Next> {
+        if matches!(self.reading.replicas, Some(Replicas::To(_))) {
+            return None;
+        }
+        if self.reading.replicas.is_none() {
+            return Some(reply("To how many replicas?"));
+        }
+        let is_read = self.conversation.steps.iter().any(|step| step.command.verb == Verb::Get);
+        if is_read {
+            return None;
+        }
+        let get = |object: &Shown| self.command(Verb::Get, object);
+        Some(Next::Run(objects.iter().map(get).collect()))
+    }
+
+    pub(super) fn command(&self, verb: Verb, object: &Shown) -> Command {
+        let reading = &self.reading;
+        let namespace = (!object.namespace.is_empty()).then(|| object.namespace.clone());
+        let base = Command::new(verb).on(&object.kind, &object.name, namespace.as_deref());
+        match verb {
+            Verb::Logs => Command {
+                tail: reading.tail.map(|tail| tail.clamp(1, crate::command::MAX_TAIL)),
+                previous: reading.previous,
+                since_seconds: reading.since_seconds,
+                container: reading.container.clone().or_else(|| named_container(object, &reading.words)),
+                ..base
+            },
+            Verb::Scale => Command { replicas: self.replicas_of(object), ..base },
+            Verb::SetImage => Command { image: self.image_of(object), container: reading.container.clone(), ..base },
+            Verb::SetResources => Command {
+                limits: reading.limits.clone(),
+                requests: reading.requests.clone(),
+                container: reading.container.clone(),
+                ..base
+            },
+            Verb::SetEnv | Verb::Label | Verb::Annotate => Command { values: reading.values.clone(), ..base },
+            Verb::RolloutUndo => Command { revision: reading.revision, ..base },
+            Verb::Exec => Command { program: reading.program.clone(), container: reading.container.clone(), ..base },
+            Verb::Get => Command { as_yaml: reading.as_yaml, ..base },
+            _ => base,
+        }
+    }
+
+    pub(super) fn replicas_of(&self, object: &Shown) -> Option<u32> {
+        let current = || {
+            let outcomes = self.conversation.steps.iter().filter_map(|step| step.outcome.as_ref());
+            let objects = outcomes.flat_map(|outcome| &outcome.objects).filter(|read| read.name == object.name);
+            objects.filter_map(|read| read.replicas).next_back().and_then(|count| u32::try_from(count).ok())
+        };
+        match self.reading.replicas? {
+            Replicas::To(number) => Some(number),
+            Replicas::By(number) => u32::try_from((i64::from(current()?) + number).max(0)).ok(),
+            Replicas::Times(times) => current()?.checked_mul(times),
+            Replicas::Half => Some(current()? / 2),
+        }
+    }
+
+    pub(super) fn list_command(&self, verb: Verb) -> Command {
+        let reading = &self.reading;
+        let kind = reading.kind.clone().or_else(|| (verb != Verb::Events).then(|| "pods".to_owned()));
+        let namespace = reading
+            .namespace
+            .clone()
+            .or_else(|| refer::last_namespace(self.conversation))
+            .filter(|_| !reading.all_namespaces);
+        let all = reading.all_namespaces || (namespace.is_none() && reading.unhealthy);
+        // "Any failing pods" asks for the failing ones; "pods with their problems" does not exist.
+        let unhealthy = verb == Verb::Get && reading.unhealthy;
+        Command {
+            kind,
+            namespace: namespace
+                .or_else(|| (!all).then(|| self.conversation.default_namespace.clone()))
+                .filter(|name| !name.is_empty()),
+            all_namespaces: all,
+            unhealthy,
+            selector: reading.selector.clone(),
+            like: reading.names.first().filter(|_| verb == Verb::Get).cloned(),
+            ..Command::new(verb)
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Changes with a condition on a number that can be read: "delete it if it has more than 20 restarts".
+
+use crate::cluster::Shown;
+use crate::command::Verb;
+use crate::conversation::Conversation;
+use crate::kinds::SCALABLE;
+use crate::offline::words::{Lexicon, Reading, read};
+
+use super::targets::Targets;
+use super::{Next, Planner, reply};
+
+const UNDECIDED: &str = "I decide only conditions on a number of restarts or replicas, so I requested nothing. Look at the state first, and then say the change \
+     without a condition.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Metric {
+    Restarts,
+    Replicas,
+}
+
+/// A condition on a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Condition {
+    metric: Metric,
+    /// The least and the greatest value for which it holds.
+    range: (u64, u64),
+    is_negated: bool,
+}
+
+/// Requests a change if its condition holds now.
+pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Next {
+    let Some((condition, rest)) = split(message) else { return reply(UNDECIDED) };
+    let mut reading = read(&rest, lexicon);
+    let whole = read(message, lexicon);
+    if reading.names.is_empty() {
+        reading.names = whole.names;
+        reading.pronoun &= reading.names.is_empty();
+    }
+    reading.namespace = reading.namespace.or(whole.namespace);
+    let verb = reading.verb.filter(|verb| !verb.is_read() && reading.change_verbs().len() < 2);
+    let Some(verb) = verb.filter(|_| reading.act.is_none() && !reading.has_condition()) else {
+        return reply(UNDECIDED);
+    };
+    let planner = Planner { conversation, reading };
+    let object = match planner.targets(verb) {
+        Targets::Objects(objects) if objects.len() == 1 => objects[0].clone(),
+        Targets::Then(next) => return next,
+        Targets::Objects(_) | Targets::List => return reply(UNDECIDED),
+    };
+    let value = match planner.value(condition.metric, &object) {
+        Ok(value) => value,
+        Err(next) => return next,
+    };
+    let (least, most) = condition.range;
+    let what = match condition.metric {
+        Metric::Restarts => "restarts",
+        Metric::Replicas => "replicas",
+    };
+    if (least..=most).contains(&value) == condition.is_negated {
+        return reply(format!(
+            "{} has {value} {what}, so the condition does not hold: I requested nothing.",
+            object.name
+        ));
+    }
+    planner.run_or_answer(vec![planner.command(verb, &object)])
+}
+
+/// "Same rule for fetcher-2": a request with a condition, for another object.
+pub(super) fn same_condition(reading: &Reading, conversation: &Conversation, lexicon: &Lexicon) -> Option<Next> {
+    let repeats =
+        reading.has_any(&["same", "again"]) && reading.has_any(&["rule", "condition", "check", "logic", "deal"]);
+    if !repeats || reading.names.is_empty() {
+        return None;
+    }
+    let said =
+        conversation.earlier.iter().rev().take(4).map(|exchange| &exchange.said).find(|said| split(said).is_some())?;
+    let before = read(said, lexicon);
+    let old = before.names.first()?;
+    let new = reading.names.first()?;
+    let words: Vec<String> = said
+        .split_whitespace()
+        .map(|word| if word.to_lowercase().contains(&**old) { new.clone() } else { word.to_owned() })
+        .collect();
+    Some(conditional(&words.join(" "), conversation, lexicon))
+}
+
+impl Planner<'_> {
+    /// Returns the number that a condition is on, or what has to be done to read it.
+    fn value(&self, metric: Metric, object: &Shown) -> Result<u64, Next> {
+        let applies = match metric {
+            Metric::Restarts => object.kind == "pods",
+            Metric::Replicas => SCALABLE.contains(&&*object.kind),
+        };
+        if !applies {
+            return Err(reply(UNDECIDED));
+        }
+        let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
+        let Some(read) = read else { return Err(Next::Run(vec![self.command(Verb::Get, object)])) };
+        let objects = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
+        let current = objects.iter().find(|current| current.name == object.name);
+        let value =
+            current.and_then(|current| if metric == Metric::Restarts { current.restarts } else { current.replicas });
+        value.ok_or_else(|| reply(read.error.clone().unwrap_or_else(|| UNDECIDED.to_owned())))
+    }
+}
+
+/// Splits a message into its condition and the rest.
+fn split(message: &str) -> Option<(Condition, String)> {
+    let words: Vec<&str> = message.split_whitespace().collect();
+    let plain: Vec<String> = words
+        .iter()
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '>' && c != '<').to_lowercase())
+        .collect();
+    let at = plain.iter().position(|word| matches!(&**word, "if" | "unless"))?;
+    let number = (at + 1..plain.len()).find(|number| plain[*number].parse::<u64>().is_ok())?;
+    let value: u64 = plain[number].parse().ok()?;
+    let before: Vec<&str> = plain[at..number].iter().map(String::as_str).collect();
+    let has = |pair: &[&str]| before.windows(pair.len()).any(|words| words == pair);
+    let next: Vec<&str> = plain[number + 1..].iter().take(2).map(String::as_str).collect();
+    let range = if next.starts_with(&["or", "more"]) || has(&["at", "least"]) {
+        (value, u64::MAX)
+    } else if has(&["more", "than"]) || has(&["over"]) || has(&["above"]) || has(&["greater", "than"]) || has(&[">"]) {
+        (value.checked_add(1)?, u64::MAX)
+    } else if has(&["less", "than"]) || has(&["fewer", "than"]) || has(&["under"]) || has(&["below"]) || has(&["<"]) {
+        (0, value.checked_sub(1)?)
+    } else if has(&["at", "most"]) || next.starts_with(&["or", "less"]) || next.starts_with(&["or", "fewer"]) {
+        (0, value)
+    } else {
+        return None;
+    };
+    let is_metric = |word: &str| {
+        matches!(
+            word,
+            "restarts"
+                | "restarted"
+                | "replica"
+                | "replicas"
+                | "pod"
+                | "pods"
+                | "copies"
+                | "instances"
+                | "times"
+                | "or"
+                | "more"
+                | "less"
+                | "fewer"
+                | "now"
+                | "running"
+                | "already"
+        )
+    };
+    let mut end = number + 1;
+    while end < plain.len().min(number + 5) && is_metric(&plain[end]) && !words[end - 1].ends_with([',', '.', ';']) {
+        end += 1;
+    }
+    let metric =
+        if plain[at..end].iter().any(|word| word.starts_with("restart")) { Metric::Restarts } else { Metric::Replicas };
+    let is_lead = |word: &str| matches!(word, "but" | "only" | "and");
+    let mut start = at;
+    while start > 0 && is_lead(&plain[start - 1]) {
+        start -= 1;
+    }
+    // "Otherwise hands off" says what happens without a request.
+    let rest_end = plain[end..]
+        .iter()
+        .position(|word| matches!(&**word, "otherwise" | "else"))
+        .map_or(plain.len(), |more| end + more);
+    let rest: Vec<&str> = words[..start].iter().chain(&words[end..rest_end]).copied().collect();
+    Some((Condition { metric, range, is_negated: plain[at] == "unless" }, rest.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_on_numbers_are_split_off() {
+        let (condition, rest) = split("if fetcher-1 has more than 20 restarts delete it, otherwise hands off").unwrap();
+        assert_eq!((condition.metric, condition.range.0, &*rest), (Metric::Restarts, 21, "delete it,"));
+        let (condition, rest) = split("scale consumer in jobs to 3 but only if there are more than 5 now").unwrap();
+        assert_eq!((condition.metric, condition.range.0), (Metric::Replicas, 6));
+        assert_eq!(rest, "scale consumer in jobs to 3");
+        assert_eq!(split("if it is slow, restart it"), None);
+    }
+}

@@ -1,0 +1,43 @@
+//! Images and versions, containers, and the changes that take others back.
+
+use crate::cluster::Shown;
+use crate::command::{Command, Verb};
+
+/// Returns the version of an image.
+pub(super) fn version_of(image: &str) -> Option<&str> {
+    image.rsplit_once(':').map(|(_, version)| version).filter(|version| !version.contains('/'))
+}
+
+/// Returns an image with another version.
+pub(super) fn with_version(image: &str, version: &str) -> String {
+    let name = image.split('@').next().unwrap_or(image);
+    // A colon before the last slash belongs to the port of the registry.
+    let end = name.rfind(':').filter(|at| !name[*at..].contains('/')).unwrap_or(name.len());
+    format!("{}:{version}", &name[..end])
+}
+
+/// Returns the container of a pod that a message names.
+pub(super) fn named_container(pod: &Shown, words: &[String]) -> Option<String> {
+    // The name of the pod may begin with that of a container.
+    let is_of_pod = |container: &&String| crate::cluster::likeness(&pod.name, container).is_some();
+    let mut named: Vec<&String> = pod.containers.iter().filter(|container| words.contains(container)).collect();
+    named.sort_by_key(is_of_pod);
+    named.first().map(|container| (*container).clone())
+}
+
+/// Returns the command that takes a change back, if the change itself says what was before: the replicas before a scaling are those
+/// of its dry run.
+pub(super) fn inverse(change: &Command) -> Option<Command> {
+    let base = Command { basis: None, ..change.clone() };
+    match change.verb {
+        Verb::RolloutPause => Some(Command { verb: Verb::RolloutResume, ..base }),
+        Verb::RolloutResume => Some(Command { verb: Verb::RolloutPause, ..base }),
+        Verb::Cordon | Verb::Drain => Some(Command { verb: Verb::Uncordon, ..base }),
+        Verb::Uncordon => Some(Command { verb: Verb::Cordon, ..base }),
+        Verb::Scale => {
+            let (before, _) = change.basis.as_ref()?.effect.strip_prefix("Dry run: ")?.split_once(" → ")?;
+            Some(Command { replicas: Some(before.parse().ok()?), ..base })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,89 @@
+//! "Release booking to prod": the image of another namespace.
+
+use crate::cluster::Shown;
+use crate::command::{Command, Verb};
+use crate::kinds::WORKLOADS;
+use crate::offline::refer::{self, Found};
+use crate::offline::words::Reading;
+
+use super::{Next, Planner, reply};
+
+impl Planner<'_> {
+    /// The image of the same workload in another namespace, for the one in the namespace that the message names. Which image is meant
+    /// must be clear: there is only one other.
+    pub(super) fn promotion(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let moves = reading.has_any(&[
+            "release", "promote", "ship", "deploy", "roll", "push", "put", "copy", "move", "take", "bring", "get",
+            "upgrade", "update", "bump", "rollout", "sync",
+        ]);
+        let has_value = reading.image.is_some()
+            || reading.version.is_some()
+            || reading.replicas.is_some()
+            || !reading.values.is_empty();
+        let is_other = reading.verb.is_some_and(|verb| !matches!(verb, Verb::Get | Verb::SetImage))
+            || reading.asks() && !reading.asks_politely();
+        let known = |word: &str| {
+            self.conversation
+                .namespaces
+                .iter()
+                .find(|name| *name == word || *word == *"production" && *name == "prod")
+                .cloned()
+        };
+        let target = reading.words.windows(2).find_map(|pair| match &*pair[0] {
+            "to" | "on" | "onto" | "into" => known(&pair[1]),
+            _ => None,
+        })?;
+        if !moves || has_value || is_other || reading.pick.is_some() {
+            return None;
+        }
+        let there = self.workload_in(&target)?;
+        let twin =
+            |object: &&Shown| object.kind == there.kind && object.name == there.name && object.namespace != target;
+        let earlier = self.conversation.earlier.iter().flat_map(refer::shown);
+        let known = self.conversation.mentioned.iter().flatten();
+        // The newest state counts.
+        let mut sources: Vec<&Shown> = Vec::new();
+        for object in known.chain(earlier).filter(twin).filter(|object| !object.image.is_empty()) {
+            let is_named = reading.words.contains(&object.namespace);
+            let is_seen = sources.iter().any(|source| source.namespace == object.namespace);
+            let others_named =
+                self.conversation.namespaces.iter().any(|name| *name != target && reading.words.contains(name));
+            if !is_seen && (is_named || !others_named) {
+                sources.push(object);
+            }
+        }
+        match sources[..] {
+            [source] if source.image == there.image => Some(reply(format!(
+                "{} in {target} already has the image {}, as in {}.",
+                there.name, there.image, source.namespace
+            ))),
+            [source] => Some(Next::Run(vec![Command {
+                image: Some(source.image.clone()),
+                ..Command::new(Verb::SetImage).on(&there.kind, &there.name, Some(&target))
+            }])),
+            [] => None,
+            _ => Some(reply(format!("Which image do you mean? {} has several in other namespaces.", there.name))),
+        }
+    }
+
+    /// Returns the workload that a message names, or that was spoken of, in a namespace.
+    fn workload_in(&self, namespace: &str) -> Option<Shown> {
+        let reading = &self.reading;
+        let names: Vec<&String> =
+            reading.names.iter().filter(|name| !self.conversation.namespaces.contains(name)).collect();
+        let name = match names[..] {
+            [name] => name.clone(),
+            [] if reading.pronoun => match refer::focus(self.conversation, Verb::SetImage, None, None) {
+                Found::One(object) => object.name,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let there = Reading { namespace: Some(namespace.to_owned()), ..reading.clone() };
+        match refer::known(self.conversation, &name, Verb::SetImage, &there) {
+            Found::One(object) if WORKLOADS.contains(&&*object.kind) && !object.image.is_empty() => Some(object),
+            _ => None,
+        }
+    }
+}

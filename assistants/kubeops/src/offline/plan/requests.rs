@@ -1,0 +1,216 @@
+//! The request of a message of several sentences.
+
+use crate::command::Command;
+use crate::conversation::Conversation;
+use crate::offline::words::{Act, Lexicon, Reading, is_change_phrase, read};
+
+use super::{Next, Planner, reply};
+
+pub(super) const LATER: &str = "I cannot change or look at something later or by myself, and I cannot remind anyone, so I requested nothing. Ask again when it is time.";
+
+/// The most changes of one message.
+const MAX_CHANGES: usize = 4;
+
+/// Requests of several changes in one message, each with its own object: "scale web to 4 and restart api". `None` for other messages.
+pub(super) fn several(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Option<Next> {
+    let whole = read(message, lexicon);
+    if whole.act.is_some() || whole.manifest.is_some() || whole.has_condition() || whole.has_schedule() {
+        return None;
+    }
+    let mut readings: Vec<Reading> = clauses(message).iter().map(|clause| read(clause, lexicon)).collect();
+    readings.retain(|reading| reading.verb.is_some_and(|verb| !verb.is_read()) && reading.act.is_none());
+    if !(2..=MAX_CHANGES).contains(&readings.len()) {
+        return None;
+    }
+    for at in 0..readings.len() {
+        // "Restart web and scale it to 3".
+        if at > 0 && readings[at].names.is_empty() && readings[at].pronoun && !readings[at].each {
+            readings[at].names = readings[at - 1].names.clone();
+            readings[at].kind = readings[at].kind.clone().or_else(|| readings[at - 1].kind.clone());
+        }
+        if !readings[at].names.is_empty() {
+            readings[at].pronoun = false;
+            readings[at].each = readings[at].names.len() > 1;
+        }
+        if readings[at].names.is_empty() && readings[at].pick.is_none() && readings[at].state.is_none() {
+            return None;
+        }
+    }
+    // "Both in logistics", "in prod, scale web and restart api".
+    let mut namespaces: Vec<String> = readings.iter().filter_map(|reading| reading.namespace.clone()).collect();
+    namespaces.dedup();
+    if let [only] = &namespaces[..] {
+        readings.iter_mut().for_each(|reading| reading.namespace = Some(only.clone()));
+    }
+    let mut changes: Vec<Command> = Vec::new();
+    let first = readings[0].clone();
+    for reading in readings {
+        match (Planner { conversation, reading }).wanted() {
+            Next::Run(commands) if commands.iter().all(|command| !command.verb.is_read()) => changes.extend(commands),
+            other => return Some(other),
+        }
+    }
+    Some(Planner { conversation, reading: first }.run_or_answer(changes))
+}
+
+/// Splits a message before each change that it asks for.
+fn clauses(message: &str) -> Vec<String> {
+    let words: Vec<&str> = message.split_whitespace().collect();
+    let plain: Vec<String> =
+        words.iter().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()).collect();
+    let mut clauses: Vec<String> = vec![String::new()];
+    for (at, word) in words.iter().enumerate() {
+        let is_joint = |word: &str| matches!(word, "and" | "then" | "plus" | "also" | "");
+        let ends = at > 0 && (words[at - 1].ends_with([',', '.', ';', '!', ':']) || is_joint(&plain[at - 1]));
+        if ends && is_change_phrase(&plain[at..]) {
+            clauses.push(String::new());
+        }
+        if let Some(clause) = clauses.last_mut() {
+            clause.push_str(word);
+            clause.push(' ');
+        }
+    }
+    clauses
+}
+
+/// Reads the request of a message: of several sentences, the last that is one.
+pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
+    let read = |text: &str| read(text, lexicon);
+    let sentences = sentences(message);
+    if sentences.len() > 8 || message.contains("```") || message.contains(" -- ") {
+        return read(message);
+    }
+    let is_request = |reading: &Reading| {
+        reading.verb.is_some() && (reading.kind.is_some() || !reading.names.is_empty() || reading.pronoun)
+    };
+    let whole = read(message);
+    let is_change = |reading: &Reading| reading.verb.is_some_and(|verb| !verb.is_read());
+    let all: Vec<Reading> = sentences.iter().map(|sentence| read(sentence)).collect();
+    // "Did the other pod restart as well? Not sync": a question about a change is no request.
+    let about: Vec<&Reading> = all.iter().filter(|sentence| !sentence.change_verbs().is_empty()).collect();
+    let asks_to = |sentence: &Reading| {
+        sentence.asks_politely()
+            || ["is it possible", "why dont you", "how about", "what about", "forget to"]
+                .iter()
+                .any(|phrase| sentence.says(phrase))
+    };
+    let is_question = |sentence: &&Reading| (sentence.asks() || sentence.is_question) && !asks_to(sentence);
+    if is_change(&whole) && whole.has_question && !about.is_empty() && about.iter().all(is_question) {
+        let act = about.iter().all(|sentence| sentence.asks()).then_some(Act::Spoken);
+        return Reading { act: act.or(whole.act), ..whole };
+    }
+    // "No one delete anything": the whole message is about what must not be done.
+    let bans = all.iter().any(|sentence| sentence.forbids());
+    if bans && whole.verb.is_some_and(|verb| !verb.is_read()) {
+        let orders = all.iter().rev().find(|sentence| {
+            is_change(sentence)
+                && sentence.act.is_none()
+                && !sentence.forbids()
+                && (!sentence.names.is_empty() || sentence.pronoun)
+        });
+        // "Don't delete it. Restart it instead."
+        return match orders.filter(|_| !all.iter().any(|sentence| sentence.asks() || sentence.has_question)) {
+            Some(order)
+                if all.iter().any(|sentence| {
+                    sentence.forbids()
+                        && !sentence.change_verbs().is_empty()
+                        && sentence.change_verbs() != order.change_verbs()
+                }) =>
+            {
+                order.clone()
+            }
+            _ => Reading { act: Some(Act::Spoken), ..whole },
+        };
+    }
+    let Some(mut found) = all.iter().rev().find(|reading| is_request(reading)).cloned() else { return whole };
+    // "No, not auth, auth-proxy. Auth is fine": the correction counts, not the remark.
+    let begins = |sentence: &Reading| {
+        sentence.words.first().is_some_and(|word| {
+            matches!(&**word, "no" | "not" | "nope" | "nah" | "wait" | "sorry" | "wrong" | "oops" | "actually")
+        })
+    };
+    if let Some(correction) = all.first().filter(|first| begins(first) && !first.names.is_empty())
+        && found.is_implied
+    {
+        return correction.clone();
+    }
+    // "We pushed 7.2.0. Roll back NOW": the order counts, for what the other sentences name.
+    let order = all
+        .iter()
+        .rev()
+        .find(|sentence| is_change(sentence) && sentence.act.is_none() && !sentence.change_verbs().is_empty());
+    if let Some(order) = order.filter(|_| found.change_verbs().is_empty()) {
+        let mut order = order.clone();
+        if order.names.is_empty() && !order.pronoun {
+            order.names.clone_from(&whole.names);
+            order.kind = order.kind.or_else(|| whole.kind.clone());
+        }
+        found = order;
+    }
+    // "Ledger is only on staging. Restart it there."
+    if found.pronoun && found.names.is_empty() && !found.each {
+        let others: Vec<String> = whole.names.iter().filter(|name| !found.words.contains(name)).cloned().collect();
+        found.pronoun = others.is_empty();
+        found.names = others;
+    }
+    // "The second and the third hang. Delete those two."
+    if found.pronoun
+        && found.pick.is_none()
+        && found.names.is_empty()
+        && let Some(other) = all.iter().find(|reading| reading.pick.is_some())
+    {
+        (found.pick, found.picks) = (other.pick, other.picks.clone());
+    }
+    // "That should be 0.1.3. Can you change it?"
+    found.version = found.version.or(whole.version);
+    found.image = found.image.or(whole.image);
+    // "Anything odd in www? List the pods."
+    if found.namespace.is_none() && !found.all_namespaces {
+        found.namespace = whole.namespace.filter(|name| lexicon.has_namespace(name));
+    }
+    found
+}
+
+/// A request with a condition, or two requests in one sentence: which change is meant for which object is not guessed.
+pub(super) fn is_several_requests(request: &Reading) -> Option<Next> {
+    let is_change = request.verb.is_some_and(|verb| !verb.is_read());
+    if !is_change || request.act.is_some() {
+        return None;
+    }
+    if request.has_schedule() {
+        return Some(reply(LATER));
+    }
+    let verbs = request.change_verbs();
+    (verbs.len() > 1).then(|| {
+        let words: Vec<String> = verbs.iter().map(|verb| format!("“{}”", verb.words())).collect();
+        reply(format!(
+            "I request one kind of change at a time, so I requested nothing: say {} alone.",
+            words.join(" or ")
+        ))
+    })
+}
+
+/// Splits a message into sentences. A dot within a name or an image does not end one.
+fn sentences(message: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut rest = message;
+    loop {
+        let is_end = |(at, c): &(usize, char)| {
+            let after = &rest[at + c.len_utf8()..];
+            matches!(c, '.' | '?' | '!' | ';') && (after.is_empty() || after.starts_with(char::is_whitespace))
+        };
+        match rest.char_indices().find(is_end) {
+            Some((at, c)) => {
+                let (sentence, after) = rest.split_at(at + c.len_utf8());
+                sentences.push(sentence);
+                rest = after;
+            }
+            None => {
+                if !rest.trim().is_empty() {
+                    sentences.push(rest);
+                }
+                return sentences;
+            }
+        }
+    }
+}

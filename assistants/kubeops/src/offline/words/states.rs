@@ -1,0 +1,148 @@
+//! Objects that are meant by their state: "the crashing one", "the completed pods", "the one that restarted 4 times".
+
+use crate::cluster::Shown;
+use crate::kinds::kind_word;
+
+use super::Reading;
+use super::arguments::number_of;
+
+/// The state of the objects that a message means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::offline) enum State {
+    Crashing,
+    Failed,
+    Completed,
+    Pending,
+    Pulling,
+    NotReady,
+    Cordoned,
+    Unhealthy,
+    Healthy,
+    /// Started again so often.
+    Restarted(u64),
+    /// Started again most often.
+    MostRestarted,
+}
+
+const WORDS: &[(&str, State)] = &[
+    ("crashing", State::Crashing),
+    ("crashlooping", State::Crashing),
+    ("crashloopbackoff", State::Crashing),
+    ("crashed", State::Crashing),
+    ("looping", State::Crashing),
+    ("dying", State::Crashing),
+    ("oomkilled", State::Crashing),
+    ("oomed", State::Crashing),
+    ("segfaulted", State::Crashing),
+    ("failed", State::Failed),
+    ("errored", State::Failed),
+    ("completed", State::Completed),
+    ("finished", State::Completed),
+    ("succeeded", State::Completed),
+    ("done", State::Completed),
+    ("pending", State::Pending),
+    ("unscheduled", State::Pending),
+    ("imagepullbackoff", State::Pulling),
+    ("errimagepull", State::Pulling),
+    ("notready", State::NotReady),
+    ("cordoned", State::Cordoned),
+    ("broken", State::Unhealthy),
+    ("failing", State::Unhealthy),
+    ("unhealthy", State::Unhealthy),
+    ("bad", State::Unhealthy),
+    ("sick", State::Unhealthy),
+    ("dead", State::Unhealthy),
+    ("stuck", State::Unhealthy),
+    ("unready", State::Unhealthy),
+    ("red", State::Unhealthy),
+    ("flapping", State::Unhealthy),
+    ("problematic", State::Unhealthy),
+    ("healthy", State::Healthy),
+    ("running", State::Healthy),
+    ("working", State::Healthy),
+    ("good", State::Healthy),
+];
+
+impl State {
+    /// Returns the objects in this state. Of those with problems, the exact state counts first.
+    pub(in crate::offline) fn filter(self, objects: &[Shown]) -> Vec<Shown> {
+        let select = |fits: &dyn Fn(&Shown) -> bool| -> Vec<Shown> {
+            objects.iter().filter(|object| fits(object)).cloned().collect()
+        };
+        let in_state = |names: &[&str]| select(&|object| names.iter().any(|name| object.state.contains(name)));
+        let unhealthy = || select(&|object| object.is_unhealthy);
+        let or_unhealthy = |found: Vec<Shown>| if found.is_empty() { unhealthy() } else { found };
+        match self {
+            Self::Crashing => or_unhealthy(in_state(&["Crash", "OOM", "Error"])),
+            Self::Failed => or_unhealthy(in_state(&["Error", "Failed", "OOM", "Crash"])),
+            Self::Completed => in_state(&["Completed", "Succeeded"]),
+            Self::Pending => in_state(&["Pending", "ContainerCreating"]),
+            Self::Pulling => in_state(&["ImagePull"]),
+            Self::NotReady => or_unhealthy(in_state(&["NotReady"])),
+            Self::Cordoned => in_state(&["SchedulingDisabled"]),
+            Self::Unhealthy => unhealthy(),
+            Self::Healthy => {
+                select(&|object| !object.is_unhealthy && !matches!(&*object.state, "Completed" | "Succeeded"))
+            }
+            Self::Restarted(times) => select(&|object| object.restarts == Some(times)),
+            Self::MostRestarted => {
+                let most = objects.iter().filter_map(|object| object.restarts).max().filter(|most| *most > 0);
+                select(&|object| most.is_some() && object.restarts == most)
+            }
+        }
+    }
+}
+
+impl Reading {
+    /// Reads the state by which a message means objects.
+    pub(super) fn read_state(&mut self) {
+        let state_at = |at: usize| WORDS.iter().find(|(word, _)| *word == self.word(at)).map(|(_, state)| *state);
+        let ends_noun = |word: &str| matches!(word, "one" | "ones") || kind_word(word).is_some();
+        let (mut found, mut is_several) = (None, false);
+        for at in 0..self.words.len() {
+            let next = self.word(at + 1);
+            if let Some(state) = state_at(at)
+                && ends_noun(next)
+                && !self.is_excluded(at)
+                && found.is_none()
+                && self.is_after_article(at)
+            {
+                (found, is_several) = (Some(state), next == "ones" || crate::kinds::is_plural(next));
+            }
+            // "The one that crashed", "the pod which has 4 restarts".
+            let is_relative = matches!(next, "that" | "which" | "thats" | "with" | "who");
+            if found.is_none() && is_relative && ends_noun(self.word(at)) && !self.is_excluded(at) {
+                let end = (at + 8).min(self.words.len());
+                let restarts = (at + 2..end).any(|at| self.word(at).starts_with("restart"));
+                let number = (at + 2..end).find_map(|at| number_of(self.word(at)));
+                let is_most = (at + 2..end).any(|at| self.word(at) == "most");
+                found = match number {
+                    _ if restarts && is_most => Some(State::MostRestarted),
+                    Some(number) if restarts => Some(State::Restarted(number.into())),
+                    _ if restarts => Some(State::MostRestarted),
+                    _ => (at + 2..(at + 6).min(end)).find_map(state_at),
+                };
+                is_several = self.word(at) == "ones" || crate::kinds::is_plural(self.word(at));
+            }
+        }
+        let Some(state) = found else { return };
+        self.state = Some(state);
+        if is_several {
+            self.each = true;
+        }
+    }
+
+    /// Whether the words before one are "the", "that" or "all", so that it is not a question for objects in a state.
+    fn is_after_article(&self, at: usize) -> bool {
+        (at.saturating_sub(3)..at).any(|before| {
+            matches!(self.word(before), "the" | "that" | "this" | "all" | "those" | "these" | "both" | "other")
+        })
+    }
+
+    /// Whether a part of a message says what to leave alone: "keep the failed one".
+    fn is_excluded(&self, at: usize) -> bool {
+        (at.saturating_sub(3)..at).any(|before| {
+            matches!(self.word(before), "keep" | "leave" | "not" | "except" | "without" | "but" | "spare")
+        })
+    }
+}

@@ -17,6 +17,9 @@ const ABOUT: &str = "Busco tesis, artículos y sentencias en el corpus y cito so
 /// The answer to a message with no word of the corpus.
 pub(crate) const OFF_TOPIC: &str = "El corpus no contiene ninguna palabra de tu mensaje, así que no cito nada. Busco tesis, artículos y \
                                     sentencias: dime un tema jurídico.";
+/// The answer to a message about another matter.
+pub(crate) const OTHER_MATTER: &str = "No reconozco en tu mensaje un tema jurídico, así que no busqué ni cito nada. Busco tesis, artículos y \
+                                       sentencias: dime un tema jurídico.";
 /// The most sources that an answer quotes.
 const MAX_QUOTED: usize = 5;
 /// The most characters of a quotation.
@@ -281,7 +284,17 @@ impl Attribute {
             (Self::Difference, &["diferenci", "distingue", "compara", "contrasta"]),
             (
                 Self::MostImportant,
-                &["mas importante", "mas relevante", "mas util", "mejor ", "cual conviene", "mas fuerte"],
+                &[
+                    "mas importante",
+                    "mas relevante",
+                    "mas util",
+                    "la mejor ",
+                    "cual es mejor",
+                    "cual conviene",
+                    "cual me conviene",
+                    "mas fuerte",
+                    "pesa mas",
+                ],
             ),
             (Self::Precedents, &["precedente", "de que asuntos", "que asuntos"]),
             (Self::Force, &["obligatori", "vinculan", "obliga ", "vincula ", "que fuerza"]),
@@ -289,6 +302,12 @@ impl Attribute {
                 Self::Kind,
                 &[
                     "es jurisprudencia",
+                    "son jurisprudencia",
+                    "tipo y ",
+                    "y tipo ",
+                    "tipo epoca",
+                    "tipo clave",
+                    "tipo registro",
                     "constituye jurisprudencia",
                     "es aislada",
                     "o aislada",
@@ -296,8 +315,8 @@ impl Attribute {
                     "que tipo",
                 ],
             ),
-            (Self::Registro, &["registro", "que numero", "cual es su numero"]),
-            (Self::Clave, &["clave"]),
+            (Self::Registro, &["registro", "que numero", "cual es su numero", "dame el numero", "el numero para"]),
+            (Self::Clave, &["clave", "numero de tesis"]),
             (Self::Epoca, &["epoca"]),
             (
                 Self::Materia,
@@ -330,7 +349,8 @@ impl Attribute {
             (
                 Self::Court,
                 &[
-                    "sala",
+                    "sala ",
+                    "salas ",
                     "que organo",
                     "que tribunal",
                     "que instancia",
@@ -341,9 +361,22 @@ impl Attribute {
                     "quien lo dicto",
                     "quien lo emitio",
                     "que corte",
+                    "que circuito",
                 ],
             ),
-            (Self::Citation, &["como la cito", "como cito", "como se cita", "como citar", "la cita ", "para citar"]),
+            (
+                Self::Citation,
+                &[
+                    "como la cito",
+                    "como cito",
+                    "como se cita",
+                    "como citar",
+                    "la cita ",
+                    "para citar",
+                    "formato de cita",
+                    "cita completa",
+                ],
+            ),
             (Self::Title, &["rubro", "como se llama", "titulo"]),
         ];
         let found: Vec<Self> =

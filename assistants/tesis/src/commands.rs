@@ -203,7 +203,7 @@ fn read_phrases(path: &std::path::Path) -> Result<Vec<(Vec<PastMessage>, String)
 }
 
 /// Reads a history: messages, or texts of user and assistant in turn.
-fn history_of(history: &Value) -> Vec<PastMessage> {
+pub(crate) fn history_of(history: &Value) -> Vec<PastMessage> {
     let messages = history.as_array().map_or(&[][..], Vec::as_slice);
     messages.iter().enumerate().map(|(index, message)| past_message(index, message)).collect()
 }

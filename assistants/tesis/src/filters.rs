@@ -251,24 +251,33 @@ impl Reader<'_> {
     }
 
     fn tipo(&mut self, at: usize) {
-        let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1));
-        let is_only = (1..=3)
-            .any(|back| ["solo", "solamente", "unicamente", "puras", "pura", "nomas"].contains(&self.before(at, back)))
-            || ["sea", "sean"].contains(&self.before(at, 1));
+        // `aisladas no`
+        let is_negated_after = self.word(at + 1) == "no" && ["", "y", "por", "porfa"].contains(&self.word(at + 2));
+        let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1)) || is_negated_after;
+        let is_only = (1..=3).any(|back| {
+            ["solo", "solamente", "unicamente", "puras", "pura", "nomas", "pero"].contains(&self.before(at, back))
+        }) || ["sea", "sean"].contains(&self.before(at, 1));
+        let asks_which = ["cual", "cuales"].contains(&self.before(at, 2))
+            && !self.words.contains(&"aislada")
+            && !self.words.contains(&"aisladas");
         let tipo = match self.word(at) {
             "aislada" | "aisladas" if is_negated => "Jurisprudencia",
             "aislada" | "aisladas" => "Aislada",
             "jurisprudencia" | "jurisprudencias" if is_negated => "Aislada",
             "jurisprudencias" => "Jurisprudencia",
-            "jurisprudencia" if is_only => "Jurisprudencia",
+            "jurisprudencia" if is_only || asks_which && ["es", "son"].contains(&self.before(at, 1)) => {
+                "Jurisprudencia"
+            }
             _ => return,
         };
         if self.filters.tipo.is_none() || self.word(at).starts_with("juris") {
             self.filters.tipo = Some(tipo.to_owned());
         }
         self.mark(at, at + 1);
-        if is_negated {
-            self.mark(at - 1, at);
+        if is_negated_after {
+            self.mark(at + 1, at + 2);
+        } else if is_negated {
+            self.mark(at.saturating_sub(1), at);
         }
         self.mark_connectors(at);
     }
@@ -318,7 +327,9 @@ impl Reader<'_> {
             "aisladas",
             "mejor",
         ];
-        BEFORE.contains(&self.before(at, 1))
+        let is_named = self.before(at, 1) == "de"
+            && ["es", "son", "la", "las", "esas", "una", "otra"].contains(&self.before(at, 2));
+        (BEFORE.contains(&self.before(at, 1)) || is_named)
             && ["", "de", "del", "y", "por", "porfa", "en", "desde", "que"].contains(&self.word(at + 1))
     }
 
@@ -354,7 +365,9 @@ impl Reader<'_> {
         let Some(first) = year(self.word(at)).filter(|_| !self.used[at]) else { return };
         let (one, two) = (self.before(at, 1), self.before(at, 2));
         let onwards = self.word(at + 1) == "en" && self.word(at + 2) == "adelante"
-            || ["a", "hasta"].contains(&self.word(at + 1)) && ["la", "hoy"].contains(&self.word(at + 2));
+            || ["a", "hasta"].contains(&self.word(at + 1)) && ["la", "hoy"].contains(&self.word(at + 2))
+            || ["para", "pa"].contains(&self.word(at + 1))
+                && ["aca", "delante", "adelante"].contains(&self.word(at + 2));
         let (years, from, to) = match (one, two) {
             _ if onwards => {
                 ((first, LAST_YEAR), at.saturating_sub(1), at + if self.word(at + 2) == "la" { 4 } else { 3 })
@@ -422,6 +435,9 @@ mod tests {
         );
         check("entonces penales de la Décima", Filters { materias: penal(), epocas: vec![10], ..none() }, "entonces");
         check("prescripción de la acción penal", none(), "prescripción de la acción penal");
+        check("tesis de alimentos, aisladas no", binding(), "tesis de alimentos,");
+        check("otra sobre despido, pero jurisprudencia", binding(), "otra sobre despido, pero");
+        check("despido de 2020 para acá", Filters { years: Some((2020, LAST_YEAR)), ..none() }, "despido");
         check("tesis publicadas en 2024", Filters { years: Some((2024, 2024)), ..none() }, "tesis");
         check("y en materia penal?", Filters { materias: vec!["penal".to_owned()], ..none() }, "y");
         let others = Filters { epocas: vec![5, 6, 7, 8, 9, 11, 12], ..none() };

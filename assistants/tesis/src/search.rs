@@ -34,6 +34,26 @@ const UNKNOWN_SHARE: f64 = 0.8;
 const WORDS_OF_LONG: (usize, f64) = (4, 0.1);
 /// The number of words of a narrative, and the number of its words that an item must contain.
 const WORDS_OF_NARRATIVE: (usize, usize) = (7, 3);
+/// The number of words from which a question may be a story, and the share of those of its words that the corpus has in any form that a
+/// relevant item contains.
+const WORDS_OF_LONG_QUESTION: usize = 5;
+const MIN_COVERAGE_OF_KNOWN: f64 = 0.6;
+/// Words that stand in questions about any legal topic, and the share of their weight that they keep.
+const GENERIC: [&str; 12] = [
+    "acto",
+    "actos",
+    "reclamado",
+    "reclamados",
+    "autoridad",
+    "autoridades",
+    "juicio",
+    "juicios",
+    "procedimiento",
+    "ley",
+    "persona",
+    "proceso",
+];
+const GENERIC_SHARE: f64 = 0.4;
 /// The most words of a query that are checked one by one.
 const MAX_CHECKED_WORDS: usize = 12;
 /// The most items that are compared with related words.
@@ -225,7 +245,15 @@ fn lexical_scores(
             *weight *= UNKNOWN_SHARE;
         }
     }
+    for (weight, _) in weights.iter_mut().zip(question.words()).filter(|(_, word)| GENERIC.contains(word)) {
+        *weight *= GENERIC_SHARE;
+    }
     let indirect = matches_of_related(question, hits, &counts, &texts);
+    let is_known = |word: &usize| {
+        counts.iter().any(|counts| counts.counts[*word] > 0) || indirect.iter().any(|words| words.contains(word))
+    };
+    let known: f64 = (0..weights.len()).filter(is_known).map(|word| weights[word]).sum::<f64>().max(f64::MIN_POSITIVE);
+    let is_long = weights.len() >= WORDS_OF_LONG_QUESTION;
     let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let enough = if weights.len() >= WORDS_OF_NARRATIVE.0 { WORDS_OF_NARRATIVE.1 } else { WORDS_OF_LONG.0 };
     let score = |index: usize| {
@@ -243,7 +271,9 @@ fn lexical_scores(
         let score = if is_foreign { score * FOREIGN_SHARE } else { score };
         let is_relevant = coverage >= MIN_COVERAGE
             || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO
-            || words >= enough && coverage >= WORDS_OF_LONG.1;
+            || words >= enough && coverage >= WORDS_OF_LONG.1
+            // Most words of a story are not those of a tesis.
+            || is_long && words >= 2 && coverage * total / known >= MIN_COVERAGE_OF_KNOWN;
         (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use threadkeep::core::text::content_terms;
 
-use crate::intent::words::is_ordinary;
+use crate::intent::words::{is_ordinary, is_request};
 
 /// Words of requests and of talk about sources, folded.
 const STOP_WORDS: &str = "
@@ -57,7 +57,14 @@ const GROUPS: &str = "
     delito delitos crimen ilicito
     homicidio matar muerte privar vida
     robo hurto robar
-    defensa legitima defenderse agresion
+    defensa legitima defenderse defenderme defendi defender agresion agredio agredir agresor agredieron ataque atacar ataco
+    monto cantidad cuantia cuantificacion cuantificar importe
+    suspension suspender suspendio suspenda suspendan
+    omision omitir omitio omiten
+    concesion conceder concedio concedida
+    admision admitir admitio admiten
+    extension extender
+    exclusion excluir
     abogado defensor defensora licenciado asesoria
     juez jueza juzgador juzgadora juzgado tribunal jueces magistrado
     sentencia resolucion fallo laudo
@@ -84,7 +91,7 @@ const GROUPS: &str = "
     firma firmar rubrica
     electoral eleccion elecciones voto votar sufragio
     indigena indigenas pueblos comunidades
-    agua ambiente ambiental contaminacion ecologico
+    agua ambiente ambiental contaminacion ecologico ecologista ecologistas ambientalista ambientalistas
     presidente ejecutivo mandatario
     diputado diputados senador senadores congreso legislador
     seguro seguridad social imss pensionado jubilacion
@@ -128,7 +135,7 @@ fn stems(word: &str) -> Vec<String> {
 /// Whether a folded word carries no topic.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
-    WORDS.contains(word) || is_ordinary(word)
+    WORDS.contains(word) || is_ordinary(word) || is_request(word)
 }
 
 /// Returns words that are related to those of a query, without the words themselves.
@@ -148,38 +155,14 @@ pub(crate) fn related(query: &str) -> String {
     found.join(" ")
 }
 
-/// Returns the only word of law that differs from a folded word by a typing error: another, a missing, an additional or two swapped letters.
-pub(crate) fn correct(word: &str) -> Option<&'static str> {
-    let known = GROUPS.split_whitespace().chain(LEGAL.split_whitespace());
-    let mut near: Vec<&str> = known.filter(|known| word.len() >= 5 && is_near(word, known)).collect();
-    near.sort_unstable();
-    near.dedup();
-    match near.as_slice() {
-        [only] => Some(only),
-        _ => None,
-    }
+/// Returns the words of the groups and the further words of law.
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+    GROUPS.split_whitespace().chain(LEGAL.split_whitespace())
 }
 
-/// Whether two words differ by one typing error.
-fn is_near(one: &str, other: &str) -> bool {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    if one.len().abs_diff(other.len()) > 1 || one == other {
-        return false;
-    }
-    let start = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
-    let (rest, other_rest) = (&one[start..], &other[start..]);
-    let is_swapped = || {
-        rest.len() >= 2
-            && rest.len() == other_rest.len()
-            && rest[0] == other_rest[1]
-            && rest[1] == other_rest[0]
-            && rest[2..] == other_rest[2..]
-    };
-    match rest.len().cmp(&other_rest.len()) {
-        std::cmp::Ordering::Equal => rest.get(1..) == other_rest.get(1..) || is_swapped(),
-        std::cmp::Ordering::Less => Some(rest) == other_rest.get(1..),
-        std::cmp::Ordering::Greater => rest.get(1..) == Some(other_rest),
-    }
+/// Whether a stem is that of a word of the groups.
+pub(crate) fn has_stem(stem: &str) -> bool {
+    RELATED.contains_key(stem)
 }
 
 /// Returns the stems of all words that are related to those of a text.
@@ -202,21 +185,5 @@ mod tests {
         let words = related("me corrieron del trabajo");
         assert!(words.contains("despido") && !words.contains("corrieron"), "{words}");
         assert_eq!(related("arraigo"), "");
-    }
-
-    #[test]
-    fn typing_errors_are_corrected_if_only_one_word_is_near() {
-        for (word, expected) in [
-            ("amapro", Some("amparo")),
-            ("omicion", Some("omision")),
-            ("sentensia", Some("sentencia")),
-            ("prescripsion", Some("prescripcion")),
-            ("usucapin", Some("usucapion")),
-            ("amparo", None),
-            ("zapato", None),
-            ("caza", None),
-        ] {
-            assert_eq!(correct(word), expected, "{word}");
-        }
     }
 }

@@ -129,7 +129,11 @@ pub(crate) fn names_one(message: &str) -> bool {
 /// Classifies a message after a conversation, oldest message first.
 #[must_use]
 pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
-    let message = &corrected(message, history);
+    classify_corrected(&corrected(message, history), history)
+}
+
+/// Classifies a message without misspelt words.
+pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Classification {
     let words = Words::of(message);
     let decided =
         |intent, reason| Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous: false };

@@ -101,7 +101,7 @@ pub(crate) async fn plan(
     let items = corpus.by_key(scope, &historical.iter().map(|source| source.key.clone()).collect::<Vec<_>>()).await?;
     let past = with_texts(history::past_messages(messages), &items, messages);
     let question = &corrected(corpus, scope, question, &past).await?;
-    let mut classified = intent::classify(question, &past);
+    let mut classified = intent::classify_corrected(question, &past);
     if classified.is_off_topic && !past.iter().any(|message| !message.sources.is_empty()) {
         // The lists may lack words that the corpus has.
         let words = corpus.known_words(scope, question).await?;
@@ -414,6 +414,10 @@ fn reuse(
             all.into_iter().zip(counts).filter(|(_, count)| *count == most).map(|(found, _)| found).collect();
     }
     plan.sources.truncate(MAX_ANSWER_SOURCES);
+    if let Some(described) = described(question, &texts(&plan.sources)) {
+        plan.focus = described;
+        return;
+    }
     let previous_focus: Option<Vec<usize>> =
         last.and_then(data).and_then(|data| serde_json::from_value(data.get(FOCUS)?.clone()).ok());
     plan.focus = focus(question, plan.sources.len(), &previous_focus.unwrap_or_default());
@@ -427,6 +431,27 @@ fn asks_which(question: &str) -> bool {
         || [" de esas ", " de ellas ", " de estas ", " entre esas ", " de las que "]
             .iter()
             .any(|phrase| joined.contains(phrase))
+}
+
+/// Returns the numbers of the sources that a question describes one by one: `la de actos municipales y la de definitividad`.
+fn described(question: &str, texts: &[String]) -> Option<Vec<usize>> {
+    let folded = fold_text(question);
+    let words: Vec<&str> = folded.split_whitespace().collect();
+    let starts: Vec<usize> = (0..words.len().saturating_sub(2))
+        .filter(|at| words[*at] == "la" && ["de", "del", "que"].contains(&words[at + 1]))
+        .collect();
+    if starts.len() < 2 {
+        return None;
+    }
+    let mut numbers: Vec<usize> = Vec::new();
+    for (index, start) in starts.iter().enumerate() {
+        let end = starts.get(index + 1).copied().unwrap_or(words.len());
+        let counts = matches(&words[start + 2..end].join(" "), texts);
+        let best = counts.iter().copied().max().filter(|count| *count > 0)?;
+        numbers.extend(counts.iter().position(|count| *count == best).map(|at| at + 1));
+    }
+    numbers.dedup();
+    Some(numbers)
 }
 
 /// Whether a question is about the source beside the one that was asked about: `¿y la otra?`

@@ -284,8 +284,11 @@ fn matches_of_related(question: &Question, hits: &[Hit], counts: &[TermCounts], 
     let mut matches = vec![Vec::new(); hits.len()];
     let words = counts.first().map_or(0, |counts| counts.counts.len());
     let terms = question.terms();
-    let related: Vec<Vec<&String>> =
-        terms.iter().take(words).map(|stem| thesaurus::related_stems(stem).collect()).collect();
+    let related_of = |word: &str| -> Vec<&String> {
+        let stems: Vec<String> = content_terms(word).into_iter().flat_map(|(_, stems)| stems).collect();
+        stems.iter().flat_map(|stem| thesaurus::related_stems(stem)).collect()
+    };
+    let related: Vec<Vec<&String>> = question.words().take(words).map(related_of).collect();
     if related.iter().all(Vec::is_empty) {
         return matches;
     }

@@ -36,7 +36,11 @@ fn correct<'a>(typed: &str, topic: &'a HashSet<String>) -> Option<&'a str> {
     let word = fold_text(typed);
     let letters = word.chars().count();
     let is_word = word.chars().all(|c| c.is_ascii_lowercase());
-    if !is_word || letters < MIN_LETTERS || topic.contains(&word) || is_known(&word) {
+    // A form of a word of the topic: `aportar` beside `aportarse`.
+    let is_form = |known: &String| {
+        letters > MIN_LETTERS && same_beginning(&word, known) && known.starts_with(&word[..letters - 1])
+    };
+    if !is_word || letters < MIN_LETTERS || topic.contains(&word) || topic.iter().any(is_form) || is_known(&word) {
         return None;
     }
     let of_topic = topic.iter().map(String::as_str).filter(|word| word.len() > MIN_LETTERS);
@@ -50,8 +54,8 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>, fewest: usize) 
     let (sound_of_word, letters) = (sound(word), word.len());
     let (mut by_sound, mut by_letter): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     for known in known {
-        // Most short words differ from another word by a letter, so only a missing one counts.
-        let is_long = letters > MIN_LETTERS || known.len() > letters;
+        // Many short words differ from another word by a letter, so only a missing one or two swapped ones count.
+        let is_long = letters >= MIN_LEGAL_LETTERS || known.len() > letters || is_permuted(word, known);
         if sound(known) == sound_of_word {
             by_sound.push(known);
         } else if letters >= fewest && known.len() >= MIN_LETTERS && is_long && near(word, known) {
@@ -79,6 +83,16 @@ fn is_known(word: &str) -> bool {
             .any(|stem| words::is_stem_of_law(stem) || thesaurus::has_stem(stem))
     };
     KNOWN.contains(word) || words::is_known(word) || is_inflected()
+}
+
+/// Whether two words have the same letters.
+fn is_permuted(one: &str, other: &str) -> bool {
+    let sorted = |word: &str| {
+        let mut letters: Vec<u8> = word.bytes().collect();
+        letters.sort_unstable();
+        letters
+    };
+    sorted(one) == sorted(other)
 }
 
 /// Whether two words begin alike, as the forms of one word do.
@@ -168,6 +182,7 @@ mod tests {
             ("amapro y prescripsion", "amparo y prescripcion"),
             ("los contatos", "los contratos"),
             ("Sentencia de la Niñez en 2023", "Sentencia de la Niñez en 2023"),
+            ("asociaciones que impugnan obras", "asociaciones que impugnan obras"),
             ("¿eres un robot? pon música", "¿eres un robot? pon música"),
         ] {
             assert_eq!(corrected(typed, &topic), expected);

@@ -20,12 +20,13 @@ const STOP_WORDS: &str = "
     hablame habla platicame informacion info algo alguna algun alguno algunas algunos acerca respecto relacionada relacionadas
     relacionado relacionados tema temas figura caso casos asunto asuntos pregunta preguntas misma mismo ahora tambien ademas
     dice dicen dijo establece establecen senala senalan significa significan entiende quiere decir refiere consiste
+    instancia instancias sala salas
     excluye excluyendo quita quitando descarta descartando elimina excepto salvo corte materia materias perdon quise decir refiero
     cual cuales cuando como donde porque qué mexico mexicano mexicana legal legales derecho";
 
 /// Groups of words for one concept; the words of a group are related to each other.
 const GROUPS: &str = "
-    despido despedir despidieron despiden corrieron correr rescision separacion cese
+    despido despedir despidieron despidio despiden corrieron corrio correr rescision separacion cese
     patron patrones empleador empresa jefe
     trabajador trabajadora empleado empleada obrero
     salario sueldo paga remuneracion percepciones salarios
@@ -172,7 +173,7 @@ pub(crate) fn all_related(text: &str) -> HashSet<String> {
 }
 
 /// Returns the stems of the words that are related to a stem.
-pub(crate) fn related_stems(stem: &str) -> impl Iterator<Item = &'static String> {
+pub(crate) fn related_stems(stem: &str) -> impl Iterator<Item = &'static String> + use<> {
     RELATED.get(stem).into_iter().flatten().flat_map(|word| &word.stems)
 }
 

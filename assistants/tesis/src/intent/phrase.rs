@@ -83,6 +83,19 @@ const CLOSING: [&str; 30] = [
     "magnifico",
     "maravilloso",
 ];
+/// Phrases that close a conversation.
+const FAREWELLS: [&str; 10] = [
+    "hasta luego",
+    "nos vemos",
+    "nos leemos",
+    "es todo",
+    "seria todo",
+    "con eso tengo",
+    "con eso me basta",
+    "con eso me alcanza",
+    "por hoy",
+    "de salida",
+];
 /// Words of questions.
 const ASKING: [&str; 22] = [
     "que", "cual", "cuales", "quien", "quienes", "como", "cuando", "cuanto", "cuanta", "cuantos", "cuantas", "donde",
@@ -288,7 +301,14 @@ impl Words {
                     let is_requested = is_asked && self.is(index + 1, &follows);
                     next_is_noun || self.is_last_other(index) || previous_is_noun || is_requested
                 }
+                "demas" | "resto" => index > 1 && self.is(index - 1, &["las", "los", "el"]) && self.asks_at(index - 2),
                 _ => {
+                    let is_asked = index > 1
+                        && (self.asks_at(index - 1)
+                            || self.is(index - 1, &["una", "unas", "alguna", "algo"]) && self.asks_at(index - 2));
+                    if OTHER.contains(&word) && is_asked && self.at(index + 1).is_empty() {
+                        return true;
+                    }
                     OTHER.contains(&word)
                         && (next_is_noun || previous_is_noun || self.is(index + 1, &["y"]) && index > 0)
                 }
@@ -427,6 +447,16 @@ impl Words {
             "q es esto",
             "en que me puedes ayudar",
             "en que puedes ayudar",
+            "como te llamas",
+            "que hora es",
+            "que dia es",
+            "cuentame de ti",
+            "cuentame de tu vida",
+            "quien te programo",
+            "quien te hizo",
+            "eres un robot",
+            "eres humano",
+            "eres una ia",
         ];
         self.words.len() <= 7 && asks.iter().any(|phrase| joined.contains(&format!(" {phrase}")))
     }
@@ -594,10 +624,13 @@ impl Words {
                 || is_answer_word(word)
                 || NOUNS.contains(&word.as_str())
         });
+        // `Qué crack, gracias`
+        let is_exclamation = self.at(0) == "que" && self.words.len() <= 4 && joined.ends_with(" gracias ");
         self.words.len() <= MAX_REMARK
-            && (self.words.iter().any(is_closing) || joined.contains(" hasta luego ") || joined.contains(" nos vemos "))
+            && (self.words.iter().any(is_closing)
+                || FAREWELLS.iter().any(|phrase| joined.contains(&format!(" {phrase} "))))
             && vocabulary.legal.is_empty()
-            && !asks
+            && (!asks || is_exclamation)
             && self.joined_pronoun().is_none()
     }
 
@@ -610,7 +643,10 @@ impl Words {
                 .all(|(word, _)| word.chars().all(|c| c.is_ascii_digit()) || is_ordinary(word) || word.len() < 4);
         let asks = ["como", "cuanto", "cuanta", "cuando", "que", "por", "a", "en"];
         // One word that the lists lack may be of the topic: `¿cómo se calcula la lana?`
-        let is_about_sources = has_sources && vocabulary.unknown.len() == 1 && self.is(0, &asks);
+        let is_introduced = (1..self.words.len()).any(|index| {
+            self.is(index - 1, &["un", "una"]) && vocabulary.unknown.iter().any(|word| word == self.at(index))
+        });
+        let is_about_sources = has_sources && vocabulary.unknown.len() == 1 && self.is(0, &asks) && !is_introduced;
         let is_elliptic = self.is(0, &["y", "o", "pero"]) || self.is(0, &SUBJECTLESS) || is_about_sources;
         !vocabulary.is_about_law && (is_sum || !vocabulary.unknown.is_empty() && !is_elliptic)
     }

@@ -253,7 +253,9 @@ impl Reader<'_> {
     fn tipo(&mut self, at: usize) {
         // `aisladas no`
         let is_negated_after = self.word(at + 1) == "no" && ["", "y", "por", "porfa"].contains(&self.word(at + 2));
-        let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1)) || is_negated_after;
+        let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1))
+            || ["sea", "sean"].contains(&self.before(at, 1)) && self.before(at, 2) == "no"
+            || is_negated_after;
         let is_only = (1..=3).any(|back| {
             ["solo", "solamente", "unicamente", "puras", "pura", "nomas", "pero"].contains(&self.before(at, back))
         }) || ["sea", "sean"].contains(&self.before(at, 1));
@@ -277,7 +279,10 @@ impl Reader<'_> {
         if is_negated_after {
             self.mark(at + 1, at + 2);
         } else if is_negated {
-            self.mark(at.saturating_sub(1), at);
+            // `no aisladas`, `que no sean aisladas`
+            let start = at.saturating_sub(if ["sea", "sean"].contains(&self.before(at, 1)) { 2 } else { 1 });
+            self.mark(start, at);
+            self.mark_connectors(start);
         }
         self.mark_connectors(at);
     }
@@ -307,6 +312,26 @@ impl Reader<'_> {
 
     /// Whether an adjective belongs to no noun of the topic: `¿y laborales?`, `las penales`, but not `acción penal`.
     fn stands_alone(&self, at: usize) -> bool {
+        const AFTER: [&str; 18] = [
+            "",
+            "de",
+            "del",
+            "y",
+            "por",
+            "porfa",
+            "en",
+            "desde",
+            "que",
+            "posterior",
+            "posteriores",
+            "anterior",
+            "anteriores",
+            "sobre",
+            "reciente",
+            "recientes",
+            "publicadas",
+            "antes",
+        ];
         const BEFORE: [&str; 18] = [
             "",
             "en",
@@ -329,8 +354,7 @@ impl Reader<'_> {
         ];
         let is_named = self.before(at, 1) == "de"
             && ["es", "son", "la", "las", "esas", "una", "otra"].contains(&self.before(at, 2));
-        (BEFORE.contains(&self.before(at, 1)) || is_named)
-            && ["", "de", "del", "y", "por", "porfa", "en", "desde", "que"].contains(&self.word(at + 1))
+        (BEFORE.contains(&self.before(at, 1)) || is_named) && AFTER.contains(&self.word(at + 1))
     }
 
     fn court(&mut self, at: usize) {
@@ -435,6 +459,9 @@ mod tests {
         );
         check("entonces penales de la Décima", Filters { materias: penal(), epocas: vec![10], ..none() }, "entonces");
         check("prescripción de la acción penal", none(), "prescripción de la acción penal");
+        let recent = Filters { materias: vec!["laboral".to_owned()], years: Some((2021, LAST_YEAR)), ..none() };
+        check("jurisprudencia laboral posterior a 2020", recent, "jurisprudencia");
+        check("sobre despido, que no sean aisladas", binding(), "sobre despido,");
         check("tesis de alimentos, aisladas no", binding(), "tesis de alimentos,");
         check("otra sobre despido, pero jurisprudencia", binding(), "otra sobre despido, pero");
         check("despido de 2020 para acá", Filters { years: Some((2020, LAST_YEAR)), ..none() }, "despido");

@@ -11,6 +11,7 @@ use threadkeep::{Scope, Source, Value};
 use crate::corpus::{Candidates, Corpus, Hit, Item};
 use crate::epoca;
 use crate::filters::Filters;
+use crate::intent::words;
 use crate::record::{Tesis, Tipo, court_slug};
 use crate::thesaurus;
 
@@ -37,7 +38,7 @@ const WORDS_OF_NARRATIVE: (usize, usize) = (7, 3);
 /// The number of words from which a question may be a story, and the share of those of its words that the corpus has in any form that a
 /// relevant item contains.
 const WORDS_OF_LONG_QUESTION: usize = 5;
-const MIN_COVERAGE_OF_KNOWN: f64 = 0.6;
+const MIN_COVERAGE_OF_KNOWN: f64 = 0.45;
 /// Words that stand in questions about any legal topic, and the share of their weight that they keep.
 const GENERIC: [&str; 12] = [
     "acto",
@@ -256,6 +257,9 @@ fn lexical_scores(
     let is_long = weights.len() >= WORDS_OF_LONG_QUESTION;
     let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let enough = if weights.len() >= WORDS_OF_NARRATIVE.0 { WORDS_OF_NARRATIVE.1 } else { WORDS_OF_LONG.0 };
+    let is_law: Vec<bool> = question.words().map(is_word_of_law).collect();
+    let has_law =
+        |index: usize| (0..weights.len()).any(|word| is_law.get(word) == Some(&true) && counts[index].counts[word] > 0);
     let score = |index: usize| {
         let matched = |counts: &TermCounts| -> f64 {
             counts.counts.iter().zip(&weights).filter(|(count, _)| **count > 0).map(|(_, weight)| *weight).sum::<f64>()
@@ -273,10 +277,18 @@ fn lexical_scores(
             || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO
             || words >= enough && coverage >= WORDS_OF_LONG.1
             // Most words of a story are not those of a tesis.
-            || is_long && words >= 2 && coverage * total / known >= MIN_COVERAGE_OF_KNOWN;
+            || is_long && words >= 2 && coverage * total / known >= MIN_COVERAGE_OF_KNOWN
+            // The words beside one of law say what happened: `hackearon mi cuenta y se llevaron el dinero por transferencia`.
+            || is_long && has_law(index) && coverage * total / known >= MIN_COVERAGE_OF_KNOWN;
         (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()
+}
+
+/// Whether a word is one of law, or has related words.
+fn is_word_of_law(word: &str) -> bool {
+    let mut stems = content_terms(word).into_iter().flat_map(|(_, stems)| stems);
+    !GENERIC.contains(&word) && stems.any(|stem| words::is_stem_of_law(&stem) || thesaurus::has_stem(&stem))
 }
 
 /// Returns for each item the words of the question that it does not contain, but of which it contains a related word.
@@ -382,7 +394,9 @@ pub fn rank_score(tesis: &Tesis, similarity: f64) -> f64 {
 
 /// Returns how many of the distinct content words of a question each text contains.
 pub(crate) fn matches(question: &str, texts: &[String]) -> Vec<usize> {
-    let question = Question::of_all_words(&content_of(question));
+    let content = content_of(question);
+    let specific: Vec<&str> = content.split_whitespace().filter(|word| !GENERIC.contains(word)).collect();
+    let question = Question::of_all_words(&if specific.is_empty() { content.clone() } else { specific.join(" ") });
     let count = |text: &String| question.count(text).counts.iter().filter(|count| **count > 0).count();
     texts.iter().map(count).collect()
 }

@@ -95,7 +95,7 @@ const GROUPS: &str = "
     agua ambiente ambiental contaminacion ecologico ecologista ecologistas ambientalista ambientalistas
     presidente ejecutivo mandatario
     diputado diputados senador senadores congreso legislador
-    seguro seguridad social imss pensionado jubilacion
+    imss pensionado jubilacion jubilado jubilados pensionados
     accidente riesgo enfermedad incapacidad accidentes
     negar niega rechazar improcedencia desechar improcedente
     proceder procede procedencia procedente";

@@ -319,7 +319,7 @@ impl Words {
     /// Whether a word asks for something, or whether there is something.
     fn asks_at(&self, index: usize) -> bool {
         let word = self.at(index);
-        self.is(index, &GIVE) || self.is(index, &HAVE) || word.len() > 5 && word.ends_with("me")
+        [&GIVE, &HAVE, &SEARCH].iter().any(|list| list.contains(&word)) || word.len() > 5 && word.ends_with("me")
     }
 
     /// Whether `otra` stands for another source: `muéstrame otra`, `otra más`, `¿hay otra?`.
@@ -646,7 +646,12 @@ impl Words {
         let is_introduced = (1..self.words.len()).any(|index| {
             self.is(index - 1, &["un", "una"]) && vocabulary.unknown.iter().any(|word| word == self.at(index))
         });
-        let is_about_sources = has_sources && vocabulary.unknown.len() == 1 && self.is(0, &asks) && !is_introduced;
+        let is_about_sources = has_sources
+            && vocabulary.unknown.len() == 1
+            && self.is(0, &asks)
+            && !is_introduced
+            && !self.joined().contains(" como esta ")
+            && !self.joined().contains(" cuanto esta ");
         let is_elliptic = self.is(0, &["y", "o", "pero"]) || self.is(0, &SUBJECTLESS) || is_about_sources;
         !vocabulary.is_about_law && (is_sum || !vocabulary.unknown.is_empty() && !is_elliptic)
     }

@@ -8,6 +8,7 @@ use threadkeep::core::text::{TermCounts, content_terms};
 use threadkeep::core::{Embedding, StoreError};
 use threadkeep::{Scope, Source, Value};
 
+use crate::clave::fold_text;
 use crate::corpus::{Candidates, Corpus, Hit, Item};
 use crate::epoca;
 use crate::filters::Filters;
@@ -208,7 +209,7 @@ fn rank(
     let (own, others) = frequencies.split_at(own_terms.min(frequencies.len()));
     let mut others = others.to_vec();
     others.resize(related.terms().len(), 0);
-    let scores = lexical_scores(question, related, &hits, documents, own, &others);
+    let scores = lexical_scores(question, related, &hits, documents, own, &others, is_story(&request.query));
     let has_words = !question.is_empty();
     let mut scored: Vec<Scored> = hits
         .into_iter()
@@ -229,6 +230,7 @@ fn lexical_scores(
     documents: u64,
     own: &[u64],
     others: &[u64],
+    is_story: bool,
 ) -> Vec<(f64, bool)> {
     let frequencies = question.frequencies_of_words(own);
     let statistics = Statistics { documents, frequencies };
@@ -279,16 +281,23 @@ fn lexical_scores(
             // Most words of a story are not those of a tesis.
             || is_long && words >= 2 && coverage * total / known >= MIN_COVERAGE_OF_KNOWN
             // The words beside one of law say what happened: `hackearon mi cuenta y se llevaron el dinero por transferencia`.
-            || is_long && has_law(index) && coverage * total / known >= MIN_COVERAGE_OF_KNOWN;
+            || (is_long || is_story) && has_law(index) && coverage * total / known >= MIN_COVERAGE_OF_KNOWN;
         (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()
 }
 
+/// Whether a question says what happened to somebody: `mi ex no quiere dar dinero`.
+fn is_story(question: &str) -> bool {
+    fold_text(question).split_whitespace().any(|word| ["mi", "mis", "me", "nos"].contains(&word))
+}
+
 /// Whether a word is one of law, or has related words.
 fn is_word_of_law(word: &str) -> bool {
     let mut stems = content_terms(word).into_iter().flat_map(|(_, stems)| stems);
-    !GENERIC.contains(&word) && stems.any(|stem| words::is_stem_of_law(&stem) || thesaurus::has_stem(&stem))
+    !GENERIC.contains(&word)
+        && stems
+            .any(|stem| words::is_stem_of_law(&stem) || words::is_weak_stem_of_law(&stem) || thesaurus::has_stem(&stem))
 }
 
 /// Returns for each item the words of the question that it does not contain, but of which it contains a related word.

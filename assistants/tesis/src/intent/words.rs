@@ -93,7 +93,7 @@ pub(crate) fn is_stem_of_law(stem: &str) -> bool {
 }
 
 /// Whether a stem is that of an everyday word that a legal matter often has.
-pub(super) fn is_weak_stem_of_law(stem: &str) -> bool {
+pub(crate) fn is_weak_stem_of_law(stem: &str) -> bool {
     static STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| stems_of(&WEAK_LEGAL));
     STEMS.contains(stem)
 }

@@ -296,7 +296,7 @@ impl Attribute {
                     "pesa mas",
                 ],
             ),
-            (Self::Precedents, &["precedente", "de que asuntos", "que asuntos"]),
+            (Self::Precedents, &["precedente", "de que asunto", "que asunto"]),
             (Self::Force, &["obligatori", "vinculan", "obliga ", "vincula ", "que fuerza"]),
             (
                 Self::Kind,

@@ -124,7 +124,8 @@ const LAST_EPOCA: u8 = 12;
 const EXCLUSIONS: [&str; 10] =
     ["excluye", "excluyendo", "quita", "quitando", "descarta", "descartando", "elimina", "menos", "excepto", "salvo"];
 
-const MATERIAS: [(&str, &str); 17] = [
+const MATERIAS: [(&str, &str); 18] = [
+    ("familia", "civil"),
     ("penal", "penal"),
     ("civil", "civil"),
     ("familiar", "civil"),
@@ -353,11 +354,15 @@ impl Reader<'_> {
             "mejor",
         ];
         let is_named = self.before(at, 1) == "de"
-            && ["es", "son", "la", "las", "esas", "una", "otra"].contains(&self.before(at, 2));
+            && ["es", "son", "la", "las", "esas", "una", "otra", "jurisprudencia", "tesis", "algo", "y", "lo"]
+                .contains(&self.before(at, 2));
         (BEFORE.contains(&self.before(at, 1)) || is_named) && AFTER.contains(&self.word(at + 1))
     }
 
     fn court(&mut self, at: usize) {
+        if self.used[at] {
+            return;
+        }
         let (court, length): (&[&str], usize) = match (self.word(at), self.word(at + 1)) {
             ("primera", "sala") | ("1a", "sala") => (&["primera_sala"], 2),
             ("segunda", "sala") | ("2a", "sala") => (&["segunda_sala"], 2),

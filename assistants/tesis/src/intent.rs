@@ -102,11 +102,15 @@ pub fn classify_intent_simple(question: &str, history: &[PastMessage]) -> bool {
     classify(question, history).intent == Intent::Reuse
 }
 
-/// Whether a message asks for a search or for other sources in so many words.
+/// Whether the words of a message are of law, or it asks for a search or for other sources in so many words.
 pub(crate) fn states_search(message: &str) -> bool {
     let words = Words::of(message);
     let is_legal = |word: &String| NOUNS.contains(&word.as_str()) || LEGAL_NOUNS.contains(&word.as_str());
-    words.states_search() || words.wants_more() || words.words.iter().any(is_legal)
+    let vocabulary = words.vocabulary(&[]);
+    !vocabulary.legal.is_empty() && vocabulary.unknown.is_empty()
+        || words.states_search()
+        || words.wants_more()
+        || words.words.iter().any(is_legal)
 }
 
 /// Whether a message asks what the assistant does.
@@ -192,7 +196,9 @@ fn classify_by_words(
         Some(Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous: false })
     };
     let new = vocabulary.new_words();
-    if words.switches_topic() && new > 0 {
+    let is_close = vocabulary.legal.len() <= 1;
+    let refers = words.names_source() || is_close && words.refers_to_text();
+    if words.switches_topic() && new > 0 && !refers {
         return decided(Intent::NewSearch, "cambia de tema");
     }
     if words.describes_source(history) {
@@ -209,7 +215,6 @@ fn classify_by_words(
     if words.points_back() && !(words.refers_to_cases() && new >= 2) || words.joined_pronoun().is_some() {
         return decided(Intent::Reuse, "se refiere a la respuesta anterior");
     }
-    let is_close = vocabulary.legal.len() <= 1;
     if is_close && (words.refers_to_text() || words.has_object_pronoun()) {
         return decided(Intent::Reuse, "se refiere al texto de las fuentes");
     }

@@ -53,7 +53,7 @@ fn correct<'a>(typed: &str, topic: &'a HashSet<String>) -> Option<&'a str> {
 fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>, fewest: usize) -> Option<&'a str> {
     let (sound_of_word, letters) = (sound(word), word.len());
     let (mut by_sound, mut by_letter): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-    for known in known {
+    for known in known.filter(|known| known.as_bytes()[..1] == word.as_bytes()[..1] || sound(known) == sound_of_word) {
         // Many short words differ from another word by a letter, so only a missing one or two swapped ones count.
         let is_long = letters >= MIN_LEGAL_LETTERS || known.len() > letters || is_permuted(word, known);
         if sound(known) == sound_of_word {

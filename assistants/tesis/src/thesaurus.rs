@@ -20,7 +20,7 @@ const STOP_WORDS: &str = "
     hablame habla platicame informacion info algo alguna algun alguno algunas algunos acerca respecto relacionada relacionadas
     relacionado relacionados tema temas figura caso casos asunto asuntos pregunta preguntas misma mismo ahora tambien ademas
     dice dicen dijo establece establecen senala senalan significa significan entiende quiere decir refiere consiste
-    instancia instancias sala salas
+    instancia instancias sala salas ok okay oki vale orale sale general
     excluye excluyendo quita quitando descarta descartando elimina excepto salvo corte materia materias perdon quise decir refiero
     cual cuales cuando como donde porque qué mexico mexicano mexicana legal legales derecho";
 

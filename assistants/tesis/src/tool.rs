@@ -22,7 +22,7 @@ pub(crate) const SEARCH: &str = "buscar_tesis";
 /// The name of the tool that compares topics.
 pub(crate) const COMPARE: &str = "comparar_temas";
 /// The share of the relevance of a known source from which a new one is preferred to it.
-const MIN_SHARE_OF_NEW: f64 = 0.6;
+const MIN_SHARE_OF_NEW: f64 = 0.5;
 /// The number of items of the corpus among which a source at hand must be.
 const NEAREST: usize = 5;
 

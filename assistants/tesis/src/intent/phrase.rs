@@ -182,7 +182,7 @@ impl Words {
         let asks_after = ["como estas", "como esta usted", "como te va", "como le va", "que tal", "como andas"];
         let core = self.words.iter().any(|word| COURTESY_CORE.contains(&word.as_str()))
             || asks_after.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
-        if joined.contains(" de que va ") {
+        if joined.contains(" de que va ") || joined.contains(" por que ") {
             return false;
         }
         // `No me quedó claro` is a question.
@@ -306,7 +306,8 @@ impl Words {
                     let is_asked = index > 1
                         && (self.asks_at(index - 1)
                             || self.is(index - 1, &["una", "unas", "alguna", "algo"]) && self.asks_at(index - 2));
-                    if OTHER.contains(&word) && is_asked && self.at(index + 1).is_empty() {
+                    let is_any = index > 0 && self.is(index - 1, &["algo", "alguna", "algun"]);
+                    if OTHER.contains(&word) && (is_asked && self.at(index + 1).is_empty() || is_any) {
                         return true;
                     }
                     OTHER.contains(&word)
@@ -360,6 +361,9 @@ impl Words {
             "acota",
             "quita",
             "excluye",
+            " que hay ",
+            " que tienes ",
+            " hay algo ",
         ]
         .iter()
         .any(|word| joined.contains(word));
@@ -641,7 +645,7 @@ impl Words {
             && content_terms(&self.words.join(" "))
                 .iter()
                 .all(|(word, _)| word.chars().all(|c| c.is_ascii_digit()) || is_ordinary(word) || word.len() < 4);
-        let asks = ["como", "cuanto", "cuanta", "cuando", "que", "por", "a", "en"];
+        let asks = ["como", "cuanto", "cuanta", "cuando", "que", "por", "a", "en", "alguna", "algun", "hay"];
         // One word that the lists lack may be of the topic: `¿cómo se calcula la lana?`
         let is_introduced = (1..self.words.len()).any(|index| {
             self.is(index - 1, &["un", "una"]) && vocabulary.unknown.iter().any(|word| word == self.at(index))
@@ -670,7 +674,10 @@ impl Words {
         (0..self.words.len()).any(|index| {
             let next = self.at(index + 1);
             let before = self.at(index.wrapping_sub(1));
-            let is_pronoun = self.at(index) == "lo" && !["que", "de", "del", "mismo", "anterior"].contains(&next)
+            let verbs = ["tiene", "tienen", "puede", "pueden", "debe", "deben", "podria", "puedo"];
+            let begins = index == 0 && self.is(0, &["la", "lo", "las", "los"]) && self.is(1, &verbs);
+            let is_pronoun = begins
+                || self.at(index) == "lo" && !["que", "de", "del", "mismo", "anterior"].contains(&next)
                 || self.is(index, &["la", "las", "los"])
                     && ["me", "se", "no", "te", "quien", "como", "cuando", "donde"].contains(&before);
             is_pronoun && next.len() > 2 && !self.is(index + 1, &NOUNS)

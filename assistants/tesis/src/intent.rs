@@ -5,6 +5,7 @@
 //! another topic. What is left is about the sources at hand.
 
 mod phrase;
+mod vocabulary;
 pub(crate) mod words;
 
 use std::collections::HashSet;
@@ -15,7 +16,8 @@ use crate::answer;
 use crate::clave::{ClaveKey, References, fold_text};
 use crate::filters;
 use crate::spelling;
-use phrase::{Vocabulary, Words};
+use phrase::Words;
+use vocabulary::Vocabulary;
 use words::NOUNS;
 
 /// What a message asks for.

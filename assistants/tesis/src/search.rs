@@ -287,7 +287,7 @@ fn lexical_scores(
     (0..hits.len()).map(score).collect()
 }
 
-/// Whether a question says what happened to somebody: `mi ex no quiere dar dinero`.
+/// Whether a question says what happened to the user: `mi ex no quiere dar dinero`.
 fn is_story(question: &str) -> bool {
     fold_text(question).split_whitespace().any(|word| ["mi", "mis", "me", "nos"].contains(&word))
 }

@@ -73,7 +73,7 @@ fn legal() -> impl Iterator<Item = &'static str> {
     thesaurus::words().chain(words::LEGAL.iter().copied()).filter(|word| word.len() > MIN_LETTERS)
 }
 
-/// Whether a folded word is spelt as it should be, as far as the lists tell.
+/// Whether a folded word is spelt as it should be, as far as the lists know.
 fn is_known(word: &str) -> bool {
     static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| words::talk().chain(legal()).collect());
     let is_inflected = || {

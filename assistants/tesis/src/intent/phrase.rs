@@ -4,151 +4,17 @@ use std::collections::HashSet;
 
 use threadkeep::core::text::content_terms;
 
+use super::PastMessage;
+use super::vocabulary::{Vocabulary, is_answer_word, is_follow_up_word};
 use super::words::{
-    self, ANSWER_STEMS, COURTESY, COURTESY_CORE, DEICTIC, FOLLOW_UP_STEMS, FOLLOW_UP_WORDS, GIVE, HAVE, IMPERATIVES,
-    NOUNS, ORDINALS, OTHER, SEARCH, SUBJECTLESS, SWITCHES, is_ordinary,
+    ASKING, CLOSING, COURTESY, COURTESY_CORE, DEICTIC, FACTS, FAREWELLS, FOLLOW_UP_WORDS, GIVE, HAVE, IMPERATIVES,
+    NOUNS, OPENINGS, ORDINALS, OTHER, SEARCH, SEARCH_PHRASES, SUBJECTLESS, SWITCHES, is_ordinary,
 };
-use super::{PastMessage, last_answer};
-use crate::answer;
 use crate::clave::fold_text;
 use crate::filters;
-use crate::thesaurus;
 
-/// The number of messages whose words belong to the topic.
-const TOPIC_MESSAGES: usize = 4;
-
-/// The most letters of a word that tells nothing about the topic.
-const MAX_SHORT: usize = 3;
 /// The most words of thanks with a remark.
 const MAX_REMARK: usize = 9;
-/// Nouns that are a fact of a source rather than a source.
-const FACTS: [&str; 10] = [
-    "registro",
-    "registros",
-    "rubro",
-    "rubros",
-    "precedente",
-    "precedentes",
-    "resolucion",
-    "resoluciones",
-    "opcion",
-    "opciones",
-];
-/// Phrases that ask for a search.
-const SEARCH_PHRASES: [&str; 8] = [
-    "lo que tengas",
-    "lo que haya",
-    "todo lo que tienes",
-    "que tienes de",
-    "que tienes sobre",
-    "algo sobre",
-    "dame algo de",
-    "dame algo en",
-];
-/// Words that only open a message.
-const OPENINGS: [&str; 20] = [
-    "y", "e", "ok", "bueno", "oye", "ahora", "va", "mejor", "pues", "entonces", "a", "ver", "hola", "buenas", "tardes",
-    "dias", "buenos", "si", "aja", "por",
-];
-/// Words that close a conversation.
-const CLOSING: [&str; 30] = [
-    "gracias",
-    "grax",
-    "gracia",
-    "thanks",
-    "thx",
-    "bye",
-    "adios",
-    "chao",
-    "perfecto",
-    "excelente",
-    "genial",
-    "saludos",
-    "listo",
-    "buenisimo",
-    "buenisima",
-    "super",
-    "vientos",
-    "sale",
-    "va",
-    "orale",
-    "igualmente",
-    "agradezco",
-    "felicidades",
-    "bravo",
-    "disculpa",
-    "disculpe",
-    "perdon",
-    "increible",
-    "magnifico",
-    "maravilloso",
-];
-/// Phrases that close a conversation.
-const FAREWELLS: [&str; 10] = [
-    "hasta luego",
-    "nos vemos",
-    "nos leemos",
-    "es todo",
-    "seria todo",
-    "con eso tengo",
-    "con eso me basta",
-    "con eso me alcanza",
-    "por hoy",
-    "de salida",
-];
-/// Words of questions.
-const ASKING: [&str; 22] = [
-    "que", "cual", "cuales", "quien", "quienes", "como", "cuando", "cuanto", "cuanta", "cuantos", "cuantas", "donde",
-    "porque", "otra", "otro", "otras", "otros", "mas", "ahora", "pero", "y", "entonces",
-];
-
-/// Words of the groups of related words that are no sign of a legal matter by themselves.
-const EVERYDAY: [&str; 24] = [
-    "presidente",
-    "doctor",
-    "escuela",
-    "medicina",
-    "agua",
-    "horas",
-    "tiempo",
-    "dias",
-    "edad",
-    "vida",
-    "venta",
-    "comprar",
-    "vender",
-    "visitas",
-    "pueblos",
-    "comunidades",
-    "ensenanza",
-    "alumno",
-    "hogar",
-    "retiro",
-    "cargo",
-    "castigo",
-    "medico",
-    "medica",
-];
-
-/// The words of a message by what they are about.
-#[derive(Debug, Default)]
-pub(super) struct Vocabulary {
-    /// Words of law outside of the topic.
-    pub(super) legal: Vec<String>,
-    /// Other words outside of the topic, which are no talk about sources.
-    pub(super) unknown: Vec<String>,
-    /// The number of words of the topic.
-    pub(super) topic: usize,
-    /// Whether any word concerns law, an answer or a source.
-    pub(super) is_about_law: bool,
-}
-
-impl Vocabulary {
-    /// Returns the number of words outside of the topic.
-    pub(super) fn new_words(&self) -> usize {
-        self.legal.len() + self.unknown.len()
-    }
-}
 
 /// The folded words of a message.
 pub(super) struct Words {
@@ -581,40 +447,6 @@ impl Words {
                 && self.is(1, &["pueden", "puede", "lo", "le", "podria", "podrian"])
     }
 
-    /// Sorts the words outside of filters by what they are about.
-    pub(super) fn vocabulary(&self, history: &[PastMessage]) -> Vocabulary {
-        let topic = topic_stems(history);
-        let mut vocabulary = Vocabulary::default();
-        let all = self.words.join(" ");
-        let rest = filters::split(&all).rest;
-        vocabulary.is_about_law = rest.split_whitespace().count() < self.words.len() || answer::asks_attribute(&all);
-        for (word, stems) in content_terms(&rest) {
-            let is_in = |known: &dyn Fn(&str) -> bool| stems.iter().any(|stem| known(stem));
-            let is_law = is_in(&words::is_stem_of_law);
-            let is_of_topic = is_in(&|stem| topic.contains(stem));
-            let is_weak = is_in(&words::is_weak_stem_of_law)
-                || is_in(&thesaurus::has_stem)
-                    && !is_ordinary(&word)
-                    && !is_follow_up_word(&word)
-                    && !EVERYDAY.contains(&word.as_str());
-            vocabulary.is_about_law |= is_law
-                || is_weak
-                || NOUNS.contains(&word.as_str())
-                || is_answer_word(&word)
-                || is_of_topic && !is_ordinary(&word);
-            if is_of_topic {
-                vocabulary.topic += usize::from(!is_ordinary(&word) && !is_follow_up_word(&word));
-            } else if !(is_follow_up_word(&word) || is_ordinary(&word) || word.chars().all(|c| c.is_ascii_digit())) {
-                if is_law {
-                    vocabulary.legal.push(word);
-                } else if word.len() > MAX_SHORT || is_weak {
-                    vocabulary.unknown.push(word);
-                }
-            }
-        }
-        vocabulary
-    }
-
     /// Whether thanks or a farewell come with a remark, and with no question or request: `excelente, me sirvió mucho`.
     pub(super) fn is_thanks_with_remark(&self, vocabulary: &Vocabulary) -> bool {
         let joined = self.joined();
@@ -726,27 +558,6 @@ impl Words {
     }
 }
 
-/// Returns the stems of the words of the conversation so far, and of related words.
-fn topic_stems(history: &[PastMessage]) -> HashSet<String> {
-    let recent = &history[history.len().saturating_sub(TOPIC_MESSAGES)..];
-    let mut topic: HashSet<String> = recent
-        .iter()
-        .flat_map(|message| std::iter::once(&message.text).chain(&message.sources))
-        .flat_map(|text| content_terms(text))
-        .flat_map(|(_, stems)| stems)
-        .collect();
-    // `pruebas` belongs to the topic of a source that says `acreditar`.
-    let sources = last_answer(history).map(|answer| answer.sources.join("\n")).unwrap_or_default();
-    topic.extend(thesaurus::all_related(&sources));
-    topic
-}
-
-/// Whether a word concerns an answer or a source.
-fn is_answer_word(word: &str) -> bool {
-    ANSWER_STEMS.iter().any(|stem| word.starts_with(stem))
-        || words::without_diminutive(word).is_some_and(|base| is_answer_word(&base))
-}
-
 /// Whether `la que` or `lo de` after this word is not a description of a source: `¿cuál es la que …?` is, `busca la de …` is not.
 fn is_question_of_what(word: &str) -> bool {
     SEARCH.contains(&word) || ["sobre", "contra", "a", "en", "con", "por", "para"].contains(&word)
@@ -767,17 +578,4 @@ fn without_repetition(word: &str) -> String {
 
 fn is_function(word: &str) -> bool {
     threadkeep::core::text::Language::Spanish.is_function_word(word)
-}
-
-/// Whether a word belongs to talk about sources and answers.
-fn is_follow_up_word(word: &str) -> bool {
-    FOLLOW_UP_WORDS.contains(&word)
-        || NOUNS.contains(&word)
-        || ORDINALS.contains(&word)
-        || GIVE.contains(&word)
-        || COURTESY.contains(&word)
-        || COURTESY_CORE.contains(&word)
-        || FOLLOW_UP_STEMS.iter().any(|stem| word.starts_with(stem))
-        || word.len() <= 2
-        || words::without_diminutive(word).is_some_and(|base| is_follow_up_word(&base))
 }

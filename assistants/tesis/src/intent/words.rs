@@ -56,6 +56,27 @@ pub(super) static IMPERATIVES: List = LazyLock::new(|| words(include_str!("words
 /// Verbs that begin a question about a source without naming it: `¿incluye bonos?`
 pub(super) static SUBJECTLESS: List = LazyLock::new(|| words(include_str!("words/subjectless.txt")));
 
+/// Nouns that are a fact of a source rather than a source.
+pub(super) static FACTS: List = LazyLock::new(|| words(include_str!("words/facts.txt")));
+
+/// Phrases that ask for a search.
+pub(super) static SEARCH_PHRASES: List = LazyLock::new(|| include_str!("words/search_phrases.txt").lines().collect());
+
+/// Words that only open a message.
+pub(super) static OPENINGS: List = LazyLock::new(|| words(include_str!("words/openings.txt")));
+
+/// Words that close a conversation.
+pub(super) static CLOSING: List = LazyLock::new(|| words(include_str!("words/closing.txt")));
+
+/// Phrases that close a conversation.
+pub(super) static FAREWELLS: List = LazyLock::new(|| include_str!("words/farewells.txt").lines().collect());
+
+/// Words of questions.
+pub(super) static ASKING: List = LazyLock::new(|| words(include_str!("words/asking.txt")));
+
+/// Words of the groups of related words that are no sign of a legal matter by themselves.
+pub(super) static EVERYDAY: List = LazyLock::new(|| words(include_str!("words/everyday.txt")));
+
 /// Words of law.
 pub(crate) static LEGAL: List = LazyLock::new(|| words(include_str!("words/legal.txt")));
 

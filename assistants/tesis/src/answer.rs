@@ -17,7 +17,10 @@ const ABOUT: &str = "Busco tesis, artículos y sentencias en el corpus y cito so
 /// The answer to a message that contains no word of the corpus.
 pub(crate) const OFF_TOPIC: &str = "Ninguna palabra de tu mensaje aparece en el corpus, así que no cito nada. Busco tesis, artículos y \
                                     sentencias: dime un tema jurídico.";
-/// The maximum number of sources that an answer quotes.
+/// The answer to a message about another matter.
+pub(crate) const OTHER_MATTER: &str = "No reconozco en tu mensaje un tema jurídico, así que no busqué ni cito nada. Busco tesis, artículos y \
+                                       sentencias: dime un tema jurídico.";
+/// The most sources that an answer quotes.
 const MAX_QUOTED: usize = 5;
 /// The length of a quotation, in characters, beyond which no sentence is added. A single sentence may be twice as long.
 const QUOTE_CHARACTERS: usize = 420;
@@ -283,14 +286,30 @@ impl Attribute {
             (Self::Difference, &["diferenci", "distingue", "compara", "contrasta"]),
             (
                 Self::MostImportant,
-                &["mas importante", "mas relevante", "mas util", "mejor ", "cual conviene", "mas fuerte"],
+                &[
+                    "mas importante",
+                    "mas relevante",
+                    "mas util",
+                    "la mejor ",
+                    "cual es mejor",
+                    "cual conviene",
+                    "cual me conviene",
+                    "mas fuerte",
+                    "pesa mas",
+                ],
             ),
-            (Self::Precedents, &["precedente", "de que asuntos", "que asuntos"]),
+            (Self::Precedents, &["precedente", "de que asunto", "que asunto"]),
             (Self::Force, &["obligatori", "vinculan", "obliga ", "vincula ", "que fuerza"]),
             (
                 Self::Kind,
                 &[
                     "es jurisprudencia",
+                    "son jurisprudencia",
+                    "tipo y ",
+                    "y tipo ",
+                    "tipo epoca",
+                    "tipo clave",
+                    "tipo registro",
                     "constituye jurisprudencia",
                     "es aislada",
                     "o aislada",
@@ -298,8 +317,8 @@ impl Attribute {
                     "que tipo",
                 ],
             ),
-            (Self::Registro, &["registro", "que numero", "cual es su numero"]),
-            (Self::Clave, &["clave"]),
+            (Self::Registro, &["registro", "que numero", "cual es su numero", "dame el numero", "el numero para"]),
+            (Self::Clave, &["clave", "numero de tesis"]),
             (Self::Epoca, &["epoca"]),
             (
                 Self::Materia,
@@ -332,7 +351,8 @@ impl Attribute {
             (
                 Self::Court,
                 &[
-                    "sala",
+                    "sala ",
+                    "salas ",
                     "que organo",
                     "que tribunal",
                     "que instancia",
@@ -343,9 +363,22 @@ impl Attribute {
                     "quien lo dicto",
                     "quien lo emitio",
                     "que corte",
+                    "que circuito",
                 ],
             ),
-            (Self::Citation, &["como la cito", "como cito", "como se cita", "como citar", "la cita ", "para citar"]),
+            (
+                Self::Citation,
+                &[
+                    "como la cito",
+                    "como cito",
+                    "como se cita",
+                    "como citar",
+                    "la cita ",
+                    "para citar",
+                    "formato de cita",
+                    "cita completa",
+                ],
+            ),
             (Self::Title, &["rubro", "como se llama", "titulo"]),
         ];
         let found: Vec<Self> =

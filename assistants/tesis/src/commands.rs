@@ -203,8 +203,8 @@ fn read_phrases(path: &std::path::Path) -> Result<Vec<(Vec<PastMessage>, String)
     list.iter().enumerate().map(phrase).collect()
 }
 
-/// Reads a history: messages, or alternating texts of user and assistant.
-fn history_of(history: &Value) -> Vec<PastMessage> {
+/// Reads a history: messages, or texts of user and assistant in turn.
+pub(crate) fn history_of(history: &Value) -> Vec<PastMessage> {
     let messages = history.as_array().map_or(&[][..], Vec::as_slice);
     messages.iter().enumerate().map(|(index, message)| past_message(index, message)).collect()
 }

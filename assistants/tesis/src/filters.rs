@@ -124,7 +124,8 @@ const LAST_EPOCA: u8 = 12;
 const EXCLUSIONS: [&str; 10] =
     ["excluye", "excluyendo", "quita", "quitando", "descarta", "descartando", "elimina", "menos", "excepto", "salvo"];
 
-const MATERIAS: [(&str, &str); 17] = [
+const MATERIAS: [(&str, &str); 18] = [
+    ("familia", "civil"),
     ("penal", "penal"),
     ("civil", "civil"),
     ("familiar", "civil"),
@@ -251,24 +252,38 @@ impl Reader<'_> {
     }
 
     fn tipo(&mut self, at: usize) {
-        let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1));
-        let is_only = (1..=3)
-            .any(|back| ["solo", "solamente", "unicamente", "puras", "pura", "nomas"].contains(&self.before(at, back)))
-            || ["sea", "sean"].contains(&self.before(at, 1));
+        // `aisladas no`
+        let is_negated_after = self.word(at + 1) == "no" && ["", "y", "por", "porfa"].contains(&self.word(at + 2));
+        let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1))
+            || ["sea", "sean"].contains(&self.before(at, 1)) && self.before(at, 2) == "no"
+            || is_negated_after;
+        let is_only = (1..=3).any(|back| {
+            ["solo", "solamente", "unicamente", "puras", "pura", "nomas", "pero"].contains(&self.before(at, back))
+        }) || ["sea", "sean"].contains(&self.before(at, 1));
+        let asks_which = ["cual", "cuales"].contains(&self.before(at, 2))
+            && !self.words.contains(&"aislada")
+            && !self.words.contains(&"aisladas");
         let tipo = match self.word(at) {
             "aislada" | "aisladas" if is_negated => "Jurisprudencia",
             "aislada" | "aisladas" => "Aislada",
             "jurisprudencia" | "jurisprudencias" if is_negated => "Aislada",
             "jurisprudencias" => "Jurisprudencia",
-            "jurisprudencia" if is_only => "Jurisprudencia",
+            "jurisprudencia" if is_only || asks_which && ["es", "son"].contains(&self.before(at, 1)) => {
+                "Jurisprudencia"
+            }
             _ => return,
         };
         if self.filters.tipo.is_none() || self.word(at).starts_with("juris") {
             self.filters.tipo = Some(tipo.to_owned());
         }
         self.mark(at, at + 1);
-        if is_negated {
-            self.mark(at - 1, at);
+        if is_negated_after {
+            self.mark(at + 1, at + 2);
+        } else if is_negated {
+            // `no aisladas`, `que no sean aisladas`
+            let start = at.saturating_sub(if ["sea", "sean"].contains(&self.before(at, 1)) { 2 } else { 1 });
+            self.mark(start, at);
+            self.mark_connectors(start);
         }
         self.mark_connectors(at);
     }
@@ -298,6 +313,26 @@ impl Reader<'_> {
 
     /// Whether an adjective belongs to no noun of the topic: `¿y laborales?`, `las penales`, but not `acción penal`.
     fn stands_alone(&self, at: usize) -> bool {
+        const AFTER: [&str; 18] = [
+            "",
+            "de",
+            "del",
+            "y",
+            "por",
+            "porfa",
+            "en",
+            "desde",
+            "que",
+            "posterior",
+            "posteriores",
+            "anterior",
+            "anteriores",
+            "sobre",
+            "reciente",
+            "recientes",
+            "publicadas",
+            "antes",
+        ];
         const BEFORE: [&str; 18] = [
             "",
             "en",
@@ -318,11 +353,16 @@ impl Reader<'_> {
             "aisladas",
             "mejor",
         ];
-        BEFORE.contains(&self.before(at, 1))
-            && ["", "de", "del", "y", "por", "porfa", "en", "desde", "que"].contains(&self.word(at + 1))
+        let is_named = self.before(at, 1) == "de"
+            && ["es", "son", "la", "las", "esas", "una", "otra", "jurisprudencia", "tesis", "algo", "y", "lo"]
+                .contains(&self.before(at, 2));
+        (BEFORE.contains(&self.before(at, 1)) || is_named) && AFTER.contains(&self.word(at + 1))
     }
 
     fn court(&mut self, at: usize) {
+        if self.used[at] {
+            return;
+        }
         let (court, length): (&[&str], usize) = match (self.word(at), self.word(at + 1)) {
             ("primera", "sala") | ("1a", "sala") => (&["primera_sala"], 2),
             ("segunda", "sala") | ("2a", "sala") => (&["segunda_sala"], 2),
@@ -354,7 +394,9 @@ impl Reader<'_> {
         let Some(first) = year(self.word(at)).filter(|_| !self.used[at]) else { return };
         let (one, two) = (self.before(at, 1), self.before(at, 2));
         let onwards = self.word(at + 1) == "en" && self.word(at + 2) == "adelante"
-            || ["a", "hasta"].contains(&self.word(at + 1)) && ["la", "hoy"].contains(&self.word(at + 2));
+            || ["a", "hasta"].contains(&self.word(at + 1)) && ["la", "hoy"].contains(&self.word(at + 2))
+            || ["para", "pa"].contains(&self.word(at + 1))
+                && ["aca", "delante", "adelante"].contains(&self.word(at + 2));
         let (years, from, to) = match (one, two) {
             _ if onwards => {
                 ((first, LAST_YEAR), at.saturating_sub(1), at + if self.word(at + 2) == "la" { 4 } else { 3 })
@@ -422,6 +464,12 @@ mod tests {
         );
         check("entonces penales de la Décima", Filters { materias: penal(), epocas: vec![10], ..none() }, "entonces");
         check("prescripción de la acción penal", none(), "prescripción de la acción penal");
+        let recent = Filters { materias: vec!["laboral".to_owned()], years: Some((2021, LAST_YEAR)), ..none() };
+        check("jurisprudencia laboral posterior a 2020", recent, "jurisprudencia");
+        check("sobre despido, que no sean aisladas", binding(), "sobre despido,");
+        check("tesis de alimentos, aisladas no", binding(), "tesis de alimentos,");
+        check("otra sobre despido, pero jurisprudencia", binding(), "otra sobre despido, pero");
+        check("despido de 2020 para acá", Filters { years: Some((2020, LAST_YEAR)), ..none() }, "despido");
         check("tesis publicadas en 2024", Filters { years: Some((2024, 2024)), ..none() }, "tesis");
         check("y en materia penal?", Filters { materias: vec!["penal".to_owned()], ..none() }, "y");
         let others = Filters { epocas: vec![5, 6, 7, 8, 9, 11, 12], ..none() };

@@ -20,7 +20,9 @@ pub(crate) const UNDERSTAND: &str = "understand";
 pub(crate) const DEFAULT_ITERATIONS: u64 = 5;
 /// The upper limit for the maximum number of searches.
 pub(crate) const LARGEST_ITERATIONS: u64 = 10;
-/// The minimum number of letters and digits in an answer after the removal of citations.
+/// The exit reason of a message about another matter than law.
+const OFF_TOPIC: &str = "fuera_de_tema";
+/// The fewest letters and digits of an answer of which citations were removed.
 const MIN_ANSWER: usize = 40;
 
 state! {
@@ -116,6 +118,7 @@ fn take_plan(_: &TurnState, plan: JsonText) -> TurnStateUpdate {
 fn start_plan(plan: Plan) -> TurnStateUpdate {
     let (found, exit_reason) = match plan.intent {
         Intent::Reuse => (Some(plan.sources.clone()), Some("fuentes_reutilizadas".to_owned())),
+        Intent::None if plan.is_off_topic => (None, Some(OFF_TOPIC.to_owned())),
         Intent::None => (None, Some("cortesia".to_owned())),
         Intent::NewSearch => (None, None),
     };
@@ -258,7 +261,7 @@ fn state_briefing(state: &TurnState, task: Task) -> Briefing {
     let plan = &state.plan;
     Briefing {
         tarea: task,
-        pregunta: state.question.clone(),
+        pregunta: if plan.question.is_empty() { state.question.clone() } else { plan.question.clone() },
         consulta: query(state),
         foco: plan.focus.clone(),
         reutiliza: plan.intent == Intent::Reuse,
@@ -379,6 +382,7 @@ fn quotation(state: &TurnState) -> String {
 
 fn finish(state: &TurnState) -> Output {
     let reply = match state.plan.intent {
+        Intent::None if state.plan.is_off_topic => answer::OTHER_MATTER.to_owned(),
         Intent::None => answer::courtesy(&state.question),
         _ if is_off_topic(state) => answer::OFF_TOPIC.to_owned(),
         _ if state.found.is_empty() => answer::nothing_found(&state_briefing(state, Task::Responder)),
@@ -429,7 +433,7 @@ fn data(state: &TurnState) -> Value {
         "discussed_tesis_count": discussed.len(),
         "total_messages": plan.messages + 2,
         "iterations": state.queries.len(),
-        "exit_reason": if is_off_topic { "fuera_de_tema" } else { state.exit_reason.as_str() },
+        "exit_reason": if is_off_topic { OFF_TOPIC } else { state.exit_reason.as_str() },
         "llm_reasoning": state.reasoning.join("; "),
     })
 }

@@ -4,24 +4,21 @@
 //! request for more or other sources, a reference to a source at hand, a filter, a reference to the last answer, a change of topic,
 //! and words of another topic. What is left is about the sources at hand.
 
+mod phrase;
+mod vocabulary;
 pub(crate) mod words;
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-use threadkeep::core::text::content_terms;
 
 use crate::answer;
 use crate::clave::{ClaveKey, References, fold_text};
 use crate::filters;
-use crate::thesaurus;
-use words::{
-    COURTESY, COURTESY_CORE, DEICTIC, FOLLOW_UP_STEMS, FOLLOW_UP_WORDS, GIVE, HAVE, NOUNS, ORDINALS, OTHER, SEARCH,
-    SWITCHES, is_ordinary,
-};
-
-/// The number of newest messages whose words belong to the topic.
-const TOPIC_MESSAGES: usize = 4;
+use crate::spelling;
+use phrase::Words;
+use vocabulary::Vocabulary;
+use words::NOUNS;
 
 /// What a message asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +90,8 @@ pub struct Classification {
     pub intent: Intent,
     /// The rule, in Spanish, for `llm_reasoning` and traces.
     pub reason: &'static str,
+    /// Whether the message is about another matter than law.
+    pub is_off_topic: bool,
     /// Whether the message asks for sources beyond those that were shown.
     pub wants_more: bool,
     /// Whether the intent rests on one word only, so that `REUSE` and `NEW_SEARCH` are about equally likely.
@@ -105,11 +104,15 @@ pub fn classify_intent_simple(question: &str, history: &[PastMessage]) -> bool {
     classify(question, history).intent == Intent::Reuse
 }
 
-/// Whether a message explicitly asks for a search or for other sources, or contains a legal noun.
+/// Whether the words of a message are of law, or it asks for a search or for other sources in so many words.
 pub(crate) fn states_search(message: &str) -> bool {
     let words = Words::of(message);
     let is_legal = |word: &String| NOUNS.contains(&word.as_str()) || LEGAL_NOUNS.contains(&word.as_str());
-    words.states_search() || words.wants_more() || words.words.iter().any(is_legal)
+    let vocabulary = words.vocabulary(&[]);
+    !vocabulary.legal.is_empty() && vocabulary.unknown.is_empty()
+        || words.states_search()
+        || words.wants_more()
+        || words.words.iter().any(is_legal)
 }
 
 /// Whether a message asks what the assistant does.
@@ -117,11 +120,29 @@ pub(crate) fn asks_about_assistant(message: &str) -> bool {
     Words::of(message).asks_about_assistant()
 }
 
+/// Returns a message with its misspelt words corrected, which may be words of the conversation.
+pub(crate) fn corrected(message: &str, history: &[PastMessage]) -> String {
+    let texts = history.iter().flat_map(|message| std::iter::once(&message.text).chain(&message.sources));
+    let words = texts.flat_map(|text| fold_text(text).split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    spelling::corrected(message, &words.collect())
+}
+
+/// Whether a message names one source at hand by a filter: `la del Pleno`.
+pub(crate) fn names_one(message: &str) -> bool {
+    Words::of(message).names_one()
+}
+
 /// Classifies a message after a conversation, oldest message first.
 #[must_use]
 pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
+    classify_corrected(&corrected(message, history), history)
+}
+
+/// Classifies a message without misspelt words.
+pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Classification {
     let words = Words::of(message);
-    let decided = |intent, reason| Classification { intent, reason, wants_more: false, is_ambiguous: false };
+    let decided =
+        |intent, reason| Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous: false };
     if words.is_courtesy() {
         return decided(Intent::None, "cortesía: no requiere búsqueda");
     }
@@ -129,10 +150,21 @@ pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
         return decided(Intent::None, "pregunta por el asistente: no requiere búsqueda");
     }
     let wants_more = words.wants_more();
+    let vocabulary = words.vocabulary(history);
+    let references = References::of(message);
+    if references.is_empty() && !wants_more && words.is_thanks_with_remark(&vocabulary) {
+        return decided(Intent::None, "cortesía: no requiere búsqueda");
+    }
+    let is_off_topic = references.is_empty() && !wants_more && words.is_off_topic(&vocabulary, has_sources(history));
+    let off_topic =
+        Classification { is_off_topic: true, ..decided(Intent::None, "otro asunto: ninguna palabra es de derecho") };
     if !has_sources(history) {
         let has_earlier = history.iter().any(|message| !message.sources.is_empty());
         if has_earlier && !wants_more && !words.states_search() && words.names_source() {
             return decided(Intent::Reuse, "se refiere a una fuente de una respuesta anterior");
+        }
+        if is_off_topic && !words.states_search() {
+            return off_topic;
         }
         return Classification { wants_more, ..decided(Intent::NewSearch, "no hay fuentes previas") };
     }
@@ -142,40 +174,74 @@ pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
     if wants_more {
         return Classification { wants_more, ..decided(Intent::NewSearch, "pide otras fuentes") };
     }
-    let references = References::of(message);
     if !references.is_empty() {
         return match is_at_hand(&references, history) {
             true => decided(Intent::Reuse, "se refiere a una fuente ya citada"),
             false => decided(Intent::NewSearch, "cita un registro o una clave"),
         };
     }
-    if words.switches_topic() && !words.new_words(history).is_empty() {
+    classify_by_words(message, &words, &vocabulary, history).unwrap_or(if is_off_topic {
+        off_topic
+    } else {
+        decide_by_topic(message, &words, &vocabulary)
+    })
+}
+
+/// Classifies a message after sources by the words that refer to them; `None` if it has none.
+fn classify_by_words(
+    message: &str,
+    words: &Words,
+    vocabulary: &Vocabulary,
+    history: &[PastMessage],
+) -> Option<Classification> {
+    let decided = |intent, reason| {
+        Some(Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous: false })
+    };
+    let new = vocabulary.new_words();
+    let is_close = vocabulary.legal.len() <= 1;
+    let refers = words.names_source() || is_close && words.refers_to_text();
+    if words.switches_topic() && new > 0 && !refers {
         return decided(Intent::NewSearch, "cambia de tema");
     }
-    let new = words.new_words(history);
     if words.describes_source(history) {
         return decided(Intent::Reuse, "describe una fuente ya citada");
     }
     if words.states_filter(message) {
         return decided(Intent::NewSearch, "pide un filtro");
     }
-    if answer::asks_attribute(message) && new.len() <= MAX_NEW_WORDS_OF_ATTRIBUTE {
+    let is_other_filter = !vocabulary.legal.is_empty() && !filters::split(message).filters.is_empty();
+    if answer::asks_attribute(message) && new <= MAX_NEW_WORDS_OF_ATTRIBUTE && !is_other_filter {
         return decided(Intent::Reuse, "pregunta por un dato de la fuente");
     }
     // `En esos casos` only frames a question about something else.
-    if words.points_back() && !(words.refers_to_cases() && new.len() >= 2) {
+    if words.points_back() && !(words.refers_to_cases() && new >= 2) || words.joined_pronoun().is_some() {
         return decided(Intent::Reuse, "se refiere a la respuesta anterior");
     }
-    if words.continues() && new.len() <= 2 || words.offers_known_alternative(&new) {
+    if is_close && (words.refers_to_text() || words.has_object_pronoun()) {
+        return decided(Intent::Reuse, "se refiere al texto de las fuentes");
+    }
+    let continues = words.continues() && new <= 2 || is_close && words.is_subjectless();
+    if continues || words.offers_known_alternative(vocabulary) {
         return decided(Intent::Reuse, "continúa la respuesta anterior");
     }
-    let is_pronoun = words.has_pronoun(message);
-    let continues = new.is_empty() || new.len() == 1 && (is_pronoun || words.is_hypothesis());
-    let classification = match continues {
-        true => decided(Intent::Reuse, "continúa el tema de las fuentes"),
-        false => decided(Intent::NewSearch, "palabras de otro tema"),
+    None
+}
+
+/// Classifies a message after sources that refers to none of them: by its words of law.
+fn decide_by_topic(message: &str, words: &Words, vocabulary: &Vocabulary) -> Classification {
+    let (legal, new) = (vocabulary.legal.len(), vocabulary.new_words());
+    let is_aside = words.has_pronoun(message) || words.is_hypothesis();
+    let defines = words.asks_definition() && new > 0;
+    let continues = match legal {
+        0 => !defines && (new < 2 || vocabulary.topic > 0),
+        1 => is_aside && new < 2,
+        _ => false,
     };
-    Classification { is_ambiguous: new.len() == 1, ..classification }
+    let (intent, reason) = match continues {
+        true => (Intent::Reuse, "continúa el tema de las fuentes"),
+        false => (Intent::NewSearch, "palabras de otro tema"),
+    };
+    Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous: new == 1 }
 }
 
 /// Whether the last answer has sources. Answers to thanks do not count.
@@ -183,14 +249,14 @@ fn has_sources(history: &[PastMessage]) -> bool {
     last_answer(history).is_some_and(|answer| !answer.sources.is_empty())
 }
 
-/// Returns the last answer that is not an answer to thanks.
+/// Returns the last answer that is not an answer to thanks or to a message about another matter.
 pub(crate) fn last_answer(history: &[PastMessage]) -> Option<&PastMessage> {
     let mut rest = history;
     loop {
         let at = rest.iter().rposition(|message| !message.is_user)?;
         let question = rest[..at].iter().rposition(|message| message.is_user);
         match question {
-            Some(question) if rest[at].sources.is_empty() && Words::of(&rest[question].text).is_courtesy() => {
+            Some(question) if rest[at].sources.is_empty() && asks_nothing(&rest[question].text) => {
                 rest = &rest[..question];
             }
             _ => return Some(&rest[at]),
@@ -198,366 +264,25 @@ pub(crate) fn last_answer(history: &[PastMessage]) -> Option<&PastMessage> {
     }
 }
 
+/// Whether a message is courtesy, or about another matter, whatever was said before.
+fn asks_nothing(message: &str) -> bool {
+    let words = Words::of(message);
+    let vocabulary = words.vocabulary(&[]);
+    words.is_courtesy()
+        || words.is_thanks_with_remark(&vocabulary)
+        || words.asks_about_assistant()
+        || words.is_off_topic(&vocabulary, false)
+}
+
 fn is_at_hand(references: &References, history: &[PastMessage]) -> bool {
     let registros: HashSet<i64> = history.iter().flat_map(|message| message.registros.iter().copied()).collect();
+    let cited = history.iter().filter(|message| !message.is_user && !message.sources.is_empty());
+    let in_texts: Vec<ClaveKey> = cited.flat_map(|message| References::of(&message.text).claves).collect();
     let is_clave = |clave: &ClaveKey| {
-        let mut known = history.iter().flat_map(|message| &message.claves);
+        let mut known = history.iter().flat_map(|message| &message.claves).chain(&in_texts);
         known.any(|known| clave.names(known))
     };
     references.registros.iter().all(|registro| registros.contains(registro)) && references.claves.iter().all(is_clave)
-}
-
-/// The folded words of a message.
-struct Words {
-    words: Vec<String>,
-}
-
-impl Words {
-    fn of(message: &str) -> Self {
-        Self { words: fold_text(message).split_whitespace().map(without_repetition).collect() }
-    }
-
-    fn at(&self, index: usize) -> &str {
-        self.words.get(index).map_or("", String::as_str)
-    }
-
-    fn is(&self, index: usize, list: &[&str]) -> bool {
-        list.contains(&self.at(index))
-    }
-
-    fn joined(&self) -> String {
-        format!(" {} ", self.words.join(" "))
-    }
-
-    fn is_courtesy(&self) -> bool {
-        if self.words.is_empty() {
-            return true;
-        }
-        let all =
-            self.words.iter().all(|word| COURTESY.contains(&word.as_str()) || COURTESY_CORE.contains(&word.as_str()));
-        let joined = self.joined();
-        let asks_after = ["como estas", "como esta usted", "como te va", "como le va", "que tal", "como andas"];
-        let core = self.words.iter().any(|word| COURTESY_CORE.contains(&word.as_str()))
-            || asks_after.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
-        if joined.contains(" de que va ") {
-            return false;
-        }
-        // `No me quedó claro` is a question.
-        let is_denial = self.words.len() > 1
-            && self.at(0) == "no"
-            && !joined.contains(" gracias ")
-            && !joined.contains(" nada mas ");
-        all && core && !is_denial
-    }
-
-    /// Whether the message asks for a search: `busca …`, `hay alguna tesis …`, `dame jurisprudencia sobre …`.
-    fn states_search(&self) -> bool {
-        let noun = |from: usize, within: usize| {
-            let nouns = (from..from + within).filter(|index| self.is(*index, NOUNS));
-            nouns.into_iter().next().filter(|index| {
-                !(from..*index).any(|at| self.is(at, DEICTIC) || self.is(at, &["la", "el", "las", "los", "mas"]))
-            })
-        };
-        (0..self.words.len()).any(|index| {
-            let word = self.at(index);
-            let is_verb = SEARCH.contains(&word) && (word != "consulta" || index <= 1);
-            let is_any =
-                ["alguna", "algunas", "algun", "algunos"].contains(&word) && self.is(index + 1, NOUNS) && index <= 1;
-            let has = HAVE.contains(&word) && noun(index + 1, 4).is_some() || is_any;
-            let gives = GIVE.contains(&word) && noun(index + 1, 3).is_some();
-            is_verb || has || gives
-        })
-    }
-
-    /// Whether the message asks for more or other sources: `más tesis`, `otra`, `criterios distintos`.
-    fn wants_more(&self) -> bool {
-        (0..self.words.len()).any(|index| {
-            let word = self.at(index);
-            let next_is_noun = self.is(index + 1, NOUNS);
-            let previous_is_noun = index > 0 && self.is(index - 1, NOUNS);
-            match word {
-                "mas" => {
-                    let asks_for_more = index > 0
-                        && (self.is(index - 1, HAVE)
-                            || index > 1 && self.is(index - 1, &["una", "uno", "algo"]) && self.is(index - 2, HAVE)
-                            || self.is(index - 1, &["alguna", "algunas", "alguno", "algunos"]));
-                    asks_for_more || next_is_noun && !self.is(index + 1, &["sentencia", "caso", "casos"])
-                }
-                "otra" | "otro" | "otras" | "otros" => {
-                    let is_requested =
-                        (index == 0 || self.is(index - 1, GIVE)) && self.is(index + 1, &["de", "sobre", "del"]);
-                    next_is_noun || self.is_other_source(index) || previous_is_noun || is_requested
-                }
-                _ => {
-                    OTHER.contains(&word)
-                        && (next_is_noun || previous_is_noun || self.is(index + 1, &["y"]) && index > 0)
-                }
-            }
-        })
-    }
-
-    /// Whether `otra` stands for another source: `muéstrame otra`, `otra más`, `¿hay otra?`.
-    fn is_other_source(&self, index: usize) -> bool {
-        let rest = &self.words[index + 1..];
-        rest.iter().all(|word| {
-            ["mas", "por", "favor", "sobre", "lo", "mismo", "similar", "parecida", "igual", "que", "sea"]
-                .contains(&word.as_str())
-        }) && self.at(index.wrapping_sub(1)) != "la"
-    }
-
-    fn switches_topic(&self) -> bool {
-        let joined = self.joined();
-        SWITCHES.iter().any(|switch| match switch.strip_prefix('^') {
-            Some(start) => joined.starts_with(&format!(" {start} ")),
-            None => joined.contains(&format!(" {switch} ")),
-        })
-    }
-
-    /// Whether the message states a filter for a search, rather than a question about a source: `¿es de la Décima Época?`
-    fn states_filter(&self, message: &str) -> bool {
-        let found = filters::split(message);
-        if found.filters.is_empty() {
-            return false;
-        }
-        let asks_about =
-            ["es", "son", "era", "fue", "emitio", "emitieron", "dicto", "que", "cual", "aplica", "obliga", "pertenece"];
-        let is_question = asks_about.iter().any(|word| self.words.iter().any(|own| own == word));
-        let joined = self.joined();
-        let is_request = [
-            "solo ",
-            "solamente ",
-            "unicamente ",
-            "que sea",
-            "filtra",
-            "limita",
-            "restringe",
-            "acota",
-            "quita",
-            "excluye",
-        ]
-        .iter()
-        .any(|word| joined.contains(word));
-        is_request || !is_question && !self.points_back()
-    }
-
-    /// Whether the message refers to the last answer or to one of its sources.
-    fn points_back(&self) -> bool {
-        (0..self.words.len()).any(|index| {
-            let word = self.at(index);
-            let followed_by_noun = self.is(index + 1, NOUNS);
-            let is_deictic = DEICTIC.contains(&word)
-                && match word {
-                    "esta" | "este" | "estas" | "estos" | "dicha" | "dicho" => {
-                        followed_by_noun || self.is(index + 1, &["punto", "tema", "caso", "asunto", "ultima", "ultimo"])
-                    }
-                    _ => true,
-                };
-            let is_ordinal = ORDINALS.contains(&word)
-                && !self.is(index + 1, &["sala", "instancia", "epoca", "vez", "parte", "semana"])
-                && self.is_reference(index);
-            let is_speech = [
-                "citaste",
-                "mencionaste",
-                "dijiste",
-                "comentaste",
-                "senalaste",
-                "explicaste",
-                "mostraste",
-                "diste",
-                "pusiste",
-                "referiste",
-            ]
-            .contains(&word);
-            is_deictic || is_ordinal || is_speech
-        }) || [
-            " lo anterior ",
-            " las dos ",
-            " los dos ",
-            " ambas ",
-            " ambos ",
-            " las tres ",
-            " de ellas ",
-            " la misma tesis ",
-        ]
-        .iter()
-        .any(|phrase| self.joined().contains(phrase))
-    }
-
-    /// Whether the message asks about the assistant: `¿qué sabes hacer?`, `hola, qué es esto`.
-    fn asks_about_assistant(&self) -> bool {
-        let joined = self.joined();
-        let asks = [
-            "que puedo preguntar",
-            "que te puedo preguntar",
-            "que puedes hacer",
-            "que sabes hacer",
-            "que haces",
-            "para que sirves",
-            "para que sirve esto",
-            "quien eres",
-            "que eres",
-            "como funcionas",
-            "como funciona esto",
-            "que es esto",
-            "q es esto",
-            "en que me puedes ayudar",
-            "en que puedes ayudar",
-        ];
-        self.words.len() <= 7 && asks.iter().any(|phrase| joined.contains(&format!(" {phrase}")))
-    }
-
-    /// Whether the message refers only to the situation of the last answer: `en esos casos`.
-    fn refers_to_cases(&self) -> bool {
-        let joined = self.joined();
-        [
-            " en esos casos ",
-            " en ese caso ",
-            " en estos casos ",
-            " en este caso ",
-            " en esos supuestos ",
-            " en ese supuesto ",
-        ]
-        .iter()
-        .any(|phrase| joined.contains(phrase))
-    }
-
-    /// Whether the message begins as a continuation (`o sea …`, `además de …`, `¿su …?`), or asks with a pronoun: `¿quién la dictó?`
-    fn continues(&self) -> bool {
-        let joined = self.joined();
-        let joined = joined.strip_prefix(" y").unwrap_or(&joined);
-        let starts = [" o sea ", " osea ", " es decir ", " ademas de ", " aparte de ", " su ", " sus "];
-        let questions = ["quien", "como", "cuando", "donde", "cual", "que", "cuantos", "cuantas"];
-        let has_pronoun = (1..self.words.len()).any(|index| {
-            self.is(index, &["la", "lo", "las", "los", "le"])
-                && self.is(index - 1, &questions)
-                && index + 2 >= self.words.len()
-                && !self.is(index + 1, NOUNS)
-        });
-        starts.iter().any(|start| joined.starts_with(start)) || has_pronoun
-    }
-
-    /// Whether the message offers two alternatives, one of which is known: `¿hábiles o naturales?`
-    fn offers_known_alternative(&self, new: &[String]) -> bool {
-        let is_new = |index: usize| new.iter().any(|word| word == self.at(index));
-        let is_word = |index: usize| self.at(index).len() > 3 && !is_function(self.at(index));
-        (1..self.words.len()).any(|index| {
-            self.is(index, &["o", "u"])
-                && is_word(index - 1)
-                && is_word(index + 1)
-                && is_new(index - 1) != is_new(index + 1)
-                && new.len() == 1
-        })
-    }
-
-    /// Whether the message describes a source of the conversation: `la que pide ponderar …`, `la del porcentaje`.
-    fn describes_source(&self, history: &[PastMessage]) -> bool {
-        let start = (0..self.words.len()).find(|index| {
-            let next = self.at(index + 1);
-            self.is(*index, &["la", "las", "el", "los"])
-                && ["que", "de", "del"].contains(&next)
-                && (*index == 0 || !NOUNS.contains(&self.at(index - 1)))
-                && !precedes_topic(self.at(index.wrapping_sub(1)))
-        });
-        let Some(start) = start.filter(|start| *start <= 6) else { return false };
-        let described = self.words[start + 2..].join(" ");
-        let described: Vec<Vec<String>> = content_terms(&described)
-            .into_iter()
-            .filter(|(word, _)| !is_follow_up_word(word) && !is_ordinary(word))
-            .map(|(_, stems)| stems)
-            .collect();
-        if described.is_empty() {
-            return false;
-        }
-        let matches = |source: &String| {
-            let stems: HashSet<String> = content_terms(source).into_iter().flat_map(|(_, stems)| stems).collect();
-            described.iter().filter(|word| word.iter().any(|stem| stems.contains(stem))).count()
-        };
-        let best = history.iter().flat_map(|message| &message.sources).map(matches).max().unwrap_or(0);
-        best > 0 && 2 * best >= described.len()
-    }
-
-    /// Whether the message names a source by its position: `explica más la última`.
-    fn names_source(&self) -> bool {
-        (0..self.words.len()).any(|index| {
-            let is_other = self.is(index + 1, &["sala", "instancia", "epoca", "vez"]);
-            let ordinal = ORDINALS.contains(&self.at(index)) && !is_other && self.is_reference(index);
-            ordinal || DEICTIC.contains(&self.at(index)) && self.is(index + 1, NOUNS)
-        })
-    }
-
-    /// Whether an ordinal refers to a source, alone or with a noun: `¿y la segunda?`, `la primera tesis`.
-    fn is_reference(&self, index: usize) -> bool {
-        let next = self.at(index + 1);
-        next.is_empty() || NOUNS.contains(&next) || is_function(next) || FOLLOW_UP_WORDS.contains(&next)
-    }
-
-    fn is_hypothesis(&self) -> bool {
-        self.at(0) == "y" && self.at(1) == "si" || self.at(0) == "si"
-    }
-
-    fn has_pronoun(&self, message: &str) -> bool {
-        let typed: Vec<String> =
-            message.to_lowercase().split(|c: char| !c.is_alphabetic()).map(str::to_owned).collect();
-        ["él", "ella", "ellos", "ellas"].iter().any(|pronoun| typed.iter().any(|word| word == pronoun))
-            || self.is(0, &["lo", "le", "les", "se"])
-                && self.is(1, &["pueden", "puede", "lo", "le", "podria", "podrian"])
-    }
-
-    /// Returns the words that neither belong to the conversation so far nor are used to talk about sources.
-    fn new_words(&self, history: &[PastMessage]) -> Vec<String> {
-        let recent = &history[history.len().saturating_sub(TOPIC_MESSAGES)..];
-        let mut topic: HashSet<String> = recent
-            .iter()
-            .flat_map(|message| std::iter::once(&message.text).chain(&message.sources))
-            .flat_map(|text| content_terms(text))
-            .flat_map(|(_, stems)| stems)
-            .collect();
-        // `pruebas` belongs to the topic of a source that says `acreditar`.
-        let sources = last_answer(history).map(|answer| answer.sources.join("\n")).unwrap_or_default();
-        topic.extend(thesaurus::all_related(&sources));
-        let content = content_terms(&self.words.join(" "));
-        let is_new = |(word, stems): &(String, Vec<String>)| {
-            !is_follow_up_word(word)
-                && !is_ordinary(word)
-                && !stems.iter().any(|stem| topic.contains(stem))
-                && !word.chars().all(|c| c.is_ascii_digit())
-        };
-        content.into_iter().filter(is_new).map(|(word, _)| word).collect()
-    }
-}
-
-/// Whether `la que` or `la de` after this word names a topic: `busca la de …`. In `¿cuál es la que …?`, it describes a source.
-fn precedes_topic(word: &str) -> bool {
-    SEARCH.contains(&word) || ["sobre", "contra", "a", "en", "con", "por", "para"].contains(&word)
-}
-
-/// Returns a word without repeated letters, except double letters that may occur in Spanish: `graciaaas` becomes `gracias`.
-fn without_repetition(word: &str) -> String {
-    let mut short = String::with_capacity(word.len());
-    let mut run = 0;
-    for c in word.chars() {
-        run = if short.ends_with(c) { run + 1 } else { 1 };
-        if c.is_ascii_digit() || run == 1 || run == 2 && matches!(c, 'r' | 'l' | 'c' | 'n' | 'e' | 'i') {
-            short.push(c);
-        }
-    }
-    short
-}
-
-fn is_function(word: &str) -> bool {
-    threadkeep::core::text::Language::Spanish.is_function_word(word)
-}
-
-/// Whether a word is used to talk about sources and answers.
-fn is_follow_up_word(word: &str) -> bool {
-    FOLLOW_UP_WORDS.contains(&word)
-        || NOUNS.contains(&word)
-        || ORDINALS.contains(&word)
-        || GIVE.contains(&word)
-        || COURTESY.contains(&word)
-        || COURTESY_CORE.contains(&word)
-        || FOLLOW_UP_STEMS.iter().any(|stem| word.starts_with(stem))
-        || word.len() <= 2
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod record;
 mod report;
 mod run;
 mod search;
+mod spelling;
 mod statute;
 mod thesaurus;
 mod tool;

@@ -21,9 +21,9 @@ pub(crate) const FILTERS: &str = "filtros";
 pub(crate) const FOCUS: &str = "foco";
 /// The maximum number of an answer's sources.
 pub(crate) const MAX_ANSWER_SOURCES: usize = 5;
-/// The maximum number of words of the topic that are carried over to a question with words of its own.
-const TOPIC_WORDS: usize = 4;
-/// The maximum length of a search query, in characters.
+/// The most words of a topic that are carried over to a question with words of its own.
+const TOPIC_WORDS: usize = 2;
+/// The longest query that is searched.
 const QUERY_CHARACTERS: usize = 1_000;
 
 /// The plan of a turn.
@@ -39,6 +39,11 @@ pub(crate) struct Plan {
     pub(crate) intent: Intent,
     pub(crate) reason: String,
     pub(crate) wants_more: bool,
+    /// Whether the message is about another matter than law.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_off_topic: bool,
+    /// The message with its misspelt words corrected.
+    pub(crate) question: String,
     /// The query, with the topic carried over.
     pub(crate) query: String,
     /// Whether the message contains more than filters.
@@ -95,13 +100,29 @@ pub(crate) async fn plan(
         last.iter().flat_map(|answer| &answer.content.sources).filter_map(history::key).collect();
     let items = corpus.by_key(scope, &historical.iter().map(|source| source.key.clone()).collect::<Vec<_>>()).await?;
     let past = with_texts(history::past_messages(messages), &items, messages);
-    let classified = intent::classify(question, &past);
+    let question = &corrected(corpus, scope, question, &past).await?;
+    let mut classified = intent::classify_corrected(question, &past);
+    if classified.is_off_topic && !past.iter().any(|message| !message.sources.is_empty()) {
+        // The lists may lack words that the corpus has.
+        let words = corpus.known_words(scope, question).await?;
+        if !words.is_empty() && words.iter().all(|(_, is_known)| *is_known) {
+            classified = intent::Classification { intent: Intent::NewSearch, is_off_topic: false, ..classified };
+        }
+    }
+    if classified.intent == Intent::Reuse && intent::names_one(question) {
+        let filters = filters::split(question).filters;
+        if !items.iter().filter_map(Item::tesis).any(|tesis| filters.passes(tesis)) {
+            classified.intent = Intent::NewSearch;
+        }
+    }
     let description = corpus.description(scope).await?.unwrap_or_default();
     let cited = messages.iter().flat_map(|message| &message.content.sources).filter_map(history::key).collect();
     let base = Plan {
         intent: classified.intent,
         reason: classified.reason.to_owned(),
         wants_more: classified.wants_more,
+        is_off_topic: classified.is_off_topic,
+        question: question.clone(),
         previous: last.map(|answer| answer.plain_text().into_owned()).unwrap_or_default(),
         discussed: history::extract_discussed_tesis(messages),
         messages: message_count,
@@ -116,6 +137,7 @@ pub(crate) async fn plan(
             Intent::None => {}
             Intent::Reuse => {
                 plan.query.clone_from(&topic.query);
+                plan.filters.clone_from(&topic.filters);
                 reuse(&mut plan, question, &historical, &items, &last_keys, last);
             }
             Intent::NewSearch => search(&mut plan, question, &topic),
@@ -136,7 +158,24 @@ pub(crate) async fn plan(
     Ok(Plan { alternative, deciders, ..with_intent(classified.intent) })
 }
 
-/// Adds the texts of the sources to the last message that cites any, so that words of a source do not count as another topic.
+/// Returns a message with its misspelt words corrected. A word that the corpus contains is not misspelt.
+async fn corrected(
+    corpus: &Corpus,
+    scope: &Scope,
+    message: &str,
+    past: &[intent::PastMessage],
+) -> Result<String, StoreError> {
+    let corrected = intent::corrected(message, past);
+    let (own, other) = (fold_text(message), fold_text(&corrected));
+    for (typed, _) in own.split_whitespace().zip(other.split_whitespace()).filter(|(typed, word)| typed != word) {
+        if corpus.known_words(scope, typed).await?.iter().any(|(_, is_known)| *is_known) {
+            return Ok(message.to_owned());
+        }
+    }
+    Ok(corrected)
+}
+
+/// Adds the texts of the sources to the messages that cite them, so that words of a source are not another topic.
 fn with_texts(mut past: Vec<intent::PastMessage>, items: &[Item], messages: &[Message]) -> Vec<intent::PastMessage> {
     if let Some(answer) = past.iter_mut().rev().find(|message| !message.sources.is_empty()) {
         let keys: Vec<String> =
@@ -191,13 +230,15 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     let References { registros, claves } = References::of(&question);
     plan.registros = registros;
     plan.claves = claves.into_iter().map(|clave| (clave.key, clave.epoca)).collect();
-    let split = filters::split(&question);
+    let split = filters::split(&without_denied(&question));
     let own = content_of(&split.rest);
     plan.has_own_words = !own.is_empty() || split.filters.is_empty();
     let is_carried = !topic.query.is_empty() && is_elliptic(&question, &own, plan.wants_more);
     plan.query = match (own.is_empty(), is_carried) {
         (true, true) => topic.query.clone(),
-        (false, true) => format!("{} {}", split.rest.trim(), first_words(&content_of(&topic.query), TOPIC_WORDS)),
+        (false, true) => {
+            format!("{} {}", split.rest.trim(), first_words(&without_opposites(&topic.query, &own), TOPIC_WORDS))
+        }
         _ => split.rest,
     };
     plan.own_filters = split.filters.clone();
@@ -205,6 +246,34 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
         true => topic.filters.merged(&split.filters),
         false => split.filters,
     };
+}
+
+/// Returns a question without what it denies after a comma: `la definitiva, no la provisional`.
+fn without_denied(question: &str) -> String {
+    let is_denied = |part: &&str| {
+        let folded = fold_text(part);
+        let words: Vec<&str> = folded.split_whitespace().collect();
+        matches!(words.as_slice(), ["no", "la" | "el" | "las" | "los" | "de", _] | ["no", "de" | "del", _, _])
+    };
+    let parts: Vec<&str> = question.split(',').collect();
+    let kept: Vec<&str> = parts.iter().copied().filter(|part| !is_denied(part)).collect();
+    if kept.is_empty() { question.to_owned() } else { kept.join(",") }
+}
+
+/// Words of which a question that names one replaces the other: after `suspensión definitiva`, `¿y la provisional?`
+const OPPOSITES: [(&str, &str); 4] =
+    [("provisional", "definitiva"), ("directo", "indirecto"), ("oral", "escrito"), ("aislada", "jurisprudencia")];
+
+/// Returns the content words of a topic without the opposites of those of a question.
+fn without_opposites(topic: &str, own: &str) -> String {
+    let own: Vec<&str> = own.split_whitespace().collect();
+    let is_replaced = |word: &str| {
+        OPPOSITES.iter().any(|(one, other)| {
+            word == *one && own.contains(other) && !own.contains(one)
+                || word == *other && own.contains(one) && !own.contains(other)
+        })
+    };
+    content_of(topic).split_whitespace().filter(|word| !is_replaced(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the first words of a text.
@@ -245,6 +314,8 @@ fn is_elliptic(question: &str, own: &str, wants_more: bool) -> bool {
         "ella",
         "quise decir",
         "quiero decir",
+        "yo decia",
+        "yo preguntaba",
         "me refiero",
         "me referia",
     ]);
@@ -307,7 +378,8 @@ fn reuse(
     }
     let filters = filters::split(question).filters;
     let passing = || all.iter().filter(|found| found.item.tesis().is_some_and(|tesis| filters.passes(tesis)));
-    if asks_which(question) && !filters.is_empty() && passing().next().is_some() {
+    let asks_which = asks_which(question) || intent::names_one(question);
+    if asks_which && !filters.is_empty() && passing().next().is_some() {
         plan.sources = passing().take(MAX_ANSWER_SOURCES).cloned().collect();
         plan.focus = (1..=plan.sources.len()).collect();
         return;
@@ -319,19 +391,32 @@ fn reuse(
         plan.focus = (1..=plan.sources.len()).collect();
         return;
     }
+    if plan.sources.len() == 1 && names_other(question) {
+        // `La otra` is the one beside the source of the last answer.
+        let own = plan.sources[0].item.key();
+        if let Some(other) = all.iter().find(|found| found.item.key() != own) {
+            plan.sources = vec![other.clone()];
+        }
+        plan.focus = vec![1];
+        return;
+    }
     let texts = |found: &[Found]| -> Vec<String> {
         let materias = |found: &Found| found.item.tesis().map(|tesis| tesis.materias.join(" ")).unwrap_or_default();
         let text = |found: &Found| format!("{}\n{}\n{}", found.item.title(), found.item.text(), materias(found));
         found.iter().map(text).collect()
     };
     let best = |found: &[Found]| matches(question, &texts(found)).into_iter().max().unwrap_or(0);
-    if best(&all) > best(&plan.sources) {
+    if !has_pronoun(question) && best(&all) > best(&plan.sources) {
         // The question is about sources of an earlier answer.
         let counts = matches(question, &texts(&all));
         let max = counts.iter().copied().max().unwrap_or(0);
         plan.sources = all.into_iter().zip(counts).filter(|(_, count)| *count == max).map(|(found, _)| found).collect();
     }
     plan.sources.truncate(MAX_ANSWER_SOURCES);
+    if let Some(described) = described(question, &texts(&plan.sources)) {
+        plan.focus = described;
+        return;
+    }
     let previous_focus: Option<Vec<usize>> =
         last.and_then(data).and_then(|data| serde_json::from_value(data.get(FOCUS)?.clone()).ok());
     plan.focus = focus(question, plan.sources.len(), &previous_focus.unwrap_or_default());
@@ -339,7 +424,47 @@ fn reuse(
 
 /// Whether a question asks which of the sources passes a filter: `¿cuál de esas es del Pleno?`
 fn asks_which(question: &str) -> bool {
-    fold_text(question).split_whitespace().any(|word| ["cual", "cuales", "alguna", "algunas"].contains(&word))
+    let folded = fold_text(question);
+    let joined = format!(" {} ", folded.split_whitespace().collect::<Vec<_>>().join(" "));
+    folded.split_whitespace().any(|word| ["cual", "cuales", "alguna", "algunas"].contains(&word))
+        || [" de esas ", " de ellas ", " de estas ", " entre esas ", " de las que "]
+            .iter()
+            .any(|phrase| joined.contains(phrase))
+}
+
+/// Returns the numbers of the sources that a question describes one by one: `la de actos municipales y la de definitividad`.
+fn described(question: &str, texts: &[String]) -> Option<Vec<usize>> {
+    let folded = fold_text(question);
+    let words: Vec<&str> = folded.split_whitespace().collect();
+    let starts: Vec<usize> = (0..words.len().saturating_sub(2))
+        .filter(|at| words[*at] == "la" && ["de", "del", "que"].contains(&words[at + 1]))
+        .collect();
+    if starts.len() < 2 {
+        return None;
+    }
+    let mut numbers: Vec<usize> = Vec::new();
+    for (index, start) in starts.iter().enumerate() {
+        let end = starts.get(index + 1).copied().unwrap_or(words.len());
+        let counts = matches(&words[start + 2..end].join(" "), texts);
+        let best = counts.iter().copied().max().filter(|count| *count > 0)?;
+        numbers.extend(counts.iter().position(|count| *count == best).map(|at| at + 1));
+    }
+    numbers.dedup();
+    Some(numbers)
+}
+
+/// Whether a question is about the source beside the one that was asked about: `¿y la otra?`
+fn names_other(question: &str) -> bool {
+    let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
+    folded.starts_with(" y la otra ") || folded.starts_with(" la otra ") || folded.starts_with(" y el otro ")
+}
+
+/// Whether a question refers to the source of the last answer by a pronoun: `¿puedo usarla?`
+fn has_pronoun(question: &str) -> bool {
+    let is_joined = |word: &str| {
+        word.len() > 5 && ["arla", "erla", "irla", "arlo", "erlo", "irlo"].iter().any(|end| word.ends_with(end))
+    };
+    fold_text(question).split_whitespace().any(|word| is_joined(word) || ["esa", "ese"].contains(&word))
 }
 
 /// Returns how many sources a question is about: `las dos`, `ambas`, `las tres`.
@@ -425,7 +550,7 @@ mod tests {
         for (question, query, filters) in [
             ("¿y en materia penal?", "amparo indirecto", "materia penal"),
             ("¿y en la Décima Época?", "amparo indirecto", "Décima Época"),
-            ("la misma pregunta pero para amparo directo", "amparo directo amparo indirecto", ""),
+            ("la misma pregunta pero para amparo directo", "amparo directo amparo", ""),
             ("y sobre despido injustificado?", "despido injustificado", ""),
             ("¿Qué es la prescripción?", "prescripcion", ""),
         ] {

@@ -8,9 +8,11 @@ use threadkeep::core::text::{TermCounts, content_terms};
 use threadkeep::core::{Embedding, StoreError};
 use threadkeep::{Scope, Source, Value};
 
+use crate::clave::fold_text;
 use crate::corpus::{Candidates, Corpus, Hit, Item};
 use crate::epoca;
 use crate::filters::Filters;
+use crate::intent::words;
 use crate::record::{Tesis, Tipo, court_slug};
 use crate::thesaurus;
 
@@ -34,7 +36,27 @@ const UNKNOWN_SHARE: f64 = 0.8;
 const WORDS_OF_LONG: (usize, f64) = (4, 0.1);
 /// If a question has at least the first number of words, the second number replaces the word count in [`WORDS_OF_LONG`].
 const WORDS_OF_NARRATIVE: (usize, usize) = (7, 3);
-/// The maximum number of words of a query that are checked one by one.
+/// The number of words from which a question may be a story, and the share of those of its words that the corpus has in any form that a
+/// relevant item contains.
+const WORDS_OF_LONG_QUESTION: usize = 5;
+const MIN_COVERAGE_OF_KNOWN: f64 = 0.45;
+/// Words that stand in questions about any legal topic, and the share of their weight that they keep.
+const GENERIC: [&str; 12] = [
+    "acto",
+    "actos",
+    "reclamado",
+    "reclamados",
+    "autoridad",
+    "autoridades",
+    "juicio",
+    "juicios",
+    "procedimiento",
+    "ley",
+    "persona",
+    "proceso",
+];
+const GENERIC_SHARE: f64 = 0.4;
+/// The most words of a query that are checked one by one.
 const MAX_CHECKED_WORDS: usize = 12;
 /// The maximum number of items that are compared with related words.
 const MAX_COMPARED: usize = 50;
@@ -187,7 +209,7 @@ fn rank(
     let (own, others) = frequencies.split_at(own_terms.min(frequencies.len()));
     let mut others = others.to_vec();
     others.resize(related.terms().len(), 0);
-    let scores = lexical_scores(question, related, &hits, documents, own, &others);
+    let scores = lexical_scores(question, related, &hits, documents, own, &others, is_story(&request.query));
     let has_words = !question.is_empty();
     let mut scored: Vec<Scored> = hits
         .into_iter()
@@ -208,6 +230,7 @@ fn lexical_scores(
     documents: u64,
     own: &[u64],
     others: &[u64],
+    is_story: bool,
 ) -> Vec<(f64, bool)> {
     let frequencies = question.frequencies_of_words(own);
     let statistics = Statistics { documents, frequencies };
@@ -225,9 +248,20 @@ fn lexical_scores(
             *weight *= UNKNOWN_SHARE;
         }
     }
+    for (weight, _) in weights.iter_mut().zip(question.words()).filter(|(_, word)| GENERIC.contains(word)) {
+        *weight *= GENERIC_SHARE;
+    }
     let indirect = matches_of_related(question, hits, &counts, &texts);
+    let is_known = |word: &usize| {
+        counts.iter().any(|counts| counts.counts[*word] > 0) || indirect.iter().any(|words| words.contains(word))
+    };
+    let known: f64 = (0..weights.len()).filter(is_known).map(|word| weights[word]).sum::<f64>().max(f64::MIN_POSITIVE);
+    let is_long = weights.len() >= WORDS_OF_LONG_QUESTION;
     let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
     let enough = if weights.len() >= WORDS_OF_NARRATIVE.0 { WORDS_OF_NARRATIVE.1 } else { WORDS_OF_LONG.0 };
+    let is_law: Vec<bool> = question.words().map(is_word_of_law).collect();
+    let has_law =
+        |index: usize| (0..weights.len()).any(|word| is_law.get(word) == Some(&true) && counts[index].counts[word] > 0);
     let score = |index: usize| {
         let matched = |counts: &TermCounts| -> f64 {
             counts.counts.iter().zip(&weights).filter(|(count, _)| **count > 0).map(|(_, weight)| *weight).sum::<f64>()
@@ -243,19 +277,39 @@ fn lexical_scores(
         let score = if is_foreign { score * FOREIGN_SHARE } else { score };
         let is_relevant = coverage >= MIN_COVERAGE
             || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO
-            || words >= enough && coverage >= WORDS_OF_LONG.1;
+            || words >= enough && coverage >= WORDS_OF_LONG.1
+            // Most words of a story are not those of a tesis.
+            || is_long && words >= 2 && coverage * total / known >= MIN_COVERAGE_OF_KNOWN
+            // The words beside one of law say what happened: `hackearon mi cuenta y se llevaron el dinero por transferencia`.
+            || (is_long || is_story) && has_law(index) && coverage * total / known >= MIN_COVERAGE_OF_KNOWN;
         (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()
 }
 
-/// Returns, for each item, the words of the question that the item contains only as a related word.
+/// Whether a question says what happened to the user: `mi ex no quiere dar dinero`.
+fn is_story(question: &str) -> bool {
+    fold_text(question).split_whitespace().any(|word| ["mi", "mis", "me", "nos"].contains(&word))
+}
+
+/// Whether a word is one of law, or has related words.
+fn is_word_of_law(word: &str) -> bool {
+    let mut stems = content_terms(word).into_iter().flat_map(|(_, stems)| stems);
+    !GENERIC.contains(&word)
+        && stems
+            .any(|stem| words::is_stem_of_law(&stem) || words::is_weak_stem_of_law(&stem) || thesaurus::has_stem(&stem))
+}
+
+/// Returns for each item the words of the question that it does not contain, but of which it contains a related word.
 fn matches_of_related(question: &Question, hits: &[Hit], counts: &[TermCounts], scores: &[f64]) -> Vec<Vec<usize>> {
     let mut matches = vec![Vec::new(); hits.len()];
     let words = counts.first().map_or(0, |counts| counts.counts.len());
     let terms = question.terms();
-    let related: Vec<Vec<&String>> =
-        terms.iter().take(words).map(|stem| thesaurus::related_stems(stem).collect()).collect();
+    let related_of = |word: &str| -> Vec<&String> {
+        let stems: Vec<String> = content_terms(word).into_iter().flat_map(|(_, stems)| stems).collect();
+        stems.iter().flat_map(|stem| thesaurus::related_stems(stem)).collect()
+    };
+    let related: Vec<Vec<&String>> = question.words().take(words).map(related_of).collect();
     if related.iter().all(Vec::is_empty) {
         return matches;
     }
@@ -349,7 +403,9 @@ pub fn rank_score(tesis: &Tesis, similarity: f64) -> f64 {
 
 /// Returns how many of the distinct content words of a question each text contains.
 pub(crate) fn matches(question: &str, texts: &[String]) -> Vec<usize> {
-    let question = Question::of_all_words(&content_of(question));
+    let content = content_of(question);
+    let specific: Vec<&str> = content.split_whitespace().filter(|word| !GENERIC.contains(word)).collect();
+    let question = Question::of_all_words(&if specific.is_empty() { content.clone() } else { specific.join(" ") });
     let count = |text: &String| question.count(text).counts.iter().filter(|count| **count > 0).count();
     texts.iter().map(count).collect()
 }

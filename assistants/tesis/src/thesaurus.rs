@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use threadkeep::core::text::content_terms;
 
-use crate::intent::words::is_ordinary;
+use crate::intent::words::{is_ordinary, is_request};
 
 /// Words used in requests and to talk about sources, folded.
 const STOP_WORDS: &str = "
@@ -20,12 +20,13 @@ const STOP_WORDS: &str = "
     hablame habla platicame informacion info algo alguna algun alguno algunas algunos acerca respecto relacionada relacionadas
     relacionado relacionados tema temas figura caso casos asunto asuntos pregunta preguntas misma mismo ahora tambien ademas
     dice dicen dijo establece establecen senala senalan significa significan entiende quiere decir refiere consiste
+    instancia instancias sala salas ok okay oki vale orale sale general
     excluye excluyendo quita quitando descarta descartando elimina excepto salvo corte materia materias perdon quise decir refiero
     cual cuales cuando como donde porque qué mexico mexicano mexicana legal legales derecho";
 
 /// Groups of words for one concept; the words of a group are related to each other.
 const GROUPS: &str = "
-    despido despedir despidieron despiden corrieron correr rescision separacion cese
+    despido despedir despidieron despidio despiden corrieron corrio correr rescision separacion cese
     patron patrones empleador empresa jefe
     trabajador trabajadora empleado empleada obrero
     salario sueldo paga remuneracion percepciones salarios
@@ -57,7 +58,14 @@ const GROUPS: &str = "
     delito delitos crimen ilicito
     homicidio matar muerte privar vida
     robo hurto robar
-    defensa legitima defenderse agresion
+    defensa legitima defenderse defenderme defendi defender agresion agredio agredir agresor agredieron ataque atacar ataco
+    monto cantidad cuantia cuantificacion cuantificar importe
+    suspension suspender suspendio suspenda suspendan
+    omision omitir omitio omiten
+    concesion conceder concedio concedida
+    admision admitir admitio admiten
+    extension extender
+    exclusion excluir
     abogado defensor defensora licenciado asesoria
     juez jueza juzgador juzgadora juzgado tribunal jueces magistrado
     sentencia resolucion fallo laudo
@@ -84,10 +92,10 @@ const GROUPS: &str = "
     firma firmar rubrica
     electoral eleccion elecciones voto votar sufragio
     indigena indigenas pueblos comunidades
-    agua ambiente ambiental contaminacion ecologico
+    agua ambiente ambiental contaminacion ecologico ecologista ecologistas ambientalista ambientalistas
     presidente ejecutivo mandatario
     diputado diputados senador senadores congreso legislador
-    seguro seguridad social imss pensionado jubilacion
+    imss pensionado jubilacion jubilado jubilados pensionados
     accidente riesgo enfermedad incapacidad accidentes
     negar niega rechazar improcedencia desechar improcedente
     proceder procede procedencia procedente";
@@ -128,7 +136,7 @@ fn stems(word: &str) -> Vec<String> {
 /// Whether a folded word carries no topic.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
-    WORDS.contains(word) || is_ordinary(word)
+    WORDS.contains(word) || is_ordinary(word) || is_request(word)
 }
 
 /// Returns words that are related to those of a query, without the words themselves.
@@ -148,39 +156,14 @@ pub(crate) fn related(query: &str) -> String {
     found.join(" ")
 }
 
-/// Returns the legal word that differs from a folded word by one typing error: a wrong, missing or additional letter, or two swapped
-/// letters. `None` if there is no such word, or more than one.
-pub(crate) fn correct(word: &str) -> Option<&'static str> {
-    let known = GROUPS.split_whitespace().chain(LEGAL.split_whitespace());
-    let mut near: Vec<&str> = known.filter(|known| word.len() >= 5 && is_near(word, known)).collect();
-    near.sort_unstable();
-    near.dedup();
-    match near.as_slice() {
-        [only] => Some(only),
-        _ => None,
-    }
+/// Returns the words of the groups and the further words of law.
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+    GROUPS.split_whitespace().chain(LEGAL.split_whitespace())
 }
 
-/// Whether two words differ by one typing error.
-fn is_near(one: &str, other: &str) -> bool {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    if one.len().abs_diff(other.len()) > 1 || one == other {
-        return false;
-    }
-    let start = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
-    let (rest, other_rest) = (&one[start..], &other[start..]);
-    let is_swapped = || {
-        rest.len() >= 2
-            && rest.len() == other_rest.len()
-            && rest[0] == other_rest[1]
-            && rest[1] == other_rest[0]
-            && rest[2..] == other_rest[2..]
-    };
-    match rest.len().cmp(&other_rest.len()) {
-        std::cmp::Ordering::Equal => rest.get(1..) == other_rest.get(1..) || is_swapped(),
-        std::cmp::Ordering::Less => Some(rest) == other_rest.get(1..),
-        std::cmp::Ordering::Greater => rest.get(1..) == Some(other_rest),
-    }
+/// Whether a stem is that of a word of the groups.
+pub(crate) fn has_stem(stem: &str) -> bool {
+    RELATED.contains_key(stem)
 }
 
 /// Returns the stems of all words that are related to those of a text.
@@ -190,7 +173,7 @@ pub(crate) fn all_related(text: &str) -> HashSet<String> {
 }
 
 /// Returns the stems of the words that are related to a stem.
-pub(crate) fn related_stems(stem: &str) -> impl Iterator<Item = &'static String> {
+pub(crate) fn related_stems(stem: &str) -> impl Iterator<Item = &'static String> + use<> {
     RELATED.get(stem).into_iter().flatten().flat_map(|word| &word.stems)
 }
 
@@ -203,21 +186,5 @@ mod tests {
         let words = related("me corrieron del trabajo");
         assert!(words.contains("despido") && !words.contains("corrieron"), "{words}");
         assert_eq!(related("arraigo"), "");
-    }
-
-    #[test]
-    fn typing_errors_are_corrected_if_only_one_word_is_near() {
-        for (word, expected) in [
-            ("amapro", Some("amparo")),
-            ("omicion", Some("omision")),
-            ("sentensia", Some("sentencia")),
-            ("prescripsion", Some("prescripcion")),
-            ("usucapin", Some("usucapion")),
-            ("amparo", None),
-            ("zapato", None),
-            ("caza", None),
-        ] {
-            assert_eq!(correct(word), expected, "{word}");
-        }
     }
 }

@@ -15,13 +15,15 @@ use crate::corpus::{Corpus, Item};
 use crate::filters::Filters;
 use crate::plan::MAX_ANSWER_SOURCES;
 use crate::search::{Found, SearchRequest, content_of, distinct, is_about};
-use crate::thesaurus;
+use crate::spelling;
 
 /// The name of the search tool.
 pub(crate) const SEARCH: &str = "buscar_tesis";
 /// The name of the tool that compares topics.
 pub(crate) const COMPARE: &str = "comparar_temas";
-/// The number of items nearest to a query that are compared with the sources at hand.
+/// The share of the relevance of a known source from which a new one is preferred to it.
+const MIN_SHARE_OF_NEW: f64 = 0.5;
+/// The number of items of the corpus among which a source at hand must be.
 const NEAREST: usize = 5;
 
 /// The arguments of the search tool.
@@ -298,12 +300,12 @@ impl Search {
     async fn search_corrected(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
         let words = self.searcher.corpus.known_words(&self.scope, &request.query).await?;
         result.is_unknown = !words.is_empty() && words.iter().all(|(_, is_known)| !is_known);
-        let correct = |(word, is_known): &(String, bool)| match thesaurus::correct(word).filter(|_| !is_known) {
+        let correct = |(word, is_known): &(String, bool)| match spelling::of_law(word).filter(|_| !is_known) {
             Some(corrected) => corrected.to_owned(),
             None => word.clone(),
         };
         let query = words.iter().map(correct).collect::<Vec<_>>().join(" ");
-        if words.iter().any(|(word, is_known)| !is_known && thesaurus::correct(word).is_some()) {
+        if words.iter().any(|(word, is_known)| !is_known && spelling::of_law(word).is_some()) {
             result.is_unknown = false;
             result.found = self
                 .searcher
@@ -329,22 +331,25 @@ impl Search {
         Ok(())
     }
 
-    /// Replaces the results with sources that were cited before, if the question names their topic but not the topic of any result.
-    async fn prefer_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
+    /// Replaces what was found by sources that were cited before if these bear on the question far more: the question names their topic,
+    /// and that of no source that was found, or no source that was found contains half as much of it.
+    async fn add_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
         let question = Question::of_all_words(&content_of(&request.query));
-        if self.arguments.solo_nuevas
-            || request.exclude.is_empty()
-            || question.is_empty()
-            || result.found.is_empty()
-            || result.found.iter().any(|found| is_about(&question, &found.item))
-        {
+        if self.arguments.solo_nuevas || request.exclude.is_empty() || question.is_empty() || result.found.is_empty() {
             return Ok(());
         }
         let request = SearchRequest { exclude: BTreeSet::new(), ..request.clone() };
-        let mut known = self.searcher.corpus.search(&self.scope, &request).await?;
-        known.retain(|found| self.arguments.citadas.contains(&found.item.key()) && is_about(&question, &found.item));
-        if !known.is_empty() {
-            result.found = known.into_iter().map(|found| Found { is_known: true, ..found }).collect();
+        let all = self.searcher.corpus.search(&self.scope, &request).await?;
+        let (known, new): (Vec<Found>, Vec<Found>) =
+            all.into_iter().partition(|found| self.arguments.citadas.contains(&found.item.key()));
+        let names_new = result.found.iter().any(|found| is_about(&question, &found.item));
+        let best = new.iter().map(|found| found.relevance).fold(0.0, f64::max);
+        let is_better = |found: &Found| {
+            !names_new && is_about(&question, &found.item) || found.relevance >= 1.0 && best < MIN_SHARE_OF_NEW
+        };
+        let better: Vec<Found> = known.into_iter().filter(is_better).collect();
+        if !better.is_empty() {
+            result.found = better.into_iter().map(|found| Found { is_known: true, ..found }).collect();
         }
         Ok(())
     }

@@ -166,3 +166,41 @@ fn other_sources_are_recognised() {
     }
     assert!(!classify("repítelo de otra forma", &amparo()).wants_more);
 }
+
+/// Phrases that were written without sight of the code, and labelled once before their failures were read.
+#[test]
+fn blind_phrases_keep_their_intent() {
+    let sets = [
+        (include_str!("../../tests/sets/intents-1.json"), 244),
+        (include_str!("../../tests/sets/intents-2.json"), 250),
+    ];
+    for (set, least) in sets {
+        let (passed, wrong) = label_set(set);
+        assert!(passed >= least, "{passed} strict phrases\n{}", wrong.join("\n"));
+    }
+}
+
+/// The phrases in `THREADKEEP_INTENTS`, for measuring a new set: prints its report.
+#[test]
+fn phrases_of_a_given_set_are_reported() {
+    let Some(path) = std::env::var_os("THREADKEEP_INTENTS") else { return };
+    let set = std::fs::read_to_string(path).unwrap();
+    let (passed, wrong) = label_set(&set);
+    println!("{passed} of {} strict phrases\n{}", passed + wrong.len(), wrong.join("\n"));
+}
+
+/// Labels the strict phrases of a set. Returns how many have the expected label, and a description of the others.
+fn label_set(set: &str) -> (usize, Vec<String>) {
+    let set: Vec<serde_json::Value> = serde_json::from_str(set).unwrap();
+    let strict: Vec<_> = set.iter().filter(|phrase| phrase["strict"] == true).collect();
+    let wrong: Vec<String> = strict
+        .iter()
+        .filter_map(|phrase| {
+            let text = phrase["text"].as_str().unwrap();
+            let found = classify(text, &crate::commands::history_of(&phrase["history"]));
+            let (expected, label) = (phrase["label"].as_str().unwrap(), found.intent.label());
+            (label != expected).then(|| format!("{expected}: {label} ({}) {text}", found.reason))
+        })
+        .collect();
+    (strict.len() - wrong.len(), wrong)
+}

@@ -1,0 +1,581 @@
+//! A message as the rules read it.
+
+use std::collections::HashSet;
+
+use threadkeep::core::text::content_terms;
+
+use super::PastMessage;
+use super::vocabulary::{Vocabulary, is_answer_word, is_follow_up_word};
+use super::words::{
+    ASKING, CLOSING, COURTESY, COURTESY_CORE, DEICTIC, FACTS, FAREWELLS, FOLLOW_UP_WORDS, GIVE, HAVE, IMPERATIVES,
+    NOUNS, OPENINGS, ORDINALS, OTHER, SEARCH, SEARCH_PHRASES, SUBJECTLESS, SWITCHES, is_ordinary,
+};
+use crate::clave::fold_text;
+use crate::filters;
+
+/// The most words of thanks with a remark.
+const MAX_REMARK: usize = 9;
+
+/// The folded words of a message.
+pub(super) struct Words {
+    pub(super) words: Vec<String>,
+}
+
+impl Words {
+    pub(super) fn of(message: &str) -> Self {
+        Self { words: fold_text(message).split_whitespace().map(without_repetition).collect() }
+    }
+
+    fn at(&self, index: usize) -> &str {
+        self.words.get(index).map_or("", String::as_str)
+    }
+
+    fn is(&self, index: usize, list: &[&str]) -> bool {
+        list.contains(&self.at(index))
+    }
+
+    pub(super) fn joined(&self) -> String {
+        format!(" {} ", self.words.join(" "))
+    }
+
+    pub(super) fn is_courtesy(&self) -> bool {
+        if self.words.is_empty() {
+            return true;
+        }
+        let all =
+            self.words.iter().all(|word| COURTESY.contains(&word.as_str()) || COURTESY_CORE.contains(&word.as_str()));
+        let joined = self.joined();
+        let asks_after = ["como estas", "como esta usted", "como te va", "como le va", "que tal", "como andas"];
+        let core = self.words.iter().any(|word| COURTESY_CORE.contains(&word.as_str()))
+            || asks_after.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
+        if joined.contains(" de que va ") || joined.contains(" por que ") {
+            return false;
+        }
+        // `No me quedó claro` is a question.
+        let is_denial = self.words.len() > 1
+            && self.at(0) == "no"
+            && !joined.contains(" gracias ")
+            && !joined.contains(" nada mas ");
+        all && core && !is_denial
+    }
+
+    /// `busca …`, `hay alguna tesis …`, `dame jurisprudencia sobre …`, `tesis de …`.
+    pub(super) fn states_search(&self) -> bool {
+        if self.is_among_sources() {
+            return false;
+        }
+        let noun = |from: usize, within: usize| {
+            let index = (from..from + within).find(|index| self.is(*index, &NOUNS))?;
+            let is_definite =
+                (from..index).any(|at| self.is(at, &DEICTIC) || self.is(at, &["la", "el", "las", "los", "mas"]));
+            let is_fact = self.is(index, &FACTS) && !(index..index + 3).any(|at| self.is(at, &["sobre", "acerca"]));
+            (!is_definite && !is_fact).then_some(index)
+        };
+        let joined = self.joined();
+        let asks = SEARCH_PHRASES.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
+        asks || self.begins_with_noun()
+            || (0..self.words.len()).any(|index| {
+                let word = self.at(index);
+                let is_verb = SEARCH.contains(&word) && (word != "consulta" || index <= 1);
+                let is_any = ["alguna", "algunas", "algun", "algunos"].contains(&word)
+                    && self.is(index + 1, &NOUNS)
+                    && index <= 1;
+                let has = HAVE.contains(&word) && noun(index + 1, 4).is_some() || is_any;
+                let gives = GIVE.contains(&word) && noun(index + 1, 3).is_some();
+                is_verb || has || gives
+            })
+    }
+
+    /// `tesis de …`, `criterios sobre …`, after words that only open the message.
+    fn begins_with_noun(&self) -> bool {
+        let start = self.words.iter().take_while(|word| OPENINGS.contains(&word.as_str())).count();
+        let is_position = |index: usize| {
+            ORDINALS.contains(&self.at(index))
+                && self.is(index - 1, &["la", "las", "el", "los"])
+                && self.is_reference(index)
+        };
+        let names_source = (start + 1..self.words.len()).any(|index| self.is(index, &DEICTIC) || is_position(index));
+        self.is(start, &NOUNS)
+            && !self.is(start, &FACTS)
+            && self.is(
+                start + 1,
+                &["sobre", "de", "del", "en", "contra", "acerca", "que", "con", "para", "relacionada", "relacionadas"],
+            )
+            && !names_source
+    }
+
+    /// Whether a question is about a choice of the sources at hand: `¿hay alguna aislada entre esas?`
+    fn is_among_sources(&self) -> bool {
+        let joined = self.joined();
+        [
+            " entre esas ",
+            " entre ellas ",
+            " de esas ",
+            " de ellas ",
+            " de estas ",
+            " de las que citaste ",
+            " de las dos ",
+            " de las tres ",
+        ]
+        .iter()
+        .any(|phrase| joined.contains(phrase))
+            && !self.words.iter().any(|word| SEARCH.contains(&word.as_str()))
+            && !joined.contains(" otra")
+    }
+
+    /// `más tesis`, `otra`, `criterios distintos`.
+    pub(super) fn wants_more(&self) -> bool {
+        (0..self.words.len()).any(|index| {
+            let word = self.at(index);
+            let next_is_noun = self.is(index + 1, &NOUNS);
+            let previous_is_noun = index > 0 && self.is(index - 1, &NOUNS);
+            match word {
+                "mas" => {
+                    let asks_for_more = index > 0
+                        && (self.is(index - 1, &HAVE)
+                            || index > 1 && self.is(index - 1, &["una", "uno", "algo"]) && self.is(index - 2, &HAVE)
+                            || self.is(index - 1, &["alguna", "algunas", "alguno", "algunos"]));
+                    let is_number = |index: usize| self.is(index, &["una", "dos", "tres", "cuatro", "cinco"]);
+                    let asks_for_number = index > 1 && is_number(index - 1) && self.asks_at(index - 2);
+                    let asks_about_topic = index > 0
+                        && self.asks_at(index - 1)
+                        && self.is(index + 1, &["de", "sobre"])
+                        && !self.is(index + 2, &DEICTIC)
+                        && !self.is(index + 2, &["la", "lo"]);
+                    asks_for_more
+                        || asks_for_number
+                        || asks_about_topic
+                        || next_is_noun && !self.is(index + 1, &["sentencia", "caso", "casos"])
+                }
+                "otra" | "otro" | "otras" | "otros" => {
+                    let is_asked = index == 0 || self.asks_at(index - 1) || self.is(index - 1, &["alguna", "algun"]);
+                    let follows = [
+                        "de",
+                        "sobre",
+                        "del",
+                        "que",
+                        "mas",
+                        "diferente",
+                        "diferentes",
+                        "distinta",
+                        "distintas",
+                        "ademas",
+                        "aparte",
+                        "parecida",
+                        "similar",
+                    ];
+                    let is_requested = is_asked && self.is(index + 1, &follows);
+                    next_is_noun || self.is_last_other(index) || previous_is_noun || is_requested
+                }
+                "demas" | "resto" => index > 1 && self.is(index - 1, &["las", "los", "el"]) && self.asks_at(index - 2),
+                _ => {
+                    let is_asked = index > 1
+                        && (self.asks_at(index - 1)
+                            || self.is(index - 1, &["una", "unas", "alguna", "algo"]) && self.asks_at(index - 2));
+                    let is_any = index > 0 && self.is(index - 1, &["algo", "alguna", "algun"]);
+                    if OTHER.contains(&word) && (is_asked && self.at(index + 1).is_empty() || is_any) {
+                        return true;
+                    }
+                    OTHER.contains(&word)
+                        && (next_is_noun || previous_is_noun || self.is(index + 1, &["y"]) && index > 0)
+                }
+            }
+        })
+    }
+
+    /// Whether a word asks for something, or whether there is something.
+    fn asks_at(&self, index: usize) -> bool {
+        let word = self.at(index);
+        [&GIVE, &HAVE, &SEARCH].iter().any(|list| list.contains(&word)) || word.len() > 5 && word.ends_with("me")
+    }
+
+    /// Whether `otra` stands for another source: `muéstrame otra`, `otra más`, `¿hay otra?`.
+    fn is_last_other(&self, index: usize) -> bool {
+        let rest = &self.words[index + 1..];
+        rest.iter().all(|word| {
+            ["mas", "por", "favor", "sobre", "lo", "mismo", "similar", "parecida", "igual", "que", "sea"]
+                .contains(&word.as_str())
+        }) && self.at(index.wrapping_sub(1)) != "la"
+    }
+
+    pub(super) fn switches_topic(&self) -> bool {
+        let joined = self.joined();
+        SWITCHES.iter().any(|switch| match switch.strip_prefix('^') {
+            Some(start) => joined.starts_with(&format!(" {start} ")),
+            None => joined.contains(&format!(" {switch} ")),
+        })
+    }
+
+    /// Whether the message states a filter for a search, rather than a question about a source: `¿es de la Décima Época?`
+    pub(super) fn states_filter(&self, message: &str) -> bool {
+        let found = filters::split(message);
+        if found.filters.is_empty() {
+            return false;
+        }
+        let asks_about =
+            ["es", "son", "era", "fue", "emitio", "emitieron", "dicto", "que", "cual", "aplica", "obliga", "pertenece"];
+        let is_question = asks_about.iter().any(|word| self.words.iter().any(|own| own == word));
+        let joined = self.joined();
+        let is_request = [
+            "solo ",
+            "solamente ",
+            "unicamente ",
+            "que sea",
+            "filtra",
+            "limita",
+            "restringe",
+            "acota",
+            "quita",
+            "excluye",
+            " que hay ",
+            " que tienes ",
+            " hay algo ",
+        ]
+        .iter()
+        .any(|word| joined.contains(word));
+        is_request || !is_question && !self.points_back() && !self.names_one()
+    }
+
+    /// Whether a message names one source by a filter: `cítame la del Pleno`, `la de penal`.
+    pub(super) fn names_one(&self) -> bool {
+        let before = ["", "y", "vez", "solo", "solamente", "unicamente", "mejor", "ok", "bueno", "ahora", "entonces"];
+        (0..self.words.len()).any(|index| {
+            let previous = self.at(index.wrapping_sub(1));
+            let is_request = IMPERATIVES.contains(&previous)
+                || previous.len() > 4 && previous.ends_with("me") && !SEARCH.contains(&previous);
+            let name = format!(
+                "{} {}",
+                self.at(index + 1),
+                self.words[(index + 2).min(self.words.len())..].iter().take(3).cloned().collect::<Vec<_>>().join(" ")
+            );
+            self.at(index) == "la"
+                && self.is(index + 1, &["de", "del"])
+                && (is_request || before.contains(&previous) || index == 0)
+                && !filters::split(&format!("la {name}")).filters.is_empty()
+        })
+    }
+
+    /// Whether the message refers to the last answer or to one of its sources.
+    pub(super) fn points_back(&self) -> bool {
+        (0..self.words.len()).any(|index| {
+            let word = self.at(index);
+            let followed_by_noun = self.is(index + 1, &NOUNS);
+            let is_deictic = DEICTIC.contains(&word)
+                && match word {
+                    "esta" | "este" | "estas" | "estos" | "dicha" | "dicho" => {
+                        followed_by_noun || self.is(index + 1, &["punto", "tema", "caso", "asunto", "ultima", "ultimo"])
+                    }
+                    _ => true,
+                };
+            let is_ordinal = ORDINALS.contains(&word)
+                && !self.is(index + 1, &["sala", "instancia", "epoca", "vez", "parte", "semana"])
+                && self.is_reference(index);
+            let is_speech = [
+                "citaste",
+                "mencionaste",
+                "dijiste",
+                "comentaste",
+                "senalaste",
+                "explicaste",
+                "mostraste",
+                "diste",
+                "pusiste",
+                "referiste",
+            ]
+            .contains(&word);
+            is_deictic || is_ordinal || is_speech
+        }) || [
+            " lo anterior ",
+            " las dos ",
+            " los dos ",
+            " ambas ",
+            " ambos ",
+            " las tres ",
+            " de ellas ",
+            " la misma tesis ",
+        ]
+        .iter()
+        .any(|phrase| self.joined().contains(phrase))
+    }
+
+    /// `¿qué sabes hacer?`, `hola, qué es esto`.
+    pub(super) fn asks_about_assistant(&self) -> bool {
+        let joined = self.joined();
+        let asks = [
+            "que puedo preguntar",
+            "que te puedo preguntar",
+            "que puedes hacer",
+            "que sabes hacer",
+            "que haces",
+            "para que sirves",
+            "para que sirve esto",
+            "quien eres",
+            "que eres",
+            "como funcionas",
+            "como funciona esto",
+            "que es esto",
+            "q es esto",
+            "en que me puedes ayudar",
+            "en que puedes ayudar",
+            "como te llamas",
+            "que hora es",
+            "que dia es",
+            "cuentame de ti",
+            "cuentame de tu vida",
+            "quien te programo",
+            "quien te hizo",
+            "eres un robot",
+            "eres humano",
+            "eres una ia",
+        ];
+        self.words.len() <= 7 && asks.iter().any(|phrase| joined.contains(&format!(" {phrase}")))
+    }
+
+    /// Whether the message refers only to the situation of the last answer: `en esos casos`.
+    pub(super) fn refers_to_cases(&self) -> bool {
+        let joined = self.joined();
+        [
+            " en esos casos ",
+            " en ese caso ",
+            " en estos casos ",
+            " en este caso ",
+            " en esos supuestos ",
+            " en ese supuesto ",
+        ]
+        .iter()
+        .any(|phrase| joined.contains(phrase))
+    }
+
+    /// Whether the message begins as a continuation (`o sea …`, `además de …`, `¿su …?`), or asks with a pronoun: `¿quién la dictó?`
+    pub(super) fn continues(&self) -> bool {
+        let joined = self.joined();
+        let joined = joined.strip_prefix(" y").unwrap_or(&joined);
+        let starts = [
+            " o sea ",
+            " osea ",
+            " es decir ",
+            " ademas de ",
+            " aparte de ",
+            " su ",
+            " sus ",
+            " aunque ",
+            " incluso ",
+            " ni ",
+            " ni siquiera ",
+        ];
+        let questions = ["quien", "como", "cuando", "donde", "cual", "que", "cuantos", "cuantas"];
+        let has_pronoun = (1..self.words.len()).any(|index| {
+            self.is(index, &["la", "lo", "las", "los", "le"])
+                && self.is(index - 1, &questions)
+                && index + 2 >= self.words.len()
+                && !self.is(index + 1, &NOUNS)
+        });
+        starts.iter().any(|start| joined.starts_with(start)) || has_pronoun
+    }
+
+    /// Whether the message offers alternatives of which one is known: `¿hábiles o naturales?`
+    pub(super) fn offers_known_alternative(&self, vocabulary: &Vocabulary) -> bool {
+        let is_new =
+            |index: usize| vocabulary.legal.iter().chain(&vocabulary.unknown).any(|word| word == self.at(index));
+        let is_word = |index: usize| self.at(index).len() > 3 && !is_function(self.at(index));
+        (1..self.words.len()).any(|index| {
+            self.is(index, &["o", "u"])
+                && is_word(index - 1)
+                && is_word(index + 1)
+                && is_new(index - 1) != is_new(index + 1)
+                && vocabulary.new_words() == 1
+        })
+    }
+
+    /// Whether the message describes a source of the conversation: `la que pide ponderar …`, `la del porcentaje`.
+    pub(super) fn describes_source(&self, history: &[PastMessage]) -> bool {
+        let start = (0..self.words.len()).find(|index| {
+            let next = self.at(index + 1);
+            self.is(*index, &["la", "las", "el", "los"])
+                && ["que", "de", "del"].contains(&next)
+                && (*index == 0 || !NOUNS.contains(&self.at(index - 1)))
+                && (!is_question_of_what(self.at(index.wrapping_sub(1)))
+                    || *index > 1 && self.is(index - 2, &["volviendo", "regresando", "vuelve", "regresa"]))
+        });
+        let Some(start) = start.filter(|start| *start <= 6) else { return false };
+        let described = self.words[start + 2..].join(" ");
+        let described: Vec<Vec<String>> = content_terms(&described)
+            .into_iter()
+            .filter(|(word, _)| !is_follow_up_word(word) && !is_ordinary(word))
+            .map(|(_, stems)| stems)
+            .collect();
+        if described.is_empty() {
+            return false;
+        }
+        let matches = |source: &String| {
+            let stems: HashSet<String> = content_terms(source).into_iter().flat_map(|(_, stems)| stems).collect();
+            described.iter().filter(|word| word.iter().any(|stem| stems.contains(stem))).count()
+        };
+        let cited = history.iter().filter(|message| !message.sources.is_empty());
+        let texts = cited.flat_map(|message| message.sources.iter().chain(std::iter::once(&message.text)));
+        let best = texts.map(matches).max().unwrap_or(0);
+        best > 0 && 2 * best >= described.len()
+    }
+
+    /// Whether the message names a source by its position: `explica más la última`.
+    pub(super) fn names_source(&self) -> bool {
+        (0..self.words.len()).any(|index| {
+            let is_other = self.is(index + 1, &["sala", "instancia", "epoca", "vez"]);
+            let ordinal = ORDINALS.contains(&self.at(index)) && !is_other && self.is_reference(index);
+            ordinal || DEICTIC.contains(&self.at(index)) && self.is(index + 1, &NOUNS)
+        })
+    }
+
+    /// Whether an ordinal stands alone or with a noun: `¿y la segunda?`, `la primera tesis`.
+    fn is_reference(&self, index: usize) -> bool {
+        let next = self.at(index + 1);
+        if next == "a" && self.at(index + 2).parse::<u32>().is_ok() {
+            return false;
+        }
+        next.is_empty() || NOUNS.contains(&next) || is_function(next) || FOLLOW_UP_WORDS.contains(&next)
+    }
+
+    pub(super) fn is_hypothesis(&self) -> bool {
+        self.at(0) == "y" && self.at(1) == "si" || self.at(0) == "si"
+    }
+
+    pub(super) fn has_pronoun(&self, message: &str) -> bool {
+        let typed: Vec<String> =
+            message.to_lowercase().split(|c: char| !c.is_alphabetic()).map(str::to_owned).collect();
+        ["él", "ella", "ellos", "ellas"].iter().any(|pronoun| typed.iter().any(|word| word == pronoun))
+            || self.is(0, &["lo", "le", "les", "se"])
+                && self.is(1, &["pueden", "puede", "lo", "le", "podria", "podrian"])
+    }
+
+    /// Whether thanks or a farewell come with a remark, and with no question or request: `excelente, me sirvió mucho`.
+    pub(super) fn is_thanks_with_remark(&self, vocabulary: &Vocabulary) -> bool {
+        let joined = self.joined();
+        let is_closing =
+            |word: &String| CLOSING.contains(&word.as_str()) || word.starts_with("jaja") || word.starts_with("jeje");
+        let asks = self.words.iter().any(|word| {
+            ASKING.contains(&word.as_str())
+                || SEARCH.contains(&word.as_str())
+                || GIVE.contains(&word.as_str())
+                || IMPERATIVES.contains(&word.as_str())
+                || is_answer_word(word)
+                || NOUNS.contains(&word.as_str())
+        });
+        // `Qué crack, gracias`
+        let is_exclamation = self.at(0) == "que" && self.words.len() <= 4 && joined.ends_with(" gracias ");
+        self.words.len() <= MAX_REMARK
+            && (self.words.iter().any(is_closing)
+                || FAREWELLS.iter().any(|phrase| joined.contains(&format!(" {phrase} "))))
+            && vocabulary.legal.is_empty()
+            && (!asks || is_exclamation)
+            && self.joined_pronoun().is_none()
+    }
+
+    /// Whether the message is about neither law nor the sources: `¿quién ganó el mundial?`, `¿cuánto es 345 por 12?`
+    pub(super) fn is_off_topic(&self, vocabulary: &Vocabulary, has_sources: bool) -> bool {
+        let numbers = self.words.iter().filter(|word| word.chars().all(|c| c.is_ascii_digit())).count();
+        let is_sum = numbers >= 2
+            && content_terms(&self.words.join(" "))
+                .iter()
+                .all(|(word, _)| word.chars().all(|c| c.is_ascii_digit()) || is_ordinary(word) || word.len() < 4);
+        let asks = ["como", "cuanto", "cuanta", "cuando", "que", "por", "a", "en", "alguna", "algun", "hay"];
+        // One word that the lists lack may be of the topic: `¿cómo se calcula la lana?`
+        let is_introduced = (1..self.words.len()).any(|index| {
+            self.is(index - 1, &["un", "una"]) && vocabulary.unknown.iter().any(|word| word == self.at(index))
+        });
+        let is_about_sources = has_sources
+            && vocabulary.unknown.len() == 1
+            && self.is(0, &asks)
+            && !is_introduced
+            && !self.joined().contains(" como esta ")
+            && !self.joined().contains(" cuanto esta ");
+        let is_elliptic = self.is(0, &["y", "o", "pero"]) || self.is(0, &SUBJECTLESS) || is_about_sources;
+        !vocabulary.is_about_law && (is_sum || !vocabulary.unknown.is_empty() && !is_elliptic)
+    }
+
+    /// Returns the position of a request with a pronoun for the answer or a source: `ponla`, `explícamelo`.
+    pub(super) fn joined_pronoun(&self) -> Option<usize> {
+        let is_joined = |word: &String| {
+            let verb = ["las", "los", "la", "lo"].iter().find_map(|pronoun| word.strip_suffix(pronoun));
+            verb.is_some_and(|verb| IMPERATIVES.contains(&verb))
+        };
+        self.words.iter().position(is_joined)
+    }
+
+    /// Whether a pronoun stands before the verb for what the answer was about: `no lo detiene`, `me la explicas`.
+    pub(super) fn has_object_pronoun(&self) -> bool {
+        (0..self.words.len()).any(|index| {
+            let next = self.at(index + 1);
+            let before = self.at(index.wrapping_sub(1));
+            let verbs = ["tiene", "tienen", "puede", "pueden", "debe", "deben", "podria", "puedo"];
+            let begins = index == 0 && self.is(0, &["la", "lo", "las", "los"]) && self.is(1, &verbs);
+            let is_pronoun = begins
+                || self.at(index) == "lo" && !["que", "de", "del", "mismo", "anterior"].contains(&next)
+                || self.is(index, &["la", "las", "los"])
+                    && ["me", "se", "no", "te", "quien", "como", "cuando", "donde"].contains(&before);
+            is_pronoun && next.len() > 2 && !self.is(index + 1, &NOUNS)
+        })
+    }
+
+    /// Whether the message is about what a source says: `… según la tesis`, `qué … menciona`, `lo del interés`.
+    pub(super) fn refers_to_text(&self) -> bool {
+        let joined = self.joined();
+        [
+            " segun ",
+            " ahi ",
+            " lo de ",
+            " lo del ",
+            " eso de ",
+            " eso del ",
+            " menciona ",
+            " mencionas ",
+            " senala ",
+            " senalas ",
+            " dice la tesis ",
+            " te refieres ",
+        ]
+        .iter()
+        .any(|phrase| joined.contains(phrase))
+    }
+
+    /// Whether the message begins with a verb whose subject is a source: `¿incluye bonos?`
+    pub(super) fn is_subjectless(&self) -> bool {
+        let start = self
+            .words
+            .iter()
+            .take_while(|word| {
+                OPENINGS.contains(&word.as_str()) || ["no", "si", "eso", "tambien"].contains(&word.as_str())
+            })
+            .count();
+        self.is(start, &SUBJECTLESS)
+    }
+
+    /// Whether the message asks what something is: `¿qué es la usura?`
+    pub(super) fn asks_definition(&self) -> bool {
+        let joined = self.joined();
+        [" que es ", " que son ", " en que consiste ", " que se entiende por "]
+            .iter()
+            .any(|phrase| joined.contains(phrase))
+    }
+}
+
+/// Whether `la que` or `lo de` after this word is not a description of a source: `¿cuál es la que …?` is, `busca la de …` is not.
+fn is_question_of_what(word: &str) -> bool {
+    SEARCH.contains(&word) || ["sobre", "contra", "a", "en", "con", "por", "para"].contains(&word)
+}
+
+/// Returns a word with at most two equal letters in sequence, and one at its end: `graciaaas` is `gracias`.
+fn without_repetition(word: &str) -> String {
+    let mut short = String::with_capacity(word.len());
+    let mut run = 0;
+    for c in word.chars() {
+        run = if short.ends_with(c) { run + 1 } else { 1 };
+        if c.is_ascii_digit() || run == 1 || run == 2 && matches!(c, 'r' | 'l' | 'c' | 'n' | 'e' | 'i') {
+            short.push(c);
+        }
+    }
+    short
+}
+
+fn is_function(word: &str) -> bool {
+    threadkeep::core::text::Language::Spanish.is_function_word(word)
+}

@@ -66,6 +66,11 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
         let earlier: Vec<&Stems> = question.earlier_topic.iter().collect();
         scored = score(question, candidates, &usable, &terms, &earlier);
     }
+    if scored.is_empty() && question.asks_for_name {
+        // "I'm Dermot" does not contain "name".
+        let states_name = |index: &usize| Heading::parse(candidates[*index].heading).is_some();
+        scored = usable.iter().copied().filter(states_name).map(|index| (1.0, index)).collect();
+    }
     let order = |index: usize| {
         let heading = Heading::parse(candidates[index].heading);
         let is_changed = heading.as_ref().is_some_and(|heading| heading.changed_on.is_some());
@@ -237,7 +242,7 @@ fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
 }
 
 /// Whether a message states the name of the user.
-fn names_user(text: &str) -> bool {
+pub(crate) fn names_user(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     words.windows(2).any(|two| {

@@ -17,11 +17,11 @@ use threadkeep::{Bound, Message, MessageQuery, Role, Scope, ThreadId, ThreadOrde
 use self::bare_changes::add_bare_changes;
 use self::references::referred_text;
 use self::statement::mark_changed;
-use crate::evidence::best_first;
 use crate::evidence::heading::with_reference;
 use crate::evidence::question::{Question, Stems};
 use crate::evidence::related::expansion;
 use crate::evidence::terms::{Match, Terms};
+use crate::evidence::{best_first, names_user};
 
 /// The maximum number of excerpts from which the excerpts of a time are selected.
 const MAX_RECALLED: usize = 200;
@@ -93,7 +93,8 @@ async fn find_widely(source_query: &SourceQuery<'_>, question: &Question) -> Res
         let statements = messages.iter().filter(|message| message.content.role == Role::User);
         let matches = |excerpt: &Excerpt| {
             let terms = Terms::new(&excerpt.text);
-            missing.iter().any(|word| terms.contains(word).is_some())
+            let names_user = question.asks_for_name && names_user(&excerpt.text);
+            names_user || missing.iter().any(|word| terms.contains(word).is_some())
         };
         others.extend(statements.filter_map(|message| Excerpt::of_message(thread, message)).filter(matches));
     }

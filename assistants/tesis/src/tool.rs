@@ -333,7 +333,7 @@ impl Search {
 
     /// Replaces what was found by sources that were cited before if these bear on the question far more: the question names their topic,
     /// and that of no source that was found, or no source that was found contains half as much of it.
-    async fn add_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
+    async fn prefer_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
         let question = Question::of_all_words(&content_of(&request.query));
         if self.arguments.solo_nuevas || request.exclude.is_empty() || question.is_empty() || result.found.is_empty() {
             return Ok(());

@@ -65,7 +65,8 @@ pub(super) fn orders(text: &str) -> bool {
     ORDERS.contains(&utterance.word(0)) && utterance.words().len() > 1
 }
 
-const ORDERS: [&str; 13] = [
+const ORDERS: [&str; 14] = [
+    "play",
     "restart",
     "deploy",
     "execute",
@@ -137,7 +138,9 @@ const REQUESTS: [&str; 52] = [
 ];
 
 /// The beginnings of commands. "Buy milk" and "call Ana" are not included, because they are notes.
-const COMMANDS: [&str; 79] = [
+const COMMANDS: [&str; 81] = [
+    "write the",
+    "write my",
     "explain",
     "explica",
     "write me",

@@ -20,6 +20,7 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     let complete = asked_calculation(message)
         .or_else(|| price_of_several(message))
         .or_else(|| amount_at_a_price(message))
+        .or_else(|| calculation_in_words(message))
         .or_else(|| time_there(message, earlier))
         .or_else(|| reworded(message, earlier));
     if complete.is_some() {
@@ -88,6 +89,34 @@ fn amount_at_a_price(message: &str) -> Option<String> {
     is_asked.then_some(())?;
     (!has_more).then(|| format!("{} * {}", amount(count).unwrap_or_default(), amount(at + 1).unwrap_or_default()))
 }
+
+/// Returns the calculation for "split 186.40 between 4" and "add 12.5% tip to 186.40".
+fn calculation_in_words(message: &str) -> Option<String> {
+    let pieces: Vec<&str> = message.split_whitespace().map(|piece| piece.trim_end_matches(['?', '.', ','])).collect();
+    let is_number = |at: usize| {
+        pieces.get(at).is_some_and(|piece| {
+            !piece.is_empty() && piece.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
+        })
+    };
+    let first =
+        pieces.iter().position(|piece| !matches!(*piece, "and" | "then" | "ok" | "now" | "please" | "can" | "you"))?;
+    match pieces[first].to_lowercase().as_str() {
+        "split" | "divide" | "share" if is_number(first + 1) && is_number(first + 3) => {
+            let is_division = matches!(pieces[first + 2], "between" | "by" | "among" | "into");
+            is_division.then(|| format!("{} / {}", pieces[first + 1], pieces[first + 3]))
+        }
+        "add" => {
+            let percent = pieces.get(first + 1)?.strip_suffix('%')?;
+            let to = (first + 2..pieces.len()).take(MAX_WORDS_OF_PERCENTAGE).find(|at| pieces[*at] == "to")?;
+            let is_percentage = percent.chars().all(|c| c.is_ascii_digit() || c == '.') && is_number(to + 1);
+            is_percentage.then(|| format!("{} + {percent}%", pieces[to + 1]))
+        }
+        _ => None,
+    }
+}
+
+/// The maximum number of words between a percentage and what it is added to.
+const MAX_WORDS_OF_PERCENTAGE: usize = 3;
 
 /// Returns the complete question for "and in New York?" after a question for the time, and for "my client sits in Denver, what time
 /// is it there?"
@@ -320,6 +349,20 @@ fn number(text: &str, utterance: &Utterance, at: usize) -> Option<Number> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calculations_in_words_are_found() {
+        for (message, expected) in [
+            ("split 186.40 between 4", "186.40 / 4"),
+            ("and divide 90 by 3?", "90 / 3"),
+            ("add 12.5% tip to 186.40 first", "186.40 + 12.5%"),
+        ] {
+            assert_eq!(calculation_in_words(message).as_deref(), Some(expected), "{message}");
+        }
+        for message in ["split the bill between 4", "add milk to the list", "share 2 photos with 3 people"] {
+            assert_eq!(calculation_in_words(message), None, "{message}");
+        }
+    }
 
     #[test]
     fn operations_are_parsed() {

@@ -1,7 +1,11 @@
 //! Words with which people report changes, in English and Spanish.
 
 /// Words that report a change.
-pub(super) const CHANGES: [&str; 101] = [
+pub(super) const CHANGES: [&str; 105] = [
+    "perdon",
+    "pardon",
+    "sorry",
+    "ya es",
     "pasan",
     "mueven",
     "retrasan",

@@ -189,7 +189,9 @@ const PRONOUNS: [&str; 20] = [
     "it", "its", "itll", "they", "theyre", "theyve", "theyll", "them", "she", "shes", "shell", "he", "hes", "hell",
     "him", "her", "eso", "ella", "ello", "ellos",
 ];
-const CORRECTIONS: [&str; 16] = [
+const CORRECTIONS: [&str; 18] = [
+    "i beg your pardon",
+    "pardon",
     "actually",
     "correction",
     "no wait",

@@ -1,4 +1,4 @@
-//! Applies expressions of time to a current time.
+//! Resolves time expressions relative to a current time.
 
 use jiff::civil::{Date, DateTime, Time, Weekday, date};
 use jiff::{Span, Zoned};

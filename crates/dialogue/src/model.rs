@@ -282,7 +282,7 @@ impl OfflineModelBuilder {
     /// Adds the example messages of a phrase file.
     ///
     /// # Errors
-    /// A line is outside of a section, or its parentheses are not balanced.
+    /// A line is outside a section, or its parentheses or braces are not balanced.
     pub fn phrase_file(mut self, text: &str) -> Result<Self, PhraseError> {
         for section in sections(text)? {
             self = self.examples(section.class, section.lines);

@@ -43,7 +43,7 @@ pub enum PhraseError {
 /// Splits a phrase file into sections. Sections of the same class are joined.
 ///
 /// # Errors
-/// A line is outside of a section, or its parentheses are not balanced.
+/// A line is outside a section, or its parentheses or braces are not balanced.
 pub fn sections(text: &str) -> Result<Vec<Section<'_>>, PhraseError> {
     let mut found: Vec<Section<'_>> = Vec::new();
     let mut current = None;

@@ -18,7 +18,7 @@ use super::{Line, LineSequence, Network, Station};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("network table, line {line}: {problem}")]
 pub struct NetworkError {
-    /// The line, counted from 1.
+    /// The 1-based line number.
     pub line: usize,
     /// The problem.
     pub problem: &'static str,

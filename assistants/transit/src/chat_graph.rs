@@ -1,4 +1,4 @@
-//! A graph of the model and its tools, until the model answers.
+//! A graph that runs the model and its tools until the model answers.
 
 use threadkeep::agent::result_message;
 use threadkeep::graph::{END, Graph, GraphBuilder, Input, ModelRequest, Node, Output, START, ToolOutcome, state};
@@ -22,7 +22,7 @@ state! {
         replace question: String,
         /// Further input, such as the user's location.
         merge input,
-        /// The agent that answers, where an assistant has several.
+        /// The agent that answers, if the assistant has several.
         set agent: String,
         /// The confidence in the choice of that agent, from 0 to 1.
         set confidence: f64,
@@ -43,7 +43,7 @@ pub fn chat_graph(name: &'static str) -> Graph<TurnState> {
     chat_loop(Graph::<TurnState>::builder(name, 1, begin))
         .edge(START, "agent")
         .finish(finish)
-        .expect("a test builds it")
+        .expect("a test builds the graph")
 }
 
 /// What an assistant with several agents adds to [`chat_graph`].
@@ -74,7 +74,7 @@ pub fn routed_graph(name: &'static str, routing: Routing) -> Graph<TurnState> {
             data: (routing.data)(state),
             ..finish(state)
         })
-        .expect("a test builds it")
+        .expect("a test builds the graph")
 }
 
 fn begin(input: &Input) -> TurnState {

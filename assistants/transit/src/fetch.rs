@@ -1,4 +1,4 @@
-//! Requests to live sources over HTTP: bounded answers, and a cache that sends equal requests once.
+//! HTTP requests to live sources: responses of limited size, and a cache that sends equal requests only once.
 
 use std::error::Error;
 use std::sync::{Arc, Once};
@@ -32,7 +32,7 @@ pub enum FetchError {
     Message(Box<dyn Error + Send + Sync>),
 }
 
-/// An answer of a server.
+/// A response from a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// The HTTP status.
@@ -42,7 +42,7 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Returns the body of a successful answer.
+    /// Returns the body of a successful response.
     ///
     /// # Errors
     /// [`FetchError::Status`] for any other status.
@@ -73,10 +73,10 @@ impl Fetcher {
         Self { client: Client::builder().timeout(timeout).build().ok(), limit_bytes }
     }
 
-    /// Sends a GET request, which `prepare` can change, and reads the answer up to the limit.
+    /// Sends a GET request, which `prepare` can modify, and reads the response up to the size limit.
     ///
     /// # Errors
-    /// [`FetchError`], except for the status, which the answer contains.
+    /// [`FetchError`]. An HTTP error status is not an error here: the response contains it.
     pub async fn get(
         &self,
         url: &str,
@@ -117,10 +117,10 @@ impl<T> Default for Cached<T> {
 }
 
 impl<T> Cached<T> {
-    /// Returns the last result if it is at most `keep_for` old, else that of `fetch`.
+    /// Returns the last result if it is at most `keep_for` old, otherwise the result of `fetch`.
     ///
     /// # Errors
-    /// The error of `fetch`, or of an earlier one that failed a few seconds ago.
+    /// The error of `fetch`, or of an earlier request that failed a few seconds ago.
     pub async fn get_or_fetch(
         &self,
         now: Timestamp,

@@ -1,10 +1,11 @@
 //! Stations, networks, timetables and realtime data for public transport assistants.
 //!
 //! - [`Timetable`] is the content of a GTFS feed;
-//! - [`Schedule`] is searched for journeys; it combines a timetable with realtime [`Changes`];
+//! - [`Schedule`] finds journeys; it combines a timetable with realtime [`Changes`];
 //! - [`LiveFeed`] is a GTFS-Realtime message;
-//! - [`System`] is a network with its names and words: what two assistants for riders share is written for it. [`offline`]
-//!   recognises stations and lines in messages, [`tools`] and [`wording`] answer, and [`fetch`] requests live data.
+//! - [`System`] is a network with its names and words: the code that the assistants for riders share is written for it.
+//! [`offline`] recognises stations and lines in messages, [`tools`] and [`wording`] produce the answers, and [`fetch`]
+//! requests live data.
 //!
 //! Apart from [`fetch`] and reading feeds from files, this crate does no I/O. It does not read the clock: instants are
 //! arguments.

@@ -94,8 +94,7 @@ impl<'a> Names<'a> {
         self.resolve_on(text, &[])
     }
 
-    /// Resolves a text to a place on one of some lines, which are given by their public names. Lines in the text itself take
-    /// precedence.
+    /// Resolves a text to a place on one of the given lines (public names). Lines in the text itself take precedence.
     pub fn resolve_on(&self, text: &str, lines: &[&str]) -> Resolution {
         const MAX_CHARACTERS: usize = 200;
         let text: String = text.chars().take(MAX_CHARACTERS).collect();
@@ -119,8 +118,8 @@ impl<'a> Names<'a> {
         self.decide(&self.prefer_all_lines(on_line, &phrase.lines), &phrase)
     }
 
-    /// Returns the candidates served by all of the lines, else all candidates: "Gun Hill Rd (2 5)" is not the station that is
-    /// only on the 5.
+    /// Returns the candidates served by all of the lines; if there are none, all candidates: "Gun Hill Rd (2 5)" is not
+    /// the station that is only on the 5.
     fn prefer_all_lines(&self, candidates: Vec<Candidate>, lines: &[String]) -> Vec<Candidate> {
         let is_on_all =
             |candidate: &&Candidate| lines.iter().all(|line| self.is_on(candidate.station, std::slice::from_ref(line)));
@@ -185,10 +184,10 @@ impl<'a> Names<'a> {
 
     /// Whether a word that is not in the name is a correct qualifier of the station.
     fn explains(&self, station: usize, names: &[Name], word: &str) -> bool {
-        let of = &self.network.stations[station];
-        let has_area = |(name, area): &(&str, &str)| *name == word && *area == of.area;
+        let known_station = &self.network.stations[station];
+        let has_area = |(name, area): &(&str, &str)| *name == word && *area == known_station.area;
         let has_side = |(name, lines): &(&str, &[&str])| {
-            *name == word && of.lines.iter().any(|line| lines.contains(&line.as_str()))
+            *name == word && known_station.lines.iter().any(|line| lines.contains(&line.as_str()))
         };
         self.trunks[station].iter().any(|known| known == word)
             || self.vocabulary.areas.iter().any(has_area)
@@ -217,7 +216,8 @@ impl<'a> Names<'a> {
         order.into_iter().map(|complex| self.place(&by_complex[complex], lines)).collect()
     }
 
-    /// Returns the complex of some stations, with these stations first. If lines are named, contains only stations on them.
+    /// Returns the place for some stations of a complex: these stations first, then the rest of the complex. If lines
+    /// are named, the place contains only stations on them.
     fn place(&self, stations: &[usize], lines: &[String]) -> Place {
         let complex = self.network.stations[stations[0]].complex.clone();
         let named = stations.iter().map(|index| &self.network.stations[*index]);

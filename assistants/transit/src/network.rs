@@ -64,7 +64,7 @@ pub struct LineSequence {
     pub way: String,
     /// Indexes of the network's stations, in order of travel.
     pub(crate) stations: Vec<usize>,
-    /// The running times between them in seconds. Empty if they are not known: a fixed time per stop counts then.
+    /// The running times between them in seconds. Empty if they are unknown; a fixed time per stop is used then.
     pub(crate) seconds: Vec<u32>,
 }
 
@@ -86,7 +86,7 @@ impl Network {
         &self.lines
     }
 
-    /// Returns the station with an id.
+    /// Returns the station with the given id.
     pub fn find_station(&self, id: &str) -> Option<&Station> {
         self.index(id).map(|index| &self.stations[index])
     }
@@ -96,7 +96,7 @@ impl Network {
         self.stations.iter().filter(move |station| station.complex == complex)
     }
 
-    /// Returns the lines with a public name or id, ignoring case. Variants and shuttles can share a name.
+    /// Returns the lines with the given public name or id, ignoring case. Variants and shuttles can share a name.
     pub fn lines_named(&self, name: &str) -> impl Iterator<Item = &Line> {
         let is_named = move |line: &&Line| line.name.eq_ignore_ascii_case(name) || line.id.eq_ignore_ascii_case(name);
         self.lines.iter().filter(is_named)
@@ -125,8 +125,8 @@ impl Network {
         line.sequences.iter().any(|sequence| sequence.stations.contains(&index))
     }
 
-    /// Returns the stations of a direct ride, including both ends, on the line's most frequent sequence with these stations in
-    /// this order.
+    /// Returns the stations of a direct ride, including both ends, on the line's most frequent sequence that has both
+    /// ends in this order.
     ///
     /// Returns `None` if the line has no direct ride between them.
     pub fn ride(&self, line: &str, from: &str, to: &str) -> Option<LineRide<'_>> {

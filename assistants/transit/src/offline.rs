@@ -42,7 +42,7 @@ pub const MESSAGES: &str = include_str!("offline/messages.txt");
 pub const NOT_DELETED: &str =
     "I cannot delete what you saved. A new value replaces the old one: “My home station is …”.";
 
-/// How riders of a system speak of it.
+/// How the riders of a system talk about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Speech {
     /// The system.
@@ -51,7 +51,7 @@ pub struct Speech {
     pub line_runs: fn(&Utterance) -> Vec<LineRun>,
     /// Finds names of stations that are certain, before the rest of the message is searched.
     pub exact_names: fn(&Utterance) -> Vec<Mention>,
-    /// Returns the whole name for a short form: "125" is 125 St.
+    /// Returns the full name for a short form: "125" is 125 St.
     pub whole_name: fn(&str) -> Cow<'_, str>,
     /// The words of lines' names, whose spelling is corrected.
     pub line_words: &'static [&'static str],
@@ -81,7 +81,7 @@ impl Speech {
     }
 }
 
-/// Whether a time is that of an event for which the trip must be in time: "the 7:05 game", "my flight at 6".
+/// Whether a time is that of an event for which the user must be on time: "the 7:05 game", "my flight at 6".
 fn is_of_event(message: &Utterance, mention: &Mention) -> bool {
     const EVENTS: [&str; 24] = [
         "flight",
@@ -116,7 +116,7 @@ fn is_of_event(message: &Utterance, mention: &Mention) -> bool {
     is_named && !(0..words.end).any(|at| AWAY.contains(&message.word(at)))
 }
 
-/// Returns a time as one at which to have arrived.
+/// Returns a time as the latest time to arrive.
 fn by_time(message: &Utterance, mention: Mention) -> Mention {
     let said = message.said(mention.words.clone());
     let time = ["at ", "for ", "around ", "about "].iter().find_map(|word| said.strip_prefix(word)).unwrap_or(said);
@@ -124,7 +124,7 @@ fn by_time(message: &Utterance, mention: Mention) -> Mention {
     Mention::new(mention.words, vec![choice])
 }
 
-/// Whether the time is the earliest one to leave: "I can't leave before 3".
+/// Whether the time is the earliest time to leave: "I can't leave before 3".
 fn is_not_before(message: &Utterance, mention: &Mention) -> bool {
     const NEGATIONS: [&str; 7] = ["cant", "cannot", "not", "wont", "dont", "couldnt", "never"];
     let start = mention.words.start;
@@ -134,7 +134,7 @@ fn is_not_before(message: &Utterance, mention: &Mention) -> bool {
     (before.saturating_sub(4)..before).any(is_negated)
 }
 
-/// Returns a time after "before" as a time to leave.
+/// Returns a time that follows "before" as a time to leave.
 fn at_time(message: &Utterance, mention: Mention) -> Mention {
     let said = message.said(mention.words.clone());
     let time = said.strip_prefix("before ").unwrap_or(said);

@@ -1,4 +1,4 @@
-//! What an assistant remembers of a rider: preferences and common trips.
+//! What an assistant remembers about a rider: preferences and common trips.
 //!
 //! Everything is stored as preferences in the user's scope: other users cannot read it, and it survives a restart.
 
@@ -39,7 +39,7 @@ pub struct RiderMemory {
 }
 
 impl RiderMemory {
-    /// Keeps what riders prefer in a memory, under keys that start with the assistant's name.
+    /// Creates a store for the preferences of riders in a memory. Its keys start with the assistant's name.
     #[must_use]
     pub fn new(memory: Memory, assistant: &str) -> Self {
         Self { memory, trips: format!("{assistant}-trips"), prefix: format!("{assistant}-preference:") }

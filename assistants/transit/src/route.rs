@@ -1,4 +1,4 @@
-//! Routes in answers, and the route through a network without a timetable of trips.
+//! Routes in answers, and routing through a network without a timetable.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ pub struct TripConditions {
     pub arrive_by: Option<Timestamp>,
     /// Whether to board and alight only at accessible platforms.
     pub step_free: bool,
-    /// The names or ids of the lines not to use.
+    /// The names or ids of the lines to avoid.
     pub avoid: Vec<String>,
     /// The names or ids of the only lines to use; empty for all lines.
     pub only: Vec<String>,
@@ -44,7 +44,8 @@ impl TripConditions {
         self.leave_at.is_some() || self.arrive_by.is_some()
     }
 
-    /// Describes what restricts the choice of routes: ` that has step-free platforms only and avoids the Q`.
+    /// Describes the conditions that restrict the choice of routes: ` that has step-free platforms only and avoids the
+    /// Q`.
     #[must_use]
     pub fn restrictions(&self, system: &System) -> String {
         let step_free = self.step_free.then(|| "has step-free platforms only".to_owned());
@@ -56,7 +57,7 @@ impl TripConditions {
         if all.is_empty() { String::new() } else { format!(" that {}", all.join(" and ")) }
     }
 
-    /// Returns the ids of the lines not to use.
+    /// Returns the ids of the lines to avoid.
     #[must_use]
     pub fn avoided_lines(&self, system: &System) -> Vec<&'static str> {
         let lines = self.avoid.iter().flat_map(|name| (system.network)().lines_named(name));
@@ -92,7 +93,7 @@ pub struct MetConditions {
     pub fewest_changes: bool,
 }
 
-/// A route: the answer of `get_route`.
+/// A route: the result of `get_route`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RouteAnswer {
     /// The origin.
@@ -191,7 +192,7 @@ pub struct RideLeg {
     pub arrives: Option<String>,
 }
 
-/// What a change costs in a search for the fewest changes: more than any ride takes.
+/// The cost of a change in a search for the fewest changes: longer than any ride.
 const COST_OF_CHANGE_SECONDS: u32 = 100_000;
 
 /// The resolved origin and destination.
@@ -227,7 +228,7 @@ impl System {
         Ok(ends)
     }
 
-    /// Returns the error of a trip without a route.
+    /// Returns the error for a trip without a route.
     #[must_use]
     pub fn no_route(&self, ends: &TripEnds, conditions: &TripConditions) -> QueryError {
         QueryError::NoRoute {
@@ -237,8 +238,8 @@ impl System {
         }
     }
 
-    /// Finds the fastest route through the network. `unserved` lists lines and stations at which these do not stop at the time of the
-    /// trip; `source` says where the times of the legs come from.
+    /// Finds the fastest route through the network. `unserved` contains pairs of a line and a station at which it does
+    /// not stop at the time of the trip; `source` says where the times of the legs come from.
     ///
     /// # Errors
     /// [`QueryError::NoRoute`].

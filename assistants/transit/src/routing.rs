@@ -20,13 +20,13 @@ pub struct Query<'a> {
     pub from: Vec<&'a str>,
     /// Ids of the destination stations. Unknown ids are ignored.
     pub to: Vec<&'a str>,
-    /// The most changes of trains.
+    /// The maximum number of changes of trains.
     pub max_changes: u32,
     /// Whether walking between stations is allowed: before the first ride, between rides and after the last.
     pub may_walk: bool,
     /// Whether to use only platforms that are wheelchair accessible, according to [`Schedule::set_accessible`] or the feed.
     pub accessible_only: bool,
-    /// Ids of routes that are not used. Unknown ids are ignored.
+    /// Ids of routes to avoid. Unknown ids are ignored.
     pub avoid: Vec<&'a str>,
 }
 
@@ -69,8 +69,8 @@ impl Schedule {
         Some(first.map_or(latest, |first| first.to_journey(self)))
     }
 
-    /// Returns for each number of changes the journey with the earliest arrival, if it arrives before all journeys with fewer
-    /// changes. Sorted by changes, so the last one is the [`earliest_arrival`](Self::earliest_arrival).
+    /// Returns, for each number of changes, the journey with the earliest arrival if it arrives before all journeys
+    /// with fewer changes. Sorted by changes, so the last one is the [`earliest_arrival`](Self::earliest_arrival).
     pub fn choices(&self, query: &Query<'_>, not_before: Time) -> Vec<Journey> {
         let found = self.search_forward(query, not_before).into_iter();
         found.map(|found| self.with_latest_departure(query, found, not_before)).collect()
@@ -127,7 +127,7 @@ impl Schedule {
         }
     }
 
-    /// Returns for each sequence whether it belongs to one of the routes; empty if no routes are given.
+    /// Returns, for each sequence, whether it belongs to one of the routes to avoid; empty if there are none.
     fn blocked(&self, avoid: &[&str], is_mirrored: bool) -> Vec<bool> {
         if avoid.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! A system of public transport, as an assistant answers questions about it.
+//! A public transport system that an assistant answers questions about.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -7,7 +7,7 @@ use crate::{
     Assumption, Line, Names, Network, NetworkLeg, Place, QueryError, Resolution, Station, StationMatch, StationView,
 };
 
-/// A network with its names, and the words in which answers speak of it.
+/// A network with its names, and the words that answers use for it.
 #[derive(Clone, Copy, Debug)]
 pub struct System {
     /// A name that distinguishes the system from others in the same program.
@@ -37,26 +37,26 @@ pub struct SystemWords {
     pub station: &'static str,
     /// A route: "subway route".
     pub route: &'static str,
-    /// What a line's name is followed by: "train".
+    /// The noun after a line's name: "train".
     pub line: &'static str,
-    /// What qualifies statements on where lines stop, with a space after it: "by day "; may be empty.
+    /// The qualifier of statements about where lines stop, with a trailing space: "by day "; may be empty.
     pub by_day: &'static str,
-    /// The same with a space before it.
+    /// The same qualifier, with a leading space.
     pub usually: &'static str,
-    /// What is not known about a route without steps.
+    /// The note on step-free routes, including what is not known about them.
     pub step_free: &'static str,
-    /// Why a route for a time has no clock times.
+    /// The note on why a route for a requested time has no clock times.
     pub no_timetable: &'static str,
 }
 
 impl System {
-    /// Returns the station with an id.
+    /// Returns the station with the given id.
     #[must_use]
     pub fn station(&self, id: &str) -> Option<&'static Station> {
         (self.network)().find_station(id)
     }
 
-    /// Returns the name of the station with an id; the id if it is unknown.
+    /// Returns the name of the station with the given id; the id itself if it is unknown.
     #[must_use]
     pub fn station_name(&self, id: &str) -> String {
         self.station(id).map_or_else(|| id.to_owned(), |station| station.name.clone())

@@ -1,8 +1,8 @@
 //! Parts of the tools that a model calls.
 //!
 //! Each tool returns text that can be passed to the user unchanged, and the same facts as JSON. A [`QueryError`], such as an
-//! unknown station or an ambiguous name, is a successful result whose text explains the problem and asks the user back. Tool
-//! errors are reserved for invalid arguments and failures.
+//! unknown station or an ambiguous name, is a successful result whose text explains the problem and asks the user to
+//! clarify. Tool errors are reserved for invalid arguments and failures.
 
 mod personal;
 mod text_argument;

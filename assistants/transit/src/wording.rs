@@ -70,7 +70,7 @@ pub(crate) fn distinct<'a>(words: impl Iterator<Item = &'a String>) -> Vec<&'a s
     distinct
 }
 
-/// Joins the lines that there are.
+/// Joins the lines that are present.
 pub fn lines_of(lines: impl IntoIterator<Item = Option<String>>) -> String {
     lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,5 @@
-//! Compares the timetable in `THREADKEEP_DATA` with its table of rides, and every realtime capture with an independent decoder.
+//! Compares the timetable in `THREADKEEP_DATA` with its table of rides, and every decoded realtime capture with the
+//! output of an independent decoder.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::HashMap;
@@ -126,7 +127,8 @@ fn last_trains_after_midnight_belong_to_the_day_before() {
 #[test]
 fn a_capture_is_merged_into_the_timetable() {
     let feed = LiveFeed::decode(&std::fs::read(data("mta-gtfs-rt/20231201-1234567.pb")).unwrap()).unwrap();
-    // The capture is from the same timetable period, but before the feed's first date. Moved to the first common Friday.
+    // The capture is from the same timetable period, but before the feed's first date. It is moved to the first common
+    // Friday.
     let moved = moved_by_weeks(feed, 6);
     let now = moved.made_at;
     let changes = Changes::new(&TIMETABLE, std::slice::from_ref(&moved), &new_york(), now);
@@ -175,9 +177,9 @@ const CAPTURES: [&str; 11] = [
     "20251221-buses.pb.gz",
 ];
 
-/// Compares every capture, at 20 stations each, with the published bindings for Python.
+/// Compares every capture, at 20 stations each, with the output of the published Python bindings.
 #[test]
-fn captures_agree_with_an_independent_decode() {
+fn captures_agree_with_an_independent_decoder() {
     let skipped = std::env::var("THREADKEEP_LEFT_OUT").unwrap_or_default();
     if skipped.split(',').any(|name| name == "python3") {
         return;

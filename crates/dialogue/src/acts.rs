@@ -92,14 +92,15 @@ const PHRASES: &str = include_str!("acts.txt");
 pub(crate) struct ExampleMessage {
     class: String,
     text: String,
-    /// The number of the phrase line from which the message was expanded.
+    /// The index of the phrase line from which the message was expanded.
     line: usize,
 }
 
-/// Returns the example messages of the acts and of the assistant. A line with `{any}` is repeated for each kind. A
-/// built-in off-topic example is omitted if at least half of its content words also occur in the assistant's examples.
+/// Returns the built-in example messages of the acts, and those of the assistant (`own`). A line with `{any}` is
+/// repeated for each kind. A built-in off-topic example is omitted if at least half of its content words also occur in
+/// the assistant's examples.
 pub(crate) fn examples<'a>(own: impl IntoIterator<Item = (&'a str, &'a str)>, kinds: &[&str]) -> Vec<ExampleMessage> {
-    let builtin = sections(PHRASES).expect("the built-in phrases are well formed: a test reads them");
+    let builtin = sections(PHRASES).expect("a test checks that the built-in phrases are well formed");
     let builtin_count: usize = builtin.iter().map(|section| section.lines.len()).sum();
     let builtin = builtin.iter().flat_map(|Section { class, lines }| lines.iter().map(move |line| (*class, *line)));
     let own: Vec<(&str, &str)> = own.into_iter().collect();
@@ -139,7 +140,7 @@ fn content_tokens(message: &str) -> Vec<String> {
     tokens_of(message).into_iter().filter(is_content).collect()
 }
 
-/// Trains a classifier from examples. `tokens_of` splits a text that names kinds in braces.
+/// Trains a classifier on examples. `tokens_of` splits a text, in which kinds are named in braces, into tokens.
 pub(crate) fn train(examples: &[ExampleMessage], tokens_of: impl Fn(&str) -> Vec<String>) -> crate::Classifier {
     let mut classes: Vec<String> = Vec::new();
     let examples: Vec<Example> = examples

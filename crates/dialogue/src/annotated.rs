@@ -12,7 +12,7 @@ pub(crate) struct AnnotatedUtterance {
     pub(crate) mentions: Vec<KindMention>,
 }
 
-/// A mention and its kind of entity.
+/// A mention and the kind of the mentioned entity.
 #[derive(Clone, Debug)]
 pub(crate) struct KindMention {
     pub(crate) kind: String,
@@ -52,8 +52,8 @@ impl AnnotatedUtterance {
         self.mentions.insert(at, found);
     }
 
-    /// Returns the words of a clause, in which the kind in braces replaces each mention. Of overlapping mentions, the
-    /// longest is used; of equally long ones, that of the kind declared first.
+    /// Returns the words of a clause, with each mention replaced by its kind in braces. Of overlapping mentions, the
+    /// longest is used; if several are equally long, the one whose kind was declared first.
     pub(crate) fn tokens(&self, clause: &Range<usize>) -> Vec<String> {
         let mut tokens = Vec::with_capacity(clause.len());
         let mut at = clause.start;

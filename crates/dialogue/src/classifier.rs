@@ -1,7 +1,7 @@
 //! A linear classifier with integer weights.
 //!
-//! Training and classification use only integers. So the same phrases result in the same bytes, and the same message in
-//! the same class, on every processor.
+//! Training and classification use only integers, so that on every processor the same phrases give the same bytes, and
+//! the same message is assigned to the same class.
 
 mod features;
 mod format;
@@ -21,7 +21,7 @@ pub struct Classifier {
     classes: Vec<String>,
     /// The hashes of the features, ascending.
     hashes: Vec<FeatureHash>,
-    /// The end of each feature's weights; they start where the previous feature's end.
+    /// The end of each feature's range in `weights`. The range starts where the previous feature's range ends.
     ends: Vec<u32>,
     weights: Vec<ClassWeight>,
     /// The median unscaled score of the examples for their own class. Scores are divided by it.

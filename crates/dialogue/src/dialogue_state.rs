@@ -16,7 +16,7 @@ pub(crate) struct DialogueState {
     earlier: Vec<Frame>,
     /// The mentioned entities with their kinds, the newest last.
     mentioned: Vec<(String, Choice)>,
-    /// Those that were only mentioned as facts about the user.
+    /// The entities that were mentioned only as facts about the user.
     facts: Vec<(String, Choice)>,
     /// Names learnt from results, by kind.
     learnt: Vec<(String, Names)>,
@@ -37,7 +37,7 @@ impl DialogueState {
         self.earlier.drain(..first);
     }
 
-    /// Forgets the questions, so that places spoken of since take precedence over their slots.
+    /// Forgets the earlier questions, so that places mentioned since then take precedence over their slots.
     pub(crate) fn leave_trips(&mut self) {
         self.frames.clear();
         self.earlier.clear();
@@ -59,7 +59,7 @@ impl DialogueState {
         self.facts.push((kind.to_owned(), choice.clone()));
     }
 
-    /// Removes an entity that turned out not to be meant.
+    /// Removes an entity that turned out not to be the one meant.
     pub(crate) fn forget(&mut self, kind: &str, choice: &Choice) {
         self.mentioned.retain(|(known, other)| known != kind || other.value != choice.value);
     }
@@ -75,12 +75,12 @@ impl DialogueState {
         self.nouns.iter().find(|(known, _)| known == noun).map(|(_, choice)| choice)
     }
 
-    /// Returns the last mentioned entity of any of several kinds.
+    /// Returns the last mentioned entity of any of the given kinds.
     pub(crate) fn newest_among(&self, kinds: &[&str]) -> Option<&Choice> {
         self.mentioned.iter().rev().find(|(known, _)| kinds.contains(&known.as_str())).map(|(_, choice)| choice)
     }
 
-    /// Returns the choice that was mentioned last; `None` if none was.
+    /// Returns the choice that was mentioned last; `None` if none of the choices was mentioned.
     pub(crate) fn newest_of<'a>(&self, kind: &str, choices: &'a [Choice]) -> Option<&'a Choice> {
         let mentioned = self.mentioned.iter().rev().filter(|(known, _)| known == kind);
         mentioned.into_iter().find_map(|(_, mentioned)| choices.iter().find(|choice| choice.value == mentioned.value))
@@ -105,13 +105,13 @@ impl DialogueState {
             .flat_map(|(kind, names)| names.find(utterance).into_iter().map(move |mention| (kind.as_str(), mention)))
     }
 
-    /// Returns the last mentioned entity of a kind that is not in `except`.
+    /// Returns the last mentioned entity of a kind, ignoring those in `except`.
     pub(crate) fn newest(&self, kind: &str, except: &[&Choice]) -> Option<&Choice> {
         let is_other = |choice: &Choice| except.iter().all(|known| known.value != choice.value);
         self.mentioned.iter().rev().find(|(known, choice)| known == kind && is_other(choice)).map(|(_, choice)| choice)
     }
 
-    /// Like [`newest`](Self::newest), without facts about the user.
+    /// Like [`newest`](Self::newest), but also ignores facts about the user.
     pub(crate) fn newest_topic(&self, kind: &str, except: &[&Choice]) -> Option<&Choice> {
         let facts = self.facts.iter().filter(|(known, _)| known == kind).map(|(_, choice)| choice);
         let except: Vec<&Choice> = except.iter().copied().chain(facts).collect();

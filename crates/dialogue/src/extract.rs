@@ -7,7 +7,7 @@ use crate::utterance::{Utterance, folded_words};
 
 /// Finds entities of one kind in a message: stations, lines, directions.
 ///
-/// Implemented by functions of [`Utterance`].
+/// Implemented for functions that take an [`Utterance`].
 pub trait Extractor: Portable {
     /// Returns the mentions in order. Mentions of one kind must not overlap. The whole message is passed, so that the
     /// context of a name can resolve its meaning.
@@ -28,7 +28,8 @@ pub struct Mention {
     /// The possible meanings, most likely first. The user is asked if there are several.
     pub choices: Vec<Choice>,
     /// Whether the mention need not fill a slot, such as "now" in a question that is about now anyway. The words of
-    /// such a mention are not reported as ignored, and the classifier gets the words instead of their kind.
+    /// such a mention are not reported as ignored, and the classifier receives the words themselves instead of their
+    /// kind.
     pub is_incidental: bool,
     /// Whether the words are a pronoun, such as "there".
     pub(crate) is_pronoun: bool,
@@ -53,7 +54,7 @@ impl Mention {
 pub struct Choice {
     /// The value for tool arguments.
     pub value: Value,
-    /// The name for users, distinct among the choices of a mention.
+    /// The name shown to users, distinct among the choices of a mention.
     pub label: String,
     /// Words that select this choice, in addition to those of the label: lines, a borough.
     pub hints: Vec<String>,
@@ -61,7 +62,8 @@ pub struct Choice {
     pub opposite: Option<Box<Choice>>,
     /// The less likely meanings. "The one on Lexington" selects one of them.
     pub others: Vec<Choice>,
-    /// Whether the entity is where the user returns to, such as home. The start of an earlier trip is then one of its meanings.
+    /// Whether the entity is a place to which the user returns, such as home. It can then also mean the start of an
+    /// earlier trip.
     pub is_return: bool,
 }
 
@@ -82,8 +84,8 @@ impl Choice {
     /// Sets the choice that replaces this one if the user says "the other way".
     #[must_use]
     pub fn opposite_of(mut self, value: impl Into<Value>, label: impl Into<String>) -> Self {
-        let here = Self { opposite: None, ..self.clone() };
-        self.opposite = Some(Box::new(Self { opposite: Some(Box::new(here)), ..Self::new(value, label) }));
+        let original = Self { opposite: None, ..self.clone() };
+        self.opposite = Some(Box::new(Self { opposite: Some(Box::new(original)), ..Self::new(value, label) }));
         self
     }
 
@@ -94,7 +96,7 @@ impl Choice {
         self
     }
 
-    /// Declares that the entity is where the user returns to, such as home.
+    /// Declares that the entity is a place to which the user returns, such as home.
     #[must_use]
     pub fn returning(mut self) -> Self {
         self.is_return = true;
@@ -109,7 +111,7 @@ impl Choice {
     }
 }
 
-/// Finds names from a list, preferring the longest. If several entities have a name, all of them are choices.
+/// Finds names from a list, preferring the longest. If several entities share a name, all of them are choices.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     choices: Vec<Choice>,
@@ -130,7 +132,7 @@ impl Names {
         Self::default()
     }
 
-    /// Creates a list of words that are their own values.
+    /// Creates a list of names that are also the values.
     #[must_use]
     pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         words.into_iter().fold(Self::new(), |names, word| names.with(Choice::new(word, word), &[]))
@@ -181,7 +183,7 @@ impl Extractor for Names {
     }
 }
 
-/// Finds whole numbers, in digits or as English words through twelve.
+/// Finds whole numbers, written in digits or as English words up to twelve.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbers;
 

@@ -74,7 +74,7 @@ pub(crate) struct SlotFiller<'a> {
     filled: HashSet<usize>,
     /// The words that text slots took verbatim.
     texts: Vec<Range<usize>>,
-    /// The slots that pronouns filled, and whether the pronoun means where the user is.
+    /// The slots filled from a pronoun, each with whether the pronoun means where the user is ("here").
     by_pronoun: HashMap<usize, bool>,
 }
 
@@ -102,7 +102,7 @@ impl<'a> SlotFiller<'a> {
         Self { previously_filled: last.filled.clone(), ..Self::new(intent, annotated, last.slots.clone()) }
     }
 
-    /// Fills a slot. Takes precedence over mentions.
+    /// Fills a slot with a choice, which takes precedence over mentions.
     pub(crate) fn set(&mut self, slot: usize, choice: Choice) {
         self.filled.insert(slot);
         self.slots.set(&self.intent.slots[slot].name, choice);
@@ -140,11 +140,12 @@ impl<'a> SlotFiller<'a> {
             order.sort_by_key(|slot| *slot != replaced);
         }
         if self.names_only_there(clause) {
-            // "Which train goes there": a trip ends there.
+            // In "which train goes there", the place is where the trip ends.
             order.sort_by_key(|slot| !intent.swaps.iter().any(|(_, end)| *end == intent.slots[*slot].name));
         }
         if is_follow_up {
-            // Of the times to leave and to arrive, the known one changes.
+            // Slots that have a value come first: of the times to leave and to arrive, a follow-up changes the known
+            // one.
             order.sort_by_key(|slot| {
                 let slot = &intent.slots[*slot];
                 !slot.is_required && self.previous.get(&slot.name).is_none()
@@ -167,7 +168,7 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Whether a mention is the place that the message names as the other end of a trip.
+    /// Whether a mention is the place that the message already names as the other end of the trip.
     fn is_other_end(&self, slot: &Slot, mention: usize) -> bool {
         let [choice] = &self.annotated.mentions[mention].mention.choices[..] else { return false };
         let pairs = self.intent.swaps.iter().flat_map(|(one, other)| [(one, other), (other, one)]);
@@ -180,7 +181,7 @@ impl<'a> SlotFiller<'a> {
         })
     }
 
-    /// Whether all places of a clause are "there".
+    /// Whether a clause refers to places only as "there".
     fn names_only_there(&self, clause: &Range<usize>) -> bool {
         let ends =
             || self.intent.swaps.iter().filter_map(|(_, end)| self.intent.slots.iter().find(|slot| slot.name == *end));
@@ -192,8 +193,8 @@ impl<'a> SlotFiller<'a> {
             })
     }
 
-    /// Returns the required slot that the first free mention replaces, if several slots could take it: in a correction, the slot with a
-    /// similar name; otherwise the one that the last message filled.
+    /// Returns the required slot that the first free mention replaces, if several slots could take it: in a correction,
+    /// the slot whose value has a similar name; otherwise the one that the last message filled.
     fn slot_to_replace(&self, clause: &Range<usize>) -> Option<usize> {
         let intent = self.intent;
         let required = || intent.slots.iter().enumerate().filter(|(_, slot)| slot.is_required);
@@ -257,7 +258,8 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Returns a list together with the previous one if the message adds to it: "and not the 5 either".
+    /// Returns a list choice, with the slot's previous list prepended if the message adds to it: "and not the 5
+    /// either".
     fn added_to_previous(&self, slot: usize, choice: &Choice) -> Choice {
         const ADDING: [&str; 7] = ["either", "also", "too", "neither", "nor", "additionally", "tampoco"];
         let slot = &self.intent.slots[slot];
@@ -297,8 +299,8 @@ impl<'a> SlotFiller<'a> {
         ranges.into_iter().map(|words| self.annotated.utterance.said(words.clone()).to_owned()).collect()
     }
 
-    /// Returns the mentions that a clause replaces by others: "X instead of Y", "not Y but X". At the start of a question "no"
-    /// rejects nothing: "no, Y to X".
+    /// Returns the mentions that a clause rejects: the Y of "X instead of Y" and of "not Y but X". In a question, "no"
+    /// does not reject the mention after it: "no, Y to X".
     pub(crate) fn rejected_mentions(
         annotated: &AnnotatedUtterance,
         clause: &Range<usize>,
@@ -334,7 +336,7 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Applies "not X but Y": excludes X from filling slots, and fills the slot that had X with Y.
+    /// Applies "not X but Y": excludes X from filling slots, and puts Y into the slot that had X.
     pub(crate) fn apply_correction(&mut self, clause: &Range<usize>) {
         let mentions: Vec<usize> = (0..self.annotated.mentions.len())
             .filter(|at| {
@@ -355,7 +357,7 @@ impl<'a> SlotFiller<'a> {
                 .iter()
                 .position(|slot| slot.kind == found.kind && self.previous.get(&slot.name).is_some_and(is_rejected));
             self.used.insert(*rejected);
-            // A cue decides: in "to X instead of Y", X is the destination.
+            // A cue takes precedence: in "to X instead of Y", X is the destination.
             let intent = self.intent;
             let other_found = &self.annotated.mentions[*other];
             let has_cue = intent
@@ -387,7 +389,7 @@ impl<'a> SlotFiller<'a> {
 
     /// Narrows ambiguous names, and fills missing slots from the dialogue.
     pub(crate) fn finish(mut self, at: usize, clause: &Range<usize>, dialogue: &DialogueState) -> Frame {
-        // Names are narrowed by the values that earlier messages left, too.
+        // Ambiguous names are resolved last, because values from earlier messages narrow them too.
         let ambiguous = std::mem::take(&mut self.open);
         let intent = self.intent;
         for (index, slot) in intent.slots.iter().enumerate() {
@@ -454,7 +456,7 @@ impl<'a> SlotFiller<'a> {
         self.add_start_of_trip(dialogue);
         for (index, slot) in self.intent.slots.iter().enumerate() {
             let (Some(origin), Some(is_here)) = (&slot.pronoun_from, self.by_pronoun.get(&index)) else { continue };
-            // "From here" after a trip is where it starts.
+            // After a trip, "from here" means where the trip starts.
             let origin = if *is_here { &slot.name } else { origin };
             let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin)).cloned();
             if let Some(choice) = earlier {
@@ -477,8 +479,9 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Replaces the most likely meaning of a name by another one: if other slots exclude it, as "from 125th" together with the line
-    /// A is the station on the A, or if the other one was mentioned before. Other slots take precedence.
+    /// Replaces the most likely meaning of a name with another one if other slots exclude it ("from 125th" together
+    /// with the line A means the station on the A), or if the other meaning was mentioned before. Other slots take
+    /// precedence over earlier mentions.
     fn resolve_assumed(&mut self, dialogue: &DialogueState) {
         for (index, slot) in self.intent.slots.iter().enumerate() {
             let Some(choice) = self.slots.get(&slot.name) else { continue };
@@ -498,7 +501,8 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Removes from the lists of earlier messages what the message named for a slot that has no element in common with them.
+    /// Of two list slots that must not have an element in common, removes from the earlier list what the message named
+    /// for the other slot.
     fn separate_lists(&mut self) {
         let is_filled = |name: &str| self.filled.iter().any(|slot| self.intent.slots[*slot].name == name);
         let pairs = self.intent.disjoint.iter().flat_map(|(one, other)| [(one, other), (other, one)]);
@@ -514,8 +518,8 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Gives the other end of a trip the earlier value if the message named the same place for one end that the other end has:
-    /// "back to Times Square" after a trip from there.
+    /// If the message names, for one end of a trip, the place that is already the other end, gives the other end the
+    /// earlier value of the named one: "back to Times Square" after a trip from there.
     fn separate_ends(&mut self) {
         for (one, other) in &self.intent.swaps {
             let is_filled = |name: &str| self.filled.iter().any(|slot| self.intent.slots[*slot].name == name);
@@ -538,8 +542,8 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Returns where an earlier trip ended, for the start of a trip that continues it ("after the game to Barclays Center") or returns
-    /// ("and home?").
+    /// Returns where an earlier trip ended, as the start of a trip that continues it ("after the game to Barclays
+    /// Center") or returns from it ("and home?").
     fn end_of_trip(&self, slot: &Slot, clause: &Range<usize>, dialogue: &DialogueState) -> Option<Choice> {
         const CONTINUING: [&str; 6] = ["after", "afterwards", "afterward", "later", "onwards", "onward"];
         let (_, end) = self.intent.swaps.iter().find(|(start, _)| *start == slot.name)?;
@@ -620,8 +624,8 @@ pub(crate) fn is_correction(annotated: &AnnotatedUtterance, clause: &Range<usize
     clause.clone().any(|at| WORDS.contains(&annotated.utterance.word(at)))
 }
 
-/// Returns the choice that shares the most hints with a previous value: "96th instead?" after a station on Lexington
-/// Avenue is the 96th on Lexington Avenue. `None` if several choices share equally many, or no choice shares any.
+/// Returns the choice that shares the most hints with a previous value: after a station on Lexington Avenue, "96th
+/// instead?" means the 96th on Lexington Avenue. `None` if several choices share equally many, or no choice shares any.
 fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
     let shared = |choice: &Choice| choice.hints.iter().filter(|hint| previous.hints.contains(hint)).count();
     let most = choices.iter().map(shared).max().filter(|most| *most > 0)?;

@@ -7,7 +7,8 @@ use crate::extract::Choice;
 use crate::outcome::Outcome;
 use crate::utterance::folded_words;
 
-/// An intent of a user: example messages, the slots that it needs, the tools to call, and the answer from their results.
+/// A user's intent: example messages, the slots that it needs, the tools to call, and how to word the answer from their
+/// results.
 ///
 /// # Examples
 /// Examples train the classifier. They name kinds of entities in braces: `how do i get from {station} to {station}`. An
@@ -30,9 +31,9 @@ pub struct Intent {
     pub(crate) aspects: Vec<Aspect>,
     /// Pairs of slots that a reversal exchanges.
     pub(crate) swaps: Vec<(String, String)>,
-    /// Pairs of slots of which only the one that was filled last has a value.
+    /// Pairs of slots that exclude each other: only the one filled last has a value.
     pub(crate) alternatives: Vec<(String, String)>,
-    /// Pairs of slots with lists that have no element in common.
+    /// Pairs of slots whose lists must not have an element in common.
     pub(crate) disjoint: Vec<(String, String)>,
     /// The intents after which this one applies; empty if it always applies.
     pub(crate) follows: Vec<String>,
@@ -42,7 +43,7 @@ pub struct Intent {
     pub(crate) is_restorable: bool,
     /// The aspects that this intent answers after intents without these aspects.
     pub(crate) answers_aspects: Vec<String>,
-    /// The intent of follow-ups that this one has no slot or aspect for.
+    /// The intent that takes over follow-ups for which this one has no slot or aspect.
     pub(crate) continued_by: Option<String>,
     /// Whether the entities that the intent mentions are facts about the user.
     pub(crate) is_about_user: bool,
@@ -97,7 +98,7 @@ impl Intent {
         }
     }
 
-    /// Sets the example message of the model's description of itself.
+    /// Sets the example message for the model's description of itself.
     #[must_use]
     pub fn example(mut self, example: impl Into<String>) -> Self {
         self.example = Some(example.into());
@@ -138,17 +139,17 @@ impl Intent {
         self
     }
 
-    /// Declares the intent of follow-ups that this one has no slot or aspect for: "without the E" after a comparison of lines
-    /// asks for the route. Slots of the same name keep their values. A follow-up that fills all required slots continues with
-    /// that intent too, because nothing is left of the earlier question.
+    /// Declares the intent that takes over follow-ups for which this one has no slot or aspect: "without the E" after a
+    /// comparison of lines asks for the route. Slots of the same name keep their values. A follow-up that fills all
+    /// required slots continues with that intent too, because nothing is left of the earlier question.
     #[must_use]
     pub fn continued_by(mut self, intent: impl Into<String>) -> Self {
         self.continued_by = Some(intent.into());
         self
     }
 
-    /// Declares that the entities that this intent mentions are facts about the user. Later questions refer to them by pronouns,
-    /// but do not take them over: where the user works is not where the next trip starts.
+    /// Declares that the entities that this intent mentions are facts about the user. Later questions can refer to them
+    /// by pronouns, but do not carry them over: where the user works is not where the next trip starts.
     #[must_use]
     pub fn about_user(mut self) -> Self {
         self.is_about_user = true;
@@ -170,7 +171,8 @@ impl Intent {
         self
     }
 
-    /// Declares two slots with lists that have no element in common: a line that a follow-up asks for is no longer avoided.
+    /// Declares two slots whose lists must not have an element in common: a line that a follow-up asks for is no longer
+    /// avoided.
     #[must_use]
     pub fn disjoint(mut self, one: &str, other: &str) -> Self {
         self.disjoint.push((one.to_owned(), other.to_owned()));
@@ -271,7 +273,7 @@ pub struct Slot {
     pub(crate) is_carried: bool,
     /// Whether the slot takes the words after a cue verbatim.
     pub(crate) is_text: bool,
-    /// The slot of the previous turn from which the value is carried over, if it differs from this slot.
+    /// Further slots of earlier turns from which the value is carried over.
     pub(crate) carried_from: Vec<String>,
     /// The name of the argument that contains the value in calls, if it differs from the name of the slot.
     pub(crate) argument: Option<String>,
@@ -285,7 +287,7 @@ pub struct Slot {
     pub(crate) default: Option<Choice>,
     /// Derives the value from the other slots if neither the message nor the conversation has it.
     pub(crate) complement: Option<fn(&Slots) -> Option<Choice>>,
-    /// Derives the value from the slots of an earlier question, then of this one, if the message has none.
+    /// Derives the value from the slots of an earlier question and of this one if the message has none.
     pub(crate) inherits: Option<InheritFn>,
     /// Returns the opposite of a value that declares none.
     pub(crate) opposite: Option<fn(&Choice) -> Option<Choice>>,
@@ -376,7 +378,7 @@ impl Slot {
         self
     }
 
-    /// Prevents that the slot is filled from earlier turns.
+    /// Prevents the slot from being filled from earlier turns.
     #[must_use]
     pub fn fresh(mut self) -> Self {
         self.is_carried = false;
@@ -427,8 +429,8 @@ impl Slot {
         self
     }
 
-    /// Derives the value from the slots of an earlier question, given as the first argument, if the message has none: the next train after
-    /// a trip goes where the trip goes.
+    /// If the message has no value, derives it from the slots of an earlier question (the first argument) and of this
+    /// one (the second): after a trip, "the next train" goes where the trip goes.
     #[must_use]
     pub fn inherited_by(mut self, inherits: fn(&Slots, &Slots) -> Option<Choice>) -> Self {
         self.inherits = Some(inherits);

@@ -1,7 +1,7 @@
-//! Understanding of messages without a language model.
+//! Understands messages without a language model.
 //!
 //! [`OfflineModel`] is a `ChatModel`: it matches messages against the intents that an assistant declares, and turns them into
-//! tool calls. [`Classifier`] finds the class of a message with integer weights that were trained from phrases.
+//! tool calls. [`Classifier`] finds the class of a message with integer weights that were trained on example phrases.
 //!
 //! [`Turn`] interprets a request: the question, the tools called for it, and their results.
 #![warn(missing_docs)]

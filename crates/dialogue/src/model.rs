@@ -193,8 +193,8 @@ impl OfflineModelBuilder {
         self.pronoun(words, kind)
     }
 
-    /// Declares the kind of places. "The hotel" refers to a place that was mentioned as one, and a place in the message
-    /// that no slot takes is asked about.
+    /// Declares the kind of places. "The hotel" can then refer to a place mentioned earlier, and the model asks about a
+    /// place in the message that fills no slot.
     #[must_use]
     pub fn places(mut self, kind: impl Into<String>) -> Self {
         self.model.resolver.place_kind = Some(kind.into());
@@ -224,8 +224,8 @@ impl OfflineModelBuilder {
         self
     }
 
-    /// Answers questions of a class without slots and calls, like [`answer`](Self::answer), also as one of several questions
-    /// of a message: "and the way back, and what is the fare?".
+    /// Like [`answer`](Self::answer), but also answers a question of the class if it is one of several in a message:
+    /// "and the way back, and what is the fare?".
     #[must_use]
     pub fn referral(mut self, class: &str, reply: impl Fn(&Turn<'_>) -> String + Portable) -> Self {
         self.model.resolver.referrals.push(self.model.resolver.answers.len());
@@ -240,8 +240,8 @@ impl OfflineModelBuilder {
         self
     }
 
-    /// Completes messages that continue an earlier one in a way of the assistant's domain: "plus 20%" after a calculation. `complete`
-    /// returns the complete message, given the message and those before it, or `None`.
+    /// Completes messages that continue an earlier one in a way specific to the assistant's domain: "plus 20%" after a
+    /// calculation. `complete` returns the complete message, given the message and those before it, or `None`.
     #[must_use]
     pub fn completes(mut self, complete: fn(&str, &[ChatMessage]) -> Option<String>) -> Self {
         self.model.completes = Some(complete);
@@ -282,7 +282,7 @@ impl OfflineModelBuilder {
     /// Adds the example messages of a phrase file.
     ///
     /// # Errors
-    /// A line is outside of a section, or its parentheses are not balanced.
+    /// A line is outside a section, or its parentheses or braces are not balanced.
     pub fn phrase_file(mut self, text: &str) -> Result<Self, PhraseError> {
         for section in sections(text)? {
             self = self.examples(section.class, section.lines);
@@ -290,14 +290,14 @@ impl OfflineModelBuilder {
         Ok(self)
     }
 
-    /// Uses a trained classifier. Without one, [`build`](Self::build) trains it, which takes time.
+    /// Uses a trained classifier. Without one, [`build`](Self::build) trains one, which takes time.
     #[must_use]
     pub fn classifier(mut self, classifier: Classifier) -> Self {
         self.model.weights = Some(classifier);
         self
     }
 
-    /// Trains the classifier from all example messages.
+    /// Trains the classifier on all example messages.
     #[must_use]
     pub fn train(&self) -> Classifier {
         let intents = self.model.resolver.intents.iter();

@@ -1,5 +1,5 @@
-//! Places in a conversation: nouns that refer to a place spoken of ("back to the hotel"), and names that no slot takes, which the
-//! user is asked about.
+//! Places in a conversation: nouns that refer to a place mentioned earlier ("back to the hotel"), and names that fill
+//! no slot, about which the user is asked.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::frame::{Frame, OpenSlot, SlotFiller, is_correction, is_same_entity};
 use crate::resolver::IntentResolver;
 use crate::utterance::{Utterance, folded_words};
 
-/// Nouns that a place explains: "our hotel is near Columbus Circle".
+/// Nouns whose place a message can state: "our hotel is near Columbus Circle".
 const NOUNS: [&str; 13] = [
     "hotel",
     "hostel",
@@ -28,11 +28,11 @@ const NOUNS: [&str; 13] = [
 ];
 /// Verbs by which users say where they stay, as at a hotel.
 const STAYING: [&str; 3] = ["staying", "stay", "lodging"];
-/// Words before a noun that refers to a place spoken of.
+/// Words before a noun that refers to a place mentioned earlier.
 const DETERMINERS: [&str; 6] = ["the", "my", "our", "that", "your", "this"];
-/// The maximum number of words between a noun and the place that explains it.
+/// The maximum number of words between a noun and its place.
 const MAX_GAP: usize = 4;
-/// Words of many names, which alone name no place.
+/// Words that occur in many names and do not name a place on their own.
 const COMMON_WORDS: [&str; 15] = [
     "london", "west", "east", "north", "south", "upper", "lower", "high", "great", "city", "town", "street", "road",
     "park", "side",
@@ -64,7 +64,7 @@ impl IntentResolver {
         }
     }
 
-    /// Finds nouns that refer to places spoken of: "the hotel", "the museum".
+    /// Finds nouns that refer to places mentioned earlier: "the hotel", "the museum".
     pub(crate) fn find_nouns(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Vec<KindMention> {
         let Some(kind) = &self.place_kind else { return Vec::new() };
         let utterance = &annotated.utterance;
@@ -74,7 +74,7 @@ impl IntentResolver {
             let mut others = others.filter(|found| !is_noun || found.mention.words.len() > 1);
             others.any(|found| found.mention.choices.iter().any(|choice| !choice.hints.is_empty()))
         };
-        // In "my hotel is near X", the noun is explained.
+        // "My hotel is near X" states the noun's place, so the noun does not refer to an earlier one.
         let is_explained = |at: usize| {
             let mut next = annotated.mentions.iter().filter(|found| found.kind == *kind);
             next.any(|found| {
@@ -114,7 +114,7 @@ impl IntentResolver {
         if frame.slots.0.iter().any(is_known) {
             return frame;
         }
-        // The place of an earlier message is no alternative.
+        // A place from an earlier message is not offered as an alternative.
         let Some(named) = frame.filled.iter().find(is_asked) else { return frame };
         let Some(slot) = intent.slots.iter().position(|slot| slot.name == *named) else { return frame };
         let mut asking = frame;
@@ -165,7 +165,7 @@ impl IntentResolver {
         (has_word && !is_common && !choice.hints.is_empty()).then_some(choice)
     }
 
-    /// Returns the frames of a question about both of the places spoken of: "are both of them accessible?"
+    /// Returns the frames of a question about both places mentioned last: "are both of them accessible?"
     pub(crate) fn of_both(
         &self,
         frame: &Frame,

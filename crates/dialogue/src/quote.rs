@@ -276,7 +276,7 @@ const MISSPELLINGS: [(&str, &str); 21] = [
 /// Words before a question that do not change it.
 const OPENINGS: [&str; 15] =
     ["please", "so", "ok", "okay", "well", "hey", "hi", "hello", "oh", "um", "sorry", "oye", "bueno", "pues", "hola"];
-/// The maximum number of words of a question in which a clause after the first one asks.
+/// The maximum number of words in a message that is a question because a clause after the first one asks.
 const MAX_WORDS_WITH_CLAUSE: usize = 9;
 /// The maximum number of words of a question that starts with "and".
 const MAX_CONTINUATION_WORDS: usize = 5;

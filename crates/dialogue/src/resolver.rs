@@ -101,7 +101,7 @@ pub(crate) struct IntentResolver {
     pub(crate) intents: Vec<Intent>,
     /// The classes that are answered without slots and calls.
     pub(crate) answers: Vec<String>,
-    /// Those of `answers` that may be one of several questions of a message.
+    /// The indexes of those `answers` that may also be one of several questions in a message.
     pub(crate) referrals: Vec<usize>,
     /// Corrects the spelling of words.
     pub(crate) spelling: Option<SpellingFn>,
@@ -169,7 +169,7 @@ impl IntentResolver {
         dialogue.set_frames(frames);
     }
 
-    /// Returns the frame of the intent that makes such a call, with the arguments as its slots.
+    /// Returns the frame of the intent that calls this tool, with the arguments as its slots.
     fn frame_of_call(&self, exchange: &Exchange<'_>) -> Option<Frame> {
         let makes = |intent: &Intent| {
             intent.is_restorable
@@ -274,7 +274,7 @@ impl IntentResolver {
         let mut answers: Vec<usize> = Vec::new();
         let mut other = None;
         for (index, clause) in clauses.iter().enumerate() {
-            // A correction before a question is context.
+            // A correction before a question is only context for it, so its frames are dropped.
             if index > 0 && self.corrects(annotated, &clauses[index - 1], &dialogue) {
                 frames.clear();
             }

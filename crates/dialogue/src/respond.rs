@@ -19,8 +19,8 @@ use crate::{Exchange, Turn};
 /// The maximum length of quoted tool output, in characters.
 const QUOTED_CHARACTERS: usize = 4_000;
 
-/// Returns a request in which each message of the user that depends on earlier ones is complete, so that the state of the dialogue is
-/// the same for the question and for the messages before it.
+/// Returns the request with each user message that depends on earlier ones completed, so that the question and the
+/// messages before it lead to the same dialogue state in every turn.
 fn with_complete_messages(request: &ChatRequest, complete: CompletesFn) -> ChatRequest {
     let mut completed = request.clone();
     for at in 0..completed.messages.len() {

@@ -29,13 +29,13 @@ pub enum PhraseError {
     /// A line precedes the first section.
     #[error("line {line}: this entry is outside a section; put it below a header such as [route]")]
     NoSection {
-        /// The line, from 1.
+        /// The 1-based line number.
         line: usize,
     },
     /// A line has unbalanced parentheses or braces.
     #[error("line {line}: unbalanced parentheses or braces")]
     Unbalanced {
-        /// The line, from 1.
+        /// The 1-based line number.
         line: usize,
     },
 }
@@ -43,7 +43,7 @@ pub enum PhraseError {
 /// Splits a phrase file into sections. Sections of the same class are joined.
 ///
 /// # Errors
-/// A line is outside of a section, or its parentheses are not balanced.
+/// A line is outside a section, or its parentheses or braces are not balanced.
 pub fn sections(text: &str) -> Result<Vec<Section<'_>>, PhraseError> {
     let mut found: Vec<Section<'_>> = Vec::new();
     let mut current = None;
@@ -100,8 +100,8 @@ fn expand_part(line: &str) -> Vec<String> {
         for message in &messages {
             longer.extend(alternatives.iter().map(|alternative| format!("{message}{before}{alternative}")));
         }
-        // If there are too many, keeps some of each combination: the step has no common factor with the sizes of
-        // groups.
+        // If there are too many, keeps every n-th. The step shares no factor with common group sizes, so that the kept
+        // messages contain every alternative.
         let mut step = longer.len().div_ceil(MAX_EXPANSIONS);
         while step > 1 && [2, 3, 5].iter().any(|factor| step % factor == 0) {
             step += 1;

@@ -65,23 +65,23 @@ pub enum Period {
     Date {
         /// The year.
         year: Option<i16>,
-        /// The month, from 1.
+        /// The month, 1-based.
         month: i8,
-        /// The day of the month, from 1.
+        /// The day of the month, 1-based.
         day: i8,
     },
     /// A month of a year.
     Month {
         /// The year.
         year: Option<i16>,
-        /// The month, from 1.
+        /// The month, 1-based.
         month: i8,
     },
     /// A year.
     Year(i16),
     /// One week from Monday to Sunday, as a number of weeks from the current week: 1 is next week.
     RelativeWeek(i32),
-    /// One weekend, as a number of weekends from the current one, or from the coming one on a workday.
+    /// One weekend, as a number of weekends from the current one; on a workday, from the coming one.
     RelativeWeekend(i32),
     /// One month, as a number of months from the current month: -1 is last month.
     RelativeMonth(i32),

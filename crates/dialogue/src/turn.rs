@@ -80,8 +80,8 @@ impl<'a> Turn<'a> {
         Ok(exchange.value())
     }
 
-    /// Returns a number that identifies this turn within its thread: the position of the question, or its index among the
-    /// messages if it has none.
+    /// Returns a number that identifies this turn within its thread: the position of the question, or its index among
+    /// the messages if it has no position.
     fn number(&self) -> u64 {
         let index = self.question.unwrap_or(0);
         let seq = self.request.messages.get(index).and_then(|message| message.seq);

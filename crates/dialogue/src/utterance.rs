@@ -14,7 +14,7 @@ pub struct Utterance {
     words: Vec<Word>,
 }
 
-/// A word: letters and digits. Apostrophes within are removed; all other characters separate words.
+/// A word: letters and digits. Apostrophes within a word are removed; all other characters separate words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The word in lower case without accents.
@@ -36,7 +36,8 @@ impl Utterance {
         Self { text, words }
     }
 
-    /// Replaces the normalized words for which `correct` returns another one, given their positions. The original text stays.
+    /// Replaces each normalized word for which `correct`, given its position, returns another word. The original text
+    /// is kept.
     #[must_use]
     pub fn corrected(mut self, correct: impl Fn(&Self, usize) -> Option<String>) -> Self {
         let meant: Vec<Option<String>> = (0..self.words.len()).map(|at| correct(&self, at)).collect();
@@ -186,7 +187,7 @@ fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
     let is_with = folded == "w"
         && text[place.end..].starts_with('/')
         && !text[place.end + 1..].starts_with(|next: char| next.is_ascii_uppercase());
-    // In "n how many stops", "n" means "and". The line N is written as a capital or after a word.
+    // In "n how many stops", "n" means "and". The line N is written as a capital letter, or after another word.
     let is_and = words.is_empty()
         && &text[place.clone()] == "n"
         && !text[place.end..].trim_start().starts_with(['t', 'T', 'l', 'L']);

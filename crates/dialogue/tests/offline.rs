@@ -1,4 +1,4 @@
-//! The offline model with the declarations of a fictional harbour: ferries between piers.
+//! Tests the offline model with the declarations for a fictional harbour: ferries between piers.
 
 use serde_json::{Value, json};
 use threadkeep_core::{
@@ -324,7 +324,7 @@ async fn no_tool_is_called_after_a_failure() {
 }
 
 #[tokio::test]
-async fn an_ambiguous_name_causes_a_question() {
+async fn an_ambiguous_name_prompts_a_question() {
     let asked = "Which the quay do you mean: North Quay or South Quay?";
     for (answer, expected) in [
         ("the south one", "p2"),
@@ -362,7 +362,7 @@ async fn two_questions_in_one_message_are_both_answered() {
     let calls = conversation.calls("Next ferry from Mill Island? How do I get from there to the Fort?").await;
     assert_eq!(calls, [r#"get_departures {"pier":"p3"}"#, r#"get_crossing {"from":"p3","to":"p4"}"#]);
     assert_eq!(conversation.calls("how do I get from North Quay to the Fort and Mill Island").await.len(), 1);
-    // The quay of the last questions is North Quay; without any, the name is ambiguous.
+    // After the questions above, "the quay" is North Quay; without earlier questions, the name is ambiguous.
     let question = "How is the weather, and when is the next ferry from the quay?";
     assert_eq!(conversation.calls(question).await, ["get_weather {}", r#"get_departures {"pier":"p1"}"#]);
     let (calls, words) = Conversation::start().say(question).await;
@@ -391,7 +391,7 @@ async fn names_are_learnt_from_results() {
 }
 
 #[tokio::test]
-async fn captures_keep_the_original_text() {
+async fn text_slots_keep_the_original_text() {
     let calls = Conversation::start().calls("Please remember that I like the Fort and blue boats!").await;
     assert_eq!(calls, [r#"save_note {"note":"I like the Fort and blue boats"}"#]);
 }
@@ -413,7 +413,7 @@ async fn unknown_requests_are_reported_without_calls() {
 }
 
 #[tokio::test]
-async fn errors_of_tools_are_quoted() {
+async fn tool_errors_are_quoted() {
     let mut conversation = Conversation::with(|_, _| Err("no connection to the harbour master".to_owned()));
     let (calls, words) = conversation.say("next ferry from the Fort?").await;
     assert_eq!(calls.len(), 1);

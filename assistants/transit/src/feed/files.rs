@@ -9,7 +9,7 @@ use zip::result::ZipError;
 
 use super::error::FeedError;
 
-/// The largest decompressed file. New York's `stop_times.txt` has 33 MB.
+/// The maximum size of a decompressed file. New York's `stop_times.txt` has 33 MB.
 const FILE_LIMIT_BYTES: u64 = 512 << 20;
 
 /// The files of one feed.

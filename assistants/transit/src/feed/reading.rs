@@ -1,4 +1,5 @@
-//! Reads the tables of a feed except `stop_times.txt`, in the order of their references.
+//! Reads the tables of a feed except `stop_times.txt`, in the order of their references: each table after those that it
+//! refers to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,7 +9,7 @@ use super::stop_times;
 use super::table::{Column, Row, Table};
 use crate::timetable::{PlatformRow, RouteRow, Service, StationRow, Timetable, Transfer, TripRow, date_number};
 
-/// The row of each id in its table.
+/// The row index of each id in its table.
 pub(super) type Index = HashMap<String, u32>;
 
 pub(super) fn read(files: &mut Files) -> Result<Timetable, FeedError> {

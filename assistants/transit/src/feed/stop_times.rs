@@ -128,7 +128,8 @@ fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>
     Ok(times)
 }
 
-/// Returns for each call the distance to the next call with a time, and that time. One pass, because most may have none.
+/// Returns, for each call, the distance to the next call with a time, and that time. One pass, because most calls may
+/// have no time.
 fn next_times(calls: &[Call]) -> Vec<Option<(u32, StopTime)>> {
     let mut next = None;
     let mut times: Vec<_> = calls

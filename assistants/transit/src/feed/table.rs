@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use super::error::{FeedError, FieldProblem, truncated};
 use super::files::Files;
 
-/// The most rows of a table. New York has 556,275 stop times.
+/// The maximum number of rows of a table. New York has 556,275 stop times.
 const ROW_LIMIT: u64 = 20_000_000;
 
 pub(super) struct Table {
@@ -100,7 +100,7 @@ impl Row {
         }
     }
 
-    /// Reads a number, or `None` from an empty field.
+    /// Reads a number; `None` if the field is empty.
     pub(super) fn number(&self, column: Option<Column>) -> Result<Option<u32>, FeedError> {
         let Some(column) = column else { return Ok(None) };
         match self.text(column) {
@@ -113,7 +113,7 @@ impl Row {
         self.number(Some(column))?.ok_or_else(|| self.problem(column, FieldProblem::Empty))
     }
 
-    /// Reads degrees, or `None` from an empty field.
+    /// Reads degrees; `None` if the field is empty.
     pub(super) fn degrees(&self, column: Option<Column>, limit: f64) -> Result<Option<f64>, FeedError> {
         let Some(column) = column else { return Ok(None) };
         match self.text(column) {
@@ -125,7 +125,8 @@ impl Row {
         }
     }
 
-    /// Reads seconds since the start of the service day, or `None` from an empty field. Can exceed 24:00:00.
+    /// Reads a time as seconds since the start of the service day; `None` if the field is empty. The time can exceed
+    /// 24:00:00.
     pub(super) fn time(&self, column: Column) -> Result<Option<u32>, FeedError> {
         match self.text(column) {
             "" => Ok(None),
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_can_exceed_midnight() {
+    fn times_can_exceed_24_hours() {
         assert_eq!(parse_time("6:47:30"), Some(24_450));
         assert_eq!(parse_time("27:49:00"), Some(100_140));
         for wrong in ["", "6:47", "06:60:00", "06:00:5", "-1:00:00", "+1:00:00", "6:47:30:1", "100:00:00", "aa:00:00"] {

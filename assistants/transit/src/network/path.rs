@@ -19,9 +19,9 @@ pub struct NetworkPath {
 pub struct PathConditions<'a> {
     /// Whether to board and alight only at accessible platforms.
     pub accessible_only: bool,
-    /// Ids of lines that are not used.
+    /// Ids of lines to avoid.
     pub avoid: Vec<&'a str>,
-    /// Ids of lines and of stations at which these do not stop at the time of the trip.
+    /// Pairs of ids: a line, and a station at which it does not stop at the time of the trip.
     pub unserved: HashSet<(&'a str, &'a str)>,
 }
 
@@ -94,8 +94,8 @@ impl Nodes {
     }
 }
 
-/// Whether a sequence skips stops of a more frequent one between the same ends, and its running times are not known. Such trains run
-/// at some hours only, so that an estimate without a timetable does not count on them.
+/// Whether a sequence skips stops of a more frequent one between the same ends, and its running times are not known.
+/// Such trains run only at certain hours, so an estimate without a timetable does not rely on them.
 fn is_express_of(way: &LineSequence, usual: &LineSequence) -> bool {
     let (Some(first), Some(last)) = (way.stations.first(), way.stations.last()) else { return false };
     let at = |station: &usize| usual.stations.iter().position(|other| other == station);
@@ -122,7 +122,7 @@ struct NodeCost {
 
 impl Network {
     /// Returns the fastest path by running times and `change_seconds` per change of trains. Changes between stations are
-    /// possible within a complex; whether the way between their platforms has steps is not known.
+    /// possible within a complex; it is not known whether the way between their platforms has steps.
     ///
     /// The path from a station to itself is empty. Returns `None` if there is no path or a station is unknown.
     pub fn find_path(
@@ -167,7 +167,7 @@ struct PathSearch<'a> {
     network: &'a Network,
     change_seconds: u32,
     conditions: &'a PathConditions<'a>,
-    /// For each line, whether it is not used.
+    /// For each line, whether it is avoided.
     is_avoided: Vec<bool>,
     reached: Vec<NodeCost>,
     open: BinaryHeap<Reverse<(u32, u32)>>,
@@ -211,7 +211,7 @@ impl PathSearch<'_> {
         }
     }
 
-    /// Whether a platform may be boarded and alighted at.
+    /// Whether passengers can board and alight at a position, given the conditions.
     fn is_usable(&self, at: Position) -> bool {
         let line = &self.network.lines[at.line as usize];
         let station = &self.network.stations[at.station as usize];
@@ -229,7 +229,7 @@ impl PathSearch<'_> {
     fn path_to(&self, node: u32, seconds: u32) -> NetworkPath {
         let mut legs: Vec<NetworkLeg> = Vec::new();
         let mut at = node;
-        // The time at which the train of the last leg is left.
+        // The time of alighting from the train of the leg that was added last.
         let mut left_at = None;
         while at != ORIGIN {
             let cost = self.reached[at as usize];
@@ -255,7 +255,7 @@ impl PathSearch<'_> {
         NetworkPath { legs, seconds }
     }
 
-    /// Returns a leg that consists of its last station.
+    /// Returns a leg that contains only its last station so far.
     fn leg_at(&self, position: Position, station: String) -> NetworkLeg {
         let line = &self.network.lines[position.line as usize];
         let way = &line.sequences[position.sequence as usize];

@@ -18,7 +18,7 @@ use super::{Line, LineSequence, Network, Station};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("network table, line {line}: {problem}")]
 pub struct NetworkError {
-    /// The line, counted from 1.
+    /// The 1-based line number.
     pub line: usize,
     /// The problem.
     pub problem: &'static str,
@@ -88,7 +88,7 @@ impl Network {
     /// Creates a network.
     ///
     /// # Errors
-    /// The id of an unknown station in a stopping sequence.
+    /// Returns the first station id in a stopping sequence that is not in `stations`.
     pub fn new(stations: Vec<Station>, lines: Vec<LineDefinition>) -> Result<Self, String> {
         let mut network = Self { stations, lines: Vec::new(), nodes: Nodes::default() };
         for LineDefinition { id, name, ways } in lines {
@@ -106,7 +106,7 @@ impl Network {
 
     fn parse_station(&mut self, fields: &[&str]) -> Result<(), &'static str> {
         let [id, complex, name, area, trunk, lines, latitude, longitude, towards, accessible] = *fields else {
-            return Err("expected ten fields of a station");
+            return Err("a station must have ten fields");
         };
         if self.index(id).is_some() {
             return Err("duplicate station");
@@ -131,11 +131,11 @@ impl Network {
 
     fn parse_way(&mut self, way: &str, stations: &str, seconds: &str) -> Result<(), &'static str> {
         let indexes: Option<Vec<usize>> = stations.split(' ').map(|id| self.index(id)).collect();
-        let stations = indexes.ok_or("unknown station in the way")?;
+        let stations = indexes.ok_or("unknown station in this way")?;
         let seconds: Result<Vec<u32>, _> = seconds.split_whitespace().map(str::parse).collect();
         let seconds = seconds.map_err(|_| "invalid running time")?;
         if !seconds.is_empty() && seconds.len() + 1 != stations.len() {
-            return Err("expected a running time for each stop of the way");
+            return Err("expected one running time between each two stations of this way");
         }
         let line = self.lines.last_mut().ok_or("a way must follow a line")?;
         line.sequences.push(LineSequence { way: way.to_owned(), stations, seconds });

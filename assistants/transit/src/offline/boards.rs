@@ -12,7 +12,7 @@ use crate::Resolution;
 #[must_use]
 pub fn lines_of(value: &Value) -> Vec<String> {
     match value {
-        // As in the arguments of calls.
+        // The form in the arguments of calls.
         Value::String(lines) => lines.split(',').map(|line| line.trim().to_owned()).collect(),
         other => other.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
     }
@@ -52,7 +52,8 @@ pub fn away_from(towards: &Choice) -> Option<Choice> {
     Some(Choice::new(opposite.as_str(), opposite.as_str()))
 }
 
-/// Whether a word stands for the trains to a station before it: "does the Hainault one stop there", "only the Wimbledon ones".
+/// Whether a word stands for the trains to the station named before it: "does the Hainault one stop there", "only the
+/// Wimbledon ones".
 #[must_use]
 pub fn is_train_to(message: &Utterance, at: usize) -> bool {
     const MAX_NAME_WORDS: usize = 3;
@@ -75,7 +76,8 @@ pub fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
     choices.iter().filter(is_on).cloned().collect()
 }
 
-/// Like [`on_lines`]. If no line stops at any of the stations, they are one choice: the answer is the same for all of them.
+/// Like [`on_lines`], but if no line stops at any of the stations, returns them as one choice: the answer is the same
+/// for all of them.
 fn on_lines_or_all(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
     let on_lines = on_lines(choices, slots);
     match choices.first() {
@@ -104,8 +106,8 @@ pub fn stops_at(speech: &'static Speech, example: &str) -> Intent {
 }
 
 impl Speech {
-    /// Resolves a name with the given lines, and returns text that identifies the station; the name unchanged if the lines do
-    /// not disambiguate it.
+    /// Resolves a name with the given lines, and returns text that identifies the station; returns the name unchanged
+    /// if the lines do not disambiguate it.
     fn disambiguated(&self, name: &str, lines: &[String]) -> String {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         match (self.system.names)().resolve_on(name, &lines) {

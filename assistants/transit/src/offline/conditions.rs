@@ -1,4 +1,4 @@
-//! Recognises conditions on a trip: without stairs, now.
+//! Recognises conditions on a trip: without stairs, with few changes, now.
 
 use std::ops::Range;
 
@@ -166,7 +166,7 @@ const FEW_CHANGES: &[&str] = &[
     "avoid transfers",
 ];
 
-/// Finds requests for a trip with few changes. A question whether one must change is no such request.
+/// Finds requests for a trip with few changes. A question about whether a change is needed is not such a request.
 #[must_use]
 pub fn find_direct(message: &Utterance) -> Vec<Mention> {
     let found = longest(message, FEW_CHANGES).into_iter();
@@ -198,7 +198,7 @@ fn negated_stairs(message: &Utterance, at: usize) -> Option<Range<usize>> {
     Some(negation - usize::from(is_auxiliary)..at + 1)
 }
 
-/// Finds words that say that a question is about the present.
+/// Finds words such as "now", which say that a question is about the present.
 #[must_use]
 pub fn find_now(message: &Utterance) -> Vec<Mention> {
     let is_now = |at: &usize| {
@@ -212,7 +212,7 @@ pub fn find_now(message: &Utterance) -> Vec<Mention> {
     matches.map(|at| Mention::incidental(at..at + 1, vec![Choice::new(true, message.word(at))])).collect()
 }
 
-/// Finds phrases, at each word the longest.
+/// Finds phrases, preferring the longest one at each word.
 fn longest(message: &Utterance, phrases: &[&str]) -> Vec<Range<usize>> {
     let length_at = |at: usize| {
         let lengths = phrases.iter().filter_map(|phrase| {

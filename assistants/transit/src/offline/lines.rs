@@ -1,4 +1,4 @@
-//! Lines in a message: runs of lines that are mentioned together, and lines not to use.
+//! Transit lines named in a message: runs of lines that are mentioned together, and lines to avoid.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub struct LineRun {
 
 /// Words that may join lines of one run.
 const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
-/// Words before lines not to use.
+/// Words before lines to avoid.
 const AVOIDING_WORDS: [&str; 10] =
     ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never"];
 const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
@@ -43,7 +43,7 @@ impl Speech {
         mentions
     }
 
-    /// Finds runs of lines not to use, with the words that say so: "avoiding the E".
+    /// Finds runs of lines to avoid, with the words that say so: "avoiding the E".
     #[must_use]
     pub fn find_avoided(&self, message: &Utterance) -> Vec<Mention> {
         let runs = (self.line_runs)(message);
@@ -54,9 +54,9 @@ impl Speech {
                 start -= 1;
             }
             // "Not on the Central"
-            let is_way = |at: usize| matches!(message.word(at), "on" | "via" | "by" | "through" | "with");
+            let is_preposition = |at: usize| matches!(message.word(at), "on" | "via" | "by" | "through" | "with");
             let is_negated = |at: usize| matches!(message.word(at), "not" | "never" | "but" | "anything");
-            if start > 1 && is_way(start - 1) && is_negated(start - 2) {
+            if start > 1 && is_preposition(start - 1) && is_negated(start - 2) {
                 start -= 1;
             }
             let cue = start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)))?;
@@ -74,7 +74,7 @@ impl Speech {
     }
 }
 
-/// Finds phrases by which no line is avoided any more: "any line is fine".
+/// Finds phrases that allow all lines again: "any line is fine".
 fn any_line(message: &Utterance) -> Option<Mention> {
     let words = message.words();
     let at = (0..words.len()).find(|at| {
@@ -86,12 +86,12 @@ fn any_line(message: &Utterance) -> Option<Mention> {
     Some(Mention::new(at..end + 1, vec![Choice::new(json!([]), message.said(at..end + 1))]))
 }
 
-/// Finds "and with it", by which no line is avoided any more.
+/// Finds the follow-up "and with it", which allows the avoided lines again.
 fn with_it(message: &Utterance) -> Option<Mention> {
     let count = message.words().len();
-    let is_it = (2..=4).contains(&count) && message.word(count - 2) == "with" && message.word(count - 1) == "it";
+    let is_match = (2..=4).contains(&count) && message.word(count - 2) == "with" && message.word(count - 1) == "it";
     let words = count.saturating_sub(2)..count;
-    is_it.then(|| Mention::new(words.clone(), vec![Choice::new(json!([]), message.said(words))]))
+    is_match.then(|| Mention::new(words.clone(), vec![Choice::new(json!([]), message.said(words))]))
 }
 
 /// Finds a line that may be used again: "ok the L is fine".
@@ -125,8 +125,8 @@ fn mentions(message: &Utterance, runs: &[LineRun]) -> Vec<Mention> {
     runs.iter().map(mention).collect()
 }
 
-/// Groups the lines of a message into runs. `line_at` returns the line named at a word, and the number of words in its name,
-/// given whether the word may continue a run.
+/// Groups the lines of a message into runs. `line_at` returns the line named at a word, and the number of words in its
+/// name. Its last argument says whether the word may continue a run.
 #[must_use]
 pub fn group_lines(
     message: &Utterance,

@@ -92,14 +92,14 @@ fn save_place(speech: &'static Speech) -> Intent {
         .slot(Slot::optional("lines", "lines"))
         .then_calls("save_preference", move |outcome| {
             let slots = outcome.slots();
-            // A saved place is no station.
+            // A saved place is not a station.
             let station = slots.value("station").as_str().map(str::to_owned)?;
             Some(json!({"key": slots.value("place"), "value": station}))
         })
         .says(move |outcome| saved_or_asks(speech, "save a station", outcome))
 }
 
-/// The result of saving, or what is missing.
+/// Returns the result of saving; if nothing was saved, an example of what to say.
 pub(super) fn saved_or_asks(speech: &Speech, ability: &str, outcome: &Outcome<'_>) -> String {
     let example = speech.example_station;
     match outcome.exchanges().is_empty() {
@@ -236,7 +236,7 @@ impl Speech {
         let is_swapped = border == " as my " || border == " as " && is_key(without_courtesy(after));
         let (key, value) = if is_swapped { (after, before) } else { (before, after) };
         let (key, value) = (key_of(key)?, without_courtesy(value));
-        // A pronoun is no value.
+        // A pronoun is not a value.
         (!value.is_empty() && !matches!(value, "it" | "that" | "this")).then(|| {
             let value = self.line_of(&key, value).unwrap_or_else(|| self.station_of(value));
             (key, value)
@@ -259,7 +259,7 @@ impl Speech {
             .map(|line| line.name.clone())
     }
 
-    /// Returns the canonical text of a station; any other value unchanged.
+    /// Returns the canonical text if the value is a station; returns any other value unchanged.
     fn station_of(&self, value: &str) -> String {
         let found = self.find_stations(&Utterance::new(format!("at {value}")));
         let is_known =
@@ -274,11 +274,11 @@ impl Speech {
     fn on_named_lines(&self, value: &str) -> Option<String> {
         let utterance = Utterance::new(value);
         let runs = (self.line_runs)(&utterance);
-        let signs: Vec<&str> = runs.iter().flat_map(|run| &run.lines).map(String::as_str).collect();
+        let lines: Vec<&str> = runs.iter().flat_map(|run| &run.lines).map(String::as_str).collect();
         let name = value.split([',', '(']).next().unwrap_or(value);
         let name = name.split(" station").next().unwrap_or(name).trim();
         let name = name.split(" on the ").next().unwrap_or(name).trim();
-        match (self.system.names)().resolve_on(name, &signs) {
+        match (self.system.names)().resolve_on(name, &lines) {
             Resolution::Certain(place) => Some(self.text_of(&place)),
             _ => None,
         }
@@ -304,7 +304,7 @@ fn without_courtesy(value: &str) -> &str {
     }
 }
 
-/// Corrects the spelling of the words of common names: "home staton".
+/// Corrects the spelling of words in common names of preferences: "home staton".
 fn spelled(word: &str) -> &str {
     let known = ["station", "office", "favorite", "favourite", "apartment"];
     let is_close = |known: &&&str| word.len() >= 5 && strsim::osa_distance(known, word) == 1;

@@ -45,12 +45,12 @@ impl Speech {
     }
 }
 
-/// Returns the place that an unsaved one stands for: where an earlier trip started.
+/// Returns the place that is assumed for one that is not saved: where an earlier trip started.
 fn origin<'a>(outcome: &'a Outcome<'_>, slot: &str) -> Option<&'a Choice> {
     outcome.slots().get(slot)?.others.first()
 }
 
-/// Says which place was taken for "home" if none is saved.
+/// Says which place was assumed to be "home" if none is saved.
 #[must_use]
 pub(super) fn assumed_origin(outcome: &Outcome<'_>, slots: &[&str]) -> Option<String> {
     slots.iter().find_map(|slot| {

@@ -1,4 +1,4 @@
-//! Corrects misspelt and abbreviated words that are no names.
+//! Corrects misspelt and abbreviated words that are not names.
 
 use threadkeep::dialogue::Utterance;
 
@@ -157,13 +157,13 @@ const WORDS: [&str; 104] = [
     "travel",
 ];
 
-/// Words that look like misspelt ones but are not.
+/// Words that look like misspellings but are not.
 const OTHER_WORDS: [&str; 24] = [
     "drain", "drains", "brain", "brains", "grain", "trail", "trails", "charge", "charges", "chance", "states", "stars",
     "relay", "their", "mother", "brother", "father", "alter", "linen", "limes", "tunnel", "shops", "steps", "witch",
 ];
 
-/// Words after which "n" is the line of that name.
+/// Words after which "n" is the line N.
 const BEFORE_LINE: [&str; 22] = [
     "the", "next", "a", "on", "take", "via", "avoid", "without", "no", "not", "uptown", "downtown", "any", "this",
     "that", "last", "or", "vs", "if", "is", "and", "with",
@@ -174,7 +174,8 @@ const AFTER_LINE: [&str; 14] = [
 ];
 
 impl Speech {
-    /// Returns the word that is meant by a misspelt or abbreviated word; `None` if it is meant as it is, or is part of a name.
+    /// Returns the intended word for a misspelt or abbreviated word; `None` if the word needs no correction or is part
+    /// of a name.
     #[must_use]
     pub fn correct(&self, message: &Utterance, at: usize) -> Option<String> {
         let word = message.word(at);

@@ -28,7 +28,7 @@ const SAVING: [&str; 17] = [
     "update", "switch", "register", "call",
 ];
 
-/// Words of a question: a message with one of them states nothing to save.
+/// Words of questions: a message that contains one of them is not a statement to save.
 const ASKING: [&str; 15] = [
     "if", "how", "when", "whens", "what", "whats", "which", "where", "wheres", "next", "does", "can", "route", "get",
     "why",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn find_statements_needs_a_statement() {
+    fn statements_are_found_and_questions_are_not() {
         for (text, expected) in [
             ("i live at Pelham Bay Park", Some("i live at (\"home station\")")),
             ("i work at bowling green", Some("i work at (\"work station\")")),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn find_habits_needs_a_habit() {
+    fn habits_are_found_and_questions_are_not() {
         for (text, expected) in [
             ("And I usually take the 6 train", Some("I usually take (\"usual line\")")),
             ("I always take the District", Some("I always take (\"usual line\")")),

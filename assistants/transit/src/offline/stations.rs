@@ -1,7 +1,7 @@
 //! Recognises stations in a message.
 //!
-//! Words that no station name needs split the message into runs: "how do i get from | penn | to | yankee stadium". Within a
-//! run, the part that best matches a station name is the mention.
+//! The message is split into runs at the words that no station name needs: "how do i get from | penn | to | yankee
+//! stadium". Within a run, the part that best matches a station name is the mention.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ const STREET_WORDS: [&str; 7] = ["av", "ave", "avenue", "avs", "rd", "pl", "plac
 /// Words before a name that replaces another, or that is replaced: "no, Dyckman", "not Nostrand".
 const CORRECTION_WORDS: [&str; 12] =
     ["no", "not", "sorry", "oops", "wait", "actually", "want", "make", "skip", "forget", "need", "scratch"];
-/// Words that only together with others name a station: "upper east side".
+/// Words that name a station only together with other words: "upper east side".
 const SIDE_WORDS: [&str; 7] = ["north", "south", "east", "west", "upper", "lower", "side"];
 /// Maximum number of words in a station name.
 const MAX_NAME_WORDS: usize = 8;
@@ -74,7 +74,8 @@ impl Speech {
         self.narrowed_by_places(message, mentions)
     }
 
-    /// Narrows a name of several stations by the place that it is in: "Grand Street in Chinatown" is the nearest of them.
+    /// Narrows a name that several stations share by the place after it: "Grand Street in Chinatown" is the one nearest
+    /// to Chinatown.
     fn narrowed_by_places(&self, message: &Utterance, mentions: Vec<Mention>) -> Vec<Mention> {
         let mut narrowed: Vec<Mention> = Vec::new();
         for mention in mentions {
@@ -99,7 +100,7 @@ impl Speech {
         narrowed
     }
 
-    /// Returns the choice whose station is next to that of another choice.
+    /// Returns the choice whose station is nearest to a place; `None` if none is near it.
     fn nearest_to(&self, choices: &[Choice], place: &Choice) -> Option<Choice> {
         /// The square of about 2.2 km in degrees of latitude.
         const NEAR: f64 = 0.02 * 0.02;
@@ -165,10 +166,10 @@ impl Speech {
         }
         let (_, mut end) = match best {
             Some(best) => best,
-            // "86 and lex", although "86" alone would be no name.
+            // "86 and lex" is a name, although "86" alone would not be one.
             None => (Rank::One, self.crossing(message, at, runs)?),
         };
-        // "times sqare" is the place that "times" is, and no more words need an explanation.
+        // "times sqare" is the same place as "times", and includes the misspelt word in the name.
         let place = |end: usize| match self.resolve(&message.spelled(at..end)) {
             Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => Some(place),
             _ => None,
@@ -283,7 +284,7 @@ fn explains_unknown(message: &Utterance, unknown: &Mention, known: &Mention) -> 
     is_unknown(unknown) && !is_unknown(known) && gap.len() <= MAX_GAP && joins && (has_comma || !gap.is_empty())
 }
 
-/// Finds saved places. A station slot takes the same words, if a question has one for them.
+/// Finds saved places. If a question has a station slot, the slot takes the same words.
 #[must_use]
 pub fn find_saved(message: &Utterance) -> Vec<Mention> {
     let found = saved_places(message).into_iter();
@@ -467,7 +468,7 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if is_letter => false,
         // A point of the compass alone is a direction.
         _ if words.len() == 1 && matches!(message.word(words.start), "north" | "south" | "east" | "west") => false,
-        // "Central London" is no station, while "London Bridge" is one.
+        // "Central London" is not a station, while "London Bridge" is one.
         _ if message.word(words.end - 1) == "london" || message.word(words.end) == "london" && words.len() == 1 => {
             false
         }
@@ -482,10 +483,10 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         }
         // "For 7" is a time, and "he is 7" an age.
         _ if words.len() == 1 && message.word(words.start).len() == 1 => false,
-        // In "8 av", "8" is no name.
+        // In "8 av", "8" is not a name.
         _ if words.len() == 1 && has_digit && STREET_WORDS.contains(&message.word(words.end)) => false,
         _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
-        // "2+2" is no avenue.
+        // "2+2" is not an avenue.
         _ if !is_expected && letters(message.said(words.clone())) == 0 => false,
         Rank::One => is_expected || is_corrected || !is_common,
         Rank::Several => {

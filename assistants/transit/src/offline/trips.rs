@@ -36,7 +36,7 @@ fn from_station(speech: &'static Speech) -> Slot {
         .carried_from("station_name")
 }
 
-/// The other saved place: a trip to work starts at home.
+/// Returns the other saved place as the start of a trip: a trip to work starts at home.
 #[must_use]
 pub fn other_saved(slots: &Slots, end: &str) -> Option<Choice> {
     let other = match saved_key(&slots.value(end))? {
@@ -143,7 +143,7 @@ impl Speech {
         let on_lines = on_lines(choices, slots);
         let avoided = lines_of(&slots.value("avoid_lines"));
         if !avoided.is_empty() {
-            // A station with no other lines is no place to start or to end.
+            // A station that only avoided lines serve cannot be the start or the end.
             let is_line = |hint: &&String| (self.system.network)().lines().iter().any(|line| line.name == **hint);
             let is_left = |choice: &&Choice| choice.hints.iter().filter(is_line).any(|line| !avoided.contains(line));
             let left: Vec<Choice> = choices.iter().filter(is_left).cloned().collect();
@@ -159,7 +159,8 @@ impl Speech {
         choices.iter().filter(shares_line).cloned().collect()
     }
 
-    /// Returns where the trains of a board go if it follows a trip from its station without changes.
+    /// Returns the destination of a trip as the direction for a departure board, if the trip starts at the board's
+    /// station and needs no change.
     #[must_use]
     pub fn end_of_direct_trip(&self, trip: &Slots, board: &Slots, at: &str) -> Option<Choice> {
         let [from, to] = ENDS.map(|end| trip.get(end));
@@ -175,7 +176,8 @@ impl Speech {
         (is_on_trip && board.get("direction").is_none()).then(|| Choice { others: Vec::new(), ..to.clone() })
     }
 
-    /// Returns the arguments of a tool that finds a route. A line that goes from one end to the other is the only one to use.
+    /// Returns the arguments of a tool that finds a route. If the message names one line and it stops at both ends,
+    /// only that line is used.
     fn arguments(&self, outcome: &Outcome<'_>) -> Option<Value> {
         let mut arguments = trip_arguments(outcome)?;
         let lines = lines_of(&outcome.slots().value("lines"));
@@ -192,7 +194,7 @@ impl Speech {
         Some(arguments)
     }
 
-    /// Words the tool's text; an error of the query is returned unchanged.
+    /// Words the answer from the tool's text. A query error is returned unchanged.
     fn route_answer(&self, outcome: &Outcome<'_>, says: fn(&str) -> String) -> String {
         self.missing(outcome, &ENDS).unwrap_or_else(|| {
             let text = last_result_text(outcome);
@@ -203,7 +205,7 @@ impl Speech {
             if steps(&text).next().is_none() {
                 return text;
             }
-            // The tool searches the fastest way, so a line that was asked for may not be part of it.
+            // The tool finds the fastest route, which may not include a line that was asked for.
             let names = lines_of(&outcome.slots().value("lines")).into_iter().map(|line| self.system.line_name(&line));
             let is_unused = |line: &String| !steps(&text).any(|step| step.contains(&format!("ake the {line} ")));
             let unused: Vec<String> = names.filter(is_unused).collect();

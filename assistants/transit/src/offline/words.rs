@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Words of ordinary questions, a topic a line. The search for station names skips them, unless a known name contains them.
+/// Words of ordinary questions, one topic per line. The search for station names skips them, unless a known name
+/// contains them.
 static ORDINARY_WORDS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     let lines = include_str!("ordinary-words.txt").lines().filter_map(|line| line.split_once(':'));
     lines.flat_map(|(_, words)| words.split_whitespace()).collect()
 });
 
-/// Whether a word of ordinary questions is no part of an unknown name.
+/// Whether a word is one of ordinary questions, so that it is not part of an unknown name.
 pub(super) fn is_ordinary(word: &str) -> bool {
     ORDINARY_WORDS.contains(word)
 }

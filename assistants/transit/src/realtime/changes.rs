@@ -174,7 +174,7 @@ impl<'a> TripNames<'a> {
     fn find(&self, timetable: &Timetable, trip: &LiveTrip) -> Option<(u32, Date)> {
         /// A shorter prefix would match too many trips.
         const MIN_PREFIX_BYTES: usize = 6;
-        /// The most names that are compared for a prefix.
+        /// The maximum number of names that are compared for a prefix.
         const MAX_NAMES: usize = 1_000;
         let day = trip.start_date?;
         let from = self.sorted.partition_point(|(name, _)| *name < trip.id.as_str());

@@ -7,9 +7,10 @@ use prost::Message;
 use super::wire;
 use crate::feed::table::parse_date;
 
-/// The largest message, in bytes. New York's largest subway feed has 240 KB; a bus feed of 3,547 trips has 2.2 MB.
+/// The maximum size of a message, in bytes. New York's largest subway feed has 240 KB; a bus feed of 3,547 trips has
+/// 2.2 MB.
 const LIMIT_BYTES: usize = 4 << 20;
-/// The most trips and replacement periods of a message. Each is compared with the timetable.
+/// The maximum numbers of trips and of replacement periods in a message. Each of them is compared with the timetable.
 const TRIP_LIMIT: usize = 20_000;
 const PERIOD_LIMIT: usize = 1_000;
 /// The age after which a message is stale.
@@ -111,7 +112,7 @@ pub struct Call {
     pub arrival: Option<Timestamp>,
     /// The time of departure; absent at the last stop of a trip.
     pub departure: Option<Timestamp>,
-    /// Whether the train uses another track than scheduled, so that the remaining stops are uncertain.
+    /// Whether the train uses a track other than the scheduled one, so that the remaining stops are uncertain.
     pub is_rerouted: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::schedule::Layout;
 
-/// The most rides of a journey, which bounds the search time.
+/// The maximum number of rides in a journey, which bounds the search time.
 pub(super) const MAX_RIDES: u32 = 8;
 pub(super) const NEVER: u32 = u32::MAX;
 const ORIGIN: u32 = u32::MAX;

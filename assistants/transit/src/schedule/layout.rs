@@ -117,7 +117,8 @@ impl Layout {
         (low < count).then_some(low)
     }
 
-    /// Returns the layout with the time axis reversed: a search from an arrival is a search from a departure in it.
+    /// Returns the layout with the time axis reversed. A search backward from an arrival is a search forward from a
+    /// departure in the mirrored layout.
     pub(crate) fn mirrored(&self) -> Self {
         let mut mirror = Self::new(self.footpaths.reversed(), Vec::new());
         for number in 0..to_u32(self.sequences.len()) {
@@ -137,7 +138,7 @@ impl Layout {
         mirror
     }
 
-    /// Converts a time to a mirrored time and back. Times after the horizon count as the horizon.
+    /// Converts a time to a mirrored time, or back. Times after the horizon count as the horizon.
     pub(crate) fn mirror_time(&self, time: u32) -> u32 {
         self.horizon.saturating_sub(time)
     }

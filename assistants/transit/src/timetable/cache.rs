@@ -8,7 +8,7 @@ use super::Timetable;
 const MAGIC: &[u8; 4] = b"TKTT";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 12;
-/// The largest cache. New York's has 2 MB.
+/// The maximum size of a cache. New York's has 2 MB.
 const LIMIT_BYTES: usize = 512 << 20;
 
 /// An error in reading a cache. For each, regenerate the cache from the feed.

@@ -30,7 +30,7 @@ struct Key {
     key: TextArgument,
 }
 
-/// Returns `save_preference`, `get_preference` and `get_common_trips` over a memory.
+/// Returns the tools `save_preference`, `get_preference` and `get_common_trips` for a memory.
 #[must_use]
 pub fn personal_tools(memory: &RiderMemory) -> [FnTool; 3] {
     [save_preference(memory.clone()), get_preference(memory.clone()), get_common_trips(memory.clone())]
@@ -96,7 +96,11 @@ fn output(text: String, value: &serde_json::Value) -> ToolOutput {
 fn key_of(key: &TextArgument) -> Result<&str, ToolError> {
     let key = key.required("key", MAX_KEY_BYTES)?;
     let is_a_name = key.chars().any(char::is_alphanumeric) && !key.chars().any(char::is_control);
-    if is_a_name { Ok(key) } else { Err(ToolError::Arguments("key is not a name".to_owned())) }
+    if is_a_name {
+        Ok(key)
+    } else {
+        Err(ToolError::Arguments("key must contain a letter or a digit, and no control characters".to_owned()))
+    }
 }
 
 fn require_user(context: &ToolContext) -> Result<(), ToolError> {

@@ -103,7 +103,7 @@ fn time_of(
     }
     let found = find_times(&Utterance::new(format!("at {text}"))).into_iter().next();
     let found = found.or_else(|| find_times(&Utterance::new(text)).into_iter().next());
-    // A day without a time of day is meant at this time of day.
+    // A day without a time of day means the current time of day on that day.
     let at = found.and_then(|found| {
         let (time, direction) = (found.time, Direction::Future);
         let on_day = || {

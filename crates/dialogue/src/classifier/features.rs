@@ -17,16 +17,16 @@ pub struct FeatureHash(pub(super) u32);
 
 /// The number of characters of the parts of words.
 const PART_CHARS: [usize; 2] = [3, 4];
-/// The token of all words outside of the vocabulary.
+/// The token that stands for any word outside the vocabulary.
 const UNKNOWN: &str = "*";
-/// The maximum number of tokens that are used.
+/// The maximum number of tokens; further ones are ignored.
 const MAX_TOKENS: usize = 60;
 
-/// The features of a message, each once.
+/// The distinct features of a message.
 ///
-/// A mention of an entity counts as one token, the name of its kind in braces: a classifier trained with "from
-/// {station} to {station}" needs no names of stations. Each word outside of the vocabulary counts as the token `*`: the
-/// topics of questions are unlimited, but not the ways to ask them.
+/// A mention of an entity counts as one token, the name of its kind in braces: a classifier trained on "from {station}
+/// to {station}" does not need the names of stations. Each word outside the vocabulary counts as the token `*`: the
+/// topics of questions are unlimited, but the ways to ask them are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features {
     hashes: Vec<FeatureHash>,
@@ -35,8 +35,9 @@ pub struct Features {
 }
 
 impl Features {
-    /// Computes the features of a message to classify: normalized words and names of kinds (`{station}`). The parts of
-    /// words outside of the vocabulary count as features too, so that misspelt words resemble the intended ones.
+    /// Computes the features of a message to classify. The tokens are normalized words and names of kinds
+    /// (`{station}`). The parts of words outside the vocabulary count as features too, so that misspelt words resemble
+    /// the intended ones.
     #[must_use]
     pub fn of_tokens<T: AsRef<str>>(tokens: &[T], is_known: impl Fn(&str) -> bool) -> Self {
         Self::with_vocabulary(tokens, is_known, true)
@@ -90,7 +91,7 @@ pub(crate) fn tokens_of(text: &str) -> Vec<String> {
     tokens_with(text, folded_words)
 }
 
-/// Splits a text at the names of kinds in braces, and splits the text between them by `split`.
+/// Splits a text at the names of kinds in braces, and splits the text between them with `split`.
 pub(crate) fn tokens_with(text: &str, split: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -109,7 +110,7 @@ fn split_at_kind(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, kind, after))
 }
 
-/// Adds the concepts of a message, and the pairs of neighbouring concepts and kinds. Words between the two are ignored.
+/// Adds the concepts of a message, and the pairs of neighbouring concepts and kinds. Words in between are ignored.
 fn add_concepts(words: &[&str], hashes: &mut Vec<FeatureHash>) {
     let mut concepts: Vec<&str> = Vec::with_capacity(words.len());
     for word in words {
@@ -141,7 +142,8 @@ fn length_class(tokens: usize) -> &'static str {
     }
 }
 
-/// The sorts of features. The sort is part of the hash, so that a word and an equal part of a word differ.
+/// The sorts of features. The sort is part of the hash, so that a word and a part of a word with the same text have
+/// different hashes.
 #[derive(Clone, Copy)]
 enum Sort {
     Word = 1,
@@ -161,7 +163,7 @@ impl FeatureHash {
         Self::of(Sort::Word, &[word])
     }
 
-    /// Returns the hash under which the classes of a word are stored. Words outside of the vocabulary are stored too.
+    /// Returns the hash under which the classes of a word are stored. Words outside the vocabulary are stored too.
     pub(super) fn of_attestation(word: &str) -> Self {
         Self::of(Sort::Attestation, &[word])
     }
@@ -188,8 +190,8 @@ mod tests {
 
     #[test]
     fn features_do_not_repeat() {
-        let one = Features::of_tokens(&tokens_of("to go to go"), |_| true);
-        assert!(one.hashes().windows(2).all(|pair| pair[0] < pair[1]));
+        let features = Features::of_tokens(&tokens_of("to go to go"), |_| true);
+        assert!(features.hashes().windows(2).all(|pair| pair[0] < pair[1]));
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Classifier {
         let classes = u16::try_from(self.classes.len()).expect("at most 256 classes");
         bytes.extend(classes.to_le_bytes());
         for class in &self.classes {
-            bytes.push(u8::try_from(class.len()).expect("names of classes are short"));
+            bytes.push(u8::try_from(class.len()).expect("class names have at most 255 bytes"));
             bytes.extend(class.as_bytes());
         }
         let features = u32::try_from(self.hashes.len()).expect("a classifier has fewer than 2^32 features");

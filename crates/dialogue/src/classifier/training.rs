@@ -1,4 +1,4 @@
-//! Training by the averaged perceptron with a margin.
+//! Trains a classifier with the averaged perceptron algorithm, with a margin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,12 @@ use super::{ClassWeight, Classifier};
 
 /// The number of passes over the examples.
 const EPOCHS: usize = 24;
-/// The minimum lead of an example's class, in units of weight. If the lead is smaller, the weights change.
+/// The minimum lead of an example's class over the best other class, in units of weight. If the lead is smaller, the
+/// weights are adjusted.
 const MARGIN: i64 = 8;
 /// Features that occur in fewer examples are not stored, and words that occur in fewer lines are not in the vocabulary.
 const MIN_OCCURRENCES: usize = 2;
-/// In a smaller training set, features repeat too rarely, so that all of them are used.
+/// In a training set with fewer examples, features repeat too rarely, so all of them are used.
 const SMALL_SET: usize = 200;
 
 /// An example of a class.
@@ -109,7 +110,7 @@ impl FeatureIndex {
 struct Perceptron {
     classes: usize,
     weights: Vec<i64>,
-    /// For each weight, the sum of its changes, each multiplied by the number of its step.
+    /// For each weight, the sum of its changes, each multiplied by the number of the step at which it was made.
     history: Vec<i64>,
     step: i64,
 }
@@ -127,14 +128,14 @@ impl Perceptron {
                 *score += weight;
             }
         }
-        let rival =
+        let best_other =
             (0..self.classes).filter(|other| *other != class).max_by_key(|other| (scores[*other], usize::MAX - other));
-        if let Some(rival) = rival
-            && scores[class] < scores[rival] + MARGIN
+        if let Some(best_other) = best_other
+            && scores[class] < scores[best_other] + MARGIN
         {
             for feature in features {
                 self.change(feature * self.classes + class, 1);
-                self.change(feature * self.classes + rival, -1);
+                self.change(feature * self.classes + best_other, -1);
             }
         }
         self.step += 1;
@@ -187,7 +188,7 @@ impl Classifier {
     }
 }
 
-/// A generator of pseudo-random numbers (xorshift64) for the order of examples, the same in every run.
+/// A pseudo-random number generator (xorshift64) that shuffles the examples in the same way in every run.
 struct Random(u64);
 
 impl Random {

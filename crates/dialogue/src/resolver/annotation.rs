@@ -44,7 +44,7 @@ impl IntentResolver {
         let matches_at = |at: usize| words.iter().enumerate().all(|(i, word)| utterance.word(at + i) == word);
         let refers = |at: usize| {
             let end = at + words.len();
-            // "Is there an elevator at Canal St" refers to nothing.
+            // In "is there an elevator at Canal St", the word refers to nothing.
             if words.len() == 1 && at > 0 && matches!(utterance.word(at - 1), "is" | "are" | "was" | "if") {
                 return end == utterance.words().len();
             }
@@ -102,7 +102,7 @@ impl IntentResolver {
     }
 }
 
-/// Whether a word leads to a place, so that "there" after it is one: "up there", "get there".
+/// Whether a word leads to a place, so that "there" after it means a place: "up there", "get there".
 fn is_way_to(word: &str) -> bool {
     matches!(
         word,

@@ -1,4 +1,4 @@
-//! Changes of an earlier question: a slot is filled, replaced or chosen.
+//! Changes to an earlier question: a slot is filled, replaced or chosen.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ impl IntentResolver {
         if let Some(frame) = self.frame_with_rejected(annotated, clause, dialogue) {
             return Some(frame);
         }
-        // "And home?" changes no statement about where home is.
+        // "And home?" does not change a statement about where home is.
         let returns = annotated.within(clause).any(|found| found.mention.choices.iter().any(|choice| choice.is_return));
         let frames = dialogue.recent_frames().filter(|frame| !returns || !self.intents[frame.intent].is_about_user);
         frames.into_iter().find_map(|frame| {
@@ -58,10 +58,10 @@ impl IntentResolver {
         dialogue.recent_frames().find(has).and_then(|frame| self.changed_frame(frame, annotated, clause, dialogue))
     }
 
-    /// Whether a changed frame has another value in every required slot.
+    /// Whether a changed frame has a different value in every required slot.
     pub(super) fn replaces_all(&self, last: &Frame, changed: &Frame) -> bool {
         let required = || self.intents[last.intent].slots.iter().filter(|slot| slot.is_required);
-        // "And at Bleecker?" after a board is the same question.
+        // After a departure board, "and at Bleecker?" is still the same question.
         required().count() > 1
             && required().all(|slot| {
                 let (old, new) = (last.slots.get(&slot.name), changed.slots.get(&slot.name));
@@ -107,7 +107,7 @@ impl IntentResolver {
         let kind = &intent.slots[open.slot].kind;
         let mentioned = annotated.mentions.iter().position(|found| found.kind == *kind);
         let selected = self.select_choice(annotated, &open.choices).cloned().map(|choice| vec![choice]);
-        // "Wembley Park, yeah" is no answer to "Leytonstone or Forest Gate?", if the trip goes to Wembley.
+        // "Wembley Park, yeah" does not answer "Leytonstone or Forest Gate?" if the trip goes to Wembley.
         if let Some(at) = mentioned.filter(|_| self.place_kind.is_some() && open.choices.len() > 1) {
             let named = &annotated.mentions[at].mention.choices;
             let is_offered = named.iter().any(|choice| open.choices.iter().any(|known| known.value == choice.value));

@@ -15,7 +15,7 @@ const MIN_PERCENT_OF_BEST: i64 = 45;
 /// The minimum score of the class "change", in percent of the best intent's score, at which a message that consists of
 /// mentions changes the last question.
 const MIN_CHANGE_PERCENT: i64 = 60;
-/// The least share of the best score for an intent that uses more mentions than the best one.
+/// The minimum score of an intent that uses more mentions than the best one, in percent of the best score.
 const MIN_MORE_COMPLETE_PERCENT: i64 = 40;
 
 impl IntentResolver {
@@ -57,7 +57,7 @@ impl IntentResolver {
                         return Resolution::Frames(vec![frame]);
                     }
                     let frame = self.new_frame(*intent, *class, annotated, clause, dialogue);
-                    // A statement to save explains all that it names.
+                    // An intent that saves a statement must use everything that the statement mentions.
                     let leaves_places = self.place_kind.is_some()
                         && self.intents[*intent]
                             .slots
@@ -130,8 +130,8 @@ impl IntentResolver {
         }
     }
 
-    /// Returns the frame of an intent about the user that alone requires a kind of mention which the clause contains, such as the
-    /// words "I live at", if it has a slot for each mention.
+    /// If the clause contains a kind of mention that only one intent requires, such as the words "I live at", and that
+    /// intent is about the user and has a slot for each mention, returns its frame.
     pub(super) fn statement_frame(
         &self,
         annotated: &AnnotatedUtterance,
@@ -152,7 +152,8 @@ impl IntentResolver {
         (frame.open.is_empty() && frame.unused.is_empty()).then_some(frame)
     }
 
-    /// Returns the frame of an intent that scores less but has a slot for each mention, if this one leaves some unused.
+    /// Returns the frame of an intent that scores lower but has a slot for each mention, if the given frame leaves some
+    /// unused.
     pub(super) fn more_complete(
         &self,
         frame: &Frame,
@@ -164,7 +165,7 @@ impl IntentResolver {
         if frame.unused.is_empty() {
             return self.better_explained(frame, annotated, clause, dialogue, ranked);
         }
-        // A question is not taken for a statement about the user, which would change what is stored.
+        // A question must not become a statement about the user, because that would change what is stored.
         let may_state = self.intents[frame.intent].is_about_user;
         let best = ranked.first().map_or(0, |(_, score)| *score);
         let near = ranked.iter().take(MAX_TRIED).filter(|(_, score)| score * 100 >= best * MIN_MORE_COMPLETE_PERCENT);
@@ -215,8 +216,9 @@ impl IntentResolver {
         })
     }
 
-    /// Interprets a clause that only states conditions, such as "it has to be step-free" after a route, as a change of the last
-    /// frame, although another intent scores higher. `None` if the clause asks something or names what a question needs.
+    /// Interprets a clause that only states conditions, such as "it has to be step-free" after a route, as a change to
+    /// the last frame, although another intent scores higher. `None` if the clause asks something or names what a
+    /// question needs.
     pub(super) fn condition_frame(
         &self,
         intent: usize,
@@ -250,8 +252,8 @@ impl IntentResolver {
             .filter(|frame| frame.unused.is_empty() && is_explained(frame))
     }
 
-    /// Like [`condition_frame`](Self::condition_frame), if the condition starts the clause: "avoid the 2, it is packed" gives a reason
-    /// that is a topic of its own.
+    /// Like [`condition_frame`](Self::condition_frame), but only if the condition starts the clause, because a reason
+    /// after it can be a topic of its own: "avoid the 2, it is packed".
     pub(super) fn leading_condition_frame(
         &self,
         annotated: &AnnotatedUtterance,
@@ -267,7 +269,7 @@ impl IntentResolver {
         self.condition_frame(usize::MAX, annotated, clause, dialogue)
     }
 
-    /// Whether a clause expresses another intent than the one that the model asked about.
+    /// Whether a clause expresses an intent other than the one that the model asked about.
     pub(super) fn expresses_new_intent(
         &self,
         annotated: &AnnotatedUtterance,
@@ -285,7 +287,7 @@ impl IntentResolver {
         !is_open && *score >= MIN_SPLIT_SCORE && self.has_word_of(annotated, clause, *class)
     }
 
-    /// Interprets a clause that consists of mentions: as a change of the last frame, or as an intent whose slots they
+    /// Interprets a clause that consists of mentions: as a change to the last frame, or as an intent whose slots they
     /// fill completely.
     pub(super) fn frame_of_mentions(
         &self,
@@ -307,7 +309,8 @@ impl IntentResolver {
         let Some((class, intent, score)) = best else { return changed };
         let fresh = self.new_frame(intent, class, annotated, clause, &DialogueState::default());
         let is_complete = fresh.open.iter().all(|open| !open.choices.is_empty()) && fresh.unused.is_empty();
-        // The question of the best class may take two places without being about a trip.
+        // Whether the clause may ask for a trip although another intent scores best: that intent is incomplete, or it
+        // requires nothing and took only places.
         let is_about_trip = || {
             let slots = &self.intents[intent].slots;
             let is_place = |name: &String| {
@@ -325,7 +328,7 @@ impl IntentResolver {
         let is_continuation = self.starts_as_continuation(&annotated.utterance, clause);
         let change = ranked.iter().find(|(class, _)| self.classes[*class] == Class::Act(Act::Change));
         let is_change = || change.is_some_and(|(_, change)| *change * 100 >= score * MIN_CHANGE_PERCENT);
-        // "Whens the next R towards Forest Hills" after a trip asks something else.
+        // After a trip, "whens the next R towards Forest Hills" asks something else.
         if changed.as_ref().is_some_and(|frame| frame.intent != intent)
             && score >= MIN_SPLIT_SCORE
             && !is_continuation
@@ -339,7 +342,7 @@ impl IntentResolver {
         // "Is 28 St accessible" is a new question, although it could also change the last one.
         let asks = || matches!(annotated.utterance.word(clause.start), "is" | "are" | "does");
         if is_complete && asks() {
-            // Of several stations with the name, the one that was spoken of is meant.
+            // Of several stations with the name, the one mentioned earlier is meant.
             return Some(self.new_frame(intent, class, annotated, clause, dialogue));
         }
         match changed {

@@ -7,8 +7,8 @@ use crate::annotated::AnnotatedUtterance;
 use crate::dialogue_state::DialogueState;
 
 impl IntentResolver {
-    /// Interprets only the last part of a message as a question, and the places before it as spoken of. `None` if that explains less
-    /// than the whole message as one question does.
+    /// Interprets only the last part of a message as a question, and the places before it as mentioned earlier. `None`
+    /// if that does not explain more than interpreting the whole message as one question.
     pub(super) fn after_context(
         &self,
         annotated: &AnnotatedUtterance,

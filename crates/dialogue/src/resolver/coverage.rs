@@ -15,10 +15,10 @@ impl IntentResolver {
         self.intents[frame.intent].slots.is_empty() && (explains_none || !frame.unused.is_empty())
     }
 
-    /// Whether a slot is empty that only the message can fill: it is neither carried nor asked about.
+    /// Whether a slot that only the message can fill is empty. Such a slot is neither carried nor asked about.
     pub(super) fn lacks_mention(&self, frame: &Frame) -> bool {
         let intent = &self.intents[frame.intent];
-        // "Which line is it" asks for no preference.
+        // "Which line is it" does not ask for a preference.
         let names_nothing = || intent.slots.iter().any(|slot| slot.is_text) && frame.slots.0.is_empty();
         if self.place_kind.is_some() && names_nothing() {
             return true;

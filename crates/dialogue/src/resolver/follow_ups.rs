@@ -120,7 +120,7 @@ impl IntentResolver {
             let mut swaps = self.intents[frame.intent].swaps.iter();
             swaps.any(|(one, other)| frame.slots.get(one).is_some() && frame.slots.get(other).is_some())
         };
-        // "And back?" after the board of a trip's station turns the trip.
+        // After a departure board for a station of a trip, "and back?" reverses the trip.
         let trips = dialogue.recent_frames().filter(is_trip).filter(|_| is_of_trip);
         let turned = trips.chain(dialogue.recent_frames()).find_map(turned)?;
         Some(self.changed_frame(&turned, annotated, clause, dialogue).unwrap_or(turned))
@@ -149,8 +149,9 @@ impl IntentResolver {
         has_turned.then_some(turned)
     }
 
-    /// Returns the frame of the intent that continues a frame's. Its slots take the values of the slots that they are carried from, if
-    /// they have no value of the same name: a trip after a departure board starts there.
+    /// Returns the frame of the intent that takes over follow-ups to a frame. Its slots keep the values of slots with
+    /// the same name; the others take the values of the slots that they are carried from: after a departure board, a
+    /// trip starts at its station.
     pub(super) fn continued(&self, frame: &Frame) -> Option<Frame> {
         let name = self.intents[frame.intent].continued_by.as_ref()?;
         let intent = self.intents.iter().position(|intent| intent.name == *name)?;

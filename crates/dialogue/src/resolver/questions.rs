@@ -88,7 +88,7 @@ impl IntentResolver {
             }
             let (left, right) = (rest.start..end, start..rest.end);
             let corrects = self.corrects(annotated, &left, dialogue);
-            // "I live at Balham, how do I get to Bank": what is to be saved, and a question.
+            // "I live at Balham, how do I get to Bank" is a statement to be saved, and a question.
             let states = || self.states(annotated, &left, dialogue) && self.asks(annotated, &right);
             if is_comma && !corrects && !states() {
                 continue;
@@ -105,7 +105,7 @@ impl IntentResolver {
                 parts[0] = parts[0].or(parts[1].filter(|_| self.asks(annotated, &right)));
             }
             let whole = self.best_score(annotated, &rest);
-            // If one question leaves mentions unused, the message is more likely to contain two questions.
+            // If the text as one question leaves mentions unused, it is more likely to contain two questions.
             let least = || {
                 if self.leaves_mentions(annotated, &rest, dialogue) {
                     MIN_PERCENT_IF_UNUSED
@@ -124,7 +124,7 @@ impl IntentResolver {
         clauses
     }
 
-    /// Whether a clause only says something about the user that is to be saved.
+    /// Whether a clause is only a statement about the user that is to be saved.
     fn states(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> bool {
         let ranked = self.rank(annotated, clause, dialogue);
         let best = ranked.first().filter(|(_, score)| *score >= MIN_SPLIT_SCORE);
@@ -133,7 +133,7 @@ impl IntentResolver {
         ) || self.statement_frame(annotated, clause, dialogue, &ranked).is_some()
     }
 
-    /// Whether a clause starts as a question.
+    /// Whether a clause starts like a question.
     pub(super) fn asks(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
         const ASKING: &[&str] = &[
             "is", "are", "does", "do", "can", "which", "what", "whats", "when", "whens", "where", "how", "any", "next",
@@ -164,8 +164,8 @@ impl IntentResolver {
         }
     }
 
-    /// Whether the best intent of a clause lacks a slot, so that the clause is a condition of what follows: "stroller here, need
-    /// elevators".
+    /// Whether the best intent of a clause lacks the value of a slot, so that the clause is a condition on what
+    /// follows: "stroller here, need elevators".
     fn lacks_a_slot(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> bool {
         let ranked = self.rank(annotated, clause, dialogue);
         let Some((class, _)) = ranked.first() else { return false };

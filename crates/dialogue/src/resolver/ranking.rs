@@ -10,14 +10,15 @@ use crate::intent::Slot;
 
 /// The minimum lead of the off-topic class over the next one, in percent, if a message mentions entities.
 const OFF_TOPIC_LEAD_PERCENT: i64 = 30;
-/// The minimum score of an intent, in percent of the best score, at which a message with several entities asks more than a class
-/// without slots answers.
+/// The minimum score of an intent, in percent of the best score, at which a message that mentions several entities may
+/// express it although a class without slots scores best.
 const NEAR_ANSWER_PERCENT: i64 = 65;
 /// The amount added to the score of an intent if the message starts with the cue of one of its text slots.
 const TEXT_CUE_SCORE: i64 = 500;
 
 impl IntentResolver {
-    /// Whether a clause mentions an entity that only this intent takes from it: a calculation.
+    /// Whether a clause mentions an entity that this intent requires and can take only from the message, such as a
+    /// calculation.
     pub(super) fn has_own_mention(&self, intent: usize, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
         let is_own = |slot: &&Slot| slot.is_required && !slot.is_carried && slot.questions.is_empty() && !slot.is_text;
         let mut own = self.intents[intent].slots.iter().filter(is_own);

@@ -1,10 +1,10 @@
-//! Finds expressions of time.
+//! Finds time expressions.
 
 use super::words::{day_of_month, days_of, digits, minutes_of, month, number, part, weekday};
 use super::{Clock, DayPart, Period, Relation, TimeExpression, TimeMention, Which};
 use crate::utterance::Utterance;
 
-/// Finds all expressions of time in a message, in order, without overlaps.
+/// Finds all time expressions in a message, in order, without overlaps.
 ///
 /// A bare number is a time only after a preposition such as "at" or "by", or with "am", "pm", "o'clock" or minutes.
 ///
@@ -108,7 +108,7 @@ impl Parser<'_> {
         Some(TimeMention { words: start..end, time })
     }
 
-    /// Completes an inexact hour by the part of the day: "8 in the evening" is 20:00.
+    /// Resolves an ambiguous hour with the part of the day: "8 in the evening" is 20:00.
     fn apply_part(&self, time: &mut TimeExpression) {
         let (Some(clock), Some(day_part)) = (&mut time.clock, time.part) else { return };
         if clock.is_24_hour {
@@ -568,7 +568,7 @@ impl Parser<'_> {
         if self.is(at, &["weekday", "weekdays", "workdays"]) {
             return Some((Period::Workdays, at + 1));
         }
-        // Without a period, "sun" and "sat" are common words.
+        // The names of days exclude "sun", which is a common word.
         weekday(self.word(at)).map(|day| (Period::Weekday(day, Which::Nearest), at + 1))
     }
 
@@ -635,7 +635,7 @@ fn date_of(year: Option<i32>, month: i32, day: i32) -> Option<Period> {
         None => None,
     };
     let (month, day) = (i8::try_from(month).ok()?, i8::try_from(day).ok()?);
-    // 2024 is a leap year: without a year, 29 February is a date.
+    // 2024 is a leap year, so that 29 February is valid without a year.
     jiff::civil::Date::new(year.unwrap_or(2024), month, day).ok()?;
     Some(Period::Date { year, month, day })
 }

@@ -1,4 +1,4 @@
-//! Applies expressions of time to a current time.
+//! Resolves time expressions relative to a current time.
 
 use jiff::civil::{Date, DateTime, Time, Weekday, date};
 use jiff::{Span, Zoned};
@@ -9,7 +9,7 @@ impl TimeExpression {
     /// Returns the times that the expression covers, as a start and an exclusive end; `None` at an open end. A time of day
     /// covers its minute.
     ///
-    /// Returns `None` if the result is outside of the supported years.
+    /// Returns `None` if the result is outside the supported years.
     #[must_use]
     pub fn span(&self, now: &Zoned, direction: Direction) -> Option<(Option<Zoned>, Option<Zoned>)> {
         let (start, end) = self.civil_span(now, direction)?;

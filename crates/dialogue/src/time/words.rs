@@ -86,7 +86,7 @@ pub(super) fn part(word: &str) -> Option<DayPart> {
     })
 }
 
-/// Returns the number of minutes of a unit.
+/// Returns the number of minutes in a unit.
 pub(super) fn minutes_of(word: &str) -> Option<i32> {
     Some(match word {
         "minute" | "minutes" | "min" | "mins" | "minuto" | "minutos" => 1,
@@ -95,7 +95,7 @@ pub(super) fn minutes_of(word: &str) -> Option<i32> {
     })
 }
 
-/// Returns the number of days of a unit. Months and years are approximate.
+/// Returns the number of days in a unit.
 pub(super) fn days_of(word: &str) -> Option<i32> {
     Some(match word {
         "day" | "days" | "dia" | "dias" => 1,

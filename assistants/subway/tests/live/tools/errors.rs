@@ -51,7 +51,11 @@ async fn invalid_arguments_are_rejected_with_the_reason() {
         ("get_route", r#"{"from_station": "Jay St", "to_station": " "}"#, "to_station is empty"),
         ("get_station_info", long.as_str(), "station has more than 300 bytes"),
         ("get_train_arrivals", r#"{"station": {"name": "Jay St"}}"#, "station_name"),
-        ("save_preference", r#"{"key": "...", "value": "x"}"#, "key is not a name"),
+        (
+            "save_preference",
+            r#"{"key": "...", "value": "x"}"#,
+            "key must contain a letter or a digit, and no control characters",
+        ),
     ] {
         let error = ana.call(tool, arguments).await.unwrap_err().to_string();
         assert!(error.starts_with("invalid arguments: "), "{error}");

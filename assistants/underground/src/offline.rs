@@ -56,8 +56,8 @@ pub const REFERRALS: [(&str, &str); 7] = [
     ("crowding", "I do not know how full trains and stations are. See tfl.gov.uk, or the TfL Go app."),
     (
         "future_works",
-        "I know the current status that TfL reports, and the planned works that it lists with it. For works on a later day see \
-         tfl.gov.uk/status-updates/planned-track-closures.",
+        "I know the current status that TfL reports, and the planned works that it lists with it. For works on a later \
+         day see tfl.gov.uk/status-updates/planned-track-closures.",
     ),
 ];
 

@@ -34,9 +34,9 @@ const LINES: [(&str, &str); 19] = [
     ("windrush", "Windrush line"),
 ];
 
-/// The seconds that a stop adds where no timetable has running times: braking, waiting at the platform and accelerating.
+/// The seconds that a stop adds if no timetable has running times: for braking, waiting at the platform and accelerating.
 const STOP_SECONDS: f64 = 55.0;
-/// The seconds per kilometre where no timetable has running times.
+/// The seconds per kilometre if no timetable has running times.
 const KILOMETRE_SECONDS: f64 = 65.0;
 
 #[derive(Debug, Default)]

@@ -60,7 +60,7 @@ impl UndergroundAssistant {
         Self { definition: definition.with_instructions(prompt::instructions()) }
     }
 
-    /// Sets the embedder, which allows older messages to be found by meaning, too.
+    /// Sets the embedder, so that older messages can also be found by meaning.
     #[must_use]
     pub fn with_embedder(mut self, embedder: Option<Arc<dyn Embedder>>) -> Self {
         self.definition.embedder = embedder;

@@ -19,7 +19,7 @@ const MAX_LINES_BYTES: usize = 60;
 struct Corridor {
     /// Where the trip begins: a station as the user says it.
     from_station: TextArgument,
-    /// Where it ends.
+    /// Where the trip ends: a station as the user says it.
     to_station: TextArgument,
     /// Where to change to the express; the same as `from_station` if the local and the express both stop there.
     transfer_station: TextArgument,

@@ -1,6 +1,6 @@
 //! Generates the built-in subway network; run by `cargo xtask subway-network`.
 //!
-//! Takes a GTFS feed as a zip archive and the MTA's station table (`Stations.csv`), and writes the network table to standard
+//! Reads a GTFS feed (a zip archive) and the MTA's station table (`Stations.csv`), and writes the network table to standard
 //! output. The station table determines which lines stop at a station; the feed's weekday daytime trips determine the order.
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
@@ -9,7 +9,7 @@ use std::error::Error;
 
 use threadkeep_transit::{LineDefinition, Network, Station, Timetable, Trip};
 
-/// Stop patterns with fewer trips a day are dropped, unless only they serve a station.
+/// Stop patterns with fewer trips a day are dropped, unless they are the only ones that serve a station.
 const MIN_TRIPS: usize = 4;
 const DAY_SECONDS: std::ops::Range<u32> = 6 * 3600..21 * 3600;
 
@@ -78,7 +78,7 @@ fn read_stations(path: &str) -> Result<Vec<Station>, Box<dyn Error>> {
     Ok(stations)
 }
 
-/// Returns the name of a line on the signs: express variants share the name of their line, and the three shuttles are S.
+/// Returns the name of a line on signs: express variants have the name of their line, and the three shuttles are S.
 fn sign_of(route: &str) -> &str {
     match route {
         "GS" | "FS" | "H" => "S",
@@ -139,7 +139,8 @@ fn runs_by_day(trip: &Trip<'_>) -> bool {
     trip.service() == "Weekday" && starts_by_day
 }
 
-/// Returns the patterns that are not part of another, most frequent first; rare ones only if they add a station.
+/// Returns the patterns that are not part of a longer one, most frequent first. Rare patterns are included only if they add a
+/// station.
 fn usual_patterns(patterns: Patterns) -> Vec<(String, Vec<String>)> {
     let total: usize = patterns.values().sum();
     let mut sorted: Vec<((String, Vec<String>), usize)> = patterns.into_iter().collect();

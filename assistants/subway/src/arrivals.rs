@@ -37,7 +37,7 @@ pub struct TrainArrival {
     pub clock: String,
     /// The arrival time in Unix seconds.
     pub at: i64,
-    /// Whether a train is assigned to the trip; otherwise the trip is only planned.
+    /// Whether a train has been assigned to the trip; otherwise the trip is only planned.
     pub is_assigned: bool,
     /// Whether the train has not moved for more than 90 seconds.
     pub is_stalled: bool,
@@ -45,7 +45,7 @@ pub struct TrainArrival {
     pub is_rerouted: bool,
 }
 
-/// The availability of live times for the requested lines.
+/// For which of the requested lines live times are available.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum LiveStatus {
@@ -68,12 +68,12 @@ pub struct ArrivalsAnswer {
     pub station: StationView,
     /// The requested line, if any.
     pub line: Option<String>,
-    /// The requested direction in the user's words, if any. All trains in the answer go this way.
+    /// The requested direction in the user's words, if any. All trains in the answer go in this direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<String>,
     /// The trains, soonest first.
     pub arrivals: Vec<TrainArrival>,
-    /// The availability of live times for the requested lines.
+    /// Whether live times are available for the requested lines.
     pub live: LiveStatus,
     /// The assumption made about the station name, if any.
     pub assumption: Option<Assumption>,
@@ -93,7 +93,7 @@ impl Subway {
         self.get_train_arrivals_towards(station_name, line, None, now).await
     }
 
-    /// [`get_train_arrivals`](Self::get_train_arrivals) in one direction, such as "uptown" or "toward Manhattan".
+    /// Like [`get_train_arrivals`](Self::get_train_arrivals), but only in one direction, such as "uptown" or "toward Manhattan".
     ///
     /// # Errors
     /// Those of [`get_train_arrivals`](Self::get_train_arrivals), and [`QueryError::UnknownDirection`].

@@ -43,7 +43,7 @@ pub enum Recommendation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "remark", rename_all = "snake_case")]
 pub enum ComparisonRemark {
-    /// No feed responded: only the time on the train is known, without waiting.
+    /// No feed responded: only the time on the trains is known, not the wait.
     LiveTimesUnavailable,
     /// No local train is announced at the origin.
     NoLocal,
@@ -97,7 +97,7 @@ pub struct ComparisonAnswer {
     pub stay: TripOption,
     /// Option 2: change to the express; `None` if it does not run towards the destination.
     pub change: Option<TripOption>,
-    /// Minutes at the transfer, from the local's arrival to the express's departure, rounded down; includes at least one
+    /// Minutes at the transfer, from the local's arrival to the express's departure, rounded down. Includes at least one
     /// minute to change platforms.
     pub platform_wait_minutes: Option<i64>,
     /// The express to take.
@@ -153,8 +153,8 @@ impl Subway {
         self.compare_local_vs_express(&example, now).await
     }
 
-    /// `compare_local_vs_express(…)`: whether to stay on the local or change to the express, based on the trains running
-    /// now. If the totals are equal, recommends staying.
+    /// `compare_local_vs_express(…)`: whether to stay on the local or change to the express, based on the trains that are
+    /// running now. If the totals are equal, recommends staying on the local.
     ///
     /// # Errors
     /// [`QueryError`] if a station or line is unknown or ambiguous, or the local does not make the trip.
@@ -270,7 +270,7 @@ impl Subway {
                 let at = self.arrival_by(corridor, ride, &train, &trains);
                 Some((at, train))
             });
-            // The first to leave; of two that leave at the same time, the first to arrive.
+            // The first to leave or, if several leave at the same time, the first of them to arrive.
             timed.min_by_key(|(at, train)| (train.at, *at))
         });
         match express {

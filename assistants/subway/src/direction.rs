@@ -12,7 +12,7 @@ use crate::system::network;
 const FILLERS: [&str; 12] =
     ["bound", "toward", "towards", "to", "the", "train", "trains", "direction", "side", "platform", "going", "into"];
 
-/// The areas of stations, by the names of boroughs.
+/// Maps the names of boroughs to the areas of stations.
 const BOROUGHS: [(&str, &str); 5] =
     [("manhattan", "M"), ("brooklyn", "Bk"), ("bronx", "Bx"), ("queens", "Q"), ("staten island", "SI")];
 
@@ -21,8 +21,8 @@ const BOROUGHS: [(&str, &str); 5] =
 /// # Errors
 /// [`QueryError::UnknownDirection`] if the words match no heading, or both.
 pub(crate) fn heading_of(direction: &str, stations: &[&str]) -> Result<String, QueryError> {
-    // "Away from Manhattan" is the opposite of "Manhattan". "The other way" has this meaning after arrivals towards
-    // Manhattan.
+    // "Away from Manhattan" is the opposite of "Manhattan". After arrivals towards Manhattan, "the other way" is passed
+    // on as "away from Manhattan".
     if let Some(opposite) = direction.trim().strip_prefix("away from ") {
         let heading = heading_of(opposite, stations)?;
         return Ok(if heading == "N" { "S" } else { "N" }.to_owned());

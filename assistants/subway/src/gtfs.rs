@@ -15,7 +15,7 @@ use crate::travel::ServiceMoment;
 /// The URL at which the MTA publishes the subway's GTFS timetable.
 pub const GTFS_ADDRESS: &str = "https://rrgtfsfeeds.s3.amazonaws.com/gtfs_subway.zip";
 
-/// Maximum size of a feed; the subway's has 5 MB.
+/// Maximum size of a feed. The subway's feed has 5 MB.
 const LIMIT_BYTES: u64 = 256 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum time between two chunks of the response.
@@ -147,7 +147,8 @@ pub fn load_timetable(path: &Path) -> Result<Option<Timetable>, GtfsError> {
     }
 }
 
-/// Whether a timetable covers the date in New York at `now`. For other dates, the times of the same weekday are used.
+/// Whether a timetable covers the date in New York at `now`. If not, the times of a covered date with the same weekday are
+/// used.
 pub fn covers_today(timetable: &Timetable, now: threadkeep::Timestamp) -> bool {
     ServiceMoment::new(timetable, instant(now)).is_some_and(|moment| moment.is_covered)
 }

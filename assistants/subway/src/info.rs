@@ -21,7 +21,7 @@ pub struct StationInfo {
 /// One station of a complex.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StationPart {
-    /// Its GTFS id.
+    /// The GTFS id of the station.
     pub stop_id: String,
     /// The name on its signs.
     pub name: String,
@@ -31,9 +31,9 @@ pub struct StationPart {
     pub accessibility: Accessibility,
     /// The names of the directions on the signs.
     pub directions: Vec<String>,
-    /// In degrees north.
+    /// Latitude in degrees north.
     pub latitude: f64,
-    /// In degrees east.
+    /// Longitude in degrees east.
     pub longitude: f64,
 }
 
@@ -45,7 +45,7 @@ pub enum Accessibility {
     All,
     /// No platform.
     None,
-    /// Only those of one direction.
+    /// Only the platforms of one direction.
     Only {
         /// The name of the direction on the signs.
         towards: String,

@@ -15,7 +15,7 @@ pub const LIVE_ADDRESS: &str = "https://api-endpoint.mta.info/Dataservice/mtagtf
 /// Maximum size of a message; longer responses are rejected.
 const LIMIT_BYTES: usize = 4 << 20;
 
-/// The feeds: the path below the base URL, and the lines in each. The Franklin shuttle (FS) has appeared in two feeds.
+/// The feeds: the path below the base URL of each feed, and the lines in it. The Franklin shuttle (FS) has appeared in two feeds.
 const FEEDS: &[(&str, &[&str])] = &[
     ("nyct%2Fgtfs", &["1", "2", "3", "4", "5", "6", "6X", "7", "7X", "GS"]),
     ("nyct%2Fgtfs-ace", &["A", "C", "E", "H", "FS"]),
@@ -71,7 +71,7 @@ struct Feed {
 pub struct LiveSnapshot {
     /// The messages.
     pub feeds: Vec<Arc<LiveFeed>>,
-    /// The lines without live times: no feed that contains them responded, or only with a stale message.
+    /// The lines without live times: no feed that contains them responded, or its message was stale.
     pub unavailable: BTreeSet<String>,
     /// The feeds that could not be fetched, and why; for diagnostics.
     pub failures: Vec<(&'static str, Arc<FetchError>)>,

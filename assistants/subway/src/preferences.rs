@@ -1,4 +1,4 @@
-//! `save_preference`, `get_preference` and `get_common_trips`: what the assistant remembers of a user.
+//! `save_preference`, `get_preference` and `get_common_trips`: what the assistant remembers about a user.
 
 use threadkeep::{Memory, MemoryError, Scope};
 pub use threadkeep_transit::CommonTrip;

@@ -18,11 +18,11 @@ use crate::subway::{Subway, line_name_of};
 use crate::system::{SUBWAY, network};
 use crate::travel::{ServiceMoment, new_york};
 
-/// The duration of a change without a timetable: three minutes on foot, which is the MTA's value for most stations, and half
-/// of the usual interval between trains.
+/// The duration of a change without a timetable: three minutes on foot, which is the MTA's value for most stations, plus half
+/// the usual interval between trains.
 const CHANGE_SECONDS: u32 = 180 + 240;
 
-/// The minimum saving for which a route with one more change is proposed.
+/// How much time a route with one more change must save to be proposed.
 const WORTH_A_CHANGE_SECONDS: u32 = 120;
 
 /// The answer of `get_route_with_arrivals`.
@@ -68,7 +68,7 @@ impl Subway {
     }
 
     /// Finds the best route with live trains, with more options than
-    /// [`get_route_with_arrivals`](Self::get_route_with_arrivals). A trip that is planned for a time uses no live trains.
+    /// [`get_route_with_arrivals`](Self::get_route_with_arrivals). A trip planned for a given time does not use live trains.
     ///
     /// # Errors
     /// Those of [`get_route`](Self::get_route).
@@ -109,7 +109,7 @@ impl Subway {
             SUBWAY.route_by_network(ends, conditions, CHANGE_SECONDS, unserved, |_| RouteSource::TwoMinutesAStop)
         };
         let usual = by_network(service::unserved(at));
-        // Some trips only exist by day: that route is better than none.
+        // Some trips can only be made by day: a daytime route is better than none.
         if usual.is_ok() { usual } else { by_network(HashSet::new()) }
     }
 }

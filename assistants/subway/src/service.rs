@@ -1,4 +1,4 @@
-//! When lines usually run, for trips without a timetable and for questions such as "does the B run on Sundays?".
+//! When lines usually run: for routes without a timetable, and for questions such as "does the B run on Sundays?".
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ struct LineService {
     text: &'static str,
 }
 
-/// The lines' usual service, without the changes of a single day.
+/// The lines' usual service, without changes on particular days.
 const SERVICES: [LineService; 22] = [
     service("1", "The 1 runs all day and all night, always local."),
     service("2", "The 2 runs all day and all night; late at night it is local in Manhattan."),
@@ -70,7 +70,7 @@ const fn service(line: &'static str, text: &'static str) -> LineService {
     LineService { line, text }
 }
 
-/// Stations at which lines stop late at night if they run on a part of their way only.
+/// The stations at which lines stop late at night, for lines that then run on only a part of their route.
 const NIGHT_PARTS: [(&str, &[&str]); 4] = [
     ("3", &["301", "302", "224", "225", "226", "227", "120", "123", "127"]),
     ("5", &["501", "502", "503", "504", "505", "213"]),
@@ -87,7 +87,7 @@ const NIGHT_PARTS: [(&str, &[&str]); 4] = [
 /// Stations of the branch to Rockaway Park, which the A serves in rush hours only.
 const ROCKAWAY_PARK: [&str; 4] = ["H12", "H13", "H14", "H15"];
 
-/// Stations of the M that it serves on weekdays only: beyond Delancey St-Essex St.
+/// Whether a station of the M is beyond Delancey St-Essex St, where the M runs on weekdays only.
 fn is_beyond_essex(station: &str) -> bool {
     !station.starts_with('M')
 }
@@ -97,7 +97,7 @@ pub(crate) fn usual_service(line: &str) -> Option<&'static str> {
     SERVICES.iter().find(|service| service.line == line).map(|service| service.text)
 }
 
-/// Returns the lines and the stations at which these usually do not stop at a time.
+/// Returns the pairs of a line and a station at which it usually does not stop at the given time.
 pub(crate) fn unserved(at: Timestamp) -> HashSet<(&'static str, &'static str)> {
     let period = period_at(at);
     let lines = network().lines().iter();
@@ -120,7 +120,7 @@ fn period_at(at: Timestamp) -> Period {
     }
 }
 
-/// Whether a line usually stops at a station of its way.
+/// Whether a line usually stops at a station on its route.
 fn stops(line: &str, station: &str, period: Period) -> bool {
     match (line, period) {
         ("Z", _) => period == Period::Rush,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_with_a_letter_or_number_has_a_sentence() {
+    fn every_line_except_shuttles_and_sir_has_a_sentence() {
         let named = network().lines().iter().filter(|line| !matches!(line.name.as_str(), "S" | "SIR"));
         for line in named {
             assert!(usual_service(&line.name).is_some(), "{}", line.name);

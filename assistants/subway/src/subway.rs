@@ -84,7 +84,7 @@ impl Subway {
     }
 
     /// Returns the schedule with live trains merged in; `None` if the timetable does not cover `now`, because live and
-    /// scheduled trains would then be of different days.
+    /// scheduled trains would then belong to different days.
     pub(crate) fn live_schedule(&self, snapshot: &LiveSnapshot, now: Timestamp) -> Option<(Schedule, ServiceMoment)> {
         let timetable = self.timetable.as_ref()?;
         let moment = ServiceMoment::new(timetable, now).filter(|moment| moment.is_covered)?;
@@ -108,7 +108,7 @@ fn walks() -> Walks {
     Walks { complexes: complexes.into_iter().map(|(_, ids)| ids).collect(), ..Walks::default() }
 }
 
-/// Adds accessibility from the station table; the feed has no such data.
+/// Marks accessible platforms according to the station table, because the feed does not contain this information.
 fn set_accessible(schedule: &mut Schedule) {
     let platforms = |station: &Station| {
         station.accessible.iter().map(|way| format!("{}{way}", station.id)).collect::<Vec<String>>()
@@ -117,7 +117,7 @@ fn set_accessible(schedule: &mut Schedule) {
     schedule.set_accessible(accessible.iter().map(String::as_str));
 }
 
-/// Returns the lines with a name: "6" includes its express variant, and "S" is three shuttles.
+/// Returns the lines with the given name: "6" includes its express variant, and "S" is three shuttles.
 pub(crate) fn find_lines(name: &str) -> Result<Vec<&'static Line>, QueryError> {
     let name = name.trim().trim_start_matches("the ").trim_end_matches(" train").trim();
     let name = if name.eq_ignore_ascii_case("shuttle") { "S" } else { name };
@@ -125,7 +125,7 @@ pub(crate) fn find_lines(name: &str) -> Result<Vec<&'static Line>, QueryError> {
     if lines.is_empty() { Err(QueryError::UnknownLine { line: name.to_owned() }) } else { Ok(lines) }
 }
 
-/// Returns the public name of the line with an id.
+/// Returns the public name of the line with the given id.
 pub(crate) fn line_name_of(route: &str) -> String {
     let line = network().lines().iter().find(|line| line.id == route);
     line.map_or_else(|| route.to_owned(), |line| line.name.clone())

@@ -1,4 +1,4 @@
-//! The built-in network, parsed once, and the system that transit answers for.
+//! The built-in network, parsed once, and its description for the `transit` crate.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::vocabulary::VOCABULARY;
 const TABLE: &str = include_str!("../data/network.tsv");
 
 static NETWORK: LazyLock<Network> =
-    LazyLock::new(|| Network::parse(TABLE).expect("the built-in table is generated, and a test reads it"));
+    LazyLock::new(|| Network::parse(TABLE).expect("the built-in table is generated, and a test parses it"));
 
 static NAMES: LazyLock<Names<'static>> = LazyLock::new(|| Names::new(&NETWORK, VOCABULARY));
 

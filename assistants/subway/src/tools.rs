@@ -1,7 +1,8 @@
 //! The tools that a model calls.
 //!
 //! Each tool returns text that can be passed to the user unchanged, and the same facts as JSON. A [`QueryError`], such as an
-//! unknown station or an ambiguous name, is a successful result whose text explains the problem and asks the user back. Tool
+//! unknown station or an ambiguous name, is a successful result whose text explains the problem and asks the user for what is
+//! missing. Tool
 //! errors are reserved for invalid arguments and failures.
 //!
 //! No call requires approval: only the user's own preferences are stored, at their request, and they can be changed again.
@@ -84,7 +85,7 @@ impl SubwayTools {
         FnTool::new(name, description, move |context, arguments: A| work(tools.clone(), context, arguments))
     }
 
-    /// Counts a trip for the user; does nothing in a tenant's scope. Ignores errors: an answer matters more than its count.
+    /// Counts a trip for the user; does nothing in a tenant's scope. Ignores errors: the answer matters more than the count.
     async fn count(&self, context: &ToolContext, from: &StationView, to: &StationView) {
         if matches!(context.scope, Scope::User(..)) {
             let (from, to) = (wording::whole_place(from), wording::whole_place(to));

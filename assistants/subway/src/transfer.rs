@@ -27,7 +27,7 @@ pub struct TransferTiming {
     pub connection: Option<TrainArrival>,
     /// Minutes from the arrival to the departure of the connecting train, including the walk, rounded down.
     pub wait_minutes: Option<i64>,
-    /// The time of arrival in New York, such as `13:18`, if the connecting train is known and the last one of the trip.
+    /// The time of arrival in New York, such as `13:18`, if the connecting train is known and is the last train of the trip.
     pub arrives_at: Option<String>,
     /// For which lines live times are available.
     pub live: LiveStatus,

@@ -27,17 +27,17 @@ pub struct TravelTime {
     pub stops: u32,
     /// The source of the duration.
     pub source: TimeSource,
-    /// The direction of travel, N or S: the suffix of GTFS platform ids, by the order of the line's stations.
+    /// The direction of travel, N or S (the suffix of GTFS platform ids), from the order of the line's stations.
     pub way: String,
 }
 
 /// Returns New York's time zone. Built from its rule, in force since 2007, because a machine may lack the time zone database.
 pub fn new_york() -> TimeZone {
-    TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("the rule is a constant, and a test reads it")
+    TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("the rule is a constant, and a test parses it")
 }
 
-/// The date and time in the timetable used for an instant: its own date or, if the timetable does not cover it, the last
-/// covered date with the same weekday.
+/// The date and time that are looked up in the timetable for an instant: its own date or, if the timetable does not cover
+/// that date, the last covered date with the same weekday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServiceMoment {
     pub(crate) at: DateTime,
@@ -57,7 +57,7 @@ impl ServiceMoment {
     }
 }
 
-/// Returns the travel time of a line between two stations; `None` if its trains do not stop at both during the day.
+/// Returns the travel time on a line between two stations; `None` if its trains do not stop at both during the day.
 ///
 /// With a timetable, this is the median of the rides that start within two hours of `now`, or else of the whole day.
 pub fn travel_time_on_line(

@@ -32,7 +32,7 @@ pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
     ],
 };
 
-/// Colloquial names, and the station they refer to if the user does not qualify them.
+/// Colloquial names, each with the station that it means if the user does not qualify it.
 const ALIASES: &[(&str, &str)] = &[
     ("times square", "127"),
     ("times sq", "127"),
@@ -146,7 +146,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("domino park", "L08"),
     ("mccarren park", "L08"),
     ("bowling green", "420"),
-    // Sights and neighbourhoods, by the nearest station or the one most people take.
+    // Sights and neighbourhoods, each with the nearest station or the one that most people use.
     ("statue of liberty", "420"),
     ("liberty island", "420"),
     ("ellis island", "420"),

@@ -1,5 +1,5 @@
-//! Tests with the real timetable: scheduled run times against the published table, and routes. The data folder is given by
-//! `THREADKEEP_DATA`.
+//! Tests with the real timetable: routes, and scheduled run times compared with the published table. `THREADKEEP_DATA` is the
+//! data folder.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::PathBuf;
@@ -25,14 +25,14 @@ static TIMETABLE: LazyLock<Arc<Timetable>> = LazyLock::new(|| {
     Arc::new(Timetable::from_zip(bytes).unwrap())
 });
 
-/// A subway without live feeds: nothing listens at the address.
+/// Returns a subway without live feeds: nothing listens at their address.
 fn subway() -> Subway {
     let options = LiveOptions { base: "http://127.0.0.1:9/".to_owned(), ..LiveOptions::default() };
     Subway::new(LiveTrains::new(options)).with_timetable(Arc::clone(&TIMETABLE))
 }
 
-/// Returns the median, minimum and maximum duration of the rides in a day, and their number. `is_included` selects by
-/// duration, because the table of run times lists night-time rides on the local tracks separately.
+/// Returns the median, minimum and maximum duration of the rides in a day, and their number. `is_included` selects rides by
+/// duration, because the published table lists night-time rides on the local tracks separately.
 fn rides(
     route: &str,
     service: &str,

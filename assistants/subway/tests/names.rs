@@ -1,10 +1,10 @@
-//! Two hundred ways to name a station; every third was held out while the name resolution was tuned.
+//! Two hundred ways to name a station. Every third one was held out while the name resolution was tuned.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use threadkeep_subway::{names, network};
 use threadkeep_transit::{Place, Resolution};
 
-/// Names and the station ids they refer to; after a question mark, the ids among which the user must choose.
+/// Names, each with the station ids to which it refers. After a question mark: the ids from which the user must choose.
 const CASES: &str = include_str!("names/ways.tsv");
 
 #[derive(Debug, PartialEq, Eq)]

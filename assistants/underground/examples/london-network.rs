@@ -1,6 +1,7 @@
 //! Generates the tables of London's network from TfL's route sequences, timetables and station topology.
 //!
-//! The first argument is the folder with the data, the second the folder for `network.tsv` and `services.tsv`.
+//! The first argument is the folder that contains the data, the second the folder to which `network.tsv` and `services.tsv`
+//! are written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -33,9 +34,9 @@ const LINES: [(&str, &str); 19] = [
     ("windrush", "Windrush line"),
 ];
 
-/// What a stop costs in seconds where no timetable has running times: braking, standing and starting.
+/// The seconds that a stop adds if no timetable has running times: for braking, waiting at the platform and accelerating.
 const STOP_SECONDS: f64 = 55.0;
-/// What a kilometre costs in seconds there.
+/// The seconds per kilometre if no timetable has running times.
 const KILOMETRE_SECONDS: f64 = 65.0;
 
 #[derive(Debug, Default)]
@@ -48,7 +49,7 @@ struct Station {
     lines: Vec<&'static str>,
 }
 
-/// A stopping sequence with the seconds from its first station, and how many trains make it.
+/// A stopping pattern, with the seconds from its first station to each stop and the number of trains that follow it.
 #[derive(Debug, Clone)]
 struct Way {
     direction: String,
@@ -57,7 +58,7 @@ struct Way {
     trains: usize,
 }
 
-/// The departures at a station in one direction, by days: minutes since midnight.
+/// The departures of a line at a station in one direction, by kind of day, in minutes since midnight.
 type Departures = BTreeMap<(String, String, String), BTreeMap<&'static str, Vec<u32>>>;
 
 fn main() -> Result<()> {
@@ -99,7 +100,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns the words of the names of lines, without "line".
+/// Returns the names of lines, without "line", as one text.
 fn words(lines: &[&str]) -> String {
     let names = lines.iter().filter_map(|line| LINES.iter().find(|(id, _)| id == line));
     names.map(|(_, name)| name.trim_end_matches(" line").replace(" &", "")).collect::<Vec<_>>().join(" ")
@@ -198,7 +199,7 @@ fn accessible(folder: &Path) -> Result<HashMap<String, Vec<String>>> {
     let mut lines: BTreeMap<(String, String), bool> = BTreeMap::new();
     for row in rows(&folder.join("PlatformServices.csv"))? {
         let platform = &row["PlatformUniqueId"];
-        // Some stops are in the topology only by their interchange.
+        // The topology identifies some stops only by their interchange.
         let interchange = platform.split("-Plat").next().unwrap_or_default();
         for stop in [row["StopAreaNaptanCode"].as_str(), interchange] {
             let of_line = lines.entry((stop.to_owned(), row["Line"].clone())).or_insert(true);
@@ -224,7 +225,7 @@ fn rows(path: &Path) -> Result<Vec<HashMap<String, String>>> {
     Ok(reader.deserialize().collect::<Result<_, _>>()?)
 }
 
-/// Returns the ways of a line by its timetables, the most frequent first, and adds its departures.
+/// Returns the ways of a line according to its timetables, most frequent first, and adds its departures to `departures`.
 fn timed_ways(
     line: &str,
     path: &Path,
@@ -248,7 +249,7 @@ fn timed_ways(
     Ok(most_frequent(ways))
 }
 
-/// Returns the stops of a set of intervals. Stops occur twice in the data: at the arrival and at the departure.
+/// Returns the way that a set of intervals describes. Stops can occur twice in the data: on arrival and on departure.
 fn way_of(direction: &str, first: &str, intervals: &Value, stations: &BTreeMap<String, Station>) -> Option<Way> {
     let mut way =
         Way { direction: direction.to_owned(), stations: vec![first.to_owned()], arrivals: vec![0], trains: 0 };
@@ -265,7 +266,7 @@ fn way_of(direction: &str, first: &str, intervals: &Value, stations: &BTreeMap<S
     (way.stations.len() > 1 && stations.contains_key(first)).then_some(way)
 }
 
-/// Adds the departures of a schedule at each stop of a way; returns the number of trains.
+/// Adds the departures from each stop of a way according to a schedule; returns the number of trains.
 fn add_departures(line: &str, way: &Way, id: &str, schedule: &Value, departures: &mut Departures) -> usize {
     let days = match text(schedule, "name") {
         "Monday - Friday" => "mf",
@@ -289,7 +290,7 @@ fn add_departures(line: &str, way: &Way, id: &str, schedule: &Value, departures:
     count
 }
 
-/// Joins ways with the same stops: the times are those of most trains. Sorts them by the number of trains.
+/// Merges ways with the same stops, keeping the times that apply to the most trains. Sorts the result by the number of trains.
 fn most_frequent(ways: Vec<Way>) -> Vec<Way> {
     let mut joined: Vec<(Way, usize)> = Vec::new();
     for way in ways {
@@ -313,7 +314,7 @@ fn most_frequent(ways: Vec<Way>) -> Vec<Way> {
     ways
 }
 
-/// Removes ways that are a part of another.
+/// Removes ways that are part of a longer one.
 fn without_parts(ways: Vec<Way>) -> Vec<Way> {
     let is_part = |way: &Way| {
         ways.iter().any(|other| {
@@ -324,7 +325,7 @@ fn without_parts(ways: Vec<Way>) -> Vec<Way> {
     ways.iter().filter(|way| !is_part(way)).cloned().collect()
 }
 
-/// Returns the ways of a line without timetables. Their running times are estimates by distance.
+/// Returns the ways of a line without timetables, with running times estimated from distances.
 fn estimated_ways(route: &Value, stations: &BTreeMap<String, Station>) -> Vec<Way> {
     let outbound: BTreeSet<(String, String)> = list(route, "stopPointSequences")
         .filter(|sequence| text(sequence, "direction") == "outbound")
@@ -355,7 +356,7 @@ fn kilometres(one: &Station, other: &Station) -> f64 {
     north.hypot(east)
 }
 
-/// Returns the table of first and last trains and of trains per hour, in three periods of the day.
+/// Returns the table of first trains, last trains, and trains per hour in three periods of the day.
 fn services(departures: &Departures) -> Result<String> {
     let mut table = String::new();
     for ((line, station, direction), by_days) in departures {

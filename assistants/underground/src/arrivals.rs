@@ -36,7 +36,7 @@ pub struct Train {
     pub line: String,
     /// The last station.
     pub destination: String,
-    /// What the train shows, if it says more than the destination.
+    /// The route shown on the train, if it shows more than the destination.
     pub via: Option<String>,
     /// The platform.
     pub platform: String,
@@ -47,8 +47,8 @@ pub struct Train {
 }
 
 impl Underground {
-    /// Returns the next trains at a station, of one line and in one direction if they are given. A direction is a word such as
-    /// "northbound", or a station.
+    /// Returns the next trains at a station, restricted to one line and one direction if they are given. A direction is a word
+    /// such as "northbound", or a station.
     ///
     /// # Errors
     /// [`QueryError`] if the station is unknown or ambiguous, the line does not stop there, or the direction is unknown.
@@ -110,9 +110,9 @@ fn train_of(train: &Prediction, now: Timestamp) -> Train {
 enum Way {
     /// A word on platforms, such as "northbound".
     Compass(&'static str),
-    /// The ids of the stations of a place.
+    /// Towards a place, given by the ids of its stations.
     To(Vec<String>),
-    /// The other way than to these stations.
+    /// The opposite of the direction to these stations.
     AwayFrom(Vec<String>),
 }
 
@@ -145,7 +145,7 @@ impl Way {
     }
 }
 
-/// Whether a train goes the other way than its line's trains to a station.
+/// Whether a train goes in the opposite direction to the trains of its line that go to a station.
 fn goes_away_from(stop: &str, station: &str, train: &Prediction) -> bool {
     let destination =
         train.destination_name.as_deref().or(train.towards.as_deref()).map(clean_name).unwrap_or_default();
@@ -154,7 +154,7 @@ fn goes_away_from(stop: &str, station: &str, train: &Prediction) -> bool {
     ends.any(|end| network().ride(&train.line_id, stop, &end.id).is_some_and(|ride| ride.way != there.way))
 }
 
-/// Whether a train stops at a station after a stop. On the Northern line, the branch that it shows counts.
+/// Whether a train stops at a station after the given stop. On the Northern line, the branch shown on the train decides.
 fn goes_to(stop: &str, station: &str, train: &Prediction) -> bool {
     let destination =
         train.destination_name.as_deref().or(train.towards.as_deref()).map(clean_name).unwrap_or_default();

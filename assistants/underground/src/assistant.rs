@@ -28,7 +28,7 @@ pub const APOLOGY: &str = "I apologize for the technical difficulties. Please tr
 const TEMPERATURE: f64 = 0.1;
 /// The type of the assistant's conversations, in the metadata of their threads.
 const THREAD_TYPE: &str = "tfl_transport_query";
-/// The number of messages before the question that routing reads.
+/// How many messages before the question are read for routing.
 const HISTORY: usize = 10;
 /// The keys of the graph's input.
 const SPOKEN: &str = "spoken";
@@ -44,7 +44,7 @@ impl UndergroundAssistant {
     /// Creates the assistant. `memory` must be the memory of its agent. Without a model, the offline model answers.
     #[must_use]
     pub fn new(memory: &Memory, underground: Arc<Underground>, model: Option<Arc<dyn ChatModel>>) -> Self {
-        // The offline model answers from the last messages. A search for older ones would only cost time.
+        // The offline model answers from the last messages only, so searching for older ones would waste time.
         let recall_from = if model.is_some() { RecallFrom::Thread } else { RecallFrom::Nowhere };
         let model = model.unwrap_or_else(|| Arc::new(offline_model()));
         let graph = routed_graph(NAME, Routing { choose, data });
@@ -60,7 +60,7 @@ impl UndergroundAssistant {
         Self { definition: definition.with_instructions(prompt::instructions()) }
     }
 
-    /// Sets the embedder, with which older messages are also found by meaning.
+    /// Sets the embedder, so that older messages can also be found by meaning.
     #[must_use]
     pub fn with_embedder(mut self, embedder: Option<Arc<dyn Embedder>>) -> Self {
         self.definition.embedder = embedder;
@@ -68,7 +68,7 @@ impl UndergroundAssistant {
     }
 }
 
-/// Routes the question of a turn.
+/// Chooses the agents for the question of a turn.
 fn routed(state: &TurnState) -> RoutedAgents {
     let spoken = state.input.get(SPOKEN).cloned().unwrap_or_default();
     route(&state.question, &serde_json::from_value::<Spoken>(spoken).unwrap_or_default())
@@ -79,7 +79,7 @@ fn choose(state: &TurnState) -> (String, f64) {
     (routed.stored().to_owned(), routed.confidence)
 }
 
-/// Returns the data that is stored with an answer: its agents, what the question mentions, and the tools' results.
+/// Returns the data that is stored with an answer: its agents, what the question mentions, and the results of the tools.
 fn data(state: &TurnState) -> Option<JsonText> {
     let found = mentions::mentions(&state.question);
     let of = |kind: &str| {
@@ -97,7 +97,7 @@ fn data(state: &TurnState) -> Option<JsonText> {
     Some(JsonText::from(&data))
 }
 
-/// Returns a sentence on where the user is, if the caller says so.
+/// Returns a sentence about the user's position, if the caller sent one.
 fn whereabouts(extra_input: &Map) -> Option<String> {
     let context = extra_input.get(USER_CONTEXT)?;
     let degrees = |names: [&str; 2]| names.iter().find_map(|name| context.get(*name)?.as_f64());

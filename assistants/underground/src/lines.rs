@@ -8,7 +8,7 @@ use threadkeep_transit::{Line, QueryError};
 
 use crate::network::{gazetteer, network, place_choices};
 
-/// The agent that answers questions on the whole network.
+/// The agent that answers questions about the whole network.
 pub const STATUS_AGENT: &str = "STATUS";
 /// The agent that is stored with an answer to which several agents contributed.
 pub const COLLABORATIVE_AGENT: &str = "COLLABORATIVE";
@@ -22,7 +22,7 @@ pub struct LineInfo {
     pub id: &'static str,
     /// The name for users, such as "Victoria line".
     pub name: &'static str,
-    /// The name of its agent: the id in capitals with `_` for `-`.
+    /// The name of its agent: the id in capitals, with `_` instead of `-`.
     pub agent: &'static str,
     /// Whether timetables with running times are built in.
     pub has_timetable: bool,
@@ -142,7 +142,7 @@ const fn overground(
     LineInfo { id, name, agent, has_timetable: false, names, shared_name: Some(id) }
 }
 
-/// Returns the line with an id, a name for users, or the name of its agent.
+/// Returns the line with the given id, name or agent name.
 #[must_use]
 pub fn find_line(text: &str) -> Option<&'static LineInfo> {
     let text = text.trim();
@@ -177,9 +177,9 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| {
     LINES.iter().fold(Names::new(), |names, line| names.with(Choice::new(line.id, line.names[0]), line.names))
 });
 
-/// Words after a shared name that show that it means the line.
+/// Words that, after a shared name, show that it means the line.
 const AFTER_LINE: [&str; 8] = ["line", "lines", "train", "trains", "tube", "branch", "service", "services"];
-/// Words before a shared name that show the same.
+/// Words that, before a shared name, show that it means the line.
 const BEFORE_LINE: [&str; 17] = [
     "hows",
     "just",
@@ -199,7 +199,7 @@ const BEFORE_LINE: [&str; 17] = [
     "usual",
     "northbound",
 ];
-/// Words after "circle", "central", … that show that no line is meant.
+/// Words that, after "circle", "central", …, show that no line is meant.
 const NOT_AFTER: [&str; 24] = [
     "back",
     "around",
@@ -260,7 +260,7 @@ pub fn line_runs(message: &Utterance) -> Vec<LineRun> {
     })
 }
 
-/// Returns the line that a rider names by its colour on the map, and the number of words: "the pink one".
+/// Returns the line that a rider names by its colour on the map ("the pink one"), and the number of words.
 fn line_of_colour(message: &Utterance, at: usize) -> Option<(&'static str, usize)> {
     const COLOURS: [(&str, &str); 16] = [
         ("dark blue", "piccadilly"),
@@ -288,7 +288,8 @@ fn line_of_colour(message: &Utterance, at: usize) -> Option<(&'static str, usize
     })
 }
 
-/// Whether "victoria" is the line of another station in a question on trains: "next train warren st northbound victoria".
+/// Whether "victoria", in a question about trains, means the line at another station: "next train warren st northbound
+/// victoria".
 fn is_line_of_other_station(message: &Utterance, at: usize, before: &str) -> bool {
     const TRAIN_WORDS: [&str; 13] = [
         "next",
@@ -320,7 +321,7 @@ fn is_line_of_other_station(message: &Utterance, at: usize, before: &str) -> boo
 fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let next = message.word(at + 1);
-    // "Set northern as my usual line"
+    // "Set northern as my usual line" saves the line.
     let is_saved =
         || next == "as" && message.word(at + 2) == "my" && matches!(message.word(at + 4), "line" | "tube" | "train");
     if AFTER_LINE.contains(&next) || is_saved() {
@@ -336,7 +337,7 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
             })
     };
     match message.word(at) {
-        // The station is meant more often.
+        // "Victoria" means the station more often.
         "victoria" => {
             is_line_of_other_station(message, at, before)
                 || follows_a_line && !matches!(before, "to" | "from" | "at")

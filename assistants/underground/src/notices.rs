@@ -1,4 +1,4 @@
-//! The status of lines as notices: clients of a server are informed when it changes.
+//! The status of lines as notices: a server informs its clients when it changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use threadkeep_transit::tools::instant;
 use crate::lines::LINES;
 use crate::underground::Underground;
 
-/// How often the status is read: as often as its cache allows.
+/// How often the status is read: whenever the cached one expires.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// The status of each line, by the id of the line. One request to TfL reads all of them.
+/// The status of each line, by the line's id. A single request to TfL reads all of them.
 #[derive(Debug)]
 pub(crate) struct StatusNotices {
     underground: Arc<Underground>,

@@ -8,7 +8,7 @@ use crate::lines::{COLLABORATIVE_AGENT, LineInfo, STATUS_AGENT, find_line, line_
 use crate::network::LONDON;
 use crate::offline::SPEECH;
 
-/// Maximum number of agents that answer together.
+/// Maximum number of agents that answer one message together.
 pub const MAX_AGENTS: usize = 3;
 
 /// The choice of agents.
@@ -25,7 +25,7 @@ impl RoutedAgents {
         Self { agents: vec![agent.to_owned()], confidence }
     }
 
-    /// Returns the value that is stored with the answer.
+    /// Returns the agent name that is stored with the answer.
     #[must_use]
     pub fn stored(&self) -> &str {
         match self.agents.as_slice() {
@@ -38,13 +38,13 @@ impl RoutedAgents {
 /// What the conversation says about the subject of a message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spoken {
-    /// The id of the line last spoken of.
+    /// The id of the line that was mentioned last.
     pub line: Option<String>,
     /// The id of the user's usual line, if the message refers to it.
     pub usual_line: Option<String>,
 }
 
-/// Words that show a question on the whole network.
+/// Words that indicate a question about the whole network.
 const NETWORK_WORDS: [&str; 12] = [
     "tube",
     "underground",
@@ -59,7 +59,7 @@ const NETWORK_WORDS: [&str; 12] = [
     "service",
     "services",
 ];
-/// Words of questions on the service.
+/// Words that indicate a question about the service.
 const STATUS_WORDS: [&str; 20] = [
     "delay",
     "delays",
@@ -82,17 +82,17 @@ const STATUS_WORDS: [&str; 20] = [
     "down",
     "late",
 ];
-/// Words that refer to what was spoken of.
+/// Words that refer to something mentioned earlier.
 const REFERRING_WORDS: [&str; 16] = [
     "there", "it", "that", "this", "them", "they", "one", "again", "back", "still", "then", "instead", "same", "next",
     "those", "and",
 ];
 
-/// Words by which "what is closed" asks about the line spoken of.
+/// Words with which a question such as "what is closed there" asks about the line mentioned earlier.
 const REFERRING_LINE: [&str; 6] = ["it", "there", "that", "line", "part", "section"];
 
-/// Chooses the agents for a message: a line named in it, then a station that only one line serves, then the whole network, then
-/// what the conversation spoke of last, then words on the service.
+/// Chooses the agents for a message. In order of precedence: the lines that it names, the user's usual line, a station that
+/// only one line serves, the whole network, the line that the conversation mentioned last, words about the service.
 #[must_use]
 pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
     const NAMED: f64 = 0.95;
@@ -136,7 +136,7 @@ pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
     if stations.is_empty() && has(&NETWORK_WORDS) && (has(&STATUS_WORDS) || !refers) && !has(&["there", "it"]) {
         return RoutedAgents::one(STATUS_AGENT, NETWORK);
     }
-    // With a station, the line spoken of counts only if it stops there.
+    // If the message names a station, the line mentioned earlier counts only if it stops there.
     let fits = |line: &&LineInfo| stations.is_empty() || common.iter().any(|known| known.id == line.id);
     if let Some(line) = is_of_line.filter(fits)
         && (refers || has(&STATUS_WORDS) || !stations.is_empty())
@@ -173,14 +173,15 @@ pub(crate) fn stations_of(utterance: &Utterance) -> Vec<(String, Vec<String>)> {
     stations
 }
 
-/// Returns the lines that serve all of the stations; none for no stations.
+/// Returns the lines that serve all of the stations; none if there are no stations.
 fn common_lines(stations: &[(String, Vec<String>)]) -> Vec<&'static LineInfo> {
     let Some(((_, first), rest)) = stations.split_first() else { return Vec::new() };
     let all = first.iter().filter(|line| rest.iter().all(|(_, lines)| lines.contains(line)));
     all.filter_map(|line| find_line(line)).collect()
 }
 
-/// Returns the id of the line that a conversation spoke of last: named in a message, or the agent of an answer.
+/// Returns the id of the line that a conversation mentioned last: named in a message of the user, or the line of the agent that
+/// answered.
 #[must_use]
 pub fn last_line(messages: &[Message]) -> Option<String> {
     messages.iter().rev().find_map(|message| {
@@ -194,7 +195,7 @@ pub fn last_line(messages: &[Message]) -> Option<String> {
     })
 }
 
-/// Whether a message refers to the line that the user said to be the usual one.
+/// Whether a message refers to the user's usual line.
 #[must_use]
 pub fn refers_to_usual_line(message: &str) -> bool {
     let utterance = Utterance::new(message);

@@ -40,7 +40,7 @@ pub struct TrainTimes {
     pub station: StationView,
     /// The services, by line, direction and days.
     pub services: Vec<Service>,
-    /// The ids of the lines without a timetable here.
+    /// The ids of the lines for which the station has no timetable.
     pub unknown: Vec<String>,
     /// The assumption made about the station's name, if any.
     pub assumption: Option<Assumption>,
@@ -85,7 +85,7 @@ pub fn find_stations_on_line(line: &LineInfo) -> LineStations {
     LineStations { line: line.name.to_owned(), stations: network().stations_on(line.id).iter().map(view).collect() }
 }
 
-/// Returns the first and last trains and the trains per hour at a station, of one line if it is given.
+/// Returns the first trains, the last trains, and the trains per hour at a station, restricted to one line if it is given.
 ///
 /// # Errors
 /// [`QueryError`] if the station is unknown or ambiguous, or the line does not stop there.

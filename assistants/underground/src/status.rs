@@ -9,9 +9,9 @@ use crate::network::LONDON;
 use crate::tfl::{LineStatus, StatusOfLine};
 use crate::underground::Underground;
 
-/// Severities that are fine: good service, no issues, information.
+/// Severities that are not a problem: good service, no issues, information.
 const FINE: [i64; 3] = [10, 18, 19];
-/// The severity of a line that does not run; normal at night.
+/// The severity of a line that is not running, which is normal at night.
 const SERVICE_CLOSED: i64 = 20;
 
 /// The status of lines.
@@ -34,18 +34,18 @@ pub struct LineStatusView {
     pub name: String,
     /// The worst status in force, such as "Minor Delays".
     pub headline: String,
-    /// Its number.
+    /// The severity of the worst status in force.
     pub severity: i64,
     /// Whether trains run as they should.
     pub is_good: bool,
     /// The reasons of the statuses in force.
     pub reasons: Vec<String>,
-    /// What is planned and not in force yet.
+    /// The reasons of planned statuses that are not in force yet.
     pub planned: Vec<String>,
 }
 
 impl Underground {
-    /// Returns the status of lines; of all lines if none is given. `None` if TfL cannot be reached.
+    /// Returns the status of the given lines, or of all lines if none are given. Returns `None` if TfL cannot be reached.
     pub async fn line_status(&self, lines: &[&'static LineInfo], now: Timestamp) -> Option<StatusAnswer> {
         let ids: Vec<&str> = lines.iter().map(|line| line.id).collect();
         let answer = match ids.as_slice() {
@@ -64,7 +64,7 @@ impl Underground {
     }
 }
 
-/// Returns the status of a line at a time: the lowest number of those in force leads.
+/// Returns the status of a line at the given time. Of the statuses in force, the one with the lowest number is the headline.
 #[must_use]
 pub fn view_of(line: &StatusOfLine, now: Timestamp) -> LineStatusView {
     let (current, planned): (Vec<&LineStatus>, Vec<&LineStatus>) =
@@ -98,7 +98,7 @@ fn description(status: &LineStatus) -> String {
     }
 }
 
-/// Whether trains run as they should: at night, a line that is closed is no disruption.
+/// Whether trains run as they should. A line that is closed at night is not disrupted.
 fn is_fine(status: &LineStatus, now: Timestamp) -> bool {
     let hour = now.to_zoned((LONDON.zone)()).hour();
     FINE.contains(&status.status_severity) || status.status_severity == SERVICE_CLOSED && (1..5).contains(&hour)
@@ -114,7 +114,7 @@ fn is_in_force(status: &LineStatus, now: Timestamp) -> bool {
         })
 }
 
-/// Reads an instant; TfL writes UTC, with and without the zone.
+/// Parses an instant. TfL writes instants in UTC, with or without the zone.
 fn instant(text: &str) -> Option<Timestamp> {
     text.parse::<Timestamp>().ok().or_else(|| {
         let local: DateTime = text.parse().ok()?;

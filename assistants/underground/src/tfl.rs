@@ -1,6 +1,7 @@
-//! A client of TfL's Unified API: status of lines, arrivals, journeys, disruptions and stop search.
+//! A client for TfL's Unified API: status of lines, arrivals, journeys, disruptions and stop search.
 //!
-//! Answers are cached by kind, equal requests are sent once, and requests that failed for a passing reason are repeated.
+//! Responses are cached for a time that depends on their kind, identical concurrent requests are sent once, and requests that
+//! failed for a transient reason are retried.
 
 mod answers;
 
@@ -20,21 +21,21 @@ pub use answers::{
 
 /// The base URL of the API.
 pub const TFL_ADDRESS: &str = "https://api.tfl.gov.uk";
-/// Maximum size of an answer. A journey with all its details has about 1 MB.
+/// Maximum size of a response. A journey with all its details has about 1 MB.
 const LIMIT_BYTES: usize = 8 << 20;
-/// How often a request is repeated after a failure that may pass.
+/// How often a request is retried after a transient failure.
 const RETRIES: u32 = 2;
-/// The pause before the first repetition; it doubles for the next.
+/// The pause before the first retry; it doubles for each further retry.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// How long answers are used.
+/// How long responses are cached.
 const STATUS_FOR: Duration = Duration::from_secs(30);
 const ARRIVALS_FOR: Duration = Duration::from_secs(15);
 const JOURNEYS_FOR: Duration = Duration::from_secs(30);
 const STATIONS_FOR: Duration = Duration::from_secs(24 * 3600);
-/// Maximum number of requests within a minute without and with a key: those that TfL allows.
+/// Maximum number of requests per minute that TfL allows, without and with a key.
 const REQUESTS_A_MINUTE: usize = 50;
 const REQUESTS_A_MINUTE_WITH_KEY: usize = 500;
-/// Maximum number of cached answers.
+/// Maximum number of cached responses.
 const MAX_CACHED: usize = 512;
 
 /// Options of the client.
@@ -42,7 +43,7 @@ const MAX_CACHED: usize = 512;
 pub struct TflOptions {
     /// The base URL, with or without a trailing slash.
     pub base: String,
-    /// The application key; the service answers without one too, less often.
+    /// The application key. Without one, the service allows fewer requests.
     pub key: Option<String>,
     /// Timeout of a request.
     pub timeout: Duration,
@@ -61,9 +62,9 @@ pub struct JourneyRequest {
     pub from: String,
     /// The id of the destination.
     pub to: String,
-    /// The local time of the journey, if it is not now, and whether it is that of the arrival.
+    /// The local time of the journey, if it is not now, and whether it is the time of arrival rather than departure.
     pub at: Option<(jiff::civil::DateTime, bool)>,
-    /// Whether to use only step-free ways.
+    /// Whether to use only step-free routes.
     pub step_free: bool,
 }
 
@@ -72,13 +73,13 @@ pub struct JourneyRequest {
 pub struct Tfl {
     fetcher: Fetcher,
     options: TflOptions,
-    /// The answers by path and query.
+    /// The responses, by path and query.
     answers: Mutex<HashMap<String, Arc<Cached<Fetched>>>>,
     /// The times of the last requests.
     requested_at: Mutex<Vec<Timestamp>>,
 }
 
-/// The result of a request, shared with equal ones.
+/// The result of a request, shared with identical requests.
 pub type TflResult<T> = Result<T, Arc<FetchError>>;
 
 impl Tfl {
@@ -101,7 +102,7 @@ impl Tfl {
         self.get(&format!("/Line/Mode/{}/Status", crate::lines::MODES), STATUS_FOR, now).await
     }
 
-    /// Returns the status of some lines, given by their ids.
+    /// Returns the status of the lines with the given ids.
     ///
     /// # Errors
     /// Those of [`status_of_modes`](Self::status_of_modes).
@@ -136,7 +137,7 @@ impl Tfl {
         self.get(&path, STATIONS_FOR, now).await
     }
 
-    /// Plans a journey. If an end is ambiguous (status 300), takes the service's best match and asks again.
+    /// Plans a journey. If an end is ambiguous (status 300), repeats the request with the service's best match.
     ///
     /// # Errors
     /// Those of [`status_of_modes`](Self::status_of_modes).
@@ -166,7 +167,7 @@ impl Tfl {
         serde_json::from_slice(&fetched.bytes).map_err(malformed)
     }
 
-    /// Sends a request, and repeats it after a failure that may pass. Status 300 is an answer.
+    /// Sends a request, and retries it after a transient failure. Status 300 is not a failure.
     async fn fetch(&self, path: &str, now: Timestamp) -> Result<Fetched, FetchError> {
         let url = format!("{}{path}", self.options.base.trim_end_matches('/'));
         let mut pause = FIRST_PAUSE;
@@ -182,8 +183,8 @@ impl Tfl {
                 Ok(fetched) => FetchError::Status(fetched.status),
                 Err(error) => error,
             };
-            let may_pass = matches!(&error, FetchError::Status(500..=599 | 429) | FetchError::Unreachable(_));
-            if !may_pass || attempt == RETRIES {
+            let is_transient = matches!(&error, FetchError::Status(500..=599 | 429) | FetchError::Unreachable(_));
+            if !is_transient || attempt == RETRIES {
                 return Err(error);
             }
             attempt += 1;
@@ -192,7 +193,7 @@ impl Tfl {
         }
     }
 
-    /// Refuses a request that would exceed the quota, as the service would.
+    /// Counts a request. Returns an error if it would exceed the quota, as the service would.
     async fn count_request(&self, now: Timestamp) -> Result<(), FetchError> {
         const TOO_MANY_REQUESTS: u16 = 429;
         let quota = if self.options.key.is_some() { REQUESTS_A_MINUTE_WITH_KEY } else { REQUESTS_A_MINUTE };
@@ -219,7 +220,7 @@ fn path_of(request: &JourneyRequest) -> String {
     path
 }
 
-/// Encodes a text as a segment of a path.
+/// Encodes text as a segment of a path.
 fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {

@@ -36,12 +36,12 @@ pub const TOOLS: [&str; 10] = [
     "get_common_trips",
 ];
 
-/// Maximum number of messages that are searched for the last known status.
+/// Maximum number of messages to search for the last known status.
 const MESSAGES_SEARCHED: usize = 40;
 /// Maximum length in bytes of a list of lines.
 const MAX_LINES_BYTES: usize = 300;
 
-/// The tools over TfL's service, the built-in network, and the memory. Cheap to clone.
+/// The tools, which use TfL's service, the built-in network and the memory. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct UndergroundTools {
     underground: Arc<Underground>,
@@ -79,7 +79,7 @@ struct Line {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Times {
-    /// The station as the user says it; left out for a question on the Night Tube as a whole.
+    /// The station as the user says it; left out if the question is about the Night Tube as a whole.
     station: Option<TextArgument>,
     /// Only this line; all lines if left out.
     line: Option<TextArgument>,
@@ -89,9 +89,9 @@ struct Times {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Position {
-    /// In degrees north.
+    /// Degrees north.
     latitude: f64,
-    /// In degrees east; London's west is negative.
+    /// Degrees east; negative in the west of London.
     longitude: f64,
 }
 
@@ -106,8 +106,8 @@ impl UndergroundTools {
     #[must_use]
     pub fn all(&self) -> Vec<Arc<dyn Tool>> {
         let status =
-            "The live status of lines: delays, closures and their reasons. Use it for every question of delays.";
-        let arrivals = "The next trains at a station, live, of all lines or of one, in all directions or in one.";
+            "The live status of lines: delays, closures and their reasons. Use it for every question about delays.";
+        let arrivals = "The next trains at a station, live, on all lines or on one, in all directions or in one.";
         let route = "The best route between two stations: which lines, where to change, how long.";
         let info = "Information about a station: its lines, zone, step-free access, and what is disrupted there.";
         let stations = "All stations of a line, in order.";
@@ -137,7 +137,7 @@ impl UndergroundTools {
         FnTool::new(name, description, move |context, arguments: A| work(tools.clone(), context, arguments))
     }
 
-    /// Returns the newest status of the lines that the conversation contains.
+    /// Returns the most recent status of the lines that the conversation contains.
     async fn last_known(&self, context: &ToolContext, lines: &[&'static LineInfo]) -> Option<StatusAnswer> {
         let query = MessageQuery::newest(MESSAGES_SEARCHED);
         let page = self.memory.messages(&context.scope, context.thread, &query).await.ok()?;
@@ -151,7 +151,7 @@ impl UndergroundTools {
         })
     }
 
-    /// Counts a trip for the user; does nothing in a tenant's scope. Ignores errors: an answer matters more than its count.
+    /// Counts a trip for the user; does nothing in a tenant's scope. Ignores errors: the answer matters more than the count.
     async fn count(&self, context: &ToolContext, route: &RouteAnswer) {
         if matches!(context.scope, Scope::User(..)) {
             let name = |view| threadkeep_transit::wording::whole_place(&LONDON, view);
@@ -180,7 +180,7 @@ async fn line_status(tools: UndergroundTools, context: ToolContext, asked: Lines
     }
 }
 
-/// Reads a list of lines; "all" and "tube" are all lines.
+/// Parses a list of lines; "all" and "tube" mean all lines.
 fn lines_named(text: &str) -> Result<Vec<&'static LineInfo>, ToolError> {
     let mut lines = Vec::new();
     for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -197,7 +197,7 @@ fn lines_named(text: &str) -> Result<Vec<&'static LineInfo>, ToolError> {
     Ok(lines)
 }
 
-/// Reads an optional line; the error is an answer.
+/// Parses an optional line. An unknown line is the inner error, which is explained to the user.
 fn line_named(line: Option<&TextArgument>) -> Result<Result<Option<&'static LineInfo>, QueryError>, ToolError> {
     let Some(line) = line.filter(|line| line.non_empty().is_some()) else { return Ok(Ok(None)) };
     let name = line.required("line", MAX_LINE_BYTES)?;
@@ -252,7 +252,9 @@ async fn get_train_times(_: UndergroundTools, _: ToolContext, asked: Times) -> R
         "last" => TimesAspect::Last,
         "frequency" => TimesAspect::Frequency,
         "night" => TimesAspect::Night,
-        other => return Err(ToolError::Arguments(format!("what: {other} is not first, last, frequency or night"))),
+        other => {
+            return Err(ToolError::Arguments(format!("what: {other} is invalid; use first, last, frequency or night")));
+        }
     };
     let Some(station) = asked.station.as_ref().filter(|station| station.non_empty().is_some()) else {
         return Ok(ToolOutput { text: wording::night_tube(), ..ToolOutput::default() });
@@ -267,14 +269,14 @@ async fn get_train_times(_: UndergroundTools, _: ToolContext, asked: Times) -> R
 
 async fn nearest_station(_: UndergroundTools, _: ToolContext, at: Position) -> Result<ToolOutput, ToolError> {
     if !(-90.0..=90.0).contains(&at.latitude) || !(-180.0..=180.0).contains(&at.longitude) {
-        return Err(ToolError::Arguments("latitude and longitude are not a position".to_owned()));
+        return Err(ToolError::Arguments("latitude must be from -90 to 90 and longitude from -180 to 180".to_owned()));
     }
     let nearest = nearest_stations(at.latitude, at.longitude, 3);
     let texts: Vec<String> = nearest.iter().map(|(name, metres)| format!("{name} ({metres} m)")).collect();
     Ok(ToolOutput { text: format!("Nearest stations: {}.", texts.join(", ")), ..ToolOutput::default() })
 }
 
-/// Returns the names of the stations nearest to a position, with the distance in metres as the crow flies.
+/// Returns the names of the stations nearest to a position, with their straight-line distances in metres.
 #[must_use]
 pub fn nearest_stations(latitude: f64, longitude: f64, count: usize) -> Vec<(String, u64)> {
     const METRES_A_DEGREE: f64 = 111_200.0;

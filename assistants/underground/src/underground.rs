@@ -12,9 +12,9 @@ use crate::network::{LONDON, has_timetable, network};
 use crate::services::TIMETABLE_DATE;
 use crate::tfl::{Journey, JourneyLeg, JourneyRequest, Tfl};
 
-/// The duration of a change: three minutes on foot and half of the usual interval between trains.
+/// The duration of a change: three minutes on foot, plus half the usual interval between trains.
 pub const CHANGE_SECONDS: u32 = 300;
-/// How long a route waits for the journey planner before the built-in network answers.
+/// How long to wait for the journey planner before falling back to the built-in network.
 const PLANNER_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Answers queries about London's network. Methods that depend on the time take `now` as an argument.
@@ -28,18 +28,18 @@ pub struct Underground {
 pub struct RideTime {
     /// In seconds.
     pub seconds: u32,
-    /// Whether it is an estimate by distance.
+    /// Whether it is estimated from the distance.
     pub is_estimate: bool,
 }
 
-/// Returns the running time of a direct ride between two stations, given by their ids; `None` if the line makes no such ride.
+/// Returns the running time of a direct ride between the stations with the given ids; `None` if the line makes no such ride.
 #[must_use]
 pub fn ride_time(line: &str, from: &str, to: &str) -> Option<RideTime> {
     let ride = network().ride(line, from, to)?;
     Some(RideTime { seconds: ride.seconds(), is_estimate: !has_timetable(line) })
 }
 
-/// Finds the fastest route by the built-in running times.
+/// Finds the fastest route according to the built-in running times.
 ///
 /// # Errors
 /// [`QueryError`] if a station is unknown or ambiguous, both are the same, or no route connects them.
@@ -61,13 +61,13 @@ fn route_between(ends: &TripEnds, request: &RouteRequest<'_>) -> Result<RouteAns
 }
 
 impl Underground {
-    /// Creates the queries over a client.
+    /// Creates an instance that uses the given client.
     #[must_use]
     pub fn new(tfl: Tfl) -> Self {
         Self { tfl }
     }
 
-    /// Plans a route: by TfL's journey planner where it can be reached, else by the built-in running times.
+    /// Plans a route with TfL's journey planner or, if it cannot be reached, with the built-in running times.
     ///
     /// # Errors
     /// Those of [`find_route`].
@@ -106,7 +106,7 @@ impl Underground {
     }
 }
 
-/// Returns a leg of the journey planner as one of a route.
+/// Converts a leg from the journey planner to a leg of a route.
 fn leg_of(leg: &JourneyLeg) -> Option<RouteLeg> {
     let name = |place: &Option<crate::tfl::Place>| {
         place.as_ref().map(|place| clean_name(&place.common_name)).unwrap_or_default()
@@ -135,7 +135,7 @@ fn leg_of(leg: &JourneyLeg) -> Option<RouteLeg> {
     }))
 }
 
-/// Returns a station's name without what TfL adds to it.
+/// Returns a station's name without TfL's additions, such as " Underground Station".
 #[must_use]
 pub fn clean_name(name: &str) -> String {
     let mut name = name.trim();

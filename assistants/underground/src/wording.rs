@@ -9,7 +9,7 @@ use crate::services::{Service, TIMETABLE_DATE, night_lines};
 use crate::station::{LineStations, StationInfo, TrainTimes};
 use crate::status::{LineStatusView, StatusAnswer};
 
-/// What an answer says if TfL cannot be reached.
+/// The text for answers without live data because TfL cannot be reached.
 pub(crate) const UNREACHABLE: &str = "I cannot get live data: TfL's service cannot be reached now.";
 /// Maximum number of trains per platform in the text; the data has more.
 const MAX_TRAINS_PER_PLATFORM: usize = 4;
@@ -48,10 +48,10 @@ fn line_status(status: &LineStatusView) -> String {
     format!("{}: {headline}.{reasons}{planned}", status.name)
 }
 
-/// Formats what was last known if TfL cannot be reached.
+/// Formats the last known status, for when TfL cannot be reached.
 pub(crate) fn status_unreachable(last: Option<&StatusAnswer>) -> String {
     let Some(last) = last.filter(|last| !last.statuses.is_empty()) else {
-        return format!("{UNREACHABLE} I do not know the status, and do not guess it. See tfl.gov.uk/status.");
+        return format!("{UNREACHABLE} I do not know the status and will not guess. See tfl.gov.uk/status.");
     };
     let at = last.as_of.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
     let at = at.map(|at| at.to_zoned((LONDON.zone)()).strftime("%-d %B at %H:%M").to_string()).unwrap_or_default();
@@ -109,7 +109,7 @@ pub(crate) fn station_info(info: &StationInfo) -> String {
         ),
     };
     let disruptions = match &info.disruptions {
-        None => Some("Whether lifts work now I cannot check: TfL's service cannot be reached.".to_owned()),
+        None => Some("I cannot check whether lifts work now: TfL's service cannot be reached.".to_owned()),
         Some(all) if all.is_empty() => Some("No disruption is reported there now.".to_owned()),
         Some(all) => Some(format!("Reported there now: {}", all.join(" "))),
     };
@@ -149,8 +149,8 @@ pub(crate) fn train_times(times: &TrainTimes, aspect: TimesAspect) -> String {
         rows.extend(row.filter(|row| !rows.contains(row)));
     }
     let source = format!(
-        "From TfL's timetables of {TIMETABLE_DATE}, for trains that start at the ends of the line: an earlier or later one \
-         may start on the way."
+        "From TfL's timetables of {TIMETABLE_DATE}, for trains that start at the ends of the line: earlier or later \
+         trains may start partway along it."
     );
     let unknown =
         (!times.unknown.is_empty()).then(|| format!("I have no timetable of the {}.", lines_text(&times.unknown)));
@@ -171,7 +171,8 @@ fn first_or_last(service: &Service, aspect: TimesAspect) -> String {
     format!("- {line} {}, {}: {time}", service.direction, service.days)
 }
 
-/// Trains run as often in both directions, but only one of them may start at the end of the line.
+/// Formats the trains per hour of a line, with the larger count of the two directions: trains run equally often in both, but
+/// in one of them they may not start at the end of the line, where the timetables count them.
 fn frequency(service: &Service, all: &[Service]) -> Option<String> {
     let same = || all.iter().filter(|other| other.line == service.line && other.days == service.days);
     let most = |of: fn(&Service) -> u32| same().map(of).max().unwrap_or(0);
@@ -188,12 +189,12 @@ fn frequency(service: &Service, all: &[Service]) -> Option<String> {
     })
 }
 
-/// Says which lines run through the night.
+/// States on which lines the Night Tube runs.
 pub(crate) fn night_tube() -> String {
     let lines: Vec<String> = night_lines().into_iter().map(str::to_owned).collect();
     format!(
-        "By TfL's timetables of {TIMETABLE_DATE}, the Night Tube runs on parts of the {} in the nights after Friday and \
-         Saturday. The other lines of the Tube close at night.",
+        "According to TfL's timetables of {TIMETABLE_DATE}, the Night Tube runs on parts of the {} on Friday and Saturday \
+         nights. The other lines of the Tube close at night.",
         lines_text(&lines)
     )
 }

@@ -1,4 +1,4 @@
-//! Checks against TfL's data outside the repository: running times, and the recorded answers of the service.
+//! Compares running times and the parsing of recorded responses with TfL's data, which is outside the repository.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod compared_routes;
@@ -19,7 +19,7 @@ fn read(path: &str) -> Value {
     serde_json::from_reader(File::open(data().join(path)).unwrap()).unwrap()
 }
 
-/// The least and most minutes of each ride, over all sets of intervals of the timetables.
+/// Returns the minimum and maximum minutes of each ride, across all sets of intervals in the timetables.
 fn rides() -> BTreeMap<(String, String, String), (f64, f64)> {
     let mut rides: BTreeMap<(String, String, String), (f64, f64)> = BTreeMap::new();
     for entry in std::fs::read_dir(data().join("timetables")).unwrap() {
@@ -58,7 +58,7 @@ fn is_within(seconds: u32, (least, most): (f64, f64)) -> bool {
 }
 
 #[test]
-fn every_ride_of_the_timetables_is_within_a_minute() {
+fn every_running_time_is_within_a_minute_of_the_timetables() {
     let mut wrong = Vec::new();
     let rides = rides();
     for ((line, from, to), range) in &rides {
@@ -74,7 +74,7 @@ fn every_ride_of_the_timetables_is_within_a_minute() {
 }
 
 #[test]
-fn the_truth_of_the_data_set_is_met() {
+fn running_times_match_the_expected_times_of_the_data_set() {
     for pair in read("ride-minutes-truth-dev.json").as_array().unwrap() {
         let text = |key: &str| pair[key].as_str().unwrap();
         let range = (pair["minutes_min"].as_f64().unwrap(), pair["minutes_max"].as_f64().unwrap());
@@ -106,7 +106,7 @@ fn line_mode_status_20180314_central_minor() {
 
 #[test]
 fn line_statuses() {
-    // The clock of the recording, and a moment within the works that it announces.
+    // The time of the recording, and a time during the works that it announces.
     let (recorded, mut closures, mut in_force) = (at("2019-10-17T13:00:00Z"), 0, 0);
     let answers = read("recorded/line-statuses.json");
     assert_eq!(answers.as_array().unwrap().len(), 20);

@@ -16,7 +16,7 @@ use crate::system::network;
 /// Maximum number of lines looked up for one message.
 const MAX_LINES: usize = 4;
 
-/// Words before a station that a train goes to.
+/// Words that introduce the station to which a train goes.
 const TOWARDS: [&str; 9] =
     ["to", "for", "toward", "towards", "bound for", "heading to", "headed to", "going to", "in the direction of"];
 
@@ -73,7 +73,7 @@ fn arrivals() -> Intent {
                 .narrowing_assumed()
                 .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station_name")),
         )
-        // A board is live, and so is the trip that follows from it.
+        // A departure board is live, and so is a trip that is asked about next.
         .slot(Slot::optional("now", "now").or(Choice::new(true, "now")));
     let intent = ["ask:later", "ask:wait"].into_iter().fold(intent, |intent, aspect| {
         intent.aspect(aspect, |outcome| {

@@ -34,7 +34,7 @@ fn comparison() -> Intent {
         .slot(Slot::optional("lines", "lines"));
     let intent = with_saved(intent, &ENDS)
         .then_calls("compare_local_vs_express", |outcome| find(outcome).map(|corridor| arguments(&corridor)))
-        // Without anything to compare, the route answers how one gets there.
+        // If there is nothing to compare, answers with the route instead.
         .then_calls("get_route", |outcome| {
             let [from, to] = ENDS.map(|slot| station(outcome, slot));
             let ends = json!({"from_station": from?, "to_station": to?});

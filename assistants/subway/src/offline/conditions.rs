@@ -5,7 +5,7 @@ use threadkeep_transit::offline::{away_from, is_train_to};
 
 use super::speech::SPEECH;
 
-/// Directions on signs, with the word for the opposite.
+/// Directions on signs, each with its opposite.
 const DIRECTIONS: [(&str, &str); 8] = [
     ("inbound", "outbound"),
     ("outbound", "inbound"),
@@ -35,7 +35,7 @@ pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
 fn bound(message: &Utterance) -> Option<Mention> {
     let is_direction = |at: &usize| matches!(message.word(*at), "bound" | "direction") || is_train_to(message, *at);
     let at = (1..message.words().len()).find(is_direction)?;
-    // In "at Bowling Green direction uptown", the sign follows.
+    // In "at Bowling Green direction uptown", "direction" belongs to the word after it.
     if DIRECTIONS.iter().any(|(word, _)| *word == message.word(at + 1)) {
         return None;
     }
@@ -62,13 +62,13 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
         borough.split(' ').enumerate().all(|(i, word)| message.word(start + i) == word).then_some(count)
     })?;
     let name = start..start + length;
-    // "The next Manhattan train"; the Staten Island train is a line.
+    // "The next Manhattan train" is a direction; "the Staten Island train" is a line.
     let is_train = matches!(message.word(name.end), "train" | "trains" | "side" | "platform") && length == 1;
     let is_bound = message.word(name.end) == "bound" || is_train && message.word(name.start) != "city";
     if !is_after_cue && !is_bound {
         return None;
     }
-    // "To the Brooklyn Museum" is a station.
+    // "To the Brooklyn Museum" names a station, not a direction.
     const PARTS: [&str; 14] = [
         "museum",
         "bridge",
@@ -88,7 +88,7 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     if PARTS.contains(&message.word(name.end)) {
         return None;
     }
-    // "New York City" is no direction.
+    // "New York City" and "City Hall" are not directions.
     if message.word(name.start) == "city"
         && (message.word(name.start - 1) == "york" || message.word(name.end) == "hall")
     {

@@ -24,8 +24,8 @@ pub(super) struct Corridor {
     pub(super) express: Vec<String>,
 }
 
-/// Finds the most likely corridor: the first pair of places that a local connects and where an express skips stops on the
-/// way. `None` if there is none.
+/// Finds the most likely corridor: the first pair of places that a local connects, with an express that skips stops between
+/// them. Returns `None` if there is none.
 pub(super) fn find(query: &CorridorQuery<'_>) -> Option<Corridor> {
     let transfers = query.transfer.map(places);
     for from in places(query.from) {
@@ -38,7 +38,7 @@ pub(super) fn find(query: &CorridorQuery<'_>) -> Option<Corridor> {
     None
 }
 
-/// Returns the lines that skip stops of `local` beyond a station.
+/// Returns the lines at a station that skip some of the stops that `local` makes after it.
 pub(super) fn expresses_at(station: &Station, local: &str) -> Vec<String> {
     let passes = |sign: &&String| {
         let ahead = network().stations().iter().filter(|other| other.id != station.id);
@@ -123,13 +123,13 @@ fn is_faster(fast: &LineRide<'_>, slow: &LineRide<'_>) -> bool {
     fast.way == slow.way && fast.stops() < slow.stops()
 }
 
-/// Returns the ride on the line with the given name on the signs.
+/// Returns the ride on the line that the signs show with the given name.
 fn ride(sign: &str, from: &str, to: &str) -> Option<LineRide<'static>> {
     let mut lines = network().lines().iter().filter(|line| line.name == sign && !line.id.ends_with('X'));
     lines.find_map(|line| network().ride(&line.id, from, to))
 }
 
-/// Returns text by which the tool, which also gets the local line, resolves to this station: its name or else its id.
+/// Returns text that the tool, which is also given the local line, resolves to this station: its name or else its id.
 fn on_line(station: &Station, line: &str) -> String {
     match names().resolve(&station.name) {
         Resolution::Certain(place) if place.stations.contains(&station.id) => return station.name.clone(),

@@ -1,4 +1,4 @@
-//! Recognises lines in a message: "the next 6", "N or W", "1 vs 2/3".
+//! Recognises subway lines in a message: "the next 6", "N or W", "1 vs 2/3".
 
 use threadkeep::dialogue::Utterance;
 use threadkeep_transit::offline::{LineRun, UNITS, group_lines};
@@ -10,7 +10,8 @@ pub(super) fn runs(message: &Utterance) -> Vec<LineRun> {
     group_lines(message, line_at)
 }
 
-/// Returns the line named at a word, and the number of words in its name.
+/// Returns the line named at a word, and the number of words in its name. `follows_a_line` says whether the word may continue
+/// a run.
 fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(String, usize)> {
     let word = message.word(at);
     if word == "staten"
@@ -23,7 +24,7 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
         return Some(("S".to_owned(), 1));
     }
     let (name, is_plural) = match word.strip_suffix('s').filter(|name| name.len() == 1) {
-        // "4s", "the J's"
+        // A plural, as in "4s" or "the J's".
         Some(name) if name.chars().all(|c| c.is_ascii_digit()) || message.said(at..at + 1).contains(['\'', '’']) => {
             (name, true)
         }
@@ -63,7 +64,7 @@ fn is_before_hour(word: &str) -> bool {
     )
 }
 
-/// Whether a number followed by this word is a street or an amount.
+/// Whether a number followed by this word means a street or an amount.
 fn is_street(next: &str) -> bool {
     matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || UNITS.contains(&next)
 }
@@ -77,7 +78,7 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
     if is_street || matches!(before, "avenue" | "ave" | "av" | "beach" | "ocean") {
         return false;
     }
-    // "W 4" is a street.
+    // "W 4" means West 4th Street.
     if is_number(word) && matches!(before, "w" | "e" | "west" | "east") {
         return false;
     }

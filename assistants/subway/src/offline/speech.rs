@@ -1,4 +1,4 @@
-//! How riders of the subway speak of it.
+//! How riders talk about the subway.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(super) const SPEECH: Speech = Speech {
     example_station: "Jay St",
 };
 
-/// Finds "the ferry" as a place in a message about Staten Island's railway: the terminal there is St George.
+/// Finds "the ferry" used as a place in a message about the Staten Island Railway: it means the terminal at St George.
 fn ferry_terminal(message: &Utterance) -> Vec<Mention> {
     const CUES: [&str; 8] = ["off", "from", "to", "toward", "towards", "at", "for", "the"];
     const RAILWAY: &str = "SIR";
@@ -46,7 +46,7 @@ fn is_ferry_question(word: &str) -> bool {
 
 /// Returns the name that a user means: "125" is 125 St, not the stop with the id 125.
 fn name_of(text: &str) -> Cow<'_, str> {
-    // The resolver skips "line", and High St is another place.
+    // The resolver ignores "line", so it would find High St, which is another place.
     if matches!(text, "high line" | "the high line") {
         return Cow::Borrowed("highline");
     }

@@ -10,7 +10,7 @@ use super::{FEED, TIMETABLE};
 use crate::Timetable;
 use crate::gtfs::{GTFS_ADDRESS, GtfsError, covers_today, download_gtfs, read_gtfs, read_gtfs_at};
 
-/// The name of the argument with the source of the timetable.
+/// The name of the argument that gives the source of the timetable.
 pub(super) const FROM: &str = "from";
 
 /// The source of a feed.
@@ -104,7 +104,7 @@ fn text(fetched: &Fetched, host: &dyn CommandHost) -> String {
     format!("saved the subway timetable: {trips} trips on {lines} line{ending}{days}; {size} in {file}")
 }
 
-/// Converts an error, with a hint what to do and whether the previous timetable is still in use.
+/// Converts an error, with a hint that says what to do and whether the previous timetable is still in use.
 fn failure(error: GtfsError, source: &Source, file: &Path) -> PluginError {
     let previous = if file.exists() { "; the previous timetable is unchanged" } else { "" };
     let retry = "pass another URL or a local zip archive: `threadkeep subway fetch FROM`";

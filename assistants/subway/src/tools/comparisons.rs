@@ -19,9 +19,9 @@ const MAX_LINES_BYTES: usize = 60;
 struct Corridor {
     /// Where the trip begins: a station as the user says it.
     from_station: TextArgument,
-    /// Where it ends.
+    /// Where the trip ends: a station as the user says it.
     to_station: TextArgument,
-    /// Where one would change to the express; the same as `from_station` where local and express both stop there.
+    /// Where to change to the express; the same as `from_station` if the local and the express both stop there.
     transfer_station: TextArgument,
     /// The local line, such as "1".
     local_line: TextArgument,
@@ -30,9 +30,9 @@ struct Corridor {
 }
 
 pub(super) fn compare_local_vs_express(tools: &SubwayTools) -> FnTool {
-    let description = "Compares two ways of one trip by the trains that run now: stay on the local, or change to an \
-                       express on the way. It reports the next local, both totals, the wait at the change, and which to \
-                       take. Use it for every question of local or express, on any lines.";
+    let description = "Compares two options for a trip, based on the trains running now: stay on the local, or change to \
+                       an express on the way. It reports the next local, both totals, the wait at the change, and which \
+                       to take. Use it for every question about local or express, on any line.";
     let aliases = [
         ("from", "from_station"),
         ("to", "to_station"),

@@ -33,7 +33,7 @@ struct Line {
 }
 
 pub(super) fn get_train_arrivals(tools: &SubwayTools) -> FnTool {
-    let description = "The next trains at a station, live, of all lines or of one. Use it for \"when is the next train\" \
+    let description = "The next trains at a station, live, on all lines or on one. Use it for \"when is the next train\" \
                        and \"trains at\" a station.";
     tools
         .tool("get_train_arrivals", description, arrivals)

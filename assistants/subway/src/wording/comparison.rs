@@ -71,7 +71,7 @@ fn remark_text(remark: &ComparisonRemark, answer: &ComparisonAnswer) -> String {
         ComparisonRemark::NoLocal => format!("No {} is announced at {}.", answer.stay.line, place(&answer.from)),
         ComparisonRemark::NoCatchableExpress => match answer.next_local_minutes {
             Some(_) => {
-                format!("No express can be caught at {}, by the times that are announced.", place(&answer.transfer))
+                format!("No express can be caught at {} according to the announced times.", place(&answer.transfer))
             }
             None => format!(
                 "Without a {} to take there, no express can be caught at {}.",

@@ -13,10 +13,10 @@ pub(crate) fn route(route: &RouteAnswer) -> String {
     super::lines_of([Some(wording::route(&SUBWAY, route)), airtrain(route)])
 }
 
-/// Says how the trip goes on at a station that is named after the airport.
+/// Says how the trip continues from a station that is named after the airport.
 fn airtrain(route: &RouteAnswer) -> Option<String> {
     let station = [&route.from, &route.to].into_iter().find(|place| place.name.contains("JFK"))?;
-    Some(format!("The AirTrain runs between {} and the terminals of JFK; it has a fare of its own.", station.name))
+    Some(format!("The AirTrain runs between {} and the terminals of JFK; it has a separate fare.", station.name))
 }
 
 /// Estimates the arrival with the next train, if the route has no clock times.

@@ -27,7 +27,11 @@ fn part_of(part: &StationPart, is_one_of_several: bool) -> String {
         Accessibility::Only { towards } => format!("step-free only towards {towards}"),
     };
     let directions: Vec<&str> = part.directions.iter().map(String::as_str).filter(|name| *name != LAST_STOP).collect();
-    let name = if is_one_of_several { format!("{} ({})", part.name, part.lines.join(" ")) } else { "Here".to_owned() };
+    let name = if is_one_of_several {
+        format!("{} ({})", part.name, part.lines.join(" "))
+    } else {
+        "At this station".to_owned()
+    };
     let towards = if directions.is_empty() {
         String::new()
     } else {

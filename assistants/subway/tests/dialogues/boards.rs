@@ -47,14 +47,14 @@ async fn ambiguous_station_name_is_clarified() {
 }
 
 #[tokio::test]
-async fn a_line_takes_precedence_over_the_station_that_was_spoken_of() {
+async fn a_named_line_takes_precedence_over_the_last_mentioned_station() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     for (question, station, line) in [("next Q at 86th", "86 St (Q)", "Q"), ("next 4 at 86th", "86 St (4 5 6)", "4")] {
         let board = format!(r#"get_train_arrivals{{"station_name":"{station}","line":"{line}"}}"#);
         assert_eq!(conversation.ask(question).await.0, [board], "{question}");
     }
-    // Without a line, the station is the one that was spoken of last.
+    // Without a line, the name means the station that was mentioned last.
     let (calls, _) = conversation.ask("is 86th accessible").await;
     assert_eq!(calls, [r#"get_station_info{"station":"86 St (4 5 6)"}"#]);
 }
@@ -73,7 +73,7 @@ async fn unavailable_feeds_are_reported_and_requested_again() {
 }
 
 #[tokio::test]
-async fn question_about_the_express_after_a_board_shows_boards() {
+async fn question_about_the_express_after_a_board_shows_the_express_boards() {
     let env = TestEnv::new().await;
     let trains = [train("1", &[("123S", 60), ("124S", 180)]), train("2", &[("123S", 200), ("127S", 500)])];
     env.mta.show(NUMBERED, 0, &trains);

@@ -29,7 +29,7 @@ pub(crate) struct TestEnv {
     pub(crate) agent: Agent,
 }
 
-/// A conversation of a user.
+/// A user's conversation.
 pub(crate) struct Conversation<'a> {
     env: &'a TestEnv,
     pub(crate) scope: Scope,

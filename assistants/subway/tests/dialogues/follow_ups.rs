@@ -1,9 +1,9 @@
-//! Follow-ups that name places and lines in other ways: corrections, conditions with a reason, nouns, both ends.
+//! Follow-ups that refer to places and lines indirectly: corrections, conditions with a reason, "the hotel", "both stations".
 
 use crate::env::TestEnv;
 
 #[tokio::test]
-async fn a_board_with_a_destination_is_no_route() {
+async fn next_train_to_a_destination_shows_a_board_instead_of_a_route() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let (calls, _) = conversation.ask("next J to jamaica center from kosciuszko st").await;
@@ -15,7 +15,7 @@ async fn a_board_with_a_destination_is_no_route() {
 }
 
 #[tokio::test]
-async fn a_condition_with_a_reason_changes_the_route() {
+async fn a_line_to_avoid_may_be_followed_by_a_reason() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.ask("how do i get from borough hall to wall st").await;
@@ -24,7 +24,7 @@ async fn a_condition_with_a_reason_changes_the_route() {
 }
 
 #[tokio::test]
-async fn instead_of_replaces_the_place_where_it_stands() {
+async fn instead_of_replaces_the_named_place_and_keeps_the_other() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.ask("how do i get from bowling green to astor pl").await;
@@ -33,7 +33,7 @@ async fn instead_of_replaces_the_place_where_it_stands() {
 }
 
 #[tokio::test]
-async fn both_asks_about_each_place() {
+async fn both_stations_are_looked_up() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.ask("how do i get from bowling green to astor pl").await;
@@ -43,7 +43,7 @@ async fn both_asks_about_each_place() {
 }
 
 #[tokio::test]
-async fn the_hotel_is_the_place_it_is_near() {
+async fn the_hotel_means_the_station_it_is_near() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.ask("our hotel is near bowling green, how do we get to astor pl").await;
@@ -53,7 +53,7 @@ async fn the_hotel_is_the_place_it_is_near() {
 }
 
 #[tokio::test]
-async fn home_without_a_saved_station_is_where_the_trip_started() {
+async fn home_means_the_start_of_the_trip_if_no_home_is_saved() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.ask("how do i get from bowling green to astor pl").await;
@@ -63,7 +63,7 @@ async fn home_without_a_saved_station_is_where_the_trip_started() {
 }
 
 #[tokio::test]
-async fn places_before_a_question_are_spoken_of() {
+async fn places_mentioned_before_the_question_are_used() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let (calls, _) =
@@ -75,7 +75,7 @@ async fn places_before_a_question_are_spoken_of() {
 }
 
 #[tokio::test]
-async fn a_trip_goes_on_where_the_last_one_ended() {
+async fn the_next_trip_starts_where_the_last_one_ended() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.ask("how do i get from bowling green to astor pl").await;
@@ -93,7 +93,7 @@ async fn an_hour_after_around_is_a_time() {
 }
 
 #[tokio::test]
-async fn fewer_changes_are_a_condition() {
+async fn without_changing_asks_for_the_fewest_changes() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let (calls, reply) = conversation.ask("how do i get from times square to south ferry without changing").await;

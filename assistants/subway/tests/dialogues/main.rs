@@ -1,4 +1,4 @@
-//! Conversations with the assistant: its tool calls, replies and stored data; and two hundred single questions.
+//! Conversations with the assistant, checked by its tool calls, replies and stored data; and two hundred single questions.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod boards;

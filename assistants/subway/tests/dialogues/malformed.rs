@@ -1,4 +1,4 @@
-//! A provider whose model writes tool calls as text or fails to generate them: the tool runs nevertheless.
+//! Tests of a provider whose model writes tool calls as text or fails to generate them: the tools run nevertheless.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

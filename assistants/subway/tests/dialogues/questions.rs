@@ -1,5 +1,5 @@
-//! Typical questions, and how the offline model understands them. Written before the model was tuned; every third was held
-//! out.
+//! Typical questions, and how the offline model understands them. They were written before the model was tuned, and every third
+//! one was held out.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::env::TestEnv;
 
 /// Questions and expected outcomes, in two columns. Earlier turns precede the question, separated by `>>`. Alternative
 /// outcomes are separated by `or`, the tool calls of one reply by `+`. Stations are given by id, or in quotes if no station has
-/// the name. Other outcomes are `ask` (a question back), `refuse`, `unclear` (reported as not understood) and `talk`.
+/// the name. Other outcomes are `ask` (the assistant asks a question), `refuse`, `unclear` (reported as not understood) and `talk`.
 const QUESTIONS: &str = include_str!("questions.tsv");
 
 /// Questions of the same form, written after the model was tuned on the others.
@@ -64,7 +64,7 @@ async fn judged(
 
 fn matches_outcome(turn: &Turn, expected: &str) -> bool {
     let asks = || turn.reply.trim_end().ends_with('?');
-    // A referral names what the assistant does not know and where the answer is.
+    // A referral states what the assistant does not know and where to find it.
     let is_referral = || threadkeep_subway::REFERRALS.iter().any(|(_, text)| turn.reply == *text);
     let is_unclear = || turn.reply.starts_with("I did not understand") || is_referral();
     match expected {

@@ -1,4 +1,4 @@
-//! Sets of dialogues: written without sight of the phrases, and run once before anyone read their failures.
+//! Sets of dialogues that were written without seeing the example phrases, and run once before anyone read their failures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,8 +27,8 @@ const FEEDS: [(&str, &[&str]); 8] = [
     ("nyct%2Fgtfs-si", &["SI"]),
 ];
 
-/// A set that was blind at its first run, and the least share of turns that pass, in percent, so that a change does not make the assistant
-/// worse unnoticed.
+/// A set that was blind when it was first run, and the minimum percentage of turns that must pass, which catches changes that make the
+/// assistant worse.
 struct Set {
     text: &'static str,
     least_percent: usize,
@@ -95,7 +95,7 @@ async fn dialogues_of_the_ninth_set_pass() {
     check(&Set { text: include_str!("sets/set-9.json"), least_percent: 79 }).await;
 }
 
-/// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.
+/// Prints the report of the set in the file `THREADKEEP_DIALOGUES`, to measure a new set.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {
     let Some(path) = std::env::var_os("THREADKEEP_DIALOGUES") else { return };
@@ -163,13 +163,13 @@ impl DialogueEnv for SubwayEnv {
         ObservedTurn { is_refusal: turn.reply == REFUSAL, calls: calls.collect(), reply: turn.reply }
     }
 
-    /// Names of stations are equal if they mean the same station.
+    /// Compares names of stations by the stations that they mean.
     fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
         is_equal(name, expected, actual)
     }
 }
 
-/// Publishes all feeds: trains by stop and direction, in minutes from the time.
+/// Publishes all feeds. `arrivals` lists the trains by platform, in minutes after `clock`.
 fn publish(mta: &FakeMta, clock: Timestamp, arrivals: Option<&Value>) {
     let mut trains: BTreeMap<&str, Vec<Train>> = FEEDS.iter().map(|(feed, _)| (*feed, Vec::new())).collect();
     for (stop, due) in arrivals.and_then(Value::as_object).into_iter().flatten() {
@@ -194,10 +194,10 @@ fn take_down(mta: &FakeMta, lines: &Value) {
     }
 }
 
-/// Whether two arguments are equal: names of stations by the stations that they mean.
+/// Whether two arguments are equal. Names of stations are equal if they mean the same station.
 fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     if name.contains("lines") {
-        // Lists and texts with commas mean the same.
+        // A list and a text separated by commas are equivalent.
         let split = |lines: &Value| {
             let text = lines.as_array().map_or_else(
                 || lines.as_str().unwrap_or_default().to_owned(),
@@ -216,7 +216,7 @@ fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
         let key = |text: &str| folded(text).trim_end_matches(" station").to_owned();
         return key(wanted) == key(given);
     }
-    // A name that several stations have means each of them.
+    // A name shared by several stations means each of them.
     let resolve = |text: &str| match names().resolve(&text.replace(',', " ")) {
         Resolution::Unknown => names().resolve(text.split(" (").next().unwrap_or(text)),
         known => known,

@@ -11,7 +11,7 @@ const SOUTH_FERRY_TO_PENN: Comparison<'_> = Comparison {
     express_lines: "2,3",
 };
 
-/// A local that leaves South Ferry in `seconds`. Without a timetable, it is at Chambers St six minutes later.
+/// A local that leaves South Ferry in `seconds` seconds. Without a timetable, it arrives at Chambers St six minutes later.
 fn local(seconds: i64) -> Train {
     train("1", &[("142N", seconds), ("139N", seconds + 120), ("137N", seconds + 360)])
 }
@@ -56,7 +56,7 @@ async fn local_is_recommended_if_totals_are_equal() {
 
 // S2.41
 #[tokio::test]
-async fn missing_trains_and_feeds_are_remarked() {
+async fn remarks_report_missing_trains_and_feeds() {
     let no_express = subway_with(&[local(180), express("2", 500)]).await;
     let answer = no_express.compare_local_vs_express(&SOUTH_FERRY_TO_PENN, now()).await.unwrap();
     assert_eq!(answer.remarks, [ComparisonRemark::NoCatchableExpress]);
@@ -99,7 +99,7 @@ async fn example_trip_equals_the_comparison() {
 
 // S2.30
 #[tokio::test]
-async fn the_4_and_5_skip_96_st_and_the_answer_remarks_it() {
+async fn a_remark_reports_that_the_4_and_5_skip_96_st() {
     let trains = [
         train("6", &[("635N", 120), ("625N", 1300)]),
         train("4", &[("635N", 60), ("626N", 500)]),
@@ -117,7 +117,7 @@ async fn the_4_and_5_skip_96_st_and_the_answer_remarks_it() {
     assert_eq!(answer.from.name, "14 St-Union Sq");
     let (lines, destination) = (vec!["4".to_owned(), "5".to_owned()], "96 St".to_owned());
     assert_eq!(answer.remarks, [ComparisonRemark::ExpressSkips { lines, destination, leave_at: "86 St".to_owned() }]);
-    // The 4 is at 86 St at second 420, after three stops; the 6 leaves there at 700 and takes one more stop.
+    // The 4 is at 86 St at second 420, after three stops; the 6 leaves there at second 700 and needs one more stop.
     assert_eq!(answer.change.unwrap().total_seconds, Some(700 + 120));
     assert_eq!(answer.stay.total_seconds, Some(120 + 10 * 120));
 }

@@ -98,7 +98,7 @@ pub(crate) fn train(route: &str, calls: &[(&str, i64)]) -> Train {
 /// The responses of the fake MTA, and the requests it received.
 #[derive(Default)]
 pub(crate) struct ServerState {
-    /// By path; other paths respond with 503.
+    /// The response bodies by path; other paths respond with 503.
     pub(crate) bodies: BTreeMap<String, Vec<u8>>,
     /// The heads of all requests, in lower case.
     pub(crate) requests: Vec<String>,
@@ -124,7 +124,7 @@ impl FakeMta {
         Self { base, state }
     }
 
-    /// Publishes trains in a feed, in a message that was created at a time; the times of the trains count from it.
+    /// Publishes trains in a feed, in a message created at `instant`, from which the times of the trains are counted.
     #[allow(dead_code, reason = "only the tests of dialogues use it")]
     pub(crate) fn show_at(&self, feed: &str, instant: Timestamp, trains: &[Train]) {
         let entity = trains.iter().enumerate().map(|(number, train)| entity_of(number, instant, train)).collect();
@@ -133,7 +133,7 @@ impl FakeMta {
         self.put(feed, wire::Feed { header, entity }.encode_to_vec());
     }
 
-    /// Publishes trains in a feed, in a message that was created `age` seconds before [`now`].
+    /// Publishes trains in a feed, in a message created `age` seconds before [`now`].
     pub(crate) fn show(&self, feed: &str, age: i64, trains: &[Train]) {
         let entity = trains.iter().enumerate().map(|(number, train)| entity_of(number, now(), train)).collect();
         let timestamp = u64::try_from(now().as_second() - age).unwrap();

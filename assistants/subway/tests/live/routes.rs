@@ -56,7 +56,7 @@ async fn connection_at_a_change_is_timed() {
     mta.show("nyct%2Fgtfs-g", 0, &[train("G", &[("G29S", 120), ("G30S", 240)])]);
     mta.show("nyct%2Fgtfs-l", 0, &[train("L", &[("L06S", 60), ("L10S", 400)])]);
     let timing = mta.subway().get_transfer_timing("1 Av", "Broadway on the G", now()).await.unwrap();
-    // The L arrives at second 300, after two stops; the G of second 120 has left by then.
+    // The L arrives at second 300, after two stops; the G that leaves at second 120 has gone by then.
     assert_eq!(timing.arrives_in_minutes, Some(5));
     assert_eq!((timing.connection, timing.wait_minutes), (None, None));
     mta.show("nyct%2Fgtfs-g", 0, &[train("G", &[("G29S", 660), ("G30S", 780)])]);

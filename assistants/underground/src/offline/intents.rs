@@ -61,7 +61,7 @@ fn status() -> Intent {
         })
 }
 
-/// Returns the id of the line that the user saved as the usual one.
+/// Returns the id of the line that the user saved as their usual line.
 fn usual_line(outcome: &Outcome<'_>) -> Option<String> {
     let exchange = outcome.exchanges().iter().find(|exchange| exchange.call.name == "get_preference")?;
     let text = exchange.value();
@@ -69,7 +69,7 @@ fn usual_line(outcome: &Outcome<'_>) -> Option<String> {
     Some(find_network_lines(value).ok()?.first()?.id.clone())
 }
 
-/// "51.5138, -0.0984"
+/// The stations nearest to a position: "51.5138, -0.0984"
 fn nearest_to() -> Intent {
     Intent::new("nearest_to")
         .slot(Slot::required("position", "position").fresh())
@@ -141,7 +141,7 @@ fn arrivals() -> Intent {
 }
 
 const ENDS: [&str; 2] = ["station", "towards"];
-/// Words before a station that a train goes to.
+/// Words that introduce the station to which a train goes.
 const TOWARDS: &[&str] = &[
     "to",
     "towards",
@@ -169,7 +169,7 @@ fn only_line(here: &str, there: Option<&str>) -> Vec<String> {
     if common.len() == 1 { common } else { Vec::new() }
 }
 
-/// Makes the line of a departure board available for "does that one stop at …?"
+/// Makes the line of a departure board available to follow-ups such as "does that one stop at …?"
 fn announced_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     let text = all_texts(outcome, "get_next_trains");
     match lines_in(text.lines().next().unwrap_or_default()) {
@@ -231,7 +231,7 @@ fn train_times(name: &str, what: &'static str) -> Intent {
             let there = station(outcome, "towards");
             let lines = if named.is_empty() { only_line(&here, there.as_deref()) } else { named };
             let Some(line) = lines.first() else { return Some(json!({"station": here, "what": what})) };
-            // A station of an earlier question that the line does not serve is not meant.
+            // If the line does not serve a station from an earlier question, that station is not meant.
             let is_served =
                 SPEECH.system.places(&here).iter().any(|place| SPEECH.system.view_of(place).lines.contains(line));
             let terminal = || Some((SPEECH.system.network)().stations_on(line).first()?.name.clone());
@@ -241,13 +241,13 @@ fn train_times(name: &str, what: &'static str) -> Intent {
         .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| with_direction(outcome)))
 }
 
-/// Says that the timetable names other directions, if the message named one and the answer has both.
+/// Explains why the answer lists both directions, if the message named a direction that the timetable does not use.
 fn with_direction(outcome: &Outcome<'_>) -> String {
     let text = last_result_text(outcome);
     let direction = outcome.slots().label("direction");
     match !direction.is_empty() && text.contains(" inbound") && text.contains(" outbound") {
         true => format!(
-            "{text}\nThe timetables name the directions inbound and outbound, so I list both, not only {direction}."
+            "{text}\nThe timetables call the directions inbound and outbound, so I list both, not only {direction}."
         ),
         false => text,
     }
@@ -280,7 +280,7 @@ fn night_tube() -> Intent {
         })
 }
 
-/// Makes the lines of a route available for "is it delayed?" and "avoiding it".
+/// Makes the lines of a route available to follow-ups such as "is it delayed?" and "avoiding it".
 fn ridden_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     let text = last_result_text(outcome);
     let steps: Vec<&str> = text.lines().filter(|line| line.contains("ake the ")).collect();
@@ -292,7 +292,7 @@ fn ridden_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     ]
 }
 
-/// Makes the lines at a station available for "any delays on them?"
+/// Makes the lines at a station available to follow-ups such as "any delays on them?"
 fn named_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     let text = last_result_text(outcome);
     let lines = lines_in(text.lines().next().unwrap_or_default());

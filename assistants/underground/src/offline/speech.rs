@@ -1,4 +1,4 @@
-//! How riders speak of London's network.
+//! How riders talk about London's network.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,7 @@ pub(crate) fn correct(message: &Utterance, at: usize) -> Option<String> {
     SPEECH.correct(message, at)
 }
 
-/// Words that are stations of the network only where a place is expected.
+/// Common words and other names that mean a station only where a place is expected.
 const COMMON_NAMES: [&str; 16] = [
     "bank",
     "angel",
@@ -77,7 +77,7 @@ fn exact_names(message: &Utterance) -> Vec<Mention> {
     });
     let mentions = found.filter_map(|mention| {
         let text = mention.choices.first()?.value.as_str()?;
-        // "Bank station"
+        // In "Bank station", the second word belongs to the name.
         let end = mention.words.end;
         let end = if matches!(message.word(end), "station" | "stn") { end + 1 } else { end };
         let choices = place_choices(text);
@@ -86,7 +86,7 @@ fn exact_names(message: &Utterance) -> Vec<Mention> {
     mentions.collect()
 }
 
-/// Whether a name that is a common word means the station: "bank holiday" does not.
+/// Whether a name that is also a common word means the station here. In "bank holiday", it does not.
 fn is_plausible(message: &Utterance, mention: &Mention) -> bool {
     let text = mention.choices.first().and_then(|choice| choice.value.as_str()).unwrap_or_default().to_lowercase();
     if !COMMON_NAMES.contains(&text.as_str()) {
@@ -101,7 +101,7 @@ fn is_plausible(message: &Utterance, mention: &Mention) -> bool {
     is_capital || PLACE_CUES.contains(&before) || next == "station" || next == "to" || message.words().len() <= 3
 }
 
-/// Directions on platforms, with the opposite.
+/// Directions on platforms, each with its opposite.
 const DIRECTIONS: [(&str, &str); 8] = [
     ("northbound", "southbound"),
     ("southbound", "northbound"),
@@ -113,7 +113,7 @@ const DIRECTIONS: [(&str, &str); 8] = [
     ("west bound", "east bound"),
 ];
 
-/// Points of the compass, with the direction on platforms and its opposite.
+/// Points of the compass, each with the direction on platforms and its opposite.
 const COMPASS: [(&str, &str, &str); 4] = [
     ("north", "northbound", "southbound"),
     ("south", "southbound", "northbound"),
@@ -121,7 +121,7 @@ const COMPASS: [(&str, &str, &str); 4] = [
     ("west", "westbound", "eastbound"),
 ];
 
-/// Whether a point of the compass is where a train goes: "going north", "next train west from there".
+/// Whether a point of the compass is the direction of a train: "going north", "next train west from there".
 fn is_heading(message: &Utterance, at: usize) -> bool {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let is_last = matches!(message.word(at + 1), "" | "from" | "at" | "please" | "now" | "then");
@@ -168,7 +168,7 @@ fn towards_station(message: &Utterance) -> Option<Mention> {
     Some(Mention::new(station.words.start..at + 1, vec![towards]))
 }
 
-/// Finds a position, as two numbers in degrees with decimals: "51.5138, -0.0984".
+/// Finds a position, given as latitude and longitude in decimal degrees: "51.5138, -0.0984".
 pub(super) fn find_position(message: &Utterance) -> Vec<Mention> {
     let text = message.text();
     let is_number =
@@ -197,7 +197,7 @@ pub(super) fn find_position(message: &Utterance) -> Vec<Mention> {
     }
 }
 
-/// Finds references to the line that the user said to be the usual one.
+/// Finds references to the user's usual line.
 pub(super) fn find_usual_line(message: &Utterance) -> Vec<Mention> {
     let mut found = Vec::new();
     for at in 0..message.words().len() {
@@ -206,7 +206,7 @@ pub(super) fn find_usual_line(message: &Utterance) -> Vec<Mention> {
         let length = match (word(0), is_usual) {
             ("my", true) if matches!(word(2), "line" | "tube" | "train") => 3,
             ("my", false) if matches!(word(1), "line" | "tube") => 2,
-            // "How is my favourite", as the last words.
+            // "My favourite" at the end, as in "How is my favourite?"
             ("my", true) if word(1) != "own" && word(2).is_empty() => 2,
             _ => continue,
         };

@@ -1,4 +1,4 @@
-//! The answers of the API: the fields that are used. Unknown and missing fields are accepted.
+//! The API's responses, with only the fields that are used. Unknown and missing fields are accepted.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct StatusOfLine {
     /// Its name.
     #[serde(default)]
     pub name: String,
-    /// The statuses, of which a line can have several at once.
+    /// The statuses. A line can have several at once.
     #[serde(default)]
     pub line_statuses: Vec<LineStatus>,
 }
@@ -20,7 +20,7 @@ pub struct StatusOfLine {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineStatus {
-    /// The number: lower ones are worse, but 10, 18 and 19 are fine, and 20 is normal at night.
+    /// The number: lower numbers are worse, but 10, 18 and 19 are not a problem, and 20 is normal at night.
     pub status_severity: i64,
     /// Its name, such as "Minor Delays".
     #[serde(default)]
@@ -28,7 +28,7 @@ pub struct LineStatus {
     /// The reason in the service's words.
     #[serde(default)]
     pub reason: Option<String>,
-    /// When it is valid; empty for the present.
+    /// When it is valid. Empty if it is valid now.
     #[serde(default)]
     pub validity_periods: Vec<ValidityPeriod>,
     /// The disruption, with its category.
@@ -54,7 +54,7 @@ pub struct ValidityPeriod {
     /// Its end.
     #[serde(default)]
     pub to_date: String,
-    /// Whether the service considers it to be now. It is computed when the answer is made.
+    /// Whether the period included the time at which the service created the response.
     #[serde(default)]
     pub is_now: bool,
 }
@@ -75,7 +75,7 @@ pub struct Prediction {
     /// The last station of the train.
     #[serde(default)]
     pub destination_name: Option<String>,
-    /// What the train shows, such as "Morden via Bank".
+    /// The text shown on the train, such as "Morden via Bank".
     #[serde(default)]
     pub towards: Option<String>,
     /// The seconds until it arrives.
@@ -84,7 +84,7 @@ pub struct Prediction {
     /// When it arrives, in UTC.
     #[serde(default)]
     pub expected_arrival: Option<String>,
-    /// Where it is.
+    /// Where the train is.
     #[serde(default)]
     pub current_location: Option<String>,
 }
@@ -92,7 +92,7 @@ pub struct Prediction {
 /// A disruption at a stop.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Disruption {
-    /// What is disrupted.
+    /// A description of the disruption.
     #[serde(default)]
     pub description: String,
     /// Its kind.
@@ -147,26 +147,26 @@ pub struct LineRef {
     pub name: String,
 }
 
-/// The answer of the journey planner: journeys, or the meanings of an ambiguous end.
+/// The response of the journey planner: journeys, or the possible meanings of an ambiguous end.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JourneyAnswer {
     /// The journeys, best first.
     #[serde(default)]
     pub journeys: Vec<Journey>,
-    /// The meanings of the origin.
+    /// The possible meanings of the origin.
     #[serde(default)]
     pub from_location_disambiguation: Option<Disambiguation>,
-    /// The meanings of the destination.
+    /// The possible meanings of the destination.
     #[serde(default)]
     pub to_location_disambiguation: Option<Disambiguation>,
 }
 
-/// The meanings of an ambiguous place.
+/// The possible meanings of an ambiguous place.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Disambiguation {
-    /// The meanings.
+    /// The possible meanings.
     #[serde(default)]
     pub disambiguation_options: Vec<PlaceOption>,
 }
@@ -180,11 +180,11 @@ impl Disambiguation {
     }
 }
 
-/// A meaning of an ambiguous place.
+/// A possible meaning of an ambiguous place.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaceOption {
-    /// The value for the next request.
+    /// The value that identifies this place in the next request.
     #[serde(default)]
     pub parameter_value: String,
     /// How well it matches.
@@ -196,7 +196,7 @@ pub struct PlaceOption {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Journey {
-    /// The minutes from start to end.
+    /// The duration in minutes.
     #[serde(default)]
     pub duration: u32,
     /// The local time of the start.
@@ -214,13 +214,13 @@ pub struct Journey {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JourneyLeg {
-    /// Its minutes.
+    /// The duration in minutes.
     #[serde(default)]
     pub duration: u32,
-    /// How one travels.
+    /// The mode of transport.
     #[serde(default)]
     pub mode: Option<LineRef>,
-    /// The lines that make it.
+    /// The lines that can be used for it.
     #[serde(default)]
     pub route_options: Vec<RouteOption>,
     /// Where it starts.
@@ -238,7 +238,7 @@ pub struct JourneyLeg {
 }
 
 impl JourneyLeg {
-    /// Returns the id of the first line that makes the leg.
+    /// Returns the id of the first line that can be used for the leg.
     #[must_use]
     pub fn line(&self) -> Option<&str> {
         let identified = self.route_options.iter().filter_map(|option| option.line_identifier.as_ref());
@@ -246,14 +246,14 @@ impl JourneyLeg {
     }
 }
 
-/// A line that makes a leg.
+/// A line that can be used for a leg.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RouteOption {
     /// The line.
     #[serde(default)]
     pub line_identifier: Option<LineRef>,
-    /// Where its trains go.
+    /// The directions of its trains.
     #[serde(default)]
     pub directions: Vec<String>,
 }

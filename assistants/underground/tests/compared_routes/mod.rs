@@ -1,9 +1,9 @@
-//! Routes over the built-in running times, compared with another search over the same facts.
+//! Routes found with the built-in running times, compared with another search over the same data.
 
 use threadkeep_transit::{Network, PathConditions};
 use threadkeep_underground::{CHANGE_SECONDS, LINES, network};
 
-/// The rides that are possible without a change: from station to station, with the fewest seconds.
+/// Returns the rides that are possible without a change: for each station, the stations reached and the seconds.
 fn direct_rides(network: &Network) -> Vec<Vec<(usize, u32)>> {
     let ids: Vec<&str> = network.stations().iter().map(|station| station.id.as_str()).collect();
     let index = |id: &str| ids.iter().position(|known| *known == id).expect("the station is in the table");
@@ -24,7 +24,8 @@ fn direct_rides(network: &Network) -> Vec<Vec<(usize, u32)>> {
     rides
 }
 
-/// The fewest seconds from a station to all others, by rounds of rides; all stations of its interchange are the origin.
+/// Returns the fewest seconds from a station to all others, searched in rounds of one ride each. A trip may start at any station of
+/// the same interchange.
 fn fewest_seconds(network: &Network, rides: &[Vec<(usize, u32)>], from: usize) -> Vec<u32> {
     let stations = network.stations();
     let in_complex = |of: usize| {
@@ -52,7 +53,7 @@ fn fewest_seconds(network: &Network, rides: &[Vec<(usize, u32)>], from: usize) -
     best
 }
 
-/// Checks the routes from every `step`th Tube station to all others: there is one, it takes the fewest seconds, and each leg follows
+/// Checks the routes from every `step`th Tube station to all others: a route exists, it takes the fewest seconds, and each leg follows
 /// a stopping pattern.
 pub(crate) fn check_routes(step: usize) {
     let network = network();
@@ -65,7 +66,7 @@ pub(crate) fn check_routes(step: usize) {
     for from in tube.iter().step_by(step) {
         let best = fewest_seconds(network, &rides, *from);
         let origin = &network.stations()[*from];
-        // A place is all stations of its interchange.
+        // A place consists of all stations of its interchange.
         let starts: Vec<&str> = network.stations_of(&origin.complex).map(|station| station.id.as_str()).collect();
         for to in tube.iter().filter(|to| *to != from) {
             let target = &network.stations()[*to];

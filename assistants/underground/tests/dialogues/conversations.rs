@@ -24,7 +24,7 @@ async fn stored(env: &TestEnv, conversation: &Conversation<'_>) -> Vec<(Option<S
 
 // S0.21, S0.24, S0.25, S0.53
 #[tokio::test]
-async fn delays_there_are_those_of_the_line_spoken_of() {
+async fn delays_there_refers_to_the_line_mentioned_last() {
     let env = TestEnv::new().await;
     for line in &LINES {
         let conversation = env.conversation(&format!("user-{}", line.id)).await;
@@ -44,7 +44,7 @@ async fn delays_there_are_those_of_the_line_spoken_of() {
 
 // S0.53
 #[tokio::test]
-async fn there_follows_the_line_named_last() {
+async fn there_refers_to_the_line_named_last() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.say("Is the Circle line ok?").await;
@@ -145,7 +145,7 @@ async fn other_topics_are_refused_and_stored() {
 
 // S0.20
 #[tokio::test]
-async fn the_users_position_answers_nearest() {
+async fn the_nearest_station_is_found_from_the_users_position() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let reply = conversation.say("where is the nearest tube station?").await;
@@ -171,7 +171,7 @@ async fn a_failed_turn_apologises_and_keeps_the_message() {
 
 // S0.23
 #[tokio::test]
-async fn a_language_model_gets_the_rules_the_tools_and_what_was_spoken_of() {
+async fn a_language_model_gets_the_rules_the_tools_and_the_mentioned_lines() {
     let model = ScriptedModel::new()
         .step("calls", |request| {
             let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();

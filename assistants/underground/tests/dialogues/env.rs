@@ -1,4 +1,4 @@
-//! The test environment: an agent with a fake clock and a local server for TfL.
+//! The test environment: an agent with a fake clock and a local server in place of TfL's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -34,7 +34,7 @@ pub(crate) struct TestEnv {
     pub(crate) agent: Agent,
 }
 
-/// A conversation of a user.
+/// A user's conversation.
 pub(crate) struct Conversation<'a> {
     env: &'a TestEnv,
     pub(crate) scope: Scope,
@@ -42,7 +42,7 @@ pub(crate) struct Conversation<'a> {
 }
 
 impl TestEnv {
-    /// Creates an environment with the offline model. Every line has a good service until a test changes it.
+    /// Creates an environment with the offline model. All lines have a good service until a test changes that.
     pub(crate) async fn new() -> Self {
         Self::over("memory:", FakeTfl::start().await, None).await
     }

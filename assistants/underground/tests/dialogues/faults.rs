@@ -26,7 +26,7 @@ async fn every_fault_is_reported_and_nothing_is_invented() {
 }
 
 #[tokio::test]
-async fn the_last_known_status_is_given_with_its_time() {
+async fn the_last_known_status_is_reported_with_its_time() {
     let env = TestEnv::new().await;
     env.tfl.world.lock().unwrap().status.insert("circle".to_owned(), delays());
     let conversation = env.conversation("ana").await;
@@ -39,7 +39,7 @@ async fn the_last_known_status_is_given_with_its_time() {
 
 // S0.39
 #[tokio::test]
-async fn passing_failures_are_repeated_and_equal_questions_are_asked_once() {
+async fn transient_failures_are_retried_and_identical_requests_are_sent_once() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.say("Is the Circle line running?").await;
@@ -52,7 +52,7 @@ async fn passing_failures_are_repeated_and_equal_questions_are_asked_once() {
 }
 
 #[tokio::test]
-async fn an_ambiguous_place_is_asked_for_again_with_the_best_match() {
+async fn a_request_with_an_ambiguous_place_is_repeated_with_the_best_match() {
     let env = TestEnv::new().await;
     {
         let mut world = env.tfl.world.lock().unwrap();

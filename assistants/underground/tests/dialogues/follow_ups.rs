@@ -1,9 +1,9 @@
-//! Follow-ups that name lines, places and times in other ways.
+//! Follow-ups that refer to lines, places and times indirectly or in short.
 
 use crate::env::TestEnv;
 
 #[tokio::test]
-async fn the_line_of_another_station_is_no_station() {
+async fn victoria_after_another_station_means_the_line() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let (calls, _) = conversation.ask("next train pimlico northbound victoria").await;
@@ -11,7 +11,7 @@ async fn the_line_of_another_station_is_no_station() {
 }
 
 #[tokio::test]
-async fn a_line_spoken_of_is_avoided() {
+async fn not_on_a_mentioned_line_avoids_it() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.ask("is the central line ok").await;
@@ -34,7 +34,7 @@ async fn an_hour_alone_replaces_the_time() {
 }
 
 #[tokio::test]
-async fn two_lines_in_short_are_both_meant() {
+async fn two_abbreviated_lines_are_both_looked_up() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let (calls, _) = conversation.ask("northern and picc status").await;

@@ -1,5 +1,5 @@
-//! Thirty dialogues of several turns. Each turn is checked by its calls, the facts of its reply, its agent, and the stored messages;
-//! in most of them the service fails in between.
+//! Thirty dialogues of several turns. For each turn, the calls, the facts in the reply, the agent and the stored messages are checked.
+//! In most dialogues, the service fails at some point.
 
 use serde_json::{Value, json};
 use threadkeep::{MessageQuery, Role, TurnStatus};
@@ -13,7 +13,7 @@ const ROUTE: &str = "get_route";
 const INFO: &str = "get_station_info";
 const UNREACHABLE: &str = "cannot be reached";
 
-/// A message with what its answer must be.
+/// A message, and what is expected of its answer.
 struct Step {
     say: &'static str,
     before: Event,
@@ -30,9 +30,9 @@ enum Event {
     Fault(&'static str, Fault),
     /// All requests succeed again.
     Recovery,
-    /// So many seconds pass.
+    /// The given number of seconds pass.
     Seconds(i64),
-    /// A line has another status.
+    /// The status of a line changes.
     Change(&'static str, Value),
 }
 
@@ -58,7 +58,7 @@ fn delays(severity: i64, description: &str, reason: &str) -> Value {
     json!([{"statusSeverity": severity, "statusSeverityDescription": description, "reason": reason, "validityPeriods": []}])
 }
 
-/// The world of all dialogues: three lines with problems, and trains at two stations.
+/// Sets up the state shared by all dialogues: three lines with problems, and trains at two stations.
 fn set_up(world: &mut World) {
     let mut set = |line: &str, status: Value| drop(world.status.insert(line.to_owned(), status));
     set("circle", delays(9, "Minor Delays", "Circle Line: Minor delays due to a faulty train."));
@@ -150,7 +150,7 @@ async fn status_with_every_fault() {
     ] {
         let steps = vec![
             say("Is the Circle line running?", &[STATUS], &["minor delays", "faulty train"]).by("CIRCLE"),
-            // The answer is older than the cache keeps it.
+            // By now, the cached answer has expired.
             say("Any delays there?", &[STATUS], &["minor delays"]).by("CIRCLE").after(Event::Seconds(60)),
             say("Is the Weaver line running?", &[STATUS], &[UNREACHABLE])
                 .by("WEAVER")
@@ -186,7 +186,7 @@ async fn trains_with_every_fault() {
                     .without(&["min ("])
                     .after(Event::Fault("Arrivals", fault)),
                 say("Is the Victoria line running?", &[STATUS], &["severe delays", "signal failure"]).by("VICTORIA"),
-                // The failure is remembered for a few seconds.
+                // The failure is cached for a few seconds.
                 say("Is the Jubilee line ok?", &[STATUS], &["good service"]).after(Event::Seconds(60)),
                 say("next trains at Brixton", &[TRAINS], &["Walthamstow Central"])
                     .by("VICTORIA")
@@ -310,7 +310,7 @@ async fn changes_of_status_are_reported_after_the_cache_expires() {
 }
 
 #[tokio::test]
-async fn what_is_built_in_needs_no_service() {
+async fn built_in_facts_are_available_without_the_service() {
     play(
         "built in",
         vec![

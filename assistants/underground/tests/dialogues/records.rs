@@ -12,7 +12,7 @@ use threadkeep_underground::UndergroundAssistant;
 use crate::env::TestEnv;
 use crate::tfl::FakeTfl;
 
-/// Captures what the current thread logs, until the value is dropped.
+/// Captures the logs of the current thread until the value is dropped.
 struct Log {
     file: tempfile::NamedTempFile,
     _guard: tracing::subscriber::DefaultGuard,
@@ -60,7 +60,7 @@ async fn threads_have_the_type_of_the_assistant() {
 
 // S0.54
 #[tokio::test]
-async fn data_of_earlier_answers_can_be_asked_for() {
+async fn follow_ups_can_ask_about_earlier_answers() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let route = conversation.say("how do I get from Brixton to Oxford Circus?").await;

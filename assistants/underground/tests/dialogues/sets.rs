@@ -1,4 +1,4 @@
-//! Sets of dialogues: written without sight of the phrases, and run once before anyone read their failures.
+//! Sets of dialogues that were written without seeing the example phrases, and run once before anyone read their failures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,14 +51,14 @@ async fn dialogues_of_the_sixth_set_pass() {
     check(include_str!("sets/set-6.json"), 75).await;
 }
 
-/// Plays a set. At least a share of turns, in percent, must pass, so that a change does not make the assistant worse unnoticed.
+/// Plays a set. At least `least_percent` percent of its turns must pass, which catches changes that make the assistant worse.
 async fn check(set: &str, least_percent: usize) {
     let results = results_of(DialogueSet::parse(set)).await;
     let (passed, required) = count_passed(&results);
     assert!(required > 150 && passed * 100 >= required * least_percent, "{}", report(&results));
 }
 
-/// The set in `THREADKEEP_DIALOGUES`, for measuring a new one: prints its report.
+/// Prints the report of the set in the file `THREADKEEP_DIALOGUES`, to measure a new set.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {
     let Some(path) = std::env::var_os("THREADKEEP_DIALOGUES") else { return };
@@ -72,7 +72,7 @@ async fn results_of(mut set: DialogueSet) -> Vec<TurnResult> {
     play::<LondonEnv>(&set).await
 }
 
-/// Turns the agent into a call that is compared like the others, and leaves out what is checked elsewhere.
+/// Converts the expected agent to a call, which is compared like the others, and removes what other tests check.
 fn comparable(expect: &Map<String, Value>) -> Map<String, Value> {
     let mut expect = expect.clone();
     for key in ["same_thread", "persisted", "http", "answer_given", "error_reported", "confidence"] {
@@ -154,7 +154,7 @@ impl DialogueEnv for LondonEnv {
     }
 }
 
-/// The call in the vocabulary of the sets.
+/// Converts a call to the names that the sets use.
 fn neutral(tool: &str, arguments: &Value) -> ObservedCall {
     let call = |name: &str, arguments: Value| ObservedCall { name: name.to_owned(), arguments };
     match tool {
@@ -228,7 +228,7 @@ fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     };
     match name {
         "agent" => list(expected).iter().any(|agent| Some(agent.as_str()) == actual.as_str()),
-        // A request for more lines counts too.
+        // A request for additional lines is accepted.
         "lines" | "line" | "avoid" => {
             let actual = lines(actual);
             lines(expected).iter().all(|line| actual.contains(line))

@@ -9,7 +9,7 @@ use threadkeep_underground::{LINES, Tfl, TflOptions, Underground, network};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// What the server answers, and what it was asked.
+/// What the server responds, and the requests it has received.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     /// `lineStatuses` by line id; other lines have a good service.
@@ -18,26 +18,26 @@ pub(crate) struct World {
     pub(crate) arrivals: BTreeMap<String, Value>,
     /// Journeys by the names of their ends, `from|to` or `from|to|avoid=line`.
     pub(crate) journeys: BTreeMap<String, Value>,
-    /// Disruptions by the name of the station.
+    /// Disruptions by station name.
     pub(crate) disruptions: BTreeMap<String, String>,
-    /// The disambiguation of the next journey requests that are not by `parameterValue`.
+    /// The disambiguation with which journey requests without a `parameterValue` are answered.
     pub(crate) disambiguation: Option<Value>,
-    /// What goes wrong, by the part of the path that it concerns; an empty part is every path.
+    /// The faults, by a part of the paths that they affect; an empty part affects every path.
     pub(crate) faults: BTreeMap<String, Fault>,
-    /// The paths that were requested.
+    /// The requested paths.
     pub(crate) requests: Vec<String>,
 }
 
 /// A fault of the server.
 #[derive(Debug, Clone)]
 pub(crate) enum Fault {
-    /// It answers with a status.
+    /// It responds with the given status.
     Status(u16),
-    /// It does not answer in time.
+    /// It does not respond in time.
     Slow,
     /// It closes the connection in the middle of the body.
     Cut,
-    /// It answers with an empty body.
+    /// It responds with an empty body.
     Empty,
 }
 
@@ -80,7 +80,7 @@ impl FakeTfl {
                         Some(Fault::Status(status)) => (status, "{}".to_owned()),
                         Some(Fault::Empty) => (200, String::new()),
                         Some(Fault::Slow) => {
-                            // Longer than the client's timeout; the test ends earlier.
+                            // Longer than the client's timeout and the test.
                             tokio::time::sleep(Duration::from_secs(60)).await;
                             return;
                         }
@@ -103,7 +103,7 @@ impl FakeTfl {
         Self { address, world }
     }
 
-    /// Returns queries over the server, with a short timeout.
+    /// Returns an [`Underground`] that uses the server, with a short timeout.
     pub(crate) fn underground(&self) -> Underground {
         let options =
             TflOptions { base: self.address.clone(), timeout: Duration::from_millis(300), ..TflOptions::default() };
@@ -174,13 +174,13 @@ fn predictions(trains: &Value) -> Value {
         train["$type"] = "Tfl.Api.Presentation.Entities.Prediction".into();
         train
     });
-    // The service does not sort them.
+    // The service does not sort predictions.
     let mut trains: Vec<Value> = trains.collect();
     trains.reverse();
     Value::Array(trains)
 }
 
-/// A journey in the service's form, as its OpenAPI description has it.
+/// Returns a journey in the service's format, as in its OpenAPI description.
 fn planned(journey: &Value) -> Value {
     let legs = journey["legs"].as_array().into_iter().flatten().map(|leg| {
         json!({

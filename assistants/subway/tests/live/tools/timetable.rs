@@ -7,7 +7,7 @@ use crate::user::TestUser;
 
 const NUMBERED: &str = "nyct%2Fgtfs";
 
-/// Writes a feed with trains of the 1 from South Ferry to Chambers St every ten minutes, which take five and a half minutes.
+/// Writes a feed in which the 1 runs from South Ferry to Chambers St every ten minutes and takes five and a half minutes.
 fn write_feed(folder: &Path) {
     let stops = [("142", 0), ("139", 90), ("138", 180), ("137", 330)];
     let mut stops_text = "stop_id,stop_name,location_type,parent_station\n".to_owned();

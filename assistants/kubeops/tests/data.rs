@@ -1,4 +1,4 @@
-//! The half of the dialogues that is for development: by requests, effects and facts, never by wording.
+//! The development half of the dialogues, checked by requests, effects and facts, never by wording.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! Runs a program in a container: over a WebSocket, whose messages begin with the number of a channel.
+//! Runs a program in a container, over a WebSocket on which each message begins with its channel number.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::client::{ApiError, KubeClient, Result};
 
-/// The protocol: the last message of the channel for errors is a status.
+/// The protocol. The last message on its error channel is a status.
 const PROTOCOL: &str = "v4.channel.k8s.io";
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const STATUS: u8 = 3;
-/// The longest output that is kept, in bytes.
+/// The maximum size of the output that is kept, in bytes.
 const MAX_OUTPUT: usize = 64 << 10;
-/// The longest message, in bytes.
+/// The maximum size of a message, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;
 /// How long a program may run.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,13 +31,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// How a program ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Executed {
-    /// What it wrote, at most the first part.
+    /// The output, cut at [`MAX_OUTPUT`].
     pub(crate) output: String,
     pub(crate) exit_code: i64,
 }
 
 impl KubeClient {
-    /// Runs a program, and waits for its end.
+    /// Runs a program, and waits until it ends.
     pub(crate) async fn exec(&self, path: &str, query: &[(&str, &str)]) -> Result<Executed> {
         let key = generate_key();
         let request = self.request(Method::GET, path, query);
@@ -59,7 +59,7 @@ impl KubeClient {
         match timeout(TIMEOUT, read(socket)).await {
             Ok(executed) => executed,
             Err(_) => Err(ApiError::Other(format!(
-                "the program did not end within {} seconds; it may still run",
+                "the program did not end within {} seconds; it may still be running",
                 TIMEOUT.as_secs()
             ))),
         }

@@ -66,7 +66,7 @@ pub(super) fn fate(requested: &Requested) -> Option<String> {
     }
 }
 
-/// Returns a request and what became of it, with who decided.
+/// Returns a request and what became of it, with the person who decided.
 pub(super) fn line_of_history(requested: &Requested) -> String {
     let by = requested.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let state = match requested.state {
@@ -84,7 +84,7 @@ pub(super) fn line_of_history(requested: &Requested) -> String {
     format!("- `{}`{effect} {state}.", requested.command.line())
 }
 
-/// What words of Kubernetes mean.
+/// The meanings of Kubernetes terms.
 pub(super) const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["crashloopbackoff", "crashloop", "crashlooping"],
@@ -165,7 +165,7 @@ pub(super) fn last_change(conversation: &Conversation) -> Option<(&Exchange, Opt
     })
 }
 
-/// Words the results of commands.
+/// Puts the results of commands into words.
 pub(super) fn of_steps(steps: &[&Step]) -> String {
     let texts: Vec<String> = steps
         .iter()

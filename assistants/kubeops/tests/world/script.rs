@@ -148,7 +148,7 @@ impl Script {
         Some(answer)
     }
 
-    /// Reacts as the Slack door lets people react: only some emoji decide, and only people of the workspace. Returns the position of
+    /// Reacts as the Slack door lets users react: only some emoji decide, and only those of users in the workspace. Returns the position of
     /// the request and the answer; `None` without an effect.
     async fn react(&mut self, reaction: &Value) -> Option<(usize, Option<Turn>)> {
         let verdict = match reaction["emoji"].as_str().unwrap().split("::").next().unwrap() {
@@ -244,7 +244,7 @@ fn is_request(approval: &Approval, expected: &Value) -> bool {
     })
 }
 
-/// Returns a command in the words of the sets.
+/// Returns a command as the sets write it.
 fn spoken(command: &Value) -> Value {
     let mut spoken = command.clone();
     spoken["verb"] = json!(command["verb"].as_str().unwrap().replace('_', " "));
@@ -262,7 +262,7 @@ fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match name {
         "resource" => actual.is_string() && plural(&text(expected)) == plural(&text(actual)),
-        // A list of all namespaces has those of one, and cluster-wide objects have none.
+        // A list of all namespaces covers each one, and cluster-wide objects have none.
         "namespace" => match actual {
             Value::Null => expected == "default",
             actual => actual == expected || actual == "*",
@@ -294,7 +294,7 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// Returns a turn as the comparison of dialogue sets takes it. The requests that a command made count as calls, too: the logs of a
+/// Returns a turn as the comparison of dialogue sets expects it. The requests that a command made count as calls, too: the logs of a
 /// workload are those of its pods.
 fn observed(turn: &Turn, requests: &[Request]) -> ObservedTurn {
     let call = |arguments: Value| ObservedCall { name: "kubectl".to_owned(), arguments };

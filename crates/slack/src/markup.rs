@@ -72,7 +72,7 @@ pub(crate) fn split(text: &str, characters: usize) -> Vec<String> {
     parts.into_iter().map(|part| part.trim_end().to_owned()).collect()
 }
 
-/// Closes the block of code that a text leaves open.
+/// Closes a code block that a text leaves open.
 pub(crate) fn close_code(text: &str) -> String {
     match text.matches("```").count() % 2 {
         0 => text.to_owned(),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_split_with_their_blocks_of_code() {
+    fn code_blocks_are_closed_and_reopened_when_a_text_is_split() {
         let text = format!("log:\n```\n{}```", "line of a log\n".repeat(50));
         let parts = split(&text, 200);
         assert!(parts.len() > 3 && parts.iter().all(|part| part.chars().count() <= 200), "{parts:?}");

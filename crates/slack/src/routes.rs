@@ -106,7 +106,7 @@ fn payload_of(body: &[u8], content_type: &str) -> Option<Value> {
 }
 
 fn invalid() -> ApiError {
-    ApiError::invalid("body", "the body is not a request of Slack")
+    ApiError::invalid("body", "the body is not a request from Slack")
 }
 
 /// Receives an event of Slack

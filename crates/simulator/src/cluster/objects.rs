@@ -92,7 +92,7 @@ impl Objects {
         }
         let key = self.key_of(&resource, &object, "default");
         if self.by_key.contains_key(&key) {
-            return Err(format!("{kind} {name}: another object has this name"));
+            return Err(format!("{kind} {name}: there is another object with this name"));
         }
         self.put(key, object);
         Ok(())

@@ -99,7 +99,7 @@ pub(crate) fn answer(
     answered.unwrap_or_else(Refusal::into_response)
 }
 
-/// Answers the requests for discovery; `None` for others.
+/// Answers discovery requests; `None` for others.
 fn discover(objects: &Objects, path: &str) -> Option<Response> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let document = match parts[..] {
@@ -278,7 +278,7 @@ fn watch(shared: &Shared, objects: &Objects, call: &Call<'_>, target: &Target) -
     Ok(response)
 }
 
-/// Returns the filter of a watch.
+/// Returns a filter for the changes that a watch covers.
 fn watched(call: &Call<'_>, target: &Target) -> impl Fn(&Change) -> bool + Send + 'static {
     let selector = |name: &str| call.query.get(name).cloned().unwrap_or_default();
     let (fields, labels) = (selector("fieldSelector"), selector("labelSelector"));

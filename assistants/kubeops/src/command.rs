@@ -392,7 +392,9 @@ impl Command {
         ];
         let Some(first) = self.program.first() else { return Ok(()) };
         if self.program.len() > MAX_PROGRAM_WORDS {
-            return Err(InvalidCommand(format!("a program has at most {MAX_PROGRAM_WORDS} words")));
+            return Err(InvalidCommand(format!(
+                "a program and its arguments may have at most {MAX_PROGRAM_WORDS} words"
+            )));
         }
         for word in &self.program {
             let is_valid = (1..=256).contains(&word.len())

@@ -247,8 +247,9 @@ fn strings(value: &Value, key: &str) -> Result<Option<Vec<String>>> {
     match value {
         Value::Null => Ok(None),
         Value::Array(entries) => {
-            let name =
-                |entry: &Value| string(entry, key)?.ok_or_else(|| ConfigError(format!("{key}: a name is empty")));
+            let name = |entry: &Value| {
+                string(entry, key)?.ok_or_else(|| ConfigError(format!("{key}: a name must not be empty")))
+            };
             entries.iter().map(name).collect::<Result<_>>().map(Some)
         }
         other => Err(ConfigError(format!("{key}: expected a list, found {other}"))),
@@ -272,7 +273,7 @@ mod tests {
 
     // S4.38
     #[test]
-    fn invalid_values_are_rejected_with_their_key() {
+    fn errors_name_the_key_of_an_invalid_value() {
         for (text, key) in [
             ("memory: {max_messages: 0}", "spec.memory.max_messages"),
             ("memory: {max_messages: -1}", "spec.memory.max_messages"),

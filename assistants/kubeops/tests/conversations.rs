@@ -50,7 +50,7 @@ async fn a_pod_is_listed_described_and_deleted_after_an_approval() {
 
 // S4.15, S4.16: the document's conversation, and the text that a model gets.
 #[tokio::test]
-async fn the_kind_of_an_object_is_known_from_the_list_before() {
+async fn the_kind_of_an_object_is_known_from_the_previous_list() {
     let mut objects = deployment("default", "nginx-deployment", 2, "nginx:1.27");
     objects.extend(deployment("default", "webex234", 3, "nginx:1.27"));
     let talk = Talk::start(objects).await;
@@ -146,7 +146,7 @@ async fn a_denied_request_changes_nothing_and_is_remembered() {
 
 // S4.50: the approval is void after a change of the object.
 #[tokio::test]
-async fn an_object_that_changed_since_the_request_is_left_alone() {
+async fn an_object_that_changed_since_the_request_is_not_touched() {
     let talk = Talk::start(shop()).await;
     let turn = talk.say("scale cart in shop to 9").await;
     talk.cluster.edit("apps", "deployments", "shop", "cart", |object| object["status"]["note"] = 1.into());
@@ -230,7 +230,7 @@ async fn cluster_errors_are_reported_unchanged() {
 
 // S4.18: request, decision and result are in the conversation.
 #[tokio::test]
-async fn the_conversation_has_the_request_the_decision_and_the_result() {
+async fn the_conversation_contains_the_request_the_decision_and_the_result() {
     let talk = Talk::start(shop()).await;
     let turn = talk.say("scale cart in shop to 4").await;
     talk.decide(&turn, Verdict::Approve).await.unwrap();
@@ -380,9 +380,9 @@ async fn further_requests_are_added() {
     assert_eq!(talk.cluster.changes(), []);
 }
 
-// A condition on a number is decided by the number that the cluster shows.
+// A condition on a number is checked against the number in the cluster.
 #[tokio::test]
-async fn a_condition_on_a_number_is_decided_by_what_is_read() {
+async fn a_condition_on_a_number_is_checked_against_the_cluster() {
     let talk = Talk::start(shop()).await;
     let answer = talk.say("if cart in shop has more than 3 replicas, restart it").await.reply;
     assert!(answer.contains("cart has 3 replicas"), "{answer}");

@@ -9,7 +9,7 @@ use threadkeep_dialogue_sets::{count_passed, report};
 use world::script::play;
 
 #[tokio::test]
-async fn the_dialogues_for_development_pass() {
+async fn the_development_dialogues_pass() {
     let folder = std::env::var("THREADKEEP_DATA")
         .expect("THREADKEEP_DATA must be the folder of the data sets; `cargo xtask test --data` sets it");
     let text = std::fs::read_to_string(format!("{folder}/dialogues/k8s-dev.json")).unwrap();

@@ -369,7 +369,7 @@ mod tests {
 
     // S3.54
     #[test]
-    fn a_clave_without_its_court_names_the_tesis_of_every_court() {
+    fn a_clave_without_its_court_matches_every_court() {
         let clave = &References::of("ah no, la 921/2023").claves[0];
         assert!(clave.names(&ClaveKey::of("2a./J. 921/2023 (11a.)")) && clave.names(&ClaveKey::of("1a. 921/2023")));
         assert!(!clave.names(&ClaveKey::of("2a./J. 92/2023 (11a.)")));

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn related_words_are_those_of_the_groups() {
+    fn words_in_the_same_group_are_related() {
         let words = related("me corrieron del trabajo");
         assert!(words.contains("despido") && !words.contains("corrieron"), "{words}");
         assert_eq!(related("arraigo"), "");

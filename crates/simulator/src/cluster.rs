@@ -221,8 +221,8 @@ impl Cluster {
 
     /// Denies matching requests from now on.
     pub fn deny(&self, verb: &str, resource: &str, namespace: &str) {
-        let own = str::to_owned;
-        let denial = Denial { verb: own(verb), resource: own(resource), namespace: own(namespace) };
+        let owned = str::to_owned;
+        let denial = Denial { verb: owned(verb), resource: owned(resource), namespace: owned(namespace) };
         lock(&self.shared.denials).push(denial);
     }
 

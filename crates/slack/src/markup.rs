@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markup_is_read_and_written() {
+    fn markup_is_converted_in_both_directions() {
         assert_eq!(to_plain("<@U1> see <http://a.b|a.b> &amp; <#C1|ops> &lt;x&gt;"), "<@U1> see a.b & #ops <x>");
         assert_eq!(to_plain("1 < 2"), "1 < 2");
         assert_eq!(to_slack("## Pods\n**web** <1>\n```\n**x**\n```"), "*Pods*\n*web* &lt;1&gt;\n```\n**x**\n```");

@@ -34,7 +34,10 @@ pub(crate) fn read_manifest(command: &mut Command) -> Result<Value> {
         serde_saphyr::from_multiple(manifest).map_err(|_| invalid("the manifest is not valid YAML".to_owned()))?;
     let mut documents: Vec<Value> = documents.into_iter().filter(|document| !document.is_null()).collect();
     if documents.len() != 1 {
-        return Err(invalid(format!("the manifest has {} objects; one approval is for one object", documents.len())));
+        return Err(invalid(format!(
+            "the manifest contains {} objects, but an approval is for exactly one",
+            documents.len()
+        )));
     }
     let object = documents.remove(0);
     let (api_version, kind_name) = (text(&object["apiVersion"]), text(&object["kind"]));
@@ -42,7 +45,7 @@ pub(crate) fn read_manifest(command: &mut Command) -> Result<Value> {
         .ok_or_else(|| invalid(format!("`{kind_name}` in `{api_version}` is not a kind that I know")))?;
     if kind.plural == "secrets" {
         return Err(CommandError::NotAllowed(
-            "secrets are not applied from a conversation, because it would keep their values".to_owned(),
+            "secrets cannot be applied from a conversation, because it would store their values".to_owned(),
         ));
     }
     let name =

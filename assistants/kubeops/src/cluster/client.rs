@@ -201,7 +201,7 @@ pub(super) fn unreachable_error(error: reqwest::Error) -> ApiError {
     ApiError::Unreachable(match &error {
         error if error.is_timeout() => format!("timeout: no answer within {} seconds", TIMEOUT.as_secs()),
         error if error.is_connect() => "the API server refuses connections or its address is wrong".to_owned(),
-        _ => "the connection broke".to_owned(),
+        _ => "the connection was lost".to_owned(),
     })
 }
 

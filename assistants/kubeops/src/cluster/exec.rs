@@ -51,7 +51,7 @@ impl KubeClient {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let is_accepted = header(SEC_WEBSOCKET_ACCEPT) == Some(derive_accept_key(key.as_bytes()));
         if !is_accepted || header(SEC_WEBSOCKET_PROTOCOL).as_deref() != Some(PROTOCOL) {
-            return Err(ApiError::Other("the API server does not run programs over WebSockets".to_owned()));
+            return Err(ApiError::Other("the API server does not support exec over WebSockets".to_owned()));
         }
         let upgraded = response.upgrade().await.map_err(super::client::unreachable_error)?;
         let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));
@@ -84,7 +84,7 @@ async fn read(mut socket: WebSocketStream<reqwest::Upgraded>) -> Result<Executed
         }
     }
     let status = status
-        .ok_or_else(|| ApiError::Other("the connection broke; it is unknown how the program ended".to_owned()))?;
+        .ok_or_else(|| ApiError::Other("the connection was lost; it is unknown how the program ended".to_owned()))?;
     let exit_code = exit_code(&status)?;
     Ok(Executed { output: String::from_utf8_lossy(&output).into_owned(), exit_code })
 }

@@ -509,7 +509,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_names_fit_best_then_beginnings_then_words() {
+    fn exact_names_fit_best_then_first_words_then_other_words() {
         assert_eq!(likeness("nginx", "nginx"), Some(0));
         assert_eq!(likeness("nginx-7b4f9c-x2x9k", "nginx"), Some(1));
         assert_eq!(likeness("my-nginx-1", "nginx"), Some(2));

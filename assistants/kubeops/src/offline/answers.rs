@@ -132,16 +132,16 @@ pub(super) const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (
         &["rollout", "rolling"],
-        "Rollout: a deployment replaces its pods by those of a new revision step by step, so that enough stay ready.",
+        "Rollout: a deployment replaces its pods with those of a new revision step by step, so that enough stay ready.",
     ),
-    (&["replica", "replicas"], "Replicas: how many copies (pods) of a workload are to run."),
+    (&["replica", "replicas"], "Replicas: how many copies (pods) of a workload should run."),
     (
         &["deployment", "deployments"],
         "A deployment keeps a number of identical pods running, and rolls out new versions of them.",
     ),
     (
         &["statefulset", "statefulsets"],
-        "A statefulset keeps pods with fixed names and own storage running: one that is deleted comes back under the same name.",
+        "A statefulset keeps pods with fixed names and their own storage running: one that is deleted comes back under the same name.",
     ),
     (&["daemonset", "daemonsets"], "A daemonset runs one pod on each node."),
     (&["pod", "pods"], "A pod is one running instance: one or more containers that share a network and volumes."),

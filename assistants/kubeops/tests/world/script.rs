@@ -336,30 +336,33 @@ fn objects(world: &Value) -> Vec<Value> {
     }
     let mut objects: Vec<Value> = nodes.iter().flat_map(node).collect();
     for (namespace, content) in world["cluster"].as_object().unwrap() {
-        let of = |name: &str| entries(&content[name]);
-        let own_pods = of("pods");
-        objects.extend(of("deployments").iter().flat_map(|entry| workload(namespace, entry, "Deployment", &own_pods)));
-        objects
-            .extend(of("statefulsets").iter().flat_map(|entry| workload(namespace, entry, "StatefulSet", &own_pods)));
+        let entries_of = |name: &str| entries(&content[name]);
+        let own_pods = entries_of("pods");
+        objects.extend(
+            entries_of("deployments").iter().flat_map(|entry| workload(namespace, entry, "Deployment", &own_pods)),
+        );
+        objects.extend(
+            entries_of("statefulsets").iter().flat_map(|entry| workload(namespace, entry, "StatefulSet", &own_pods)),
+        );
         let templates: Vec<Value> = objects.iter().filter(|object| object["kind"] == "StatefulSet").cloned().collect();
         objects.extend(own_pods.iter().flat_map(|entry| {
             let mut built = pods(namespace, entry);
             as_template(&mut built[0], entry, &templates);
             built
         }));
-        for entry in of("secrets") {
+        for entry in entries_of("secrets") {
             let data = entry["data"].as_object().unwrap();
             let data: Vec<(&str, &str)> = data.iter().map(|(key, value)| (&**key, value.as_str().unwrap())).collect();
             objects.push(secret(namespace, &text(&entry["name"]), &data));
         }
-        objects.extend(of("configmaps").iter().map(|entry| {
+        objects.extend(entries_of("configmaps").iter().map(|entry| {
             json!({
                 "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": entry["name"], "namespace": namespace },
                 "data": entry["data"],
             })
         }));
-        objects.extend(of("services").iter().map(|entry| service(namespace, entry)));
-        objects.extend(of("events").iter().enumerate().map(|(number, entry)| event(namespace, number, entry)));
+        objects.extend(entries_of("services").iter().map(|entry| service(namespace, entry)));
+        objects.extend(entries_of("events").iter().enumerate().map(|(number, entry)| event(namespace, number, entry)));
         objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace }, "status": { "phase": "Active" } }));
     }
     objects

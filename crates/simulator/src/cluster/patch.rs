@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_patch_that_does_not_fit_is_refused() {
+    fn a_json_patch_that_cannot_be_applied_is_rejected() {
         let object = json!({ "spec": { "replicas": 2 } });
         let patch = |path: &str| json!([{ "op": "replace", "path": path, "value": 3 }]);
         assert_eq!(apply(PatchKind::Json, &object, &patch("/spec/replicas")).unwrap()["spec"]["replicas"], 3);

@@ -130,11 +130,11 @@ fn target_of(objects: &Objects, path: &str) -> Result<Target, Refusal> {
         rest => ("", rest.to_vec()),
     };
     let resource = rest.first().and_then(|plural| objects.resources.at(group, version, plural)).ok_or_else(unknown)?;
-    let own = |at: usize| rest.get(at).map(|part| (*part).to_owned());
+    let part_at = |at: usize| rest.get(at).map(|part| (*part).to_owned());
     if rest.len() > 3 {
         return Err(unknown());
     }
-    Ok(Target { resource: resource.clone(), namespace: namespace.to_owned(), name: own(1), sub: own(2) })
+    Ok(Target { resource: resource.clone(), namespace: namespace.to_owned(), name: part_at(1), sub: part_at(2) })
 }
 
 fn handle(shared: &Shared, objects: &mut Objects, call: &Call<'_>, path: &str) -> Result<Response, Refusal> {

@@ -103,7 +103,7 @@ async fn threads_have_their_own_memory_and_receive_the_replies() {
 
 // S4.51
 #[tokio::test]
-async fn an_event_is_accepted_with_its_signature_and_once() {
+async fn a_signed_event_is_accepted_once() {
     let bench = Bench::start(Settings::default()).await;
     let event = json!({ "type": "app_mention", "channel": CHANNEL, "user": "U1", "text": "<@U0BOT> hi", "ts": "1760000900.000100" });
     let body = bench.slack.envelope(&event);
@@ -309,7 +309,7 @@ async fn an_answer_that_could_not_be_posted_is_posted_after_a_restart() {
 
 // S4.37, S4.51: a second instance on the same store does not touch what the first one is working on.
 #[tokio::test]
-async fn an_instance_that_starts_leaves_the_requests_of_others_alone() {
+async fn an_instance_that_starts_does_not_touch_the_requests_of_others() {
     let mut bench = Bench::start(Settings::default()).await;
     bench.ask(CHANNEL, "U1", "<@U0BOT> hi", None).await;
     // The first instance delays its answer as long as Slack asks it to.

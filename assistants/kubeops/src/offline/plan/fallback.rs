@@ -241,21 +241,21 @@ impl Planner<'_> {
     /// Returns the objects that a question names.
     fn looked_at(&self) -> Vec<Shown> {
         let reading = &self.reading;
-        let several = |found: Found| match found {
+        let objects_of = |found: Found| match found {
             Found::One(object) => vec![object],
             Found::Several(objects) => objects,
             Found::None => Vec::new(),
         };
         let verb = Verb::Describe;
         if let Some(pick) = reading.pick {
-            return several(refer::picked(self.conversation, pick, reading, verb));
+            return objects_of(refer::picked(self.conversation, pick, reading, verb));
         }
         if let Some(state) = reading.state.filter(|_| reading.names.is_empty()) {
-            return several(refer::in_state(self.conversation, state, reading, verb));
+            return objects_of(refer::in_state(self.conversation, state, reading, verb));
         }
         let mut objects: Vec<Shown> = Vec::new();
         for name in &reading.names {
-            objects.extend(several(refer::known(self.conversation, name, verb, reading)));
+            objects.extend(objects_of(refer::known(self.conversation, name, verb, reading)));
         }
         objects
     }

@@ -65,11 +65,11 @@ impl Planner<'_> {
         if reads.is_empty() {
             return if self.reading.verb.is_some() { self.of_verb(Verb::Get) } else { reply(answers::NOT_UNDERSTOOD) };
         }
-        let there = |command: Command| {
+        let in_that_place = |command: Command| {
             let command = self.of_workload(command);
             Command { namespace: self.reading.namespace.clone(), all_namespaces: false, ..command }
         };
-        Next::Run(reads.into_iter().map(there).collect())
+        Next::Run(reads.into_iter().map(in_that_place).collect())
     }
 
     /// Returns a requested change for the namespace that the message names, or for the object if the name is that of an object: "same

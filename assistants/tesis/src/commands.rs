@@ -66,7 +66,7 @@ pub(crate) const COMMANDS: CommandGroup = CommandGroup {
             name: "intent",
             about: "Classify messages as REUSE, NEW_SEARCH or NONE",
             details: "The file is a JSON array of {history, text}. A history is an array of messages {role, content, sources}, oldest \
-                      first. Prints {text, label} per line.",
+                      first. Prints one {text, label} object per line.",
             arguments: &[Argument { name: FILE, value: "FILE", form: ArgumentForm::Required, help: "A JSON file" }],
             run: classify,
         },

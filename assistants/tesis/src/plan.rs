@@ -79,7 +79,7 @@ pub(crate) struct Deciders {
 }
 
 impl Deciders {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -23,7 +23,7 @@ pub(crate) const NAME: &str = "kubeops";
 /// Its purpose.
 pub(crate) const ABOUT: &str = "Operates a Kubernetes cluster: reads freely, and changes nothing without an approval.";
 
-/// The longest message of the history in the context, in characters.
+/// The maximum length of a history message in the context, in characters.
 const MESSAGE_CHARACTERS: usize = 500;
 
 /// The assistant.
@@ -71,7 +71,7 @@ impl Kubeops {
         }
     }
 
-    /// Looks for the objects that a message may name. An answer to a question belongs to the message before it.
+    /// Finds the objects that a message may name. If the assistant had asked a question, the message before it counts, too.
     async fn mentioned(&self, message: &str, conversation: &Conversation) -> Option<Vec<crate::cluster::Shown>> {
         let mut words = words_of(message);
         for asked in conversation.earlier.iter().rev().take_while(|last| last.asked).take(3) {
@@ -84,13 +84,13 @@ impl Kubeops {
     }
 }
 
-/// Returns the instructions, which always have the paragraph about the memory.
+/// Returns the instructions, which always contain the paragraph about the memory.
 fn instructions(custom: Option<&str>) -> String {
     let text = custom.unwrap_or(INSTRUCTIONS).trim_end();
     if text.contains(MEMORY_PARAGRAPH) { text.to_owned() } else { format!("{text}\n\n{MEMORY_PARAGRAPH}") }
 }
 
-/// Whether a word is the name of an object's image: "postgres".
+/// Whether one of the words names an object's image: "postgres".
 fn has_image(words: &[String], object: &crate::cluster::Shown) -> bool {
     let image = object.image.rsplit('/').next().and_then(|image| image.split(':').next()).unwrap_or_default();
     object.kind != "pods" && words.iter().any(|word| word.len() > 3 && image.split('-').any(|part| part == word))
@@ -113,7 +113,7 @@ fn check_activity(cluster: Arc<Cluster>) -> FnActivity {
 
 async fn check(cluster: &Cluster, call: &mut CheckedCall) {
     let Ok(command) = call.arguments.read::<crate::Command>() else {
-        // The tool says what is wrong with the arguments.
+        // The tool reports what is wrong with the arguments.
         return;
     };
     if command.verb.is_read() {

@@ -1,4 +1,4 @@
-//! The cluster: reads, and the changes that were approved.
+//! The cluster: reads and approved changes.
 
 mod changes;
 mod client;
@@ -25,7 +25,7 @@ use kubeconfig::Connection;
 pub use kubeconfig::KubeconfigError;
 pub(crate) use reads::likeness;
 
-/// How long the names of the namespaces are kept, also if they could not be read.
+/// How long the names of the namespaces are cached. A failure to read them is cached as an empty list.
 const NAMESPACES_KEPT: Duration = Duration::from_secs(60);
 /// How long to wait for the names of the namespaces.
 const NAMESPACES_WAIT: Duration = Duration::from_secs(2);
@@ -58,13 +58,13 @@ pub struct Shown {
     /// Its first image.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub image: String,
-    /// The number of replicas that it wants.
+    /// The desired number of replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u64>,
     /// The state of a pod or node: `Running`, `CrashLoopBackOff`, `NotReady`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub state: String,
-    /// How often the containers of a pod were started again.
+    /// How many times the containers of a pod have restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u64>,
 }
@@ -74,7 +74,7 @@ pub struct Shown {
 pub struct Outcome {
     /// The command as it was carried out: names and namespaces are filled in.
     pub command: Command,
-    /// The text for people.
+    /// The text for users.
     pub text: String,
     /// The objects that the text shows.
     pub objects: Vec<Shown>,
@@ -112,7 +112,7 @@ pub(crate) type Result<T> = std::result::Result<T, CommandError>;
 /// The names of the namespaces, and when they were read.
 type KnownNamespaces = Option<(Instant, Vec<String>)>;
 
-/// A cluster, with the rules of what may be done there.
+/// A cluster, with the rules about what may be done in it.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// The client, or why there is none.
@@ -141,7 +141,7 @@ impl Cluster {
         self.client.as_ref().err().map(String::as_str)
     }
 
-    /// Returns the namespace of commands that name none.
+    /// Returns the namespace for commands that name none.
     #[must_use]
     pub fn default_namespace(&self) -> &str {
         self.client.as_ref().map_or("default", KubeClient::namespace)
@@ -177,7 +177,7 @@ impl Cluster {
         self.client.as_ref().map_err(|problem| CommandError::Unreachable(problem.clone()))
     }
 
-    /// Checks a command against its form and the rules, and fills in the kind and the namespace.
+    /// Checks the form of a command and whether the rules allow it, and fills in the kind and the namespace.
     pub(crate) fn admit(&self, command: &Command) -> Result<Command> {
         command.check().map_err(|error| CommandError::Invalid(error.to_string()))?;
         let mut command = command.clone();

@@ -1,4 +1,4 @@
-//! Commands: what may be read and what may be changed, as a typed value instead of a line for a shell.
+//! Commands: what may be read and what may be changed, as typed values instead of shell command lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use crate::kinds::Kind;
 pub enum Verb {
     /// Lists objects, or shows one.
     Get,
-    /// Looks for objects by a part of their names.
+    /// Finds objects by a part of their names.
     Find,
     /// Shows an object in detail, with its events.
     Describe,
@@ -50,7 +50,7 @@ pub enum Verb {
     Label,
     /// Sets or removes annotations.
     Annotate,
-    /// Lets no new pods start on a node.
+    /// Keeps new pods from starting on a node.
     Cordon,
     /// Lets pods start on a node again.
     Uncordon,
@@ -79,7 +79,7 @@ impl Verb {
         )
     }
 
-    /// Returns the words of kubectl.
+    /// Returns the verb as kubectl spells it.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -143,7 +143,7 @@ pub struct Command {
     /// For `set_image`: the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// The container, where a pod has several.
+    /// The container, if a pod has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// For `logs`: the number of lines. Default: 50.
@@ -152,7 +152,7 @@ pub struct Command {
     /// For `logs`: whether to show the log of the container that ran before the last restart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub previous: bool,
-    /// For `logs`: only lines of this many last seconds.
+    /// For `logs`: only lines from the last so many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_seconds: Option<u32>,
     /// For `set_resources`: the limits, such as `memory: 512Mi`.
@@ -176,7 +176,7 @@ pub struct Command {
     /// For `get` of one object: whether to show its manifest as YAML.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_yaml: bool,
-    /// The state of the object that the request for an approval was made for. Set by the program.
+    /// The state of the object when the approval was requested. Set by the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub basis: Option<Basis>,
@@ -198,11 +198,11 @@ pub struct Basis {
 #[error("{0}")]
 pub struct InvalidCommand(String);
 
-/// The most lines of a log.
+/// The maximum number of lines of a log.
 pub(crate) const MAX_TAIL: u32 = 1_000;
-/// The most words of a program and its arguments.
+/// The maximum number of words in a program and its arguments.
 const MAX_PROGRAM_WORDS: usize = 32;
-/// The most replicas.
+/// The maximum number of replicas.
 const MAX_REPLICAS: u32 = 1_000;
 
 impl Command {
@@ -246,7 +246,7 @@ impl Command {
         }
     }
 
-    /// Returns the equivalent line for kubectl. It is shown to people, and never run.
+    /// Returns the equivalent kubectl command line. It is shown to users, and never run.
     #[must_use]
     pub fn line(&self) -> String {
         let mut line = format!("kubectl {}", self.verb.words());
@@ -333,7 +333,7 @@ impl Command {
         }
     }
 
-    /// Checks the names and numbers. No value may contain a character that has a meaning to a shell.
+    /// Checks the names and numbers. No value may contain a character with a special meaning in a shell.
     ///
     /// # Errors
     /// The first invalid value.
@@ -384,7 +384,7 @@ impl Command {
         self.check_numbers()
     }
 
-    /// Checks the program of `exec`. Shells and interpreters are refused, because one word of theirs may stand for anything.
+    /// Checks the program of `exec`. Shells and interpreters are refused, because one argument could make them do anything.
     fn check_program(&self) -> Result<(), InvalidCommand> {
         const SHELLS: [&str; 24] = [
             "sh", "bash", "ash", "dash", "zsh", "fish", "csh", "ksh", "busybox", "python", "python2", "python3",
@@ -392,7 +392,9 @@ impl Command {
         ];
         let Some(first) = self.program.first() else { return Ok(()) };
         if self.program.len() > MAX_PROGRAM_WORDS {
-            return Err(InvalidCommand(format!("a program has at most {MAX_PROGRAM_WORDS} words")));
+            return Err(InvalidCommand(format!(
+                "a program and its arguments may have at most {MAX_PROGRAM_WORDS} words"
+            )));
         }
         for word in &self.program {
             let is_valid = (1..=256).contains(&word.len())
@@ -404,7 +406,7 @@ impl Command {
                 )));
             }
             if word.contains("secrets") || word.contains("environ") {
-                return Err(InvalidCommand(format!("`{word}` is not read, because it may have values of secrets")));
+                return Err(InvalidCommand(format!("`{word}` is not read, because it may contain secret values")));
             }
         }
         match first.rsplit('/').next().unwrap_or_default() {
@@ -445,7 +447,7 @@ fn push(line: &mut String, word: &str) {
     let _infallible = write!(line, " {word}");
 }
 
-/// Whether a text can be the name of an object: lower-case letters, digits, `-` and `.`; names of RBAC objects also have `:`.
+/// Whether a text can be the name of an object: lower-case letters, digits, `-` and `.`; names of RBAC objects may also contain `:`.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.:".contains(c);
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -457,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_has_the_line_that_kubectl_takes() {
+    fn commands_are_shown_as_kubectl_command_lines() {
         let line = |command: Command| command.line();
         assert_eq!(line(Command::new(Verb::Delete).on("pods", "web-1", Some("default"))), "kubectl delete pod web-1");
         let scale = Command { replicas: Some(3), ..Command::new(Verb::Scale).on("deploy", "web", Some("prod")) };
@@ -483,7 +485,7 @@ mod tests {
 
     // S4.52
     #[test]
-    fn no_argument_has_characters_of_a_shell() {
+    fn arguments_with_shell_characters_are_rejected() {
         for name in [
             "web; rm -rf /",
             "$(reboot)",
@@ -510,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_a_list_of_plain_words_and_no_shell() {
+    fn a_program_must_be_plain_words_and_not_a_shell() {
         let exec = |program: &str| Command {
             program: program.split(' ').map(str::to_owned).collect(),
             ..Command::new(Verb::Exec).on("pod", "web-1", Some("prod"))
@@ -538,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_lacks_something_says_what() {
+    fn errors_state_what_a_command_lacks() {
         let error = |command: Command| command.check().unwrap_err().to_string();
         assert_eq!(
             error(Command::new(Verb::Scale).on("deployment", "web", None)),

@@ -4,11 +4,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use threadkeep::Retention;
 
-/// The largest file, in bytes.
+/// The maximum size of the file, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
-/// The largest `max_messages`.
+/// The maximum of `max_messages`.
 const MAX_MESSAGES: i64 = 1_000_000;
-/// The largest `context_window`.
+/// The maximum of `context_window`.
 const MAX_WINDOW: i64 = 1_000;
 const MAX_MINUTES: i64 = 60 * 24 * 365;
 
@@ -38,9 +38,9 @@ impl AccessRules {
 pub struct MemoryRules {
     /// Whether conversations are remembered.
     pub enabled: bool,
-    /// The number of messages that are kept of each conversation.
+    /// The number of messages that are kept in each conversation.
     pub max_messages: u64,
-    /// The number of messages that the model gets.
+    /// The number of messages that the model receives.
     pub context_window: usize,
     /// The minutes after which a message is no longer used, and is removed.
     pub ttl_minutes: u32,
@@ -65,7 +65,7 @@ impl MemoryRules {
 pub struct ApprovalRules {
     /// The ids of the people who may decide; `None` for everyone in the conversation.
     pub allowed_users: Option<Vec<String>>,
-    /// Whether people may approve what they asked for themselves.
+    /// Whether users may approve their own requests.
     pub allow_requester: bool,
     /// The minutes after which a request expires.
     pub expires_minutes: u32,
@@ -247,8 +247,9 @@ fn strings(value: &Value, key: &str) -> Result<Option<Vec<String>>> {
     match value {
         Value::Null => Ok(None),
         Value::Array(entries) => {
-            let name =
-                |entry: &Value| string(entry, key)?.ok_or_else(|| ConfigError(format!("{key}: a name is empty")));
+            let name = |entry: &Value| {
+                string(entry, key)?.ok_or_else(|| ConfigError(format!("{key}: a name must not be empty")))
+            };
             entries.iter().map(name).collect::<Result<_>>().map(Some)
         }
         other => Err(ConfigError(format!("{key}: expected a list, found {other}"))),
@@ -272,7 +273,7 @@ mod tests {
 
     // S4.38
     #[test]
-    fn invalid_values_are_rejected_with_their_key() {
+    fn errors_name_the_key_of_an_invalid_value() {
         for (text, key) in [
             ("memory: {max_messages: 0}", "spec.memory.max_messages"),
             ("memory: {max_messages: -1}", "spec.memory.max_messages"),

@@ -75,10 +75,10 @@ pub(crate) struct Conversation {
     pub(crate) earlier: Vec<Exchange>,
     /// The steps of this turn.
     pub(crate) steps: Vec<Step>,
-    /// The objects of the cluster whose names the message may mean; `None` if they are not known.
+    /// The objects in the cluster that the message may name; `None` if they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mentioned: Option<Vec<Shown>>,
-    /// The lines of the requests that the message of this turn took back.
+    /// The command lines of the requests that this turn's message took back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) withdrawn: Vec<String>,
 }
@@ -119,7 +119,7 @@ impl Conversation {
         Self { default_namespace: default_namespace.to_owned(), earlier, ..Self::default() }
     }
 
-    /// Marks the requests of turns that wait as taken back.
+    /// Marks the pending requests of these turns as taken back.
     pub(crate) fn withdraw(&mut self, turns: &BTreeSet<String>) {
         let requested = self.earlier.iter_mut().flat_map(|exchange| &mut exchange.requested);
         let waits =

@@ -11,7 +11,7 @@ use crate::cluster::Outcome;
 use crate::command::Command;
 use crate::conversation::{Conversation, Step, stored};
 
-/// The member of the graph's input that has the conversation.
+/// The member of the graph's input that contains the conversation.
 pub(crate) const CONVERSATION: &str = "conversation";
 /// The name of the activity that checks commands.
 pub(crate) const CHECK: &str = "check_commands";
@@ -22,7 +22,7 @@ pub(crate) struct CheckedCall {
     pub(crate) id: String,
     /// The name of the tool that the model called.
     pub(crate) tool: String,
-    /// The arguments: of a change, with the state of the object.
+    /// The arguments; those of a change include the state of the object.
     pub(crate) arguments: JsonText,
     /// Why the call must not be made.
     pub(crate) refusal: Option<String>,
@@ -150,7 +150,7 @@ fn finish(state: &TurnState) -> Output {
     Output { data: stored(&state.steps), ..Output::reply(reply) }
 }
 
-/// Reads the value that [`CONVERSATION`] has in the graph's input.
+/// Returns the value for [`CONVERSATION`] in the graph's input.
 pub(crate) fn conversation_value(conversation: &Conversation) -> Value {
     serde_json::to_value(conversation).unwrap_or_default()
 }

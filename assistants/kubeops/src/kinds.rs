@@ -1,6 +1,6 @@
 //! The kinds of objects that people name, and their paths in the API.
 
-/// A kind of objects.
+/// A kind of object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     /// The API group; empty for the core group.
@@ -72,7 +72,7 @@ const KINDS: &[Row] = &[
 pub(crate) const WORKLOADS: [&str; 3] = ["deployments", "statefulsets", "daemonsets"];
 /// The kinds that can be scaled.
 pub(crate) const SCALABLE: [&str; 3] = ["deployments", "statefulsets", "replicasets"];
-/// The kinds among which an object is looked for if the kind is not known.
+/// The kinds that are searched for an object of unknown kind.
 pub(crate) const SEARCHED: [&str; 10] = [
     "deployments",
     "statefulsets",
@@ -87,7 +87,7 @@ pub(crate) const SEARCHED: [&str; 10] = [
 ];
 
 impl Kind {
-    /// Finds a kind by one of its names, in any case: plural, singular or short. With its group (`deployments.apps`), too.
+    /// Finds a kind by its plural, singular or short name, optionally with its group (`deployments.apps`). Ignores case.
     pub(crate) fn find(name: &str) -> Option<Self> {
         let name = name.to_lowercase();
         let (name, group) = name.split_once('.').map_or((&*name, None), |(name, group)| (name, Some(group)));

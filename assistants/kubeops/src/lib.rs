@@ -1,7 +1,7 @@
 //! The assistant for Kubernetes operations. It reads a cluster freely, and changes nothing without a person's approval of the
 //! exact change.
 //!
-//! [`Kubeops::new`] creates it over a [`Cluster`], and [`PLUGIN`] registers it with a program. A [`Command`] is a typed value: no
+//! [`Kubeops::new`] creates it for a [`Cluster`], and [`PLUGIN`] registers it with a program. A [`Command`] is a typed value: no
 //! shell is involved, and text in logs and objects never becomes one. A change is checked with a dry run of the API server
 //! before an approval is requested, and carried out only if the object is still the same.
 #![warn(missing_docs)]

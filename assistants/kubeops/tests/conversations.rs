@@ -1,5 +1,5 @@
-//! Conversations with the offline model, over a real API server on this machine: what is read, what is requested, and what the
-//! cluster is like afterwards.
+//! Conversations with the offline model, against a simulated API server: what is read, what is requested, and the state of the
+//! cluster afterwards.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod world;
@@ -50,7 +50,7 @@ async fn a_pod_is_listed_described_and_deleted_after_an_approval() {
 
 // S4.15, S4.16: the document's conversation, and the text that a model gets.
 #[tokio::test]
-async fn the_kind_of_an_object_is_known_from_the_list_before() {
+async fn the_kind_of_an_object_is_known_from_the_previous_list() {
     let mut objects = deployment("default", "nginx-deployment", 2, "nginx:1.27");
     objects.extend(deployment("default", "webex234", 3, "nginx:1.27"));
     let talk = Talk::start(objects).await;
@@ -94,7 +94,7 @@ fn last_text(request: &ChatRequest) -> String {
 
 // S4.42
 #[tokio::test]
-async fn where_two_objects_fit_it_asks_and_requests_nothing() {
+async fn if_two_objects_fit_the_assistant_asks_and_requests_nothing() {
     let talk = Talk::start(shop()).await;
     talk.say("list deployments in shop").await;
     let asked = talk.say("scale it to 5").await;
@@ -146,7 +146,7 @@ async fn a_denied_request_changes_nothing_and_is_remembered() {
 
 // S4.50: the approval is void after a change of the object.
 #[tokio::test]
-async fn an_object_that_changed_since_the_request_is_left_alone() {
+async fn an_object_that_changed_since_the_request_is_not_touched() {
     let talk = Talk::start(shop()).await;
     let turn = talk.say("scale cart in shop to 9").await;
     talk.cluster.edit("apps", "deployments", "shop", "cart", |object| object["status"]["note"] = 1.into());
@@ -215,7 +215,7 @@ async fn read_only_mode_and_namespaces_are_rules_for_every_command() {
 }
 
 #[tokio::test]
-async fn errors_of_the_cluster_are_reported_as_they_are() {
+async fn cluster_errors_are_reported_unchanged() {
     let talk = Talk::start(shop()).await;
     talk.cluster.deny("list", "secrets", "shop");
     let answer = talk.say("list secrets in shop").await.reply;
@@ -230,7 +230,7 @@ async fn errors_of_the_cluster_are_reported_as_they_are() {
 
 // S4.18: request, decision and result are in the conversation.
 #[tokio::test]
-async fn the_conversation_has_the_request_the_decision_and_the_result() {
+async fn the_conversation_contains_the_request_the_decision_and_the_result() {
     let talk = Talk::start(shop()).await;
     let turn = talk.say("scale cart in shop to 4").await;
     talk.decide(&turn, Verdict::Approve).await.unwrap();
@@ -260,7 +260,7 @@ async fn the_first_one_is_the_first_that_was_shown() {
 }
 
 #[tokio::test]
-async fn a_change_that_names_no_object_does_not_hit_another_one() {
+async fn a_change_that_names_no_object_is_not_applied_to_another_one() {
     let talk = Talk::start(shop()).await;
     for said in ["describe deployment cart in shop", "scale it to 4"] {
         talk.say(said).await;
@@ -276,9 +276,9 @@ async fn a_change_that_names_no_object_does_not_hit_another_one() {
     assert_eq!(talk.cluster.changes(), []);
 }
 
-// S4.42, S4.48: what is only spoken of is not requested.
+// S4.42, S4.48: what is only mentioned is not requested.
 #[tokio::test]
-async fn a_change_that_is_only_spoken_of_is_not_requested() {
+async fn a_change_that_is_only_mentioned_is_not_requested() {
     let talk = Talk::start(shop()).await;
     talk.say("describe deployment cart in shop").await;
     for said in [
@@ -344,7 +344,7 @@ async fn terse_and_misspelled_messages_are_understood() {
 }
 
 #[tokio::test]
-async fn a_part_of_several_names_is_asked_about() {
+async fn a_part_that_several_names_share_is_asked_about() {
     let mut objects = deployment("default", "mail-in", 1, "mail:1");
     objects.extend(deployment("default", "mail-out", 1, "mail:1"));
     let talk = Talk::start(objects).await;
@@ -357,7 +357,7 @@ async fn a_part_of_several_names_is_asked_about() {
     assert_eq!(talk.pending().await, ["kubectl rollout restart deployment/mail-out"]);
 }
 
-// Another request leaves those that wait; one for the same change of the same object replaces it, and a correction its own.
+// A new request leaves pending ones as they are, unless it is for the same change of the same object; a correction replaces its own.
 #[tokio::test]
 async fn further_requests_are_added() {
     let talk = Talk::start(shop()).await;
@@ -380,9 +380,9 @@ async fn further_requests_are_added() {
     assert_eq!(talk.cluster.changes(), []);
 }
 
-// A condition on a number is decided by the number that the cluster shows.
+// A condition on a number is checked against the number in the cluster.
 #[tokio::test]
-async fn a_condition_on_a_number_is_decided_by_what_is_read() {
+async fn a_condition_on_a_number_is_checked_against_the_cluster() {
     let talk = Talk::start(shop()).await;
     let answer = talk.say("if cart in shop has more than 3 replicas, restart it").await.reply;
     assert!(answer.contains("cart has 3 replicas"), "{answer}");
@@ -391,7 +391,7 @@ async fn a_condition_on_a_number_is_decided_by_what_is_read() {
     assert_eq!(talk.pending().await, ["kubectl scale deployment cart --replicas=1 -n shop"]);
 }
 
-// S4.42: a remark is no answer to a question of the assistant, and a change with a condition or a time is not requested.
+// S4.42: a remark does not answer the assistant's question, and a change with a condition or a time is not requested.
 #[tokio::test]
 async fn what_is_not_clear_is_not_requested() {
     let talk = Talk::start(shop()).await;
@@ -462,7 +462,7 @@ async fn an_object_is_shown_as_yaml() {
     assert!(answer.contains("(hidden)"), "{answer}");
 }
 
-// S4.50: who approves can rely on a request that the conversation has not taken back.
+// S4.50: an approver can rely on the conversation not having taken back a request.
 #[tokio::test]
 async fn a_request_that_words_take_back_can_no_longer_be_approved() {
     let talk = Talk::start(shop()).await;

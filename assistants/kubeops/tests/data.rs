@@ -1,4 +1,4 @@
-//! The half of the dialogues that is for development: by requests, effects and facts, never by wording.
+//! The development half of the dialogues, checked by requests, effects and facts, never by wording.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -9,7 +9,7 @@ use threadkeep_dialogue_sets::{count_passed, report};
 use world::script::play;
 
 #[tokio::test]
-async fn the_dialogues_for_development_pass() {
+async fn the_development_dialogues_pass() {
     let folder = std::env::var("THREADKEEP_DATA")
         .expect("THREADKEEP_DATA must be the folder of the data sets; `cargo xtask test --data` sets it");
     let text = std::fs::read_to_string(format!("{folder}/dialogues/k8s-dev.json")).unwrap();

@@ -1,4 +1,4 @@
-//! Sets of dialogues: written without sight of the code, and run once before anyone read their failures.
+//! Sets of dialogues that were written without sight of the code, and run once before anyone read their failures.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod world;
@@ -7,8 +7,7 @@ use serde_json::Value;
 use threadkeep_dialogue_sets::{count_passed, report};
 use world::script::play;
 
-/// A set that was blind at its first run, and the least share of turns that pass, in percent, so that a change does not make the assistant
-/// worse unnoticed.
+/// A set that was blind at its first run, and the minimum share of turns that must pass, in percent, so that regressions are noticed.
 struct Set {
     text: &'static str,
     least_percent: usize,
@@ -38,7 +37,7 @@ async fn dialogues_of_the_fourth_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-4.json"), least_percent: 96 })).await;
 }
 
-/// 222 of 280 turns passed at the first run, with 5 wrong requests and 3 wrong changes, of which kinds the worst are mended.
+/// 222 of 280 turns passed at the first run, with 5 wrong requests and 3 wrong changes, of which the worst kinds are fixed.
 #[tokio::test]
 async fn dialogues_of_the_fifth_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-5.json"), least_percent: 79 })).await;

@@ -17,10 +17,10 @@ const ABOUT: &str = "Busco tesis, artículos y sentencias en el corpus y cito so
 /// The answer to a message that contains no word of the corpus.
 pub(crate) const OFF_TOPIC: &str = "Ninguna palabra de tu mensaje aparece en el corpus, así que no cito nada. Busco tesis, artículos y \
                                     sentencias: dime un tema jurídico.";
-/// The answer to a message about another matter.
+/// The answer to a message that is not about law.
 pub(crate) const OTHER_MATTER: &str = "No reconozco en tu mensaje un tema jurídico, así que no busqué ni cito nada. Busco tesis, artículos y \
                                        sentencias: dime un tema jurídico.";
-/// The most sources that an answer quotes.
+/// The maximum number of sources that an answer quotes.
 const MAX_QUOTED: usize = 5;
 /// The length of a quotation, in characters, beyond which no sentence is added. A single sentence may be twice as long.
 const QUOTE_CHARACTERS: usize = 420;
@@ -110,7 +110,7 @@ fn by_year(mut sources: Vec<&SourceLine>, newest_first: bool) -> Vec<&SourceLine
     sources
 }
 
-/// Returns the facts that a follow-up asks for.
+/// Returns the facts about a source that a follow-up asks for.
 fn describe(attributes: &[Attribute], briefing: &Briefing, source: &SourceLine) -> String {
     let facts = attributes.iter().filter_map(|attribute| attribute.fact(source));
     let facts: String = facts.map(|fact| format!("\n   {fact}")).collect();
@@ -220,7 +220,7 @@ fn sentences(text: &str) -> Vec<String> {
     sentences
 }
 
-/// Whether a character other than a letter opens a sentence.
+/// Whether a character that is not a letter can open a sentence.
 fn opens_sentence(c: char) -> bool {
     matches!(c, '¿' | '¡' | '«' | '"')
 }

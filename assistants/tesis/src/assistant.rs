@@ -26,7 +26,7 @@ pub(crate) const NAME: &str = "tesis";
 pub(crate) const ABOUT: &str = "Researches Mexican case law, in Spanish, and cites only what is in its corpus.";
 /// The number of messages that a turn reads.
 pub(crate) const WINDOW: usize = 16;
-/// Low, because a lawyer expects the same answer to the same question.
+/// Low, because lawyers expect the same question to get the same answer.
 const TEMPERATURE: f64 = 0.1;
 
 /// Options of the assistant.
@@ -34,7 +34,7 @@ const TEMPERATURE: f64 = 0.1;
 pub struct TesisOptions {
     /// The model. Default: the offline model, which quotes.
     pub model: Option<Arc<dyn ChatModel>>,
-    /// The embedder. It must be the one that was used to import the corpus.
+    /// The embedder. It must be the one with which the corpus was imported.
     pub embedder: Option<Arc<dyn Embedder>>,
 }
 

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use crate::clave::{ClaveKey, References, fold_text};
 use crate::search::Found;
 
-/// The minimum number of words in capitals that are read as a rubro.
+/// The minimum number of words in capitals that count as a rubro.
 const RUBRO_WORDS: usize = 3;
 
-/// Removes the sentences of an answer that cite a registro, a clave or a rubro that no source has. Returns the answer, and whether
+/// Removes the sentences of an answer that cite a registro, a clave or a rubro that no source contains. Returns the answer, and whether
 /// anything was removed.
 #[must_use]
 pub fn remove_unknown_citations(answer: &str, sources: &[Found]) -> (String, bool) {
@@ -75,7 +75,7 @@ fn normal(text: &str) -> String {
     fold_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the sequences of words in capitals that can be a rubro, normalized. Rubros consist of several sentences.
+/// Returns the sequences of words in capitals that can be a rubro, normalized. A rubro may consist of several sentences.
 fn capitals(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for part in text.split(['«', '»', '"', '“', '”', '*', ':', ';', '(', ')']) {

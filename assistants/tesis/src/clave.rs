@@ -61,7 +61,7 @@ impl References {
 }
 
 impl ClaveKey {
-    /// Whether this clave refers to a tesis with the other clave. A clave without its court, such as `921/2023`, refers to the tesis of
+    /// Whether this clave refers to the tesis with the other clave. A clave without its court, such as `921/2023`, refers to the tesis of
     /// every court.
     #[must_use]
     pub fn names(&self, other: &Self) -> bool {
@@ -103,7 +103,7 @@ impl ClaveKey {
     }
 }
 
-/// Returns the keys of a number and a year for all courts.
+/// Returns the keys for a number and year in every court.
 fn any_court(rest: &str) -> impl Iterator<Item = String> {
     ["1j", "2j", "pj", "3j", "4j", "1", "2", "p"].into_iter().map(move |court| format!("{court}{rest}"))
 }
@@ -142,7 +142,7 @@ fn runs(text: &str) -> Vec<Run> {
     runs
 }
 
-/// Returns a word without the letter of an ordinal: `1a` and `1` are equal.
+/// Returns a word without the letter of an ordinal, so that `1a` and `1` are equal.
 fn without_ordinal(word: &str) -> String {
     let chars: Vec<char> = word.chars().collect();
     match chars.as_slice() {
@@ -230,7 +230,7 @@ fn is_court_clave(key: &str) -> bool {
     year.len() == 4 && year.chars().all(|c| c.is_ascii_digit()) && (is_arabic || is_roman)
 }
 
-/// Whether a key is that of a circuit's clave: `vii1c6c`, `prptcsj1l`.
+/// Whether a key is that of a circuit court's clave: `vii1c6c`, `prptcsj1l`.
 fn is_circuit_clave(key: &str) -> bool {
     let materia = key.len() - key.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len();
     let number = &key[..key.len() - materia];
@@ -369,7 +369,7 @@ mod tests {
 
     // S3.54
     #[test]
-    fn a_clave_without_its_court_names_the_tesis_of_every_court() {
+    fn a_clave_without_its_court_matches_every_court() {
         let clave = &References::of("ah no, la 921/2023").claves[0];
         assert!(clave.names(&ClaveKey::of("2a./J. 921/2023 (11a.)")) && clave.names(&ClaveKey::of("1a. 921/2023")));
         assert!(!clave.names(&ClaveKey::of("2a./J. 92/2023 (11a.)")));

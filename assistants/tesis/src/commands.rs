@@ -14,7 +14,7 @@ use crate::intent::{self, PastMessage};
 use crate::search::{Found, SearchRequest};
 use crate::{Corpus, ImportRequest, briefing, filters};
 
-/// The maximum size of a file of phrases, in bytes.
+/// The maximum size of a phrases file, in bytes.
 const PHRASES_BYTES: u64 = 16 * 1024 * 1024;
 /// The maximum number of search results.
 const RESULTS: usize = 10;
@@ -66,7 +66,7 @@ pub(crate) const COMMANDS: CommandGroup = CommandGroup {
             name: "intent",
             about: "Classify messages as REUSE, NEW_SEARCH or NONE",
             details: "The file is a JSON array of {history, text}. A history is an array of messages {role, content, sources}, oldest \
-                      first. Prints {text, label} per line.",
+                      first. Prints one {text, label} object per line.",
             arguments: &[Argument { name: FILE, value: "FILE", form: ArgumentForm::Required, help: "A JSON file" }],
             run: classify,
         },
@@ -203,7 +203,7 @@ fn read_phrases(path: &std::path::Path) -> Result<Vec<(Vec<PastMessage>, String)
     list.iter().enumerate().map(phrase).collect()
 }
 
-/// Reads a history: messages, or texts of user and assistant in turn.
+/// Reads a history: messages, or alternating texts of user and assistant.
 pub(crate) fn history_of(history: &Value) -> Vec<PastMessage> {
     let messages = history.as_array().map_or(&[][..], Vec::as_slice);
     messages.iter().enumerate().map(|(index, message)| past_message(index, message)).collect()

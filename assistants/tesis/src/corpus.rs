@@ -21,7 +21,7 @@ const LOOK_UP_LIMIT: usize = 50;
 /// The maximum number of values in a filter.
 const FILTER_VALUES: usize = 200;
 
-/// The unit of the corpus that searches find and answers cite.
+/// An item of the corpus: the unit that searches find and answers cite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Item {
@@ -43,7 +43,7 @@ pub struct Article {
     pub law_name: String,
     /// The number as printed: `Artículo 2o`.
     pub number: String,
-    /// The position in the statute; numbers repeat.
+    /// The position in the statute. It identifies the article, because numbers repeat.
     pub position: usize,
     /// The 1-based part of a long article; 0 for a whole article.
     pub part: usize,
@@ -185,7 +185,7 @@ pub(crate) struct Hit {
     pub(crate) has_terms: bool,
 }
 
-/// The candidates of a search, with the statistics for ranking.
+/// The candidates of a search, with the statistics for ranking them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Candidates {
     pub(crate) hits: Vec<Hit>,

@@ -9,7 +9,7 @@ use crate::record::{Tesis, court_slug, materia_slug};
 
 /// The first year of the Semanario Judicial.
 const FIRST_YEAR: i64 = 1871;
-/// A year after which there are no tesis.
+/// A year after which there are no tesis: the end of open year ranges.
 const LAST_YEAR: i64 = 2060;
 
 /// Conditions on tesis.
@@ -82,7 +82,7 @@ impl Filters {
         filters
     }
 
-    /// Returns these filters with those of a later question, which replace earlier ones of the same kind.
+    /// Returns these filters combined with those of a later question, which replace filters of the same kind.
     #[must_use]
     pub fn merged(&self, later: &Self) -> Self {
         let choose = |own: &[String], later: &[String]| if later.is_empty() { own.to_vec() } else { later.to_vec() };
@@ -116,7 +116,7 @@ impl Filters {
     }
 }
 
-/// The range of épocas whose tesis are still in use.
+/// The range of épocas whose tesis still apply.
 const FIRST_EPOCA: u8 = 5;
 const LAST_EPOCA: u8 = 12;
 
@@ -185,7 +185,7 @@ impl Reader<'_> {
         self.used[from.min(end)..to.min(end)].fill(true);
     }
 
-    /// Marks the words before a filter that only connect it: `de la`, `en`.
+    /// Marks the words before a filter that only connect it to the rest: `de la`, `en`.
     fn mark_connectors(&mut self, mut at: usize) {
         while at > 0
             && [
@@ -226,7 +226,7 @@ impl Reader<'_> {
 
     fn epoca(&mut self, at: usize) {
         let is_epoca = ["epoca", "epocas"].contains(&self.word(at + 1));
-        // No court has these numbers: `las de la Undécima`.
+        // No court has such a number: `las de la Undécima`.
         let is_name =
             ["novena", "decima", "undecima", "duodecima"].contains(&self.word(at)) && self.before(at, 1) == "la";
         if let Some(epoca) = epoca::parse(self.word(at)).filter(|_| is_epoca || is_name) {
@@ -311,7 +311,7 @@ impl Reader<'_> {
         (1..=4).any(|back| EXCLUSIONS.contains(&self.before(at, back)))
     }
 
-    /// Whether an adjective belongs to no noun of the topic: `¿y laborales?`, `las penales`, but not `acción penal`.
+    /// Whether an adjective modifies no noun of the topic: `¿y laborales?`, `las penales`, but not `acción penal`.
     fn stands_alone(&self, at: usize) -> bool {
         const AFTER: [&str; 18] = [
             "",

@@ -20,9 +20,9 @@ pub(crate) const UNDERSTAND: &str = "understand";
 pub(crate) const DEFAULT_ITERATIONS: u64 = 5;
 /// The upper limit for the maximum number of searches.
 pub(crate) const LARGEST_ITERATIONS: u64 = 10;
-/// The exit reason of a message about another matter than law.
+/// The exit reason for a message that is not about law.
 const OFF_TOPIC: &str = "fuera_de_tema";
-/// The fewest letters and digits of an answer of which citations were removed.
+/// The minimum number of letters and digits that must remain of an answer after citations were removed.
 const MIN_ANSWER: usize = 40;
 
 state! {
@@ -125,7 +125,7 @@ fn start_plan(plan: Plan) -> TurnStateUpdate {
     TurnStateUpdate { plan: Some(plan), found, exit_reason, ..TurnStateUpdate::default() }
 }
 
-/// Compares an ambiguous message with the sources at hand.
+/// Returns the call that compares an ambiguous message with the sources at hand.
 fn compare_calls(state: &TurnState) -> Vec<ToolCall> {
     let reuse = state.plan.alternative.as_deref();
     let keys = reuse.map(|plan| plan.sources.iter().map(|found| found.item.key()).collect()).unwrap_or_default();
@@ -170,7 +170,7 @@ fn take_classification(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate
     let reason = if reason.is_empty() { "el modelo decidió la intención".to_owned() } else { reason };
     match state.plan.alternative.clone() {
         Some(other) if other.intent == intent => {
-            // The exit reason and the sources of the other plan no longer count.
+            // The exit reason and the sources of the discarded plan no longer count.
             let found = Some(if intent == Intent::Reuse { other.sources.clone() } else { Vec::new() });
             let exit_reason = (intent == Intent::NewSearch).then(String::new);
             let started = start_plan(*other);
@@ -181,7 +181,7 @@ fn take_classification(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate
     }
 }
 
-/// Without the model, the rules decide.
+/// If the model fails, the rules decide.
 fn without_classification(state: &TurnState, failure: &Failure) -> TurnStateUpdate {
     keep_plan(state, format!("el modelo no decidió la intención: {}", failure.message))
 }
@@ -191,7 +191,7 @@ fn keep_plan(state: &TurnState, reason: String) -> TurnStateUpdate {
     TurnStateUpdate { plan: Some(plan), reasoning: vec![reason], ..TurnStateUpdate::default() }
 }
 
-/// Without the conversation, the message is searched as it is.
+/// If the conversation cannot be read, the message is searched as it is.
 fn without_plan(state: &TurnState, failure: &Failure) -> TurnStateUpdate {
     let plan = Plan { query: state.question.clone(), reason: failure.message.clone(), ..Plan::default() };
     TurnStateUpdate { plan: Some(plan), ..TurnStateUpdate::default() }
@@ -405,7 +405,7 @@ fn is_off_topic(state: &TurnState) -> bool {
         && !intent::states_search(&state.question)
 }
 
-/// Returns the answer without citations that no source contains. If too little remains, the sources are quoted instead.
+/// Returns the answer without the citations that no source contains. If too little remains, the sources are quoted instead.
 fn checked_reply(state: &TurnState) -> String {
     let (checked, removed) = remove_unknown_citations(&state.reply, &state.found);
     let is_enough = checked.chars().filter(|c| c.is_alphanumeric()).count() >= MIN_ANSWER;

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::corpus::{Corpus, CorpusDescription, Item};
 pub use reader::ReadError;
 
-/// The number of items that are stored at once.
+/// The number of items that are stored in one batch.
 const BATCH: usize = 1_000;
 /// The number of texts that are embedded in one call.
 const EMBEDDING_BATCH: usize = 64;

@@ -62,7 +62,7 @@ pub struct PastMessage {
     pub claves: Vec<ClaveKey>,
 }
 
-/// Legal nouns, which do not occur in messages about other matters.
+/// Legal nouns that do not occur in messages about other matters.
 const LEGAL_NOUNS: [&str; 14] = [
     "ley",
     "leyes",
@@ -80,7 +80,7 @@ const LEGAL_NOUNS: [&str; 14] = [
     "juridico",
 ];
 
-/// The maximum number of new words in a question about a fact of a source.
+/// The maximum number of new words in a question that asks for a fact about a source.
 const MAX_NEW_WORDS_OF_ATTRIBUTE: usize = 2;
 
 /// An intent and the rule that decided it.
@@ -90,7 +90,7 @@ pub struct Classification {
     pub intent: Intent,
     /// The rule, in Spanish, for `llm_reasoning` and traces.
     pub reason: &'static str,
-    /// Whether the message is about another matter than law.
+    /// Whether the message is not about law.
     pub is_off_topic: bool,
     /// Whether the message asks for sources beyond those that were shown.
     pub wants_more: bool,
@@ -104,7 +104,7 @@ pub fn classify_intent_simple(question: &str, history: &[PastMessage]) -> bool {
     classify(question, history).intent == Intent::Reuse
 }
 
-/// Whether the words of a message are of law, or it asks for a search or for other sources in so many words.
+/// Whether a message consists of legal terms, or explicitly asks for a search or for other sources.
 pub(crate) fn states_search(message: &str) -> bool {
     let words = Words::of(message);
     let is_legal = |word: &String| NOUNS.contains(&word.as_str()) || LEGAL_NOUNS.contains(&word.as_str());
@@ -120,7 +120,7 @@ pub(crate) fn asks_about_assistant(message: &str) -> bool {
     Words::of(message).asks_about_assistant()
 }
 
-/// Returns a message with its misspelt words corrected, which may be words of the conversation.
+/// Returns a message with its misspelt words corrected, also to words of the conversation.
 pub(crate) fn corrected(message: &str, history: &[PastMessage]) -> String {
     let texts = history.iter().flat_map(|message| std::iter::once(&message.text).chain(&message.sources));
     let words = texts.flat_map(|text| fold_text(text).split_whitespace().map(str::to_owned).collect::<Vec<_>>());
@@ -187,7 +187,7 @@ pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Clas
     })
 }
 
-/// Classifies a message after sources by the words that refer to them; `None` if it has none.
+/// Classifies a message that follows sources by its words that refer to them; `None` if it has none.
 fn classify_by_words(
     message: &str,
     words: &Words,
@@ -227,7 +227,7 @@ fn classify_by_words(
     None
 }
 
-/// Classifies a message after sources that refers to none of them: by its words of law.
+/// Classifies a message that follows sources but refers to none of them, by its legal terms.
 fn decide_by_topic(message: &str, words: &Words, vocabulary: &Vocabulary) -> Classification {
     let (legal, new) = (vocabulary.legal.len(), vocabulary.new_words());
     let is_aside = words.has_pronoun(message) || words.is_hypothesis();
@@ -249,7 +249,7 @@ fn has_sources(history: &[PastMessage]) -> bool {
     last_answer(history).is_some_and(|answer| !answer.sources.is_empty())
 }
 
-/// Returns the last answer that is not an answer to thanks or to a message about another matter.
+/// Returns the last answer, other than answers to thanks and to messages that are not about law.
 pub(crate) fn last_answer(history: &[PastMessage]) -> Option<&PastMessage> {
     let mut rest = history;
     loop {
@@ -264,7 +264,7 @@ pub(crate) fn last_answer(history: &[PastMessage]) -> Option<&PastMessage> {
     }
 }
 
-/// Whether a message is courtesy, or about another matter, whatever was said before.
+/// Whether a message is courtesy or not about law, whatever was said before.
 fn asks_nothing(message: &str) -> bool {
     let words = Words::of(message);
     let vocabulary = words.vocabulary(&[]);

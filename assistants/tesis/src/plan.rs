@@ -19,11 +19,11 @@ pub(crate) const QUERY: &str = "consulta";
 pub(crate) const FILTERS: &str = "filtros";
 /// The member of an answer's data that contains the numbers of the sources that it was about.
 pub(crate) const FOCUS: &str = "foco";
-/// The maximum number of an answer's sources.
+/// The maximum number of sources of an answer.
 pub(crate) const MAX_ANSWER_SOURCES: usize = 5;
-/// The most words of a topic that are carried over to a question with words of its own.
+/// The maximum number of words of a topic that are carried over to a question with words of its own.
 const TOPIC_WORDS: usize = 2;
-/// The longest query that is searched.
+/// The maximum length of a query, in characters.
 const QUERY_CHARACTERS: usize = 1_000;
 
 /// The plan of a turn.
@@ -39,7 +39,7 @@ pub(crate) struct Plan {
     pub(crate) intent: Intent,
     pub(crate) reason: String,
     pub(crate) wants_more: bool,
-    /// Whether the message is about another matter than law.
+    /// Whether the message is not about law.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_off_topic: bool,
     /// The message with its misspelt words corrected.
@@ -79,7 +79,7 @@ pub(crate) struct Deciders {
 }
 
 impl Deciders {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -103,7 +103,7 @@ pub(crate) async fn plan(
     let question = &corrected(corpus, scope, question, &past).await?;
     let mut classified = intent::classify_corrected(question, &past);
     if classified.is_off_topic && !past.iter().any(|message| !message.sources.is_empty()) {
-        // The lists may lack words that the corpus has.
+        // The lists may lack words that the corpus contains.
         let words = corpus.known_words(scope, question).await?;
         if !words.is_empty() && words.iter().all(|(_, is_known)| *is_known) {
             classified = intent::Classification { intent: Intent::NewSearch, is_off_topic: false, ..classified };
@@ -260,7 +260,7 @@ fn without_denied(question: &str) -> String {
     if kept.is_empty() { question.to_owned() } else { kept.join(",") }
 }
 
-/// Words of which a question that names one replaces the other: after `suspensión definitiva`, `¿y la provisional?`
+/// Pairs of words that replace each other when a question names one: after `suspensión definitiva`, `¿y la provisional?`
 const OPPOSITES: [(&str, &str); 4] =
     [("provisional", "definitiva"), ("directo", "indirecto"), ("oral", "escrito"), ("aislada", "jurisprudencia")];
 
@@ -432,7 +432,7 @@ fn asks_which(question: &str) -> bool {
             .any(|phrase| joined.contains(phrase))
 }
 
-/// Returns the numbers of the sources that a question describes one by one: `la de actos municipales y la de definitividad`.
+/// Returns the numbers of the sources that a question describes individually: `la de actos municipales y la de definitividad`.
 fn described(question: &str, texts: &[String]) -> Option<Vec<usize>> {
     let folded = fold_text(question);
     let words: Vec<&str> = folded.split_whitespace().collect();
@@ -453,7 +453,7 @@ fn described(question: &str, texts: &[String]) -> Option<Vec<usize>> {
     Some(numbers)
 }
 
-/// Whether a question is about the source beside the one that was asked about: `¿y la otra?`
+/// Whether a question is about the other source, not the one that was asked about: `¿y la otra?`
 fn names_other(question: &str) -> bool {
     let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
     folded.starts_with(" y la otra ") || folded.starts_with(" la otra ") || folded.starts_with(" y el otro ")

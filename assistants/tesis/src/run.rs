@@ -1,4 +1,4 @@
-//! `run_agent` answers a question for a program that has a memory but no agent of its own.
+//! `run_agent`: answers a question for a program that has a memory but no agent.
 
 use threadkeep::agent::{RunError, RunRequest, RunResult};
 use threadkeep::{Agent, Memory, Scope, TenantId};

@@ -32,15 +32,15 @@ const RELATED_WEIGHT: f64 = 0.3;
 const RELATED_SHARE: f64 = 0.6;
 /// The share of its weight that a word keeps if the corpus does not contain it. Such a word does not distinguish items.
 const UNKNOWN_SHARE: f64 = 0.8;
-/// An item that contains the first number of words of the question is relevant if it covers the second share of the question.
+/// A minimum number of the question's words and a minimum coverage: an item that reaches both is relevant.
 const WORDS_OF_LONG: (usize, f64) = (4, 0.1);
-/// If a question has at least the first number of words, the second number replaces the word count in [`WORDS_OF_LONG`].
+/// A question with at least the first number of words uses the second number as the word count of [`WORDS_OF_LONG`].
 const WORDS_OF_NARRATIVE: (usize, usize) = (7, 3);
-/// The number of words from which a question may be a story, and the share of those of its words that the corpus has in any form that a
-/// relevant item contains.
+/// The number of words from which a question counts as long.
 const WORDS_OF_LONG_QUESTION: usize = 5;
+/// The minimum coverage of a long question or a story, counting only the words that the corpus contains in some form.
 const MIN_COVERAGE_OF_KNOWN: f64 = 0.45;
-/// Words that stand in questions about any legal topic, and the share of their weight that they keep.
+/// Words that occur in questions about any legal topic, and the share of their weight that they keep.
 const GENERIC: [&str; 12] = [
     "acto",
     "actos",
@@ -56,13 +56,13 @@ const GENERIC: [&str; 12] = [
     "proceso",
 ];
 const GENERIC_SHARE: f64 = 0.4;
-/// The most words of a query that are checked one by one.
+/// The maximum number of words of a query that are checked one by one.
 const MAX_CHECKED_WORDS: usize = 12;
 /// The maximum number of items that are compared with related words.
 const MAX_COMPARED: usize = 50;
 /// The weight of words in the title.
 const TITLE_WEIGHT: f64 = 0.6;
-/// The share of its relevance that a document of another country keeps.
+/// The share of its relevance that a document from another country keeps.
 const FOREIGN_SHARE: f64 = 0.6;
 /// The minimum similarity of vectors for an item to be relevant without common words.
 const MIN_SIMILARITY: f64 = 0.5;
@@ -106,7 +106,7 @@ impl Found {
         Self { item, relevance: 1.0, rank_score, distance: None, is_known: false }
     }
 
-    /// Creates the source with which an answer cites the item.
+    /// Creates the source by which an answer cites the item.
     #[must_use]
     pub fn source(&self) -> Source {
         let (kind, id) = match &self.item {
@@ -280,7 +280,7 @@ fn lexical_scores(
             || words >= enough && coverage >= WORDS_OF_LONG.1
             // Most words of a story are not those of a tesis.
             || is_long && words >= 2 && coverage * total / known >= MIN_COVERAGE_OF_KNOWN
-            // The words beside one of law say what happened: `hackearon mi cuenta y se llevaron el dinero por transferencia`.
+            // The words around a legal term say what happened: `hackearon mi cuenta y se llevaron el dinero por transferencia`.
             || (is_long || is_story) && has_law(index) && coverage * total / known >= MIN_COVERAGE_OF_KNOWN;
         (score, is_relevant || is_about(question, &hits[index].item))
     };
@@ -292,7 +292,7 @@ fn is_story(question: &str) -> bool {
     fold_text(question).split_whitespace().any(|word| ["mi", "mis", "me", "nos"].contains(&word))
 }
 
-/// Whether a word is one of law, or has related words.
+/// Whether a word is a legal term, or has related words.
 fn is_word_of_law(word: &str) -> bool {
     let mut stems = content_terms(word).into_iter().flat_map(|(_, stems)| stems);
     !GENERIC.contains(&word)
@@ -300,7 +300,7 @@ fn is_word_of_law(word: &str) -> bool {
             .any(|stem| words::is_stem_of_law(&stem) || words::is_weak_stem_of_law(&stem) || thesaurus::has_stem(&stem))
 }
 
-/// Returns for each item the words of the question that it does not contain, but of which it contains a related word.
+/// Returns, for each item, the words of the question that it lacks but for which it contains a related word.
 fn matches_of_related(question: &Question, hits: &[Hit], counts: &[TermCounts], scores: &[f64]) -> Vec<Vec<usize>> {
     let mut matches = vec![Vec::new(); hits.len()];
     let words = counts.first().map_or(0, |counts| counts.counts.len());

@@ -1,4 +1,4 @@
-//! Typing errors: the words of law and of talk about sources that a misspelt word stands for.
+//! Corrects typing errors in legal terms and in words used to talk about sources.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -9,12 +9,13 @@ use crate::clave::fold_text;
 use crate::intent::words;
 use crate::thesaurus;
 
-/// The fewest letters of a misspelt word.
+/// The minimum number of letters of a word that can be misspelt.
 const MIN_LETTERS: usize = 4;
-/// The fewest letters of a word that is corrected to a word of law by one letter; shorter ones are often words of their own.
+/// The minimum number of letters of a word that is corrected to a legal term by one letter; shorter ones are often words in their
+/// own right.
 const MIN_LEGAL_LETTERS: usize = 6;
 
-/// Returns a message with its misspelt words corrected. A word of the topic is not misspelt, and preferred to a word of law.
+/// Returns a message with its misspelt words corrected. A word of the topic is not misspelt, and is preferred over a legal term.
 pub(crate) fn corrected(message: &str, topic: &HashSet<String>) -> String {
     let mut result = String::with_capacity(message.len());
     let mut rest = message;
@@ -73,7 +74,7 @@ fn legal() -> impl Iterator<Item = &'static str> {
     thesaurus::words().chain(words::LEGAL.iter().copied()).filter(|word| word.len() > MIN_LETTERS)
 }
 
-/// Whether a folded word is spelt as it should be, as far as the lists know.
+/// Whether the lists contain a folded word, or a form of it.
 fn is_known(word: &str) -> bool {
     static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| words::talk().chain(legal()).collect());
     let is_inflected = || {
@@ -95,12 +96,12 @@ fn is_permuted(one: &str, other: &str) -> bool {
     sorted(one) == sorted(other)
 }
 
-/// Whether two words begin alike, as the forms of one word do.
+/// Whether two words begin alike, as forms of the same word do.
 fn same_beginning(one: &str, other: &str) -> bool {
     one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count() >= MIN_LETTERS
 }
 
-/// Returns the only word of law that differs from a folded word by a typing error.
+/// Returns the only legal term that differs from a folded word by a typing error.
 pub(crate) fn of_law(word: &str) -> Option<&'static str> {
     if is_known(word) {
         return None;
@@ -136,7 +137,7 @@ fn near(one: &str, other: &str) -> bool {
     }
 }
 
-/// Writes a folded word as it sounds: `detaye` and `detalle`, `sensillo` and `sencillo` sound alike.
+/// Returns a folded word as it sounds: `detaye` and `detalle`, `sensillo` and `sencillo` sound alike.
 fn sound(word: &str) -> String {
     let letters: Vec<char> = word.chars().collect();
     let at = |index: usize| letters.get(index).copied().unwrap_or(' ');
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_law_is_found_if_only_one_is_near() {
+    fn a_legal_term_is_found_if_only_one_is_near() {
         for (word, expected) in [
             ("amapro", Some("amparo")),
             ("omicion", Some("omision")),

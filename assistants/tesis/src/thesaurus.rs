@@ -1,4 +1,4 @@
-//! Words that carry no topic, and groups of words that people use for one legal concept.
+//! Words that indicate no topic, and groups of words that people use for the same legal concept.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -24,7 +24,7 @@ const STOP_WORDS: &str = "
     excluye excluyendo quita quitando descarta descartando elimina excepto salvo corte materia materias perdon quise decir refiero
     cual cuales cuando como donde porque qué mexico mexicano mexicana legal legales derecho";
 
-/// Groups of words for one concept; the words of a group are related to each other.
+/// Groups of words for the same concept; the words in a group are related to each other.
 const GROUPS: &str = "
     despido despedir despidieron despidio despiden corrieron corrio correr rescision separacion cese
     patron patrones empleador empresa jefe
@@ -133,7 +133,7 @@ fn stems(word: &str) -> Vec<String> {
     content_terms(word).into_iter().flat_map(|(_, stems)| stems).collect()
 }
 
-/// Whether a folded word carries no topic.
+/// Whether a folded word indicates no topic.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split_whitespace().collect());
     WORDS.contains(word) || is_ordinary(word) || is_request(word)
@@ -156,7 +156,7 @@ pub(crate) fn related(query: &str) -> String {
     found.join(" ")
 }
 
-/// Returns the words of the groups and the further words of law.
+/// Returns the words of the groups and the further legal words.
 pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     GROUPS.split_whitespace().chain(LEGAL.split_whitespace())
 }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn related_words_are_those_of_the_groups() {
+    fn words_in_the_same_group_are_related() {
         let words = related("me corrieron del trabajo");
         assert!(words.contains("despido") && !words.contains("corrieron"), "{words}");
         assert_eq!(related("arraigo"), "");

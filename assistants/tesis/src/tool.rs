@@ -21,9 +21,9 @@ use crate::spelling;
 pub(crate) const SEARCH: &str = "buscar_tesis";
 /// The name of the tool that compares topics.
 pub(crate) const COMPARE: &str = "comparar_temas";
-/// The share of the relevance of a known source from which a new one is preferred to it.
+/// The minimum relevance of a new source, as a share of that of a known one, for the new source to be preferred.
 const MIN_SHARE_OF_NEW: f64 = 0.5;
-/// The number of items of the corpus among which a source at hand must be.
+/// The number of nearest items in the corpus, one of which must be a source at hand for a query to be about it.
 const NEAREST: usize = 5;
 
 /// The arguments of the search tool.
@@ -70,9 +70,9 @@ pub(crate) struct SearchResult {
     pub(crate) without_filters: bool,
     /// Whether the sources pass the filters, but are not about the topic of the conversation.
     pub(crate) without_topic: bool,
-    /// The query in which misspelt words were corrected; empty if none were.
+    /// The query after misspelt words were corrected; empty if none were.
     pub(crate) corrected: String,
-    /// Whether the corpus contains no word of the question.
+    /// Whether the corpus contains none of the question's words.
     pub(crate) is_unknown: bool,
 }
 
@@ -118,8 +118,8 @@ pub(crate) fn compare(searcher: &Searcher) -> FnTool {
     })
 }
 
-/// Decides whether a query is about the sources at hand: it is if one of them is the nearest item of the corpus, and is not if none of
-/// them is among the nearest ones.
+/// Decides whether a query is about the sources at hand: yes if the nearest item of the corpus is one of them, no if none of them
+/// is among the nearest items.
 fn nearness(nearest: &[String], sources: &[String]) -> Nearness {
     let position = nearest.iter().position(|key| sources.contains(key));
     match position {
@@ -331,8 +331,8 @@ impl Search {
         Ok(())
     }
 
-    /// Replaces what was found by sources that were cited before if these bear on the question far more: the question names their topic,
-    /// and that of no source that was found, or no source that was found contains half as much of it.
+    /// Replaces the sources that were found with ones that were cited before, if these are far more relevant to the question: either
+    /// it names their topic and that of no new source, or no new source is half as relevant.
     async fn prefer_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
         let question = Question::of_all_words(&content_of(&request.query));
         if self.arguments.solo_nuevas || request.exclude.is_empty() || question.is_empty() || result.found.is_empty() {

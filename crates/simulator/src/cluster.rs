@@ -1,7 +1,7 @@
 //! A Kubernetes API server whose objects come from a folder.
 //!
 //! It serves discovery, get, list, watch, create, update, patch, delete, eviction, the scale subresource, logs and exec, with dry runs,
-//! conflicts of versions, preconditions, tables, and denials as RBAC words them. Its controllers replace the pods of replica sets,
+//! version conflicts, preconditions, tables, and denials as RBAC words them. Its controllers replace the pods of replica sets,
 //! deployments and stateful sets. It does not check credentials.
 
 mod controllers;
@@ -41,11 +41,11 @@ const WATCH_BACKLOG: usize = 4_096;
 pub struct Request {
     /// The verb, as RBAC names it: `get`, `list`, `delete`, …
     pub verb: String,
-    /// The plural of the kind.
+    /// The plural name of the kind.
     pub resource: String,
     /// The subresource, such as `scale`.
     pub subresource: Option<String>,
-    /// The namespace; empty for all, and for objects without one.
+    /// The namespace; empty for requests across all namespaces and for objects without one.
     pub namespace: String,
     /// The object's name.
     pub name: Option<String>,
@@ -62,12 +62,12 @@ impl Request {
     }
 }
 
-/// A denied operation. `*` matches everything.
+/// An operation to deny. `*` matches everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The verb.
     pub verb: String,
-    /// The plural of the kind.
+    /// The plural name of the kind.
     pub resource: String,
     /// The namespace.
     pub namespace: String,
@@ -202,7 +202,7 @@ impl Cluster {
         true
     }
 
-    /// Names the pod that a controller creates when this one is deleted.
+    /// Sets the name of the pod that a controller creates when this one is deleted.
     pub fn replace_as(&self, namespace: &str, pod: &str, successor: &str) {
         let pod = (namespace.to_owned(), pod.to_owned());
         lock(&self.shared.objects).successors.insert(pod, successor.to_owned());
@@ -213,20 +213,20 @@ impl Cluster {
         lock(&self.shared.objects).logs.insert(log_key(namespace, pod, is_previous), log.to_owned());
     }
 
-    /// Sets what a program in the containers of a pod writes, and its exit code. Without it, there are `echo` and `hostname` only.
+    /// Sets the output and the exit code of a program in the containers of a pod. By default, there are only `echo` and `hostname`.
     pub fn install(&self, namespace: &str, pod: &str, line: &str, output: &str, exit_code: i32) {
         let key = exec::key(namespace, pod, line);
         lock(&self.shared.programs).insert(key, (output.to_owned(), exit_code));
     }
 
-    /// Denies requests from now on.
+    /// Denies matching requests from now on.
     pub fn deny(&self, verb: &str, resource: &str, namespace: &str) {
-        let own = str::to_owned;
-        let denial = Denial { verb: own(verb), resource: own(resource), namespace: own(namespace) };
+        let owned = str::to_owned;
+        let denial = Denial { verb: owned(verb), resource: owned(resource), namespace: owned(namespace) };
         lock(&self.shared.denials).push(denial);
     }
 
-    /// Makes every request fail with this error; `None` ends it.
+    /// Makes every request fail with this error; `None` ends the outage.
     pub fn fail(&self, message: Option<&str>) {
         *lock(&self.shared.outage) = message.map(str::to_owned);
     }

@@ -1,6 +1,6 @@
 //! A Kubernetes cluster and a Slack workspace on this machine, which speak the real protocols over real sockets.
 //!
-//! [`cluster::Cluster`] is an API server over a folder of objects, with the controllers that replace pods. [`slack::Slack`] is a
+//! [`cluster::Cluster`] is an API server whose objects come from a folder, with the controllers that replace pods. [`slack::Slack`] is a
 //! subset of Slack's Web API, with a sender of signed events. Tests use them, and so does `threadkeep slack simulate`.
 #![warn(missing_docs)]
 

@@ -1,6 +1,6 @@
 //! A Slack workspace: the methods of the Web API that bots use, and a sender of signed events.
 //!
-//! The server checks tokens and the shapes of arguments as Slack does, and names errors as Slack does. It keeps messages in
+//! The server checks tokens and the shapes of arguments as Slack does, and returns Slack's error codes. It keeps messages in
 //! memory. Events and interactions are sent to the URLs of an app, each with a signature, or over the WebSockets that an app in
 //! Socket Mode has opened; an event that is not acknowledged is sent again.
 
@@ -30,15 +30,15 @@ pub use files::File;
 
 /// The token with which the app opens connections in Socket Mode.
 pub const APP_TOKEN: &str = "xapp-1-local-app";
-/// The token that the app's other calls must have.
+/// The token with which the app makes its other calls.
 pub const BOT_TOKEN: &str = "xoxb-local-workspace";
 /// The secret that signs events.
 pub const SIGNING_SECRET: &str = "8f742231b10e8888abcd99yyyzzz85a5";
-/// The user of the bot.
+/// The user id of the bot.
 pub const BOT_USER: &str = "U0BOT";
-/// The bot.
+/// The bot id.
 pub const BOT_ID: &str = "B0BOT";
-/// The workspace.
+/// The id of the workspace.
 pub const TEAM: &str = "T0LOCAL";
 
 /// A message in a channel.
@@ -111,7 +111,7 @@ struct Shared {
     address: SocketAddr,
     workspace: Mutex<Workspace>,
     sockets: Mutex<socket::Sockets>,
-    /// Counts changes, so that tests can wait for one.
+    /// Counts changes, so that tests can wait for the next one.
     changed: watch::Sender<u64>,
 }
 
@@ -181,7 +181,7 @@ impl Slack {
         lock(&self.shared.workspace).refused.insert(method.to_owned(), error);
     }
 
-    /// Counts messages and calls from now on instead of keeping them, so that many of them need no memory.
+    /// From now on, only counts messages and calls instead of keeping them, so that memory stays bounded.
     pub fn keep_only_counts(&self) {
         lock(&self.shared.workspace).only_counts = true;
     }

@@ -1,4 +1,4 @@
-//! kubectl drives the local cluster: Debian's version, and the one on the `PATH`.
+//! Tests of the simulated cluster with kubectl: with Debian's version, and with the one on the `PATH`.
 //!
 //! `cargo xtask test` unpacks Debian's package into the folder `tools/kubectl` of the target folder.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
@@ -59,7 +59,7 @@ impl Bench {
         command
     }
 
-    /// Runs a command line. Returns what it prints: the output if it succeeds, else the error.
+    /// Runs a command line. Returns its standard output if it succeeds, otherwise its standard error.
     async fn run(&self, line: &str) -> Result<String, String> {
         let output = tokio::time::timeout(PATIENCE, self.command(line).output()).await.unwrap().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -234,7 +234,7 @@ async fn kubectl_applies() {
         let applied = bench.succeed(apply).await;
         assert_eq!(applied, "configmap/settings configured\ndeployment.apps/web created\n");
         assert_eq!(bench.succeed(apply).await, "configmap/settings unchanged\ndeployment.apps/web unchanged\n");
-        // What another client changed stays, and what the file no longer has is removed.
+        // What another client changed stays, and what the file no longer contains is removed.
         bench.succeed("label cm settings -n shop tier=front").await;
         write(&MANIFEST.replace(", color: red", "").replace("web:1", "web:2"));
         assert_eq!(bench.succeed(apply).await, "configmap/settings configured\ndeployment.apps/web configured\n");
@@ -273,7 +273,7 @@ async fn kubectl_cordons_and_drains() {
 }
 
 #[tokio::test]
-async fn kubectl_names_what_it_may_not_do() {
+async fn kubectl_reports_what_it_may_not_do() {
     for bench in Bench::each().await {
         bench.cluster.deny("delete", "pods", "shop");
         let refused = bench.fail("delete pod api-7b4f9c6d5-x1x9k -n shop").await;

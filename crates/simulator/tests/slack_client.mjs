@@ -15,7 +15,7 @@ const errorOf = async (call) => {
   }
 };
 
-// The workspace refuses the first call for being too frequent; the client waits and repeats it.
+// The workspace rate-limits the first call; the client waits and retries it.
 const me = await client.auth.test();
 const root = await client.chat.postMessage({ channel, text: "root" });
 const blocks = [

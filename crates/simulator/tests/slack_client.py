@@ -1,4 +1,4 @@
-"""Slack's own Python packages against the local Slack. The tests in slack_clients.rs run a part and check what it prints."""
+"""Slack's own Python packages against the local Slack. The tests in slack_clients.rs run one part of it at a time and check its output."""
 
 import json
 import sys
@@ -75,13 +75,13 @@ def web_api(client, base):
 
 
 def limited(client, base):
-    """Posts while the workspace refuses calls for being too frequent."""
+    """Posts while the workspace rate-limits calls."""
     client.retry_handlers.append(RateLimitErrorRetryHandler(max_retry_count=3))
     show({"ts": client.chat_postMessage(channel=CHANNEL, text="late")["ts"]})
 
 
 def bolt(client, base):
-    """Serves an app, and prints each event that it gets."""
+    """Serves an app, and prints each event that it receives."""
     app = App(signing_secret=sys.argv[4], client=client)
 
     @app.event("app_mention")
@@ -146,7 +146,7 @@ def files(client, base):
 
 
 def socket(client, base):
-    """Connects in Socket Mode, and prints each message that it gets. Does not acknowledge the first delivery of "again"."""
+    """Connects in Socket Mode, and prints each message that it receives. Does not acknowledge the first delivery of "again"."""
     connection = SocketModeClient(app_token=sys.argv[5], web_client=client)
 
     def receive(connection, request):

@@ -1,4 +1,4 @@
-//! Slack's own packages drive the local Slack, and its framework accepts the events that it signs.
+//! Slack's own client packages work with the simulated Slack, and Slack's framework accepts the events that it signs.
 //!
 //! `cargo xtask test` installs the packages into the folders `python` and `node` of the target folder.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
@@ -24,7 +24,7 @@ fn is_skipped(program: &str) -> bool {
 fn installed(path: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.ancestors().nth(3).unwrap().join(path);
-    assert!(path.exists(), "`cargo xtask test` installs what tests need into {}", path.display());
+    assert!(path.exists(), "{} is missing: `cargo xtask test` installs it", path.display());
     path
 }
 
@@ -40,7 +40,8 @@ fn python(part: &str, slack: &Slack) -> Command {
     command
 }
 
-/// Returns a script of Node.js. It is copied to a folder with the packages, because modules are looked up beside the script.
+/// Returns the command for a Node.js script. The script is copied to a folder with the packages, because Node.js looks up
+/// modules beside it.
 fn node(name: &str, folder: &Path, arguments: &[&str]) -> Command {
     std::fs::copy(script(name), folder.join(name)).unwrap();
     std::os::unix::fs::symlink(installed("node/node_modules"), folder.join("node_modules")).unwrap();
@@ -91,7 +92,7 @@ async fn slack_sdk_drives_the_workspace() {
 }
 
 #[tokio::test]
-async fn slack_sdk_waits_when_the_workspace_limits_it() {
+async fn slack_sdk_waits_when_it_is_rate_limited() {
     if is_skipped("python") {
         return;
     }
@@ -103,7 +104,7 @@ async fn slack_sdk_waits_when_the_workspace_limits_it() {
 }
 
 #[tokio::test]
-async fn the_package_of_node_drives_the_workspace() {
+async fn the_node_package_drives_the_workspace() {
     if is_skipped("node") {
         return;
     }
@@ -171,7 +172,7 @@ async fn slack_sdk_uploads_a_file() {
     assert_eq!(slack.messages()[1].files[0].text(), "a long answer");
 }
 
-/// What both packages for Socket Mode do: they connect, acknowledge, and connect again.
+/// Drives a Socket Mode client, which must connect, acknowledge, and reconnect.
 async fn drive_in_socket_mode(slack: &Slack, mut running: Running, has_retries: bool) {
     let mut next = async || {
         let mut line = running.next().await;
@@ -215,7 +216,7 @@ async fn slack_sdk_connects_in_socket_mode() {
 }
 
 #[tokio::test]
-async fn the_package_of_node_connects_in_socket_mode() {
+async fn the_node_package_connects_in_socket_mode() {
     if is_skipped("node") {
         return;
     }

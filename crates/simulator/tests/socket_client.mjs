@@ -1,4 +1,4 @@
-// Slack's own package for Socket Mode on Node.js against the local Slack. Prints each message that it gets.
+// Slack's own package for Socket Mode on Node.js against the local Slack. Prints each message that it receives.
 
 import { LogLevel, SocketModeClient } from "@slack/socket-mode";
 

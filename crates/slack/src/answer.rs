@@ -59,7 +59,7 @@ impl<'a> Answer<'a> {
         turn.clone_into(&mut self.turn);
     }
 
-    /// Takes the last message, to use it for something else.
+    /// Takes the last message out of the answer, to replace it with something else.
     pub(crate) fn take_post(&mut self) -> Option<Post> {
         self.posts.pop()
     }
@@ -79,7 +79,7 @@ impl<'a> Answer<'a> {
         json!({ "event_type": EVENT_TYPE, "event_payload": { "turn": self.turn, "id": id } })
     }
 
-    /// Finds the parts of the answer that an instance posted before it ended, among the messages of the channel or thread.
+    /// Finds, among the messages of the channel or thread, the parts of the answer that an earlier instance posted.
     pub(crate) fn recognise(&mut self, posted: &[Value]) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for number in 0.. {
@@ -136,7 +136,7 @@ impl Worker {
                     }
                     if let Err(error) = self.grow(answer, &text).await {
                         // The answer is posted when it is complete.
-                        tracing::warn!(%error, "an answer cannot be shown while it is written");
+                        tracing::warn!(%error, "failed to show an unfinished answer; it is posted when complete");
                         may_grow = false;
                     }
                 }
@@ -172,7 +172,7 @@ impl Worker {
         }
         match self.upload(answer, text).await {
             Err(WorkError::Slack(error @ CallError::Refused { .. })) => {
-                tracing::warn!(%error, "a long answer cannot be uploaded; it is posted as messages");
+                tracing::warn!(%error, "failed to upload a long answer; it is posted as messages");
                 let mut parts = all;
                 let is_cut = parts.len() > MAX_PARTS_WITHOUT_FILE;
                 parts.truncate(MAX_PARTS_WITHOUT_FILE);

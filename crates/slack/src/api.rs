@@ -41,10 +41,10 @@ pub(crate) enum CallError {
         error: String,
     },
     /// Slack could not be reached.
-    #[error("Slack cannot be reached for {0}")]
+    #[error("cannot reach Slack for {0}")]
     Unreachable(&'static str),
     /// Slack did not accept a WebSocket.
-    #[error("Slack accepted no WebSocket at the URL that it named")]
+    #[error("Slack did not accept a WebSocket at the URL that it had returned")]
     NoSocket,
 }
 
@@ -129,7 +129,7 @@ impl SlackApi {
         Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)
     }
 
-    /// Calls a method. Waits as long as `Retry-After` says, and retries calls that did not reach Slack.
+    /// Calls a method. Waits as long as `Retry-After` says, and retries calls that fail because of the network.
     pub(crate) async fn call(&self, bot: &Bot, method: &'static str, arguments: &Value) -> Result<Value, CallError> {
         if method == "chat.postMessage" {
             self.wait_for_turn(arguments["channel"].as_str().unwrap_or_default()).await;
@@ -147,7 +147,7 @@ impl SlackApi {
             attempt += 1;
             let mut request =
                 self.client.post(format!("{}{method}", self.url)).header(AUTHORIZATION, format!("Bearer {token}"));
-            // Methods that only read accept forms; the others accept JSON as well.
+            // Methods that only read accept forms; the others also accept JSON.
             request = if is_read {
                 request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form(arguments))
             } else {
@@ -188,9 +188,9 @@ impl SlackApi {
         serde_json::from_slice(&bytes).map_err(|_| None)
     }
 
-    /// Uploads a file to the URL that Slack named for it.
+    /// Uploads a file to the URL that Slack returned for it.
     pub(crate) async fn upload(&self, url: &str, text: &str) -> Result<(), CallError> {
-        const METHOD: &str = "the upload of a file";
+        const METHOD: &str = "a file upload";
         let request = self.client.post(url).header(CONTENT_TYPE, "text/plain; charset=utf-8").body(text.to_owned());
         let response = request.send().await.map_err(|_| CallError::Unreachable(METHOD))?;
         match response.status() {

@@ -21,14 +21,14 @@ struct Decision<'a> {
 }
 
 impl Worker {
-    /// Applies a decision if the user may decide. Otherwise nothing happens.
+    /// Applies a decision if the user may decide; otherwise ignores it.
     pub(crate) async fn decide(&self, service: &Service, job: &Job, is_recovered: bool) -> Result<(), WorkError> {
         let Job::Decide { team, channel, ts, user, user_team, approves } = job else { return Ok(()) };
         let inbox = self.inbox(service.memory(), team).await?;
         let Some(post) = inbox.find_post(channel, ts).await? else { return Ok(()) };
         let bot = self.bot(team).await?;
         if !self.may_decide(&bot, &post, user, user_team.as_deref()).await? {
-            tracing::info!("a decision about an approval was ignored: the person may not decide");
+            tracing::info!("ignored a decision on an approval: the user may not decide");
             return Ok(());
         }
         let place = Place { team: team.clone(), channel: channel.clone(), thread_ts: post.thread_ts.clone() };

@@ -279,7 +279,7 @@ mod tests {
 
     // S4.46: the mention is stripped. S4.51: both events of a mention have the same key.
     #[test]
-    fn a_mention_is_read_once_and_without_the_mention() {
+    fn a_mention_is_stripped_and_both_of_its_events_share_a_key() {
         let accepted = read_event(&envelope(&message("<@U0BOT> list &lt;pods&gt;")), READER).unwrap();
         let mut mention = message("<@U0BOT> list &lt;pods&gt;");
         mention["type"] = json!("app_mention");

@@ -1,4 +1,4 @@
-//! Slack as a door of the server.
+//! Slack as a door to the server.
 //!
 //! [`door`] returns the door. Slack sends events and interactions to its endpoints, each with a signature, or over a WebSocket that
 //! the door opens ([`EventSource`]). Each event and interaction is stored in an inbox before it is acknowledged; then a worker
@@ -119,13 +119,13 @@ pub enum SlackError {
     #[error("the signing secret of the Slack app is empty")]
     NoSecret,
     /// The app-level token is empty, or a token of another kind.
-    #[error("the token for Socket Mode is not an app-level token, which starts with xapp-")]
+    #[error("the Socket Mode token must be an app-level token, which starts with xapp-")]
     NoAppToken,
     /// There is no bot token.
     #[error("there is no bot token")]
     NoToken,
     /// The HTTP client cannot be created.
-    #[error("no HTTP client can be created: {0}")]
+    #[error("cannot create an HTTP client: {0}")]
     Client(String),
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn split(text: &str, characters: usize) -> Vec<String> {
     parts.into_iter().map(|part| part.trim_end().to_owned()).collect()
 }
 
-/// Closes the block of code that a text leaves open.
+/// Closes a code block that a text leaves open.
 pub(crate) fn close_code(text: &str) -> String {
     match text.matches("```").count() % 2 {
         0 => text.to_owned(),
@@ -98,14 +98,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markup_is_read_and_written() {
+    fn markup_is_converted_in_both_directions() {
         assert_eq!(to_plain("<@U1> see <http://a.b|a.b> &amp; <#C1|ops> &lt;x&gt;"), "<@U1> see a.b & #ops <x>");
         assert_eq!(to_plain("1 < 2"), "1 < 2");
         assert_eq!(to_slack("## Pods\n**web** <1>\n```\n**x**\n```"), "*Pods*\n*web* &lt;1&gt;\n```\n**x**\n```");
     }
 
     #[test]
-    fn long_texts_are_split_with_their_blocks_of_code() {
+    fn code_blocks_are_closed_and_reopened_when_a_text_is_split() {
         let text = format!("log:\n```\n{}```", "line of a log\n".repeat(50));
         let parts = split(&text, 200);
         assert!(parts.len() > 3 && parts.iter().all(|part| part.chars().count() <= 200), "{parts:?}");

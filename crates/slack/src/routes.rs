@@ -42,8 +42,8 @@ pub(crate) fn door(worker: Arc<Worker>) -> Door {
 
 fn with_endpoints(door: Door, worker: &Arc<Worker>, signing_secret: &str) -> Door {
     let key = hmac::Key::new(hmac::HMAC_SHA256, signing_secret.as_bytes());
-    let recogniser: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(key));
-    let signed = || Rule::recognised(KeyRole::Write, Arc::clone(&recogniser));
+    let authenticator: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(key));
+    let signed = || Rule::recognised(KeyRole::Write, Arc::clone(&authenticator));
     let [events_worker, interactions_worker] = [Extension(Arc::clone(worker)), Extension(Arc::clone(worker))];
     let format = ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string());
     door.error_format(format)
@@ -70,7 +70,8 @@ impl SenderAuthenticator for SignatureCheck {
         let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let refuse = |code, message| ApiError::new(StatusCode::UNAUTHORIZED, code, message);
         let timestamp = header("x-slack-request-timestamp");
-        let sent: i64 = timestamp.parse().map_err(|_| refuse("bad_timestamp", "the timestamp is missing"))?;
+        let sent: i64 =
+            timestamp.parse().map_err(|_| refuse("bad_timestamp", "the timestamp is missing or invalid"))?;
         let now = service.memory().now().as_millis().div_euclid(1_000);
         if now.abs_diff(sent) > MAX_AGE_SECONDS.unsigned_abs() {
             return Err(refuse("old_timestamp", "the request is older than five minutes"));
@@ -106,10 +107,10 @@ fn payload_of(body: &[u8], content_type: &str) -> Option<Value> {
 }
 
 fn invalid() -> ApiError {
-    ApiError::invalid("body", "the body is not a request of Slack")
+    ApiError::invalid("body", "the body is not a request from Slack")
 }
 
-/// Receives an event of Slack
+/// Receives an event from Slack
 #[utoipa::path(post, path = "/slack/events", operation_id = "receive_slack_event", responses((status = 200, description = "The event is stored.")), security(("slack_signature" = [])))]
 async fn receive_event(
     State(service): State<Service>,
@@ -132,7 +133,7 @@ async fn receive_event(
     }
 }
 
-/// Receives a pressed button of Slack
+/// Receives a button press from Slack
 #[utoipa::path(post, path = "/slack/interactions", operation_id = "receive_slack_interaction", responses((status = 200, description = "The decision is stored.")), security(("slack_signature" = [])))]
 async fn receive_interaction(
     State(service): State<Service>,

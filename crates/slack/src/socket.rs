@@ -1,8 +1,8 @@
 //! Socket Mode: receives events and interactions over a WebSocket that the app opens, so that the server needs no public URL.
 //!
 //! Each message has an envelope with an id. As with the endpoints, the message is stored in the inbox before it is acknowledged
-//! with its id; Slack resends messages that are not acknowledged. Slack closes connections regularly, and announces it. The next
-//! connection is then opened while the old one is still read to its end.
+//! with its id; Slack resends messages that are not acknowledged. Slack closes connections regularly, and announces it. Then the
+//! next connection is opened while the old one is still read to its end.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::worker::Worker;
 
 /// The delay before the first reconnect; doubled with every failure.
 const RECONNECT: Duration = Duration::from_millis(250);
-/// The maximum number of times that the delay is doubled, which makes it a minute.
+/// The maximum number of times that the delay is doubled, which limits it to about a minute.
 const MAX_DOUBLINGS: u32 = 8;
 /// The interval between pings. Slack answers each, so a connection on which nothing arrives is dead.
 const PING: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ const LANES: usize = 16;
 /// The number of messages that may wait for each lane.
 const WAITING: usize = 32;
 
-/// A message of Slack.
+/// A message from Slack.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Envelope {
@@ -214,7 +214,7 @@ impl Connection {
                         }
                     }
                     Err(error) => {
-                        tracing::error!(%error, "failed to store a message of Slack; Slack will send it again")
+                        tracing::error!(%error, "failed to store a message from Slack; Slack will send it again")
                     }
                 }
             }

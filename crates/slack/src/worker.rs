@@ -17,7 +17,7 @@ use crate::{EventSource, SlackError, SlackOptions};
 
 /// The maximum number of concurrent requests per user.
 const MAX_TASKS: usize = 3;
-/// The maximum number of users with a semaphore.
+/// The maximum number of users for whom a semaphore is kept.
 const MAX_USERS: usize = 10_000;
 /// The delay before signing in is retried.
 const SIGN_IN_AGAIN: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ pub(crate) struct Worker {
     /// The signed-in bots, by workspace.
     bots: Mutex<HashMap<String, Bot>>,
     inboxes: Mutex<HashMap<String, Inbox>>,
-    /// The waiting requests of each active conversation.
+    /// The queued requests of each active conversation.
     queues: Mutex<HashMap<String, VecDeque<Queued>>>,
     /// The identity of this instance in the inbox.
     instance: OnceLock<Driver>,

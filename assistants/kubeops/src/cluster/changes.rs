@@ -9,11 +9,11 @@ use super::{Cluster, CommandError, Outcome, Result, digest};
 use crate::command::{Basis, Command, Verb};
 use crate::kinds::{Kind, SCALABLE, WORKLOADS};
 
-/// How often a change is tried again if only the status of the object changed in between.
+/// How many times a change is retried if only the status of the object changed in between.
 const ATTEMPTS: usize = 4;
-/// The longest output of a program that is shown, in characters.
+/// The maximum length of the output of a program that is shown, in characters.
 const MAX_SHOWN_OUTPUT: usize = 2_500;
-/// The most pods that a drain evicts.
+/// The maximum number of pods that a drain evicts.
 const MAX_EVICTIONS: usize = 500;
 
 /// A request that changes one object.
@@ -34,7 +34,10 @@ pub(crate) fn read_manifest(command: &mut Command) -> Result<Value> {
         serde_saphyr::from_multiple(manifest).map_err(|_| invalid("the manifest is not valid YAML".to_owned()))?;
     let mut documents: Vec<Value> = documents.into_iter().filter(|document| !document.is_null()).collect();
     if documents.len() != 1 {
-        return Err(invalid(format!("the manifest has {} objects; one approval is for one object", documents.len())));
+        return Err(invalid(format!(
+            "the manifest contains {} objects, but an approval is for exactly one",
+            documents.len()
+        )));
     }
     let object = documents.remove(0);
     let (api_version, kind_name) = (text(&object["apiVersion"]), text(&object["kind"]));
@@ -42,7 +45,7 @@ pub(crate) fn read_manifest(command: &mut Command) -> Result<Value> {
         .ok_or_else(|| invalid(format!("`{kind_name}` in `{api_version}` is not a kind that I know")))?;
     if kind.plural == "secrets" {
         return Err(CommandError::NotAllowed(
-            "secrets are not applied from a conversation, because it would keep their values".to_owned(),
+            "secrets cannot be applied from a conversation, because it would store their values".to_owned(),
         ));
     }
     let name =
@@ -180,7 +183,7 @@ impl Cluster {
         ))
     }
 
-    /// Sends a change, or only tries it.
+    /// Sends a change, or only a dry run of it.
     async fn send(
         &self,
         command: &Command,
@@ -243,7 +246,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the pods of a node that a drain evicts: those that no daemon set and no file of the node replaces there.
+    /// Returns the pods of a node that a drain evicts: all but static pods and those of daemon sets, which stay on the node.
     async fn pods_on(&self, node: &str) -> std::result::Result<Vec<Value>, ApiError> {
         let client = self.client().map_err(|error| ApiError::Unreachable(error.to_string()))?;
         let answer = client.get("/api/v1/pods", &[("fieldSelector", &format!("spec.nodeName={node}"))]).await?;
@@ -255,7 +258,7 @@ impl Cluster {
         Ok(answer["items"].as_array().into_iter().flatten().filter(is_evicted).take(MAX_EVICTIONS).cloned().collect())
     }
 
-    /// Tries a change, and says what it would do.
+    /// Describes what a change would do, with a dry run if there is one.
     async fn describe_effect(&self, command: &Command, kind: &Kind, object: &Value, change: &Change) -> Result<String> {
         if matches!(change, Change::Drain) {
             let pods = self.pods_on(command.name.as_deref().unwrap_or_default()).await?;
@@ -376,7 +379,7 @@ fn short(value: &Value) -> String {
     }
 }
 
-/// Says what was done.
+/// Describes what was done.
 fn done_text(command: &Command, kind: &Kind, basis: &Basis, answer: &Value) -> String {
     let name = command.name.as_deref().unwrap_or_default();
     let what = match command.verb {
@@ -422,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn only_status_and_versions_leave_the_digest_the_same() {
+    fn status_and_versions_do_not_affect_the_digest() {
         let object = json!({ "metadata": { "name": "web", "resourceVersion": "1" }, "spec": { "replicas": 1 }, "status": { "x": 1 } });
         let mut other = json!({ "spec": { "replicas": 1 }, "metadata": { "resourceVersion": "9", "name": "web", "managedFields": [] } });
         assert_eq!(digest(&object), digest(&other));

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::kubeconfig::Connection;
 
-/// The largest answer, in bytes.
+/// The maximum size of a response, in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// The largest log, in bytes.
+/// The maximum size of a log, in bytes.
 const MAX_LOG_BYTES: usize = 256 << 10;
-/// The most objects of a list.
+/// The maximum number of objects in a list.
 pub(crate) const MAX_ITEMS: usize = 500;
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -75,11 +75,11 @@ impl KubeClient {
         } else {
             super::install_provider();
         }
-        let client = builder.build().map_err(|error| format!("no connection can be set up: {error}"))?;
+        let client = builder.build().map_err(|error| format!("cannot set up a connection: {error}"))?;
         Ok(Self { client, connection })
     }
 
-    /// Returns the namespace of commands that name none.
+    /// Returns the namespace for commands that name none.
     pub(crate) fn namespace(&self) -> &str {
         &self.connection.namespace
     }
@@ -88,7 +88,7 @@ impl KubeClient {
         self.json(Method::GET, path, query, None).await
     }
 
-    /// Returns the text of a log, at most its last part.
+    /// Returns the text of a log, cut at [`MAX_LOG_BYTES`].
     pub(crate) async fn log(&self, path: &str, query: &[(&str, &str)]) -> Result<String> {
         let limit = MAX_LOG_BYTES.to_string();
         let query: Vec<(&str, &str)> = query.iter().copied().chain([("limitBytes", &*limit)]).collect();
@@ -122,8 +122,7 @@ impl KubeClient {
         body: Option<(&str, &Value)>,
     ) -> Result<Value> {
         let bytes = self.send(method, path, query, body).await?;
-        serde_json::from_slice(&bytes)
-            .map_err(|_| ApiError::Other("the API server answered with something else than JSON".to_owned()))
+        serde_json::from_slice(&bytes).map_err(|_| ApiError::Other("the API server's response is not JSON".to_owned()))
     }
 
     async fn send(
@@ -162,7 +161,7 @@ impl KubeClient {
     }
 }
 
-/// Reads the status and the body of an answer.
+/// Reads the status and the body of a response.
 async fn read_body(mut response: Response) -> Result<(u16, Vec<u8>)> {
     let status = response.status().as_u16();
     let mut bytes = Vec::new();
@@ -177,7 +176,7 @@ async fn read_body(mut response: Response) -> Result<(u16, Vec<u8>)> {
     Ok((status, bytes))
 }
 
-/// Reads the error of an answer.
+/// Reads the error in a response.
 pub(super) async fn read_error(response: Response) -> ApiError {
     match read_body(response).await {
         Ok((status, bytes)) => error_of(status, &bytes),
@@ -189,7 +188,7 @@ fn dry_run(is_dry_run: bool) -> Vec<(&'static str, &'static str)> {
     if is_dry_run { vec![("dryRun", "All")] } else { Vec::new() }
 }
 
-/// Escapes a value of a query.
+/// Escapes the value of a query parameter.
 fn escape(value: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let escaped =
@@ -197,22 +196,22 @@ fn escape(value: &str) -> String {
     escaped.collect()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it converts errors of results")]
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]
 pub(super) fn unreachable_error(error: reqwest::Error) -> ApiError {
     ApiError::Unreachable(match &error {
         error if error.is_timeout() => format!("timeout: no answer within {} seconds", TIMEOUT.as_secs()),
         error if error.is_connect() => "the API server refuses connections or its address is wrong".to_owned(),
-        _ => "the connection broke".to_owned(),
+        _ => "the connection was lost".to_owned(),
     })
 }
 
-/// Returns the error of an answer. The message of the API server says what is wrong.
+/// Returns the error for a failed response, with the API server's message if there is one.
 fn error_of(status: u16, bytes: &[u8]) -> ApiError {
     let answer: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let message = answer["message"].as_str().filter(|message| !message.is_empty());
     let message = message.map_or_else(|| format!("the API server answered with status {status}"), str::to_owned);
     match status {
-        401 => ApiError::Forbidden("the cluster does not accept the credentials of the kubeconfig".to_owned()),
+        401 => ApiError::Forbidden("the cluster rejected the credentials in the kubeconfig".to_owned()),
         403 => ApiError::Forbidden(message),
         404 => ApiError::NotFound(message),
         409 => ApiError::Conflict(message),

@@ -1,4 +1,4 @@
-//! Runs a program in a container: over a WebSocket, whose messages begin with the number of a channel.
+//! Runs a program in a container, over a WebSocket on which each message begins with its channel number.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::client::{ApiError, KubeClient, Result};
 
-/// The protocol: the last message of the channel for errors is a status.
+/// The protocol. The last message on its error channel is a status.
 const PROTOCOL: &str = "v4.channel.k8s.io";
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const STATUS: u8 = 3;
-/// The longest output that is kept, in bytes.
+/// The maximum size of the output that is kept, in bytes.
 const MAX_OUTPUT: usize = 64 << 10;
-/// The longest message, in bytes.
+/// The maximum size of a message, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;
 /// How long a program may run.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,13 +31,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// How a program ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Executed {
-    /// What it wrote, at most the first part.
+    /// The output, cut at [`MAX_OUTPUT`].
     pub(crate) output: String,
     pub(crate) exit_code: i64,
 }
 
 impl KubeClient {
-    /// Runs a program, and waits for its end.
+    /// Runs a program, and waits until it ends.
     pub(crate) async fn exec(&self, path: &str, query: &[(&str, &str)]) -> Result<Executed> {
         let key = generate_key();
         let request = self.request(Method::GET, path, query);
@@ -51,7 +51,7 @@ impl KubeClient {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let is_accepted = header(SEC_WEBSOCKET_ACCEPT) == Some(derive_accept_key(key.as_bytes()));
         if !is_accepted || header(SEC_WEBSOCKET_PROTOCOL).as_deref() != Some(PROTOCOL) {
-            return Err(ApiError::Other("the API server does not run programs over WebSockets".to_owned()));
+            return Err(ApiError::Other("the API server does not support exec over WebSockets".to_owned()));
         }
         let upgraded = response.upgrade().await.map_err(super::client::unreachable_error)?;
         let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));
@@ -59,7 +59,7 @@ impl KubeClient {
         match timeout(TIMEOUT, read(socket)).await {
             Ok(executed) => executed,
             Err(_) => Err(ApiError::Other(format!(
-                "the program did not end within {} seconds; it may still run",
+                "the program did not end within {} seconds; it may still be running",
                 TIMEOUT.as_secs()
             ))),
         }
@@ -84,7 +84,7 @@ async fn read(mut socket: WebSocketStream<reqwest::Upgraded>) -> Result<Executed
         }
     }
     let status = status
-        .ok_or_else(|| ApiError::Other("the connection broke; it is unknown how the program ended".to_owned()))?;
+        .ok_or_else(|| ApiError::Other("the connection was lost; it is unknown how the program ended".to_owned()))?;
     let exit_code = exit_code(&status)?;
     Ok(Executed { output: String::from_utf8_lossy(&output).into_owned(), exit_code })
 }

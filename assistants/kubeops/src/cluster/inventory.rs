@@ -1,4 +1,4 @@
-//! The objects whose names a message may mean.
+//! Finds the objects that a message may name.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::kinds::{Kind, SEARCHED};
 
 /// How long to wait for the lists.
 const WAIT: Duration = Duration::from_secs(5);
-/// The most objects of one kind that are returned.
+/// The maximum number of objects of one kind that are returned.
 const MAX_OF_KIND: usize = 30;
 
 impl Cluster {
-    /// Returns the objects of all namespaces whose names fit, the best first of each kind; `None` if nothing could be read.
+    /// Returns the objects in all namespaces whose names fit, best fits first within each kind; `None` if nothing could be read.
     pub(crate) async fn mentioned(&self, fits: &(dyn Fn(&Shown) -> Option<u8> + Sync)) -> Option<Vec<Shown>> {
         let kinds: Vec<Kind> = SEARCHED.iter().chain(&["nodes"]).filter_map(|kind| Kind::find(kind)).collect();
         let command = Command { all_namespaces: true, ..Command::new(Verb::Find) };

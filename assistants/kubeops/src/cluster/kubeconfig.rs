@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Value;
 
-/// The largest file that is read, in bytes.
+/// The maximum size of a file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 /// Where a pod finds its service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -19,7 +19,7 @@ pub(crate) struct Connection {
     /// The URL of the API server, without a trailing slash.
     pub(crate) server: String,
     pub(crate) token: Option<Token>,
-    /// The namespace of commands that name none.
+    /// The namespace for commands that name none.
     pub(crate) namespace: String,
     pub(crate) tls: Option<rustls::ClientConfig>,
 }
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// A bearer token, or the file that has it. The file is read for every request, because tokens of service accounts change.
+/// A bearer token, or the file that contains it. The file is read for every request, because service account tokens are rotated.
 #[derive(Clone)]
 pub(crate) enum Token {
     Value(String),
@@ -56,13 +56,13 @@ pub(crate) fn default_file() -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.join(".kube").join("config"))
 }
 
-/// Returns the error for the case that there is neither a kubeconfig nor a pod.
+/// Returns the error for a program that has no kubeconfig and does not run in a pod.
 pub(crate) fn missing() -> KubeconfigError {
     KubeconfigError("no cluster is configured: set KUBECONFIG to a kubeconfig file".to_owned())
 }
 
 impl Connection {
-    /// Reads a kubeconfig. `context` replaces its current context.
+    /// Reads a kubeconfig. `context` overrides its current context.
     pub(crate) fn read(file: &Path, context: Option<&str>) -> Result<Self> {
         let text = text_of(file)?;
         let name = file.display();
@@ -90,7 +90,7 @@ impl Connection {
         }
         let server = text(&cluster["server"]).trim_end_matches('/').to_owned();
         if !["https://", "http://"].iter().any(|scheme| server.starts_with(scheme)) {
-            return error(format!("{name}: `server` of the cluster is not a URL"));
+            return error(format!("{name}: the cluster's `server` is not a URL"));
         }
         let token = match (user["token"].as_str(), user["tokenFile"].as_str()) {
             (Some(token), _) => Some(Token::Value(token.to_owned())),
@@ -143,7 +143,7 @@ impl Token {
     }
 }
 
-/// Finds a named entry of one of the lists of a kubeconfig.
+/// Finds the entry with the given name in one of a kubeconfig's lists.
 fn entry(config: &Value, list: &str, name: &str, member: &str, file: &Path) -> Result<Value> {
     let found = config[list].as_array().into_iter().flatten().find(|entry| entry["name"] == *name);
     match found {
@@ -152,7 +152,7 @@ fn entry(config: &Value, list: &str, name: &str, member: &str, file: &Path) -> R
     }
 }
 
-/// Returns the file that a kubeconfig names relative to itself.
+/// Resolves a path relative to the kubeconfig that contains it.
 fn beside(file: &Path, path: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(path)
 }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_kubeconfig_is_named() {
+    fn kubeconfig_errors_state_the_reason() {
         let reason = |text: &str| read(text).unwrap_err().to_string();
         assert!(reason("clusters: []").contains("no current-context"));
         assert!(reason(CONFIG).contains("no user named `u`"));

@@ -1,15 +1,15 @@
-//! Objects as manifests, without what must not be shown.
+//! Objects as manifests, with secret values hidden.
 
 use serde_json::{Value, json};
 
 use super::{CommandError, Result};
 use crate::kinds::Kind;
 
-/// What stands in the place of a value that is never shown.
+/// The placeholder for a value that is never shown.
 const HIDDEN: &str = "(hidden)";
-/// The annotation that repeats a whole object, with its values.
+/// The annotation that contains a copy of the whole object, including its values.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The deepest nesting that is looked at.
+/// The maximum nesting depth that is searched.
 const MAX_DEPTH: usize = 64;
 
 /// Returns an object as YAML. Values of secrets and of environment variables are hidden; managed fields are left out.
@@ -36,7 +36,7 @@ pub(crate) fn yaml(kind: &Kind, object: &Value) -> Result<String> {
         .map_err(|error| CommandError::Failed(format!("the object cannot be written as YAML: {error}")))
 }
 
-/// Hides the values of environment variables, wherever a container is.
+/// Hides the values of environment variables in all containers, at any depth.
 fn hide_environment(value: &mut Value, depth: usize) {
     if depth > MAX_DEPTH {
         return;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_map_is_shown_whole() {
+    fn a_config_map_is_shown_in_full() {
         let kind = Kind::find("configmaps").unwrap();
         let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "app" }, "data": { "mode": "blue", "a.conf": "x=1\ny=2\n" } });
         let read: Value = serde_saphyr::from_str(&yaml(&kind, &object).unwrap()).unwrap();

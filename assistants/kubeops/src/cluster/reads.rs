@@ -10,17 +10,17 @@ use super::{Cluster, CommandError, Outcome, Result, Shown};
 use crate::command::{Command, Verb};
 use crate::kinds::{Kind, SEARCHED, WORKLOADS};
 
-/// The most objects that a text lists.
+/// The maximum number of objects that a text lists.
 const MAX_LINES: usize = 60;
 /// The default number of lines of a log.
 const TAIL: u32 = 50;
-/// The most pods of a workload whose logs are shown.
+/// The maximum number of pods of a workload whose logs are shown.
 const MAX_LOGS: usize = 3;
-/// The longest manifest that is shown, in characters.
+/// The maximum length of a manifest that is shown, in characters.
 const MAX_MANIFEST: usize = 10_000;
-/// The most pods of a workload that its description lists.
+/// The maximum number of pods that the description of a workload lists.
 const MAX_PODS: usize = 10;
-/// The most events that are shown.
+/// The maximum number of events that are shown.
 const MAX_EVENTS: usize = 15;
 
 impl Cluster {
@@ -45,7 +45,7 @@ impl Cluster {
         Kind::find(name).ok_or_else(|| CommandError::Invalid(format!("`{name}` is not a kind that I know")))
     }
 
-    /// Returns the objects of a kind, in the namespaces of a command.
+    /// Returns the objects of a kind in the namespaces that a command covers.
     pub(super) async fn items(&self, kind: &Kind, command: &Command) -> Result<Vec<Value>> {
         let client = self.client()?;
         let selector = command.selector.as_deref();
@@ -76,7 +76,7 @@ impl Cluster {
                 command = Command { namespace: Some(like), like: None, all_namespaces: false, ..command };
                 items = self.items(&kind, &command).await?;
             } else if items.is_empty() && command.unhealthy {
-                // "Anything broken right now": the word is no name.
+                // "Anything broken right now": the word is not a name.
                 command.like = None;
                 items = all;
             }
@@ -101,7 +101,7 @@ impl Cluster {
         Ok(Outcome { command, text, objects })
     }
 
-    /// Returns a sentence on the other namespaces that have objects of a kind; empty if none has.
+    /// Returns a sentence that names the other namespaces with objects of a kind; empty if there are none.
     async fn elsewhere(&self, kind: &Kind, command: &Command) -> Result<String> {
         let everywhere = Command { namespace: None, all_namespaces: true, ..command.clone() };
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -119,7 +119,7 @@ impl Cluster {
         self.rules.allows(name) && client.get(&format!("/api/v1/namespaces/{name}"), &[]).await.is_ok()
     }
 
-    /// Returns the object of a command.
+    /// Returns the object that a command names.
     pub(crate) async fn object(&self, kind: &Kind, command: &Command) -> Result<Value> {
         let name = command.name.as_deref().unwrap_or_default();
         let path = format!("{}/{name}", kind.path(command.namespace.as_deref()));
@@ -153,7 +153,7 @@ impl Cluster {
         Ok(Outcome { command, text, objects })
     }
 
-    /// Returns the lines of the pods of a workload, and adds the events of those with problems.
+    /// Returns a line for each pod of a workload, and adds the events of pods with problems.
     async fn describe_pods(
         &self,
         pods: &[Value],
@@ -173,7 +173,7 @@ impl Cluster {
         format!("\nPods:\n{}{rest}", lines.join("\n"))
     }
 
-    /// Looks for objects by a part of their names. Exact names come before beginnings, and those before other parts.
+    /// Finds objects by a part of their names. Exact names come first, then names that begin with the part, then others.
     async fn find(&self, command: Command) -> Result<Outcome> {
         let like = command.like.clone().unwrap_or_default();
         let kinds: Vec<Kind> = match &command.kind {
@@ -206,7 +206,7 @@ impl Cluster {
         Ok(Outcome { command, text: names.join("\n"), objects })
     }
 
-    /// Returns the pods of a command on a pod or a workload.
+    /// Returns the pod that a command names, or the pods of the workload that it names.
     async fn pods_of(&self, command: &Command) -> Result<Vec<Value>> {
         let kind = Self::kind(command)?;
         let object = self.object(&kind, command).await?;
@@ -433,7 +433,7 @@ async fn list(
     Ok(answer["items"].as_array().cloned().unwrap_or_default())
 }
 
-/// Returns how well a name fits a part of it, 0 for the same; `None` if it does not.
+/// Returns how well a name matches `like`, 0 if they are equal; `None` if it does not contain it.
 pub(crate) fn likeness(name: &str, like: &str) -> Option<u8> {
     if name == like {
         return Some(0);
@@ -509,7 +509,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_names_fit_best_then_beginnings_then_words() {
+    fn exact_names_fit_best_then_first_words_then_other_words() {
         assert_eq!(likeness("nginx", "nginx"), Some(0));
         assert_eq!(likeness("nginx-7b4f9c-x2x9k", "nginx"), Some(1));
         assert_eq!(likeness("my-nginx-1", "nginx"), Some(2));

@@ -1,13 +1,13 @@
-//! Objects as text for people. Values of secrets and of environment variables are never part of it.
+//! Objects as text for users. The text never contains values of secrets or of environment variables.
 
 use serde_json::Value;
 
 use super::Shown;
 use crate::kinds::Kind;
 
-/// The longest dump of an object that has no text of its own, in characters.
+/// The maximum length of the dump of an object whose kind has no text of its own, in characters.
 const MAX_DUMP: usize = 2_500;
-/// The longest value of a config map, in characters.
+/// The maximum length of a config map's value that is shown, in characters.
 const MAX_VALUE: usize = 200;
 
 /// Returns what a conversation needs to refer to an object.
@@ -33,7 +33,7 @@ pub(crate) fn shown(kind: &Kind, object: &Value) -> Shown {
     }
 }
 
-/// Returns the workload that owns an object. The deployment is found through the name of its replica set.
+/// Returns the workload that owns an object. A deployment's name is derived from that of its replica set.
 fn owner(metadata: &Value) -> Option<(String, String)> {
     let owner = metadata["ownerReferences"].as_array()?.first()?;
     let (kind, name) = (owner["kind"].as_str()?, owner["name"].as_str()?);
@@ -66,7 +66,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }
 
-/// Returns the number of replicas that are ready and that are wanted.
+/// Returns the number of ready replicas and the desired number.
 pub(crate) fn readiness(kind: &Kind, object: &Value) -> (u64, u64) {
     let status = &object["status"];
     if kind.plural == "daemonsets" {
@@ -75,7 +75,7 @@ pub(crate) fn readiness(kind: &Kind, object: &Value) -> (u64, u64) {
     (number(&status["readyReplicas"]), object["spec"]["replicas"].as_u64().unwrap_or(1))
 }
 
-/// Returns the state of a pod as kubectl prints it: the reason of a waiting or ended container, or else the phase.
+/// Returns the state of a pod as kubectl prints it: the reason of a waiting or ended container, otherwise the phase.
 pub(crate) fn pod_state(pod: &Value) -> String {
     if !pod["metadata"]["deletionTimestamp"].is_null() {
         return "Terminating".to_owned();
@@ -90,7 +90,7 @@ pub(crate) fn pod_state(pod: &Value) -> String {
     pod["status"]["reason"].as_str().or(pod["status"]["phase"].as_str()).unwrap_or("Unknown").to_owned()
 }
 
-/// Returns how the containers of a pod ended last: " (last: OOMKilled, exit code 137)".
+/// Returns how the containers of a pod last terminated: " (last: OOMKilled, exit code 137)".
 fn last_end(pod: &Value) -> String {
     let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
     let ends: Vec<String> = statuses

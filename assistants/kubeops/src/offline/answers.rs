@@ -66,7 +66,7 @@ pub(super) fn fate(requested: &Requested) -> Option<String> {
     }
 }
 
-/// Returns a request and what became of it, with who decided.
+/// Returns a request and what became of it, with the person who decided.
 pub(super) fn line_of_history(requested: &Requested) -> String {
     let by = requested.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let state = match requested.state {
@@ -84,7 +84,7 @@ pub(super) fn line_of_history(requested: &Requested) -> String {
     format!("- `{}`{effect} {state}.", requested.command.line())
 }
 
-/// What words of Kubernetes mean.
+/// The meanings of Kubernetes terms.
 pub(super) const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["crashloopbackoff", "crashloop", "crashlooping"],
@@ -132,16 +132,16 @@ pub(super) const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (
         &["rollout", "rolling"],
-        "Rollout: a deployment replaces its pods by those of a new revision step by step, so that enough stay ready.",
+        "Rollout: a deployment replaces its pods with those of a new revision step by step, so that enough stay ready.",
     ),
-    (&["replica", "replicas"], "Replicas: how many copies (pods) of a workload are to run."),
+    (&["replica", "replicas"], "Replicas: how many copies (pods) of a workload should run."),
     (
         &["deployment", "deployments"],
         "A deployment keeps a number of identical pods running, and rolls out new versions of them.",
     ),
     (
         &["statefulset", "statefulsets"],
-        "A statefulset keeps pods with fixed names and own storage running: one that is deleted comes back under the same name.",
+        "A statefulset keeps pods with fixed names and their own storage running: one that is deleted comes back under the same name.",
     ),
     (&["daemonset", "daemonsets"], "A daemonset runs one pod on each node."),
     (&["pod", "pods"], "A pod is one running instance: one or more containers that share a network and volumes."),
@@ -165,7 +165,7 @@ pub(super) fn last_change(conversation: &Conversation) -> Option<(&Exchange, Opt
     })
 }
 
-/// Words the results of commands.
+/// Puts the results of commands into words.
 pub(super) fn of_steps(steps: &[&Step]) -> String {
     let texts: Vec<String> = steps
         .iter()

@@ -63,7 +63,7 @@ pub(super) fn amends(message: &str, conversation: &Conversation) -> bool {
     amended(&read_request(message, &Lexicon::of(conversation)), conversation).is_some()
 }
 
-/// Returns the changes that a message asks for. Of a change whose value has to be read first, only the object is known.
+/// Returns the changes that a message asks for. For a change whose value has to be read first, only the object is known.
 pub(super) fn planned_changes(message: &str, conversation: &Conversation) -> Vec<Command> {
     let verb = read_request(message, &Lexicon::of(conversation)).verb.filter(|verb| !verb.is_read());
     match next_step(message, conversation) {
@@ -147,7 +147,7 @@ impl Planner<'_> {
         if done.is_empty() {
             return Next::Run(commands);
         }
-        // A log that there is not is no answer to a question for a reason.
+        // A log that cannot be read does not answer a question about a cause.
         let is_extra = |step: &&&Step| {
             step.command.verb == Verb::Logs
                 && step.error.is_some()
@@ -170,7 +170,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a reply says that a message was not understood, so that a look at what it is about serves better.
+    /// Whether a reply says that a message was not understood, so that showing what the message is about is more helpful.
     fn is_no_answer(&self, text: &str) -> bool {
         let reading = &self.reading;
         let is_read = reading.verb.is_none_or(Verb::is_read);
@@ -294,7 +294,7 @@ impl Planner<'_> {
             && !self.reading.has_any(&["if", "should", "would", "happens", "could"])
     }
 
-    /// Whether a message without a kind asks for an object, and does not only have words such as "check" and "what".
+    /// Whether a message without a kind asks for an object, and does not consist only of words such as "check" and "what".
     fn is_specific(&self) -> bool {
         let reading = &self.reading;
         let looks_like_name = |name: &String| name.contains('-') || name.chars().any(|c| c.is_ascii_digit());

@@ -9,7 +9,7 @@ use super::words::{Pick, Reading, State};
 
 /// The result of looking for an object.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "it is matched at once, and never kept in numbers")]
+#[expect(clippy::large_enum_variant, reason = "it is matched immediately, and never collected")]
 pub(super) enum Found {
     One(Shown),
     Several(Vec<Shown>),
@@ -115,7 +115,7 @@ pub(super) fn listed(exchange: &Exchange) -> Vec<Shown> {
     steps.filter_map(outcome_of).flat_map(|outcome| outcome.objects.clone()).collect()
 }
 
-/// Returns all objects that the results of an exchange have.
+/// Returns all objects in the results of an exchange.
 pub(super) fn shown(exchange: &Exchange) -> impl Iterator<Item = &Shown> {
     exchange.steps.iter().filter_map(outcome_of).flat_map(|outcome| &outcome.objects)
 }
@@ -192,9 +192,9 @@ fn narrowed(conversation: &Conversation, exchange: &Exchange, objects: Vec<Shown
     found.unwrap_or(objects)
 }
 
-/// Of the description of a workload, keeps the pods, which are what it lists.
+/// From the description of a workload, keeps only the pods, which are what it lists.
 fn without_owner(mut list: Vec<Shown>, has_kind: bool) -> Vec<Shown> {
-    // Of the lists of several kinds, the first.
+    // If there are lists of several kinds, the first one counts.
     let first_kind = list.first().map(|object| object.kind.clone());
     if !has_kind && list.iter().filter(|object| Some(&object.kind) == first_kind.as_ref()).count() > 1 {
         list.retain(|object| Some(&object.kind) == first_kind.as_ref());
@@ -343,7 +343,7 @@ pub(super) fn in_last_namespace(conversation: &Conversation, reading: &Reading, 
     if here.is_empty() { objects } else { here }
 }
 
-/// Of objects that a part of a name fits, keeps the workloads without their pods, if no kind is named and the verb applies to both.
+/// Of objects that match a part of a name, keeps the workloads and not their pods, if no kind is named and the verb applies to both.
 fn prefer_workloads(objects: Vec<Shown>, verb: Verb, reading: &Reading) -> Vec<Shown> {
     if reading.kind.is_some() || !verb.is_read() || objects.len() < 2 {
         return objects;
@@ -360,7 +360,7 @@ fn prefer_workloads(objects: Vec<Shown>, verb: Verb, reading: &Reading) -> Vec<S
     if workloads.is_empty() || !objects.iter().all(is_covered) { objects } else { workloads }
 }
 
-/// Returns an object of a question with what earlier answers showed of it.
+/// Completes an object from a question with what earlier answers showed of it.
 fn completed(conversation: &Conversation, object: Shown) -> Shown {
     if !object.state.is_empty() || object.restarts.is_some() {
         return object;
@@ -375,7 +375,7 @@ fn completed(conversation: &Conversation, object: Shown) -> Shown {
     same.next().cloned().unwrap_or(object)
 }
 
-/// Returns the objects in a state, of the newest answer that has such ones.
+/// Returns the objects in a state from the newest answer that contains any.
 pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Reading, verb: Verb) -> Found {
     for exchange in conversation.earlier.iter().rev() {
         let objects: Vec<Shown> = unique(listed(exchange))
@@ -506,7 +506,7 @@ pub(super) fn best_fitting<'a>(
         } else {
             own.max(owner).and(crate::cluster::likeness(&fitting.name, name)).or(own)
         };
-        // A change needs a word of the name, not any part of it.
+        // For a change, whole words of the name must match, not any part of it.
         if let Some(likeness) = likeness.filter(|likeness| verb.is_read() || *likeness < 3) {
             fits.push((likeness, fitting));
         }
@@ -555,7 +555,7 @@ pub(super) fn last_namespace(conversation: &Conversation) -> Option<String> {
     })
 }
 
-/// Returns the newest commands that read, without searches.
+/// Returns the most recent read commands, without searches.
 pub(super) fn last_reads(conversation: &Conversation) -> Vec<Command> {
     let reads = |exchange: &Exchange| -> Vec<Command> {
         let steps = exchange.steps.iter().filter(|step| step.command.verb.is_read() && step.command.verb != Verb::Find);

@@ -1,7 +1,7 @@
 //! Messages that take back a request that waits for an approval.
 //!
-//! The person who approves a request must be able to rely on it: a request that the conversation has taken back or corrected must not wait any
-//! longer, also if the correction is not understood. So it is withdrawn before any model reads the message.
+//! The person who approves a request must be able to rely on it: a request that the conversation has taken back or corrected must not stay
+//! open, even if the correction is not understood. So it is withdrawn before any model reads the message.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ const BEGINNINGS: [&str; 17] = [
 ];
 /// Words of a correction, wherever they are.
 const CORRECTS: [&str; 6] = ["meant", "wanted", "instead", "wrong", "rather", "mistake"];
-/// Phrases that look like a correction, and are none.
+/// Phrases that look like corrections, but are not.
 const NO_CORRECTIONS: [&str; 9] =
     ["no problem", "no worries", "no rush", "no hurry", "wait for", "sorry for", "hold my", "no idea", "sorry about"];
 

@@ -1,4 +1,4 @@
-//! Reading a message: what is asked for, on which object, with which arguments.
+//! Parses a message: what is asked for, on which object, with which arguments.
 
 mod acts;
 mod arguments;
@@ -17,12 +17,12 @@ pub(super) use lexicon::Lexicon;
 pub(crate) use lexicon::{fit_of_words, words_of};
 pub(super) use states::State;
 
-/// The longest message that is read, in characters.
+/// The maximum number of characters that are read.
 const MAX_CHARACTERS: usize = 4_000;
-/// The most words that are read.
+/// The maximum number of words that are read.
 const MAX_WORDS: usize = 300;
 
-/// A message, read.
+/// A parsed message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Reading {
     pub(super) act: Option<Act>,
@@ -73,13 +73,13 @@ pub(super) struct Reading {
     pub(super) has_question: bool,
     /// Whether a name was given in the plural, so that its pods are meant: "the fetchers".
     pub(super) names_several: bool,
-    /// The number of words that have no meaning here.
+    /// The number of words that are not recognized.
     pub(super) unknown: usize,
     /// The words, in lower case.
     pub(super) words: Vec<String>,
 }
 
-/// A message that is not a command of its own.
+/// A message that is not a command by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Greeting,
@@ -123,12 +123,12 @@ pub(super) enum Replicas {
 /// One of several objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
-    /// From 0.
+    /// The one at this 0-based position.
     At(usize),
     Last,
-    /// The first of the list, so many.
+    /// This many from the start of the list.
     First(usize),
-    /// The last of the list, so many.
+    /// This many from the end of the list.
     Newest(usize),
     Other,
 }
@@ -211,7 +211,7 @@ fn take_manifest(text: &str) -> (String, Option<String>) {
     (text.to_owned(), None)
 }
 
-/// Removes sentences in quotes: what a log or a person says is no request.
+/// Removes sentences in quotes: what a log or a person says is not a request.
 fn without_quotes(text: &str) -> String {
     let mut rest = text.replace(['“', '”'], "\"");
     while let Some((before, after)) = rest.split_once('"') {
@@ -240,7 +240,7 @@ fn take_program(text: &str) -> (String, Vec<String>) {
     (rest.join(" "), program.map(str::to_owned).collect())
 }
 
-/// Corrects a word of a command.
+/// Corrects the spelling of a command word.
 fn spelled(word: String, lexicon: &Lexicon) -> String {
     let lower = word.to_lowercase();
     if lexicon.is_complete() && lexicon.linked(&lower).is_some() {
@@ -249,7 +249,7 @@ fn spelled(word: String, lexicon: &Lexicon) -> String {
     if let Some(known) = spelling::corrected(&lower) {
         return known.to_owned();
     }
-    // Without the names of the cluster, the word may be one.
+    // If the names in the cluster are not known, the word may be one of them.
     let swapped = if lexicon.is_complete() { spelling::swapped(&lower) } else { None };
     swapped.unwrap_or(word)
 }
@@ -362,7 +362,7 @@ impl Reading {
             ["tonight", "tomorrow", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
         let names_day = self.words.iter().enumerate().any(|(at, word)| {
             let before = if at > 0 { self.word(at - 1) } else { "" };
-            // "Black friday rehearsal" is no time.
+            // "Black friday rehearsal" is not a time.
             let is_time =
                 matches!(&**word, "tonight" | "tomorrow") || matches!(before, "on" | "next" | "this" | "every" | "by");
             DAYS.contains(&&**word) && is_time && !matches!(before, "till" | "until" | "since" | "last")
@@ -370,7 +370,7 @@ impl Reading {
         names_day || self.says("by yourself") || self.has("automatically")
     }
 
-    /// Whether a change is to be made only in some case: "if it has more than 20 restarts, delete it".
+    /// Whether a change is to be made only under a condition: "if it has more than 20 restarts, delete it".
     pub(super) fn has_condition(&self) -> bool {
         let is_politeness =
             ["if you can", "if you could", "if possible", "if you dont mind", "if thats ok", "if you please"]
@@ -440,7 +440,7 @@ impl Reading {
         numbers.next().filter(|_| numbers.next().is_none())
     }
 
-    /// Whether words follow one another in the message.
+    /// Whether the message contains the words of a phrase in a row.
     pub(super) fn says(&self, phrase: &str) -> bool {
         let joined = format!(" {} ", self.words.join(" "));
         joined.contains(&format!(" {phrase} "))

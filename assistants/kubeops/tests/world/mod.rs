@@ -1,6 +1,6 @@
-//! A cluster on this machine, and a conversation about it.
+//! A simulated cluster, and a conversation with the assistant about it.
 
-#![allow(dead_code, reason = "each test program uses a part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 pub(crate) mod script;
 
@@ -15,7 +15,7 @@ use threadkeep::{
 use threadkeep_kubeops::{Cluster, Config, Kubeops};
 use threadkeep_simulator::cluster::{self, World, log_key};
 
-/// The system's clock, put forward.
+/// The system clock plus an adjustable offset.
 #[derive(Debug, Default)]
 pub(crate) struct LaterClock(AtomicI64);
 
@@ -59,10 +59,10 @@ impl Talk {
         config: &str,
         model: Option<Arc<dyn threadkeep::ChatModel>>,
     ) -> Self {
-        let names = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
+        let name_of = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
         let pods = objects.iter().filter(|object| object["kind"] == "Pod");
         let logs = pods.map(|pod| {
-            let key = log_key(pod["metadata"]["namespace"].as_str().unwrap(), &names(pod), false);
+            let key = log_key(pod["metadata"]["namespace"].as_str().unwrap(), &name_of(pod), false);
             (key, "starting\nlistening on 8080\n".to_owned())
         });
         let world = World { logs: logs.collect(), objects };
@@ -96,7 +96,7 @@ impl Talk {
         self.agent.approvals(&self.scope, self.thread).await.unwrap()
     }
 
-    /// Returns the lines of the requests that can be decided.
+    /// Returns the first preview line of each open approval.
     pub(crate) async fn pending(&self) -> Vec<String> {
         let open = self.agent.list_open_approvals(&self.scope, self.thread).await.unwrap();
         open.iter().map(|approval| approval.preview.lines().next().unwrap().to_owned()).collect()
@@ -131,7 +131,7 @@ pub(crate) fn deployment(namespace: &str, name: &str, replicas: u64, image: &str
     objects
 }
 
-/// Returns a pod that runs.
+/// Returns a running pod.
 pub(crate) fn pod(namespace: &str, name: &str, image: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "namespace": namespace },

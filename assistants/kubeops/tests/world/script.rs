@@ -148,7 +148,7 @@ impl Script {
         Some(answer)
     }
 
-    /// Reacts as the Slack door lets people react: only some emoji decide, and only people of the workspace. Returns the position of
+    /// Reacts as the Slack door lets users react: only some emoji decide, and only those of users in the workspace. Returns the position of
     /// the request and the answer; `None` without an effect.
     async fn react(&mut self, reaction: &Value) -> Option<(usize, Option<Turn>)> {
         let verdict = match reaction["emoji"].as_str().unwrap().split("::").next().unwrap() {
@@ -244,7 +244,7 @@ fn is_request(approval: &Approval, expected: &Value) -> bool {
     })
 }
 
-/// Returns a command in the words of the sets.
+/// Returns a command as the sets write it.
 fn spoken(command: &Value) -> Value {
     let mut spoken = command.clone();
     spoken["verb"] = json!(command["verb"].as_str().unwrap().replace('_', " "));
@@ -262,7 +262,7 @@ fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match name {
         "resource" => actual.is_string() && plural(&text(expected)) == plural(&text(actual)),
-        // A list of all namespaces has those of one, and cluster-wide objects have none.
+        // A list of all namespaces covers each one, and cluster-wide objects have none.
         "namespace" => match actual {
             Value::Null => expected == "default",
             actual => actual == expected || actual == "*",
@@ -294,7 +294,7 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// Returns a turn as the comparison of dialogue sets takes it. The requests that a command made count as calls, too: the logs of a
+/// Returns a turn as the comparison of dialogue sets expects it. The requests that a command made count as calls, too: the logs of a
 /// workload are those of its pods.
 fn observed(turn: &Turn, requests: &[Request]) -> ObservedTurn {
     let call = |arguments: Value| ObservedCall { name: "kubectl".to_owned(), arguments };
@@ -336,30 +336,33 @@ fn objects(world: &Value) -> Vec<Value> {
     }
     let mut objects: Vec<Value> = nodes.iter().flat_map(node).collect();
     for (namespace, content) in world["cluster"].as_object().unwrap() {
-        let of = |name: &str| entries(&content[name]);
-        let own_pods = of("pods");
-        objects.extend(of("deployments").iter().flat_map(|entry| workload(namespace, entry, "Deployment", &own_pods)));
-        objects
-            .extend(of("statefulsets").iter().flat_map(|entry| workload(namespace, entry, "StatefulSet", &own_pods)));
+        let entries_of = |name: &str| entries(&content[name]);
+        let own_pods = entries_of("pods");
+        objects.extend(
+            entries_of("deployments").iter().flat_map(|entry| workload(namespace, entry, "Deployment", &own_pods)),
+        );
+        objects.extend(
+            entries_of("statefulsets").iter().flat_map(|entry| workload(namespace, entry, "StatefulSet", &own_pods)),
+        );
         let templates: Vec<Value> = objects.iter().filter(|object| object["kind"] == "StatefulSet").cloned().collect();
         objects.extend(own_pods.iter().flat_map(|entry| {
             let mut built = pods(namespace, entry);
             as_template(&mut built[0], entry, &templates);
             built
         }));
-        for entry in of("secrets") {
+        for entry in entries_of("secrets") {
             let data = entry["data"].as_object().unwrap();
             let data: Vec<(&str, &str)> = data.iter().map(|(key, value)| (&**key, value.as_str().unwrap())).collect();
             objects.push(secret(namespace, &text(&entry["name"]), &data));
         }
-        objects.extend(of("configmaps").iter().map(|entry| {
+        objects.extend(entries_of("configmaps").iter().map(|entry| {
             json!({
                 "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": entry["name"], "namespace": namespace },
                 "data": entry["data"],
             })
         }));
-        objects.extend(of("services").iter().map(|entry| service(namespace, entry)));
-        objects.extend(of("events").iter().enumerate().map(|(number, entry)| event(namespace, number, entry)));
+        objects.extend(entries_of("services").iter().map(|entry| service(namespace, entry)));
+        objects.extend(entries_of("events").iter().enumerate().map(|(number, entry)| event(namespace, number, entry)));
         objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace }, "status": { "phase": "Active" } }));
     }
     objects

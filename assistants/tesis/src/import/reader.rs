@@ -153,7 +153,7 @@ impl Output<'_> {
         self.send(Parsed::Broken(problem))
     }
 
-    /// Sends the items of a record, or the reason why it is broken.
+    /// Sends the items in a record, or the reason why it is broken.
     fn record(&mut self, place: &str, record: Value) -> Result<(), Closed> {
         match items_of(&record) {
             Ok(items) => self.send(Parsed::Items(items)),

@@ -13,7 +13,7 @@ use super::words::{
 use crate::clave::fold_text;
 use crate::filters;
 
-/// The most words of thanks with a remark.
+/// The maximum number of words in thanks with a remark.
 const MAX_REMARK: usize = 9;
 
 /// The folded words of a message.
@@ -104,7 +104,7 @@ impl Words {
             && !names_source
     }
 
-    /// Whether a question is about a choice of the sources at hand: `¿hay alguna aislada entre esas?`
+    /// Whether a question asks for some of the sources at hand: `¿hay alguna aislada entre esas?`
     fn is_among_sources(&self) -> bool {
         let joined = self.joined();
         [
@@ -183,7 +183,7 @@ impl Words {
         })
     }
 
-    /// Whether a word asks for something, or whether there is something.
+    /// Whether the word at an index asks for something, or asks whether something exists.
     fn asks_at(&self, index: usize) -> bool {
         let word = self.at(index);
         [&GIVE, &HAVE, &SEARCH].iter().any(|list| list.contains(&word)) || word.len() > 5 && word.ends_with("me")
@@ -447,7 +447,7 @@ impl Words {
                 && self.is(1, &["pueden", "puede", "lo", "le", "podria", "podrian"])
     }
 
-    /// Whether thanks or a farewell come with a remark, and with no question or request: `excelente, me sirvió mucho`.
+    /// Whether the message is thanks or a farewell with a remark, and without a question or request: `excelente, me sirvió mucho`.
     pub(super) fn is_thanks_with_remark(&self, vocabulary: &Vocabulary) -> bool {
         let joined = self.joined();
         let is_closing =
@@ -478,7 +478,7 @@ impl Words {
                 .iter()
                 .all(|(word, _)| word.chars().all(|c| c.is_ascii_digit()) || is_ordinary(word) || word.len() < 4);
         let asks = ["como", "cuanto", "cuanta", "cuando", "que", "por", "a", "en", "alguna", "algun", "hay"];
-        // One word that the lists lack may be of the topic: `¿cómo se calcula la lana?`
+        // A single word that the lists lack may belong to the topic: `¿cómo se calcula la lana?`
         let is_introduced = (1..self.words.len()).any(|index| {
             self.is(index - 1, &["un", "una"]) && vocabulary.unknown.iter().any(|word| word == self.at(index))
         });
@@ -501,7 +501,7 @@ impl Words {
         self.words.iter().position(is_joined)
     }
 
-    /// Whether a pronoun stands before the verb for what the answer was about: `no lo detiene`, `me la explicas`.
+    /// Whether a pronoun before the verb refers to what the answer was about: `no lo detiene`, `me la explicas`.
     pub(super) fn has_object_pronoun(&self) -> bool {
         (0..self.words.len()).any(|index| {
             let next = self.at(index + 1);
@@ -558,7 +558,7 @@ impl Words {
     }
 }
 
-/// Whether `la que` or `lo de` after this word is not a description of a source: `¿cuál es la que …?` is, `busca la de …` is not.
+/// Whether `la que` or `lo de` after this word does not describe a source: it does in `¿cuál es la que …?`, but not in `busca la de …`.
 fn is_question_of_what(word: &str) -> bool {
     SEARCH.contains(&word) || ["sobre", "contra", "a", "en", "con", "por", "para"].contains(&word)
 }

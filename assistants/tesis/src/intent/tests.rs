@@ -25,7 +25,7 @@ fn amparo() -> Vec<PastMessage> {
 
 // S3.11, S3.12, S3.13, S3.15
 #[test]
-fn labelled_phrases_have_their_intent() {
+fn phrases_are_classified_as_labelled() {
     let reuse = [
         "explica más",
         "por qué",
@@ -139,7 +139,7 @@ fn case_accents_and_punctuation_do_not_matter() {
 }
 
 #[test]
-fn an_answer_to_thanks_does_not_end_the_topic() {
+fn thanks_do_not_end_the_topic() {
     let mut history = amparo();
     history.extend([user("gracias"), answer("De nada.", &[])]);
     assert_eq!(classify("explica más", &history).intent, Intent::Reuse);
@@ -167,9 +167,9 @@ fn other_sources_are_recognised() {
     assert!(!classify("repítelo de otra forma", &amparo()).wants_more);
 }
 
-/// Phrases that were written without sight of the code, and labelled once before their failures were read.
+/// Phrases that were written without sight of the code, and classified once before anyone read their failures.
 #[test]
-fn blind_phrases_keep_their_intent() {
+fn blind_phrases_keep_passing() {
     let sets = [
         (include_str!("../../tests/sets/intents-1.json"), 244),
         (include_str!("../../tests/sets/intents-2.json"), 250),
@@ -189,7 +189,7 @@ fn phrases_of_a_given_set_are_reported() {
     println!("{passed} of {} strict phrases\n{}", passed + wrong.len(), wrong.join("\n"));
 }
 
-/// Labels the strict phrases of a set. Returns how many have the expected label, and a description of the others.
+/// Classifies the strict phrases of a set. Returns how many get the expected label, and a description of the others.
 fn label_set(set: &str) -> (usize, Vec<String>) {
     let set: Vec<serde_json::Value> = serde_json::from_str(set).unwrap();
     let strict: Vec<_> = set.iter().filter(|phrase| phrase["strict"] == true).collect();

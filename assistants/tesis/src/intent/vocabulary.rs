@@ -1,4 +1,4 @@
-//! The words of a message by what they are about: law, the topic so far, an answer or a source, something else.
+//! The words of a message, grouped by what they are about: law, the topic so far, an answer or a source, something else.
 
 use std::collections::HashSet;
 
@@ -16,15 +16,15 @@ use crate::thesaurus;
 
 /// The number of messages whose words belong to the topic.
 const TOPIC_MESSAGES: usize = 4;
-/// The most letters of a word that says nothing about the topic.
+/// The maximum number of letters of a word that is too short to indicate a topic.
 const MAX_SHORT: usize = 3;
 
-/// The words of a message by what they are about.
+/// The words of a message, grouped by what they are about.
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary {
-    /// Words of law outside of the topic.
+    /// Legal terms outside of the topic.
     pub(super) legal: Vec<String>,
-    /// Other words outside of the topic, which are no talk about sources.
+    /// Other words outside of the topic that do not belong to talk about sources.
     pub(super) unknown: Vec<String>,
     /// The number of words of the topic.
     pub(super) topic: usize,

@@ -1,4 +1,4 @@
-//! The words of the rules, folded, one list in a file.
+//! The word lists of the rules, folded, one file per list.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ fn words(text: &'static str) -> Vec<&'static str> {
 /// Words that make a message courtesy.
 pub(super) static COURTESY_CORE: List = LazyLock::new(|| words(include_str!("words/courtesy_core.txt")));
 
-/// Words that courtesy contains besides.
+/// Other words that courtesy contains.
 pub(super) static COURTESY: List = LazyLock::new(|| words(include_str!("words/courtesy.txt")));
 
 /// Verbs that ask for a search.
@@ -38,13 +38,13 @@ pub(super) static DEICTIC: List = LazyLock::new(|| words(include_str!("words/dei
 /// Words that point to a source by its position.
 pub(super) static ORDINALS: List = LazyLock::new(|| words(include_str!("words/ordinals.txt")));
 
-/// Phrases that introduce another topic; `^` for the start of a message.
+/// Phrases that introduce another topic; `^` matches the start of a message.
 pub(super) static SWITCHES: List = LazyLock::new(|| include_str!("words/switches.txt").lines().collect());
 
-/// Words of talk about sources and answers.
+/// Words used to talk about sources and answers.
 pub(super) static FOLLOW_UP_WORDS: List = LazyLock::new(|| words(include_str!("words/follow_up_words.txt")));
 
-/// Beginnings of words of talk about sources and answers.
+/// Beginnings of words used to talk about sources and answers.
 pub(super) static FOLLOW_UP_STEMS: List = LazyLock::new(|| words(include_str!("words/follow_up_stems.txt")));
 
 /// Beginnings of words that concern an answer or a source, which a message about another matter seldom has.
@@ -56,7 +56,7 @@ pub(super) static IMPERATIVES: List = LazyLock::new(|| words(include_str!("words
 /// Verbs that begin a question about a source without naming it: `¿incluye bonos?`
 pub(super) static SUBJECTLESS: List = LazyLock::new(|| words(include_str!("words/subjectless.txt")));
 
-/// Nouns that are a fact of a source rather than a source.
+/// Nouns for a fact about a source rather than for a source.
 pub(super) static FACTS: List = LazyLock::new(|| words(include_str!("words/facts.txt")));
 
 /// Phrases that ask for a search.
@@ -74,25 +74,25 @@ pub(super) static FAREWELLS: List = LazyLock::new(|| include_str!("words/farewel
 /// Words of questions.
 pub(super) static ASKING: List = LazyLock::new(|| words(include_str!("words/asking.txt")));
 
-/// Words of the groups of related words that are no sign of a legal matter by themselves.
+/// Words in the groups of related words that alone do not indicate a legal matter.
 pub(super) static EVERYDAY: List = LazyLock::new(|| words(include_str!("words/everyday.txt")));
 
-/// Words of law.
+/// Legal terms.
 pub(crate) static LEGAL: List = LazyLock::new(|| words(include_str!("words/legal.txt")));
 
-/// Everyday words that a legal matter often has.
+/// Everyday words that are frequent in legal matters.
 static WEAK_LEGAL: List = LazyLock::new(|| words(include_str!("words/weak_legal.txt")));
 
-/// Complete words of talk about sources, for the correction of misspelt ones.
+/// Complete words used to talk about sources, for correcting misspelt ones.
 static TALK: List = LazyLock::new(|| words(include_str!("words/talk.txt")));
 
-/// Returns the words of requests and of talk about sources.
+/// Returns the words used in requests and to talk about sources.
 pub(crate) fn talk() -> impl Iterator<Item = &'static str> {
     let lists = [&TALK, &COURTESY_CORE, &SEARCH, &HAVE, &GIVE, &NOUNS, &ORDINALS, &OTHER, &FOLLOW_UP_WORDS];
     lists.into_iter().flat_map(|list| list.iter().copied())
 }
 
-/// Whether a folded word is an ordinary, a function word, or one of talk about sources.
+/// Whether a folded word is ordinary, a function word, or used to talk about sources.
 pub(crate) fn is_known(word: &str) -> bool {
     is_ordinary(word)
         || Language::Spanish.is_function_word(word)
@@ -107,13 +107,13 @@ pub(crate) fn is_request(word: &str) -> bool {
     SEARCH.contains(&word) || GIVE.contains(&word) || HAVE.contains(&word) || word == "tengas"
 }
 
-/// Whether a stem is that of a word of law.
+/// Whether a stem is that of a legal term.
 pub(crate) fn is_stem_of_law(stem: &str) -> bool {
     static STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| stems_of(&LEGAL));
     STEMS.contains(stem)
 }
 
-/// Whether a stem is that of an everyday word that a legal matter often has.
+/// Whether a stem is that of an everyday word that is frequent in legal matters.
 pub(crate) fn is_weak_stem_of_law(stem: &str) -> bool {
     static STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| stems_of(&WEAK_LEGAL));
     STEMS.contains(stem)
@@ -130,7 +130,7 @@ pub(crate) fn is_ordinary(word: &str) -> bool {
     ORDINARY.contains(word)
 }
 
-/// Returns the word that a diminutive is made of: `tabla` for `tablita`.
+/// Returns the word from which a diminutive is formed: `tabla` for `tablita`.
 pub(super) fn without_diminutive(word: &str) -> Option<String> {
     let endings = [("ita", "a"), ("ito", "o"), ("itas", "as"), ("itos", "os")];
     let (base, ending) =

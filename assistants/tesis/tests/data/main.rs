@@ -3,7 +3,7 @@
 
 #[path = "../dialogues/data_set.rs"]
 mod data_set;
-#[allow(dead_code, reason = "these tests use only a part of the environment")]
+#[allow(dead_code, reason = "these tests use only some of the helpers")]
 #[path = "../dialogues/test_env.rs"]
 mod test_env;
 

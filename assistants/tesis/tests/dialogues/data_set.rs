@@ -9,7 +9,7 @@ use threadkeep_tesis::RunResult;
 
 use super::test_env::{CountingEmbedder, TestEnv};
 
-/// Plays a set in a store in a file. Returns the number of turns, and a description of each turn that does not pass.
+/// Plays a set, with a store in a file. Returns the number of turns, and a description of each turn that does not pass.
 pub(crate) async fn play(set: &Value) -> (usize, Vec<String>) {
     play_in(None, set).await
 }
@@ -176,7 +176,7 @@ async fn dialogues_of_a_given_set_are_reported() {
     println!("{} of {count} turns pass\n{}", count - wrong.len(), wrong.join("\n"));
 }
 
-/// Sets that were written without sight of the code, and run once before their failures were read.
+/// Sets that were written without sight of the code, and run once before anyone read their failures.
 const SETS: [(&str, usize); 4] = [
     (include_str!("../sets/set-1.json"), 206),
     (include_str!("../sets/set-2.json"), 222),

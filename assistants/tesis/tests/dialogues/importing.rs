@@ -1,4 +1,4 @@
-//! Imports of files.
+//! File imports.
 
 use std::io::Write;
 

@@ -174,7 +174,7 @@ async fn nearness_to_the_sources_decides_ambiguous_intents() {
 
 // S3.42, S3.44: a language model is asked only if nearness does not decide.
 #[tokio::test]
-async fn nearness_saves_a_model_call() {
+async fn a_model_is_not_called_if_nearness_decides() {
     let answer = "La usucapión exige posesión pacífica, según el registro 9100021.";
     let model = ScriptedModel::new()
         .step("judges", |_| Ok(satisfied()))

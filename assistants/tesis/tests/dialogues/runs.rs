@@ -1,4 +1,4 @@
-//! `run_agent`.
+//! Tests of `run_agent`.
 
 use futures::StreamExt;
 use serde_json::{Value, json};

@@ -76,7 +76,7 @@ impl TestEnv {
         Self::open(None, records, model, embedder).await
     }
 
-    /// Opens the store with this URL, or a store in a file.
+    /// Opens the store with the given URL, or a store in a file if there is none.
     pub(crate) async fn open(
         url: Option<&str>,
         records: &[Value],

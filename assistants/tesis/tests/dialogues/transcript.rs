@@ -10,7 +10,7 @@ fn transcript() -> String {
 }
 
 #[tokio::test]
-async fn the_documented_conversation_is_the_real_one() {
+async fn the_documented_conversation_matches_the_actual_one() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let documented = transcript();

@@ -10,8 +10,8 @@ use super::objects::{Key, Objects, matches_selector};
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
 impl Objects {
-    /// Gives each deployment a replica set, each pod without an owner the owner whose selector it matches, and each owner that has
-    /// no status the status of its pods.
+    /// Creates a replica set for each deployment, assigns each pod without an owner to the owner whose selector it matches, and
+    /// computes the status of each owner that has none.
     pub(crate) fn adopt(&mut self) {
         let deployments: Vec<Key> =
             self.list("apps", "deployments", "").into_iter().map(|(key, _)| key.clone()).collect();

@@ -1,4 +1,4 @@
-//! Programs in containers, over a WebSocket whose messages begin with the number of a channel.
+//! Programs in containers, over a WebSocket on which each message begins with its channel number.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 const STDOUT: u8 = 1;
 const STATUS: u8 = 3;
 
-/// What programs write, and their exit codes, by [`key`].
+/// The outputs and exit codes of programs, by [`key`].
 pub(crate) type Programs = BTreeMap<String, (String, i32)>;
 
 /// Returns the key of a program in a pod.
@@ -20,7 +20,7 @@ pub(crate) fn key(namespace: &str, pod: &str, line: &str) -> String {
     format!("{namespace}/{pod} {line}")
 }
 
-/// Runs the program that a request names, after the request was checked.
+/// Runs the program that a request names. The request must have been checked.
 pub(crate) fn run(upgrade: WebSocketUpgrade, programs: &Programs, path: &str, query: &str) -> Response {
     let parts: Vec<&str> = path.split('/').collect();
     let (namespace, pod) = match parts[..] {
@@ -61,7 +61,7 @@ fn ended(code: i32) -> Value {
 }
 
 async fn write(mut socket: WebSocket, output: String, status: Value) {
-    // The client may have gone.
+    // The client may be gone.
     for (channel, text) in [(STDOUT, output), (STATUS, status.to_string())] {
         drop(socket.send(Message::Binary([&[channel], text.as_bytes()].concat().into())).await);
     }

@@ -19,8 +19,8 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn new(group: &str, plural: &str, namespace: &str, name: &str) -> Self {
-        let own = str::to_owned;
-        Self { group: own(group), plural: own(plural), namespace: own(namespace), name: own(name) }
+        let owned = str::to_owned;
+        Self { group: owned(group), plural: owned(plural), namespace: owned(namespace), name: owned(name) }
     }
 }
 
@@ -92,7 +92,7 @@ impl Objects {
         }
         let key = self.key_of(&resource, &object, "default");
         if self.by_key.contains_key(&key) {
-            return Err(format!("{kind} {name}: another object has this name"));
+            return Err(format!("{kind} {name}: there is another object with this name"));
         }
         self.put(key, object);
         Ok(())

@@ -34,7 +34,7 @@ pub(crate) fn apply(kind: PatchKind, object: &Value, patch: &Value) -> Result<Va
         PatchKind::Merge => merge(&mut patched, patch, false),
         PatchKind::Strategic => merge(&mut patched, patch, true),
         PatchKind::Json => {
-            for operation in patch.as_array().ok_or("a JSON patch is a list")? {
+            for operation in patch.as_array().ok_or("a JSON patch must be a list")? {
                 change(&mut patched, operation)?;
             }
         }
@@ -85,7 +85,7 @@ fn merge_lists(target: &mut Value, patch: &Value) -> bool {
 
 fn change(object: &mut Value, operation: &Value) -> Result<(), String> {
     let path = operation["path"].as_str().ok_or("an operation has no path")?;
-    let (parent, last) = path.rsplit_once('/').ok_or("a path starts with a slash")?;
+    let (parent, last) = path.rsplit_once('/').ok_or("a path must start with a slash")?;
     let key = last.replace("~1", "/").replace("~0", "~");
     let target = object.pointer_mut(parent).ok_or_else(|| format!("there is no {parent}"))?;
     let (verb, value) = (operation["op"].as_str().unwrap_or_default(), operation["value"].clone());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_patch_that_does_not_fit_is_refused() {
+    fn a_json_patch_that_cannot_be_applied_is_rejected() {
         let object = json!({ "spec": { "replicas": 2 } });
         let patch = |path: &str| json!([{ "op": "replace", "path": path, "value": 3 }]);
         assert_eq!(apply(PatchKind::Json, &object, &patch("/spec/replicas")).unwrap()["spec"]["replicas"], 3);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A kind of objects, as discovery describes it.
+/// A kind of object, as discovery describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// The API group; empty for the core group.

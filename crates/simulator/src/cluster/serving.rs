@@ -99,7 +99,7 @@ pub(crate) fn answer(
     answered.unwrap_or_else(Refusal::into_response)
 }
 
-/// Answers the requests for discovery; `None` for others.
+/// Answers discovery requests; `None` for others.
 fn discover(objects: &Objects, path: &str) -> Option<Response> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let document = match parts[..] {
@@ -130,11 +130,11 @@ fn target_of(objects: &Objects, path: &str) -> Result<Target, Refusal> {
         rest => ("", rest.to_vec()),
     };
     let resource = rest.first().and_then(|plural| objects.resources.at(group, version, plural)).ok_or_else(unknown)?;
-    let own = |at: usize| rest.get(at).map(|part| (*part).to_owned());
+    let part_at = |at: usize| rest.get(at).map(|part| (*part).to_owned());
     if rest.len() > 3 {
         return Err(unknown());
     }
-    Ok(Target { resource: resource.clone(), namespace: namespace.to_owned(), name: own(1), sub: own(2) })
+    Ok(Target { resource: resource.clone(), namespace: namespace.to_owned(), name: part_at(1), sub: part_at(2) })
 }
 
 fn handle(shared: &Shared, objects: &mut Objects, call: &Call<'_>, path: &str) -> Result<Response, Refusal> {
@@ -278,7 +278,7 @@ fn watch(shared: &Shared, objects: &Objects, call: &Call<'_>, target: &Target) -
     Ok(response)
 }
 
-/// Returns the filter of a watch.
+/// Returns a filter for the changes that a watch covers.
 fn watched(call: &Call<'_>, target: &Target) -> impl Fn(&Change) -> bool + Send + 'static {
     let selector = |name: &str| call.query.get(name).cloned().unwrap_or_default();
     let (fields, labels) = (selector("fieldSelector"), selector("labelSelector"));

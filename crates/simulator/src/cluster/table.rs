@@ -9,7 +9,7 @@ use super::resources::Resource;
 /// A column: its name, and whether only `-o wide` prints it.
 type Column = (&'static str, bool);
 
-/// Whether a client prefers a table, by its header `Accept`.
+/// Whether the header `Accept` of a client prefers a table.
 pub(crate) fn is_wanted(accept: &str) -> bool {
     let first = accept.split(',').next().unwrap_or_default();
     first.split(';').any(|parameter| parameter.trim() == "as=Table")
@@ -143,7 +143,7 @@ fn ports(ports: &Value) -> String {
     ports.as_array().into_iter().flatten().map(port).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the numbers of ready containers, of all containers, and of restarts of a pod.
+/// Returns a pod's ready and total containers (`1/2`), and its number of restarts.
 fn ready_of_pod(pod: &Value) -> (String, String) {
     let containers = pod["spec"]["containers"].as_array().map_or(0, Vec::len);
     let statuses = || pod["status"]["containerStatuses"].as_array().into_iter().flatten();

@@ -19,7 +19,7 @@ pub struct World {
     pub logs: BTreeMap<String, String>,
 }
 
-/// Returns the key of a pod's log. The log of the container that ran before has the suffix `.previous`.
+/// Returns the key of a pod's log. The key of the previous container's log has the suffix `.previous`.
 #[must_use]
 pub fn log_key(namespace: &str, pod: &str, is_previous: bool) -> String {
     format!("{namespace}/{pod}{}", if is_previous { ".previous" } else { "" })
@@ -57,7 +57,7 @@ pub enum WorldError {
 }
 
 impl World {
-    /// Reads a folder: objects in files that end in `.yaml`, `.yml` or `.json` (several in a file, and lists of objects, too),
+    /// Reads a folder: objects in files that end in `.yaml`, `.yml` or `.json` (a file may contain several objects, and lists of objects),
     /// and logs in `logs/NAMESPACE/POD.log` and `logs/NAMESPACE/POD.previous.log`; of one container in `POD.CONTAINER.log`.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl World {
     }
 }
 
-/// Returns the files of a folder and its folders, in the order of their paths.
+/// Returns the files of a folder and its subfolders, sorted by path.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>, WorldError> {
     let unreadable = |error| WorldError::Unreadable { file: folder.to_owned(), error };
     let mut paths = Vec::new();
@@ -114,7 +114,7 @@ fn text_of(file: &Path) -> Result<String, WorldError> {
     std::fs::read_to_string(file).map_err(unreadable)
 }
 
-/// Parses the objects of a file, with the members of lists.
+/// Parses the objects of a file. The members of lists become separate objects.
 fn documents(text: &str, is_json: bool) -> Result<Vec<Value>, String> {
     let documents: Vec<Value> = if is_json {
         serde_json::Deserializer::from_str(text)

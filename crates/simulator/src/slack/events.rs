@@ -1,4 +1,4 @@
-//! Actions of users, which are sent to the app as signed requests.
+//! Actions of users, which are sent to the app.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

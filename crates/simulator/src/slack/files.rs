@@ -1,4 +1,4 @@
-//! Uploads of files: a URL, the bytes, and the message that shares them.
+//! File uploads: an app gets a URL, sends the bytes to it, and shares the file in a message.
 
 use std::sync::Arc;
 

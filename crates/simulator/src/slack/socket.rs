@@ -17,21 +17,21 @@ use crate::lock;
 /// The connections of the app.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
-    /// The number of tickets, connections and envelopes so far, which are named by it.
+    /// The number of tickets, connections and envelopes so far. Their ids are made from it.
     count: u64,
-    /// The tickets of the URLs that were not used yet.
+    /// The tickets of unused URLs.
     tickets: BTreeSet<String>,
     connections: BTreeMap<u64, Connection>,
-    /// The connection that got the last envelope.
+    /// The connection that received the last envelope.
     last: u64,
-    /// Who waits for the acknowledgement of each envelope, and the connection that got it.
+    /// For each unacknowledged envelope: the connection that received it, and the sender that reports the acknowledgement.
     waiting: BTreeMap<String, (u64, oneshot::Sender<Value>)>,
 }
 
 #[derive(Debug)]
 struct Connection {
     frames: mpsc::UnboundedSender<Out>,
-    /// Whether its end was announced: it gets no more envelopes.
+    /// Whether its end was announced. If so, it receives no more envelopes.
     is_ending: bool,
 }
 
@@ -39,7 +39,7 @@ struct Connection {
 enum Out {
     Send(Value),
     Close,
-    /// Ends the connection without a word, as a broken network does.
+    /// Drops the connection without a close frame, as a broken network does.
     Cut,
 }
 
@@ -49,7 +49,7 @@ impl Sockets {
         self.count
     }
 
-    /// Chooses a connection for an envelope: each in turn.
+    /// Chooses the connection for the next envelope, in round-robin order.
     fn choose(&mut self) -> Option<u64> {
         let mut usable = self.connections.iter().filter(|(_, connection)| !connection.is_ending).map(|(id, _)| *id);
         let first = usable.next()?;
@@ -58,7 +58,7 @@ impl Sockets {
         Some(self.last)
     }
 
-    /// Ends a connection: what it got can no longer be acknowledged.
+    /// Removes a connection. The envelopes that it received can no longer be acknowledged.
     fn remove(&mut self, id: u64) {
         self.connections.remove(&id);
         self.waiting.retain(|_, (connection, _)| *connection != id);
@@ -66,7 +66,7 @@ impl Sockets {
 }
 
 impl Shared {
-    /// Returns a URL that may be connected to once.
+    /// Returns a URL that accepts one connection.
     pub(super) fn new_socket_url(&self) -> String {
         let mut sockets = lock(&self.sockets);
         let ticket = format!("ticket-{}", sockets.next());
@@ -139,13 +139,13 @@ fn acknowledge(shared: &Shared, text: &str) {
 }
 
 impl Slack {
-    /// Returns the number of connections that get events.
+    /// Returns the number of connections that receive events.
     #[must_use]
     pub fn sockets(&self) -> usize {
         lock(&self.shared.sockets).connections.values().filter(|connection| !connection.is_ending).count()
     }
 
-    /// Waits until the app has opened a number of connections that get events.
+    /// Waits until the given number of connections receive events.
     pub async fn wait_for_sockets(&self, count: usize) {
         let mut changed = self.shared.changed.subscribe();
         while self.sockets() != count {
@@ -154,7 +154,7 @@ impl Slack {
         }
     }
 
-    /// Announces the end of all connections, with a reason such as `warning`, `refresh_requested` or `link_disabled`. They get no
+    /// Announces the end of all connections, with a reason such as `warning`, `refresh_requested` or `link_disabled`. They receive no
     /// more events.
     pub fn announce_disconnect(&self, reason: &str) {
         for connection in lock(&self.shared.sockets).connections.values_mut() {
@@ -172,7 +172,7 @@ impl Slack {
         }
     }
 
-    /// Breaks all connections, as a network does: without a word.
+    /// Drops all connections without a close frame, as a broken network does.
     pub fn cut_sockets(&self) {
         let mut sockets = lock(&self.shared.sockets);
         let connections = std::mem::take(&mut sockets.connections);
@@ -184,7 +184,8 @@ impl Slack {
         self.shared.notify();
     }
 
-    /// Sends a payload in an envelope of a kind, such as `events_api`, and again if it is not acknowledged. Waits for a connection.
+    /// Sends a payload in an envelope of the given kind, such as `events_api`, and resends it if it is not acknowledged. Waits for a
+    /// connection.
     pub async fn send_envelope(&self, kind: &str, payload: &Value) -> Delivery {
         let id = format!("envelope-{}", lock(&self.shared.sockets).next());
         let mut attempts = 0;
@@ -206,7 +207,7 @@ impl Slack {
         Delivery { status: None, body: String::new(), attempts }
     }
 
-    /// Sends an envelope to a connection. Returns what receives its acknowledgement.
+    /// Sends an envelope to a connection. Returns a receiver for its acknowledgement.
     async fn send_once(&self, id: &str, envelope: Value) -> oneshot::Receiver<Value> {
         let mut changed = self.shared.changed.subscribe();
         loop {

@@ -24,9 +24,9 @@ pub(crate) struct Settings {
     pub(crate) requester_may_approve: bool,
     /// Whether events arrive in Socket Mode.
     pub(crate) is_socket_mode: bool,
-    /// The time after which an unfinished answer is shown. Long by default, so that answers of a slow machine do not grow.
+    /// The time after which an unfinished answer is shown. Long by default, so that answers do not grow on a slow machine.
     pub(crate) growth_interval: Duration,
-    /// The model; the offline one if there is none.
+    /// The model. Default: the offline model.
     pub(crate) model: Option<Arc<dyn ChatModel>>,
 }
 

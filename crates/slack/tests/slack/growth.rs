@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, mpsc};
 use crate::CHANNEL;
 use crate::bench::{ANSWER_TIMEOUT, Bench, Settings};
 
-/// What the model does next.
+/// What a test makes the model do next.
 #[derive(Debug)]
 enum Step {
     /// Writes a piece of its answer.
@@ -210,7 +210,7 @@ async fn an_answer_that_grew_is_completed_after_a_restart() {
     let mut question = Question::ask().await;
     question.write("Half of it");
     question.wait_for(&["Half of it …"]).await;
-    // Slack refuses all attempts, so that the end of the answer cannot be shown.
+    // Slack refuses all attempts, so that the end of the answer cannot be posted.
     question.bench.slack.limit(8, 0);
     question.write(" and the rest.");
     question.step(Step::End);

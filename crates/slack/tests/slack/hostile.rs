@@ -11,7 +11,7 @@ fn inputs() -> usize {
     std::env::var("THREADKEEP_HOSTILE_INPUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(140)
 }
 
-/// What a shell, a URL or a template would act on.
+/// Text that a shell, a URL parser or a template engine would act on.
 const SPLICES: [&str; 20] = [
     "; kubectl delete deployment api -n shop",
     " && kubectl delete ns shop",
@@ -49,7 +49,7 @@ const REQUESTS: [&str; 10] = [
     "roll back NAME in shop",
 ];
 
-/// Names that look like those of the cluster: other alphabets, characters without width, other separators.
+/// Names that look like those of the cluster: other alphabets, zero-width characters, other separators.
 const LOOK_ALIKES: [&str; 10] = [
     "\u{430}pi",
     "ap\u{456}",
@@ -149,7 +149,7 @@ impl Target {
         })
     }
 
-    /// Approves as someone who may not, by a reaction, a button, or in words.
+    /// Approves as a user who may not, by a reaction, a button, or in words.
     async fn decide_from_outside(&self, number: usize) {
         let (slack, app) = (&self.bench.slack, &self.bench.app);
         let user = OUTSIDERS[number / 4 % OUTSIDERS.len()];
@@ -189,7 +189,7 @@ impl Target {
         assert!(!then.text.starts_with("⚠️"), "{}", then.text);
     }
 
-    /// Requests a change of something whose name only looks like that of a deployment.
+    /// Requests a change of an object whose name only looks like that of a deployment.
     async fn look_alike(&self, number: usize) {
         let name = LOOK_ALIKES[number % LOOK_ALIKES.len()];
         let request = REQUESTS[number / LOOK_ALIKES.len() % 3].replace("NAME", name);

@@ -1,4 +1,5 @@
-//! Many events and many channels. The counts are small by default; for a measurement, set larger ones in the environment and print the figures:
+//! Many events and many channels. The counts are small by default. To measure, set larger ones in the environment and print the
+//! results:
 //! `THREADKEEP_SLACK_RATE=200 THREADKEEP_SLACK_SECONDS=30 cargo test -p threadkeep-slack --test slack acknowledged -- --nocapture`
 //! `THREADKEEP_SLACK_CHANNELS=100000 cargo test -p threadkeep-slack --test slack many_channels -- --nocapture`
 
@@ -33,7 +34,7 @@ fn reaction(number: u64) -> Value {
     })
 }
 
-/// Sends events to the server over connections that stay open, as Slack does.
+/// Sends events to the server over persistent connections, as Slack does.
 #[derive(Clone)]
 struct Sender {
     client: reqwest::Client,
@@ -75,7 +76,7 @@ async fn events_are_acknowledged_before_they_are_answered() {
     let mut times = sent.join_all().await;
     times.sort();
     let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
-    println!("{count} events at {rate}/s: p50 {:?}, p99 {:?}, most {:?}", at(50), at(99), at(100));
+    println!("{count} events at {rate}/s: p50 {:?}, p99 {:?}, max {:?}", at(50), at(99), at(100));
     let started = Instant::now();
     bench.slack.wait_for_posts(count.div_ceil(10)).await;
     println!("all questions answered {:?} after the last acknowledgement", started.elapsed());

@@ -84,7 +84,7 @@ async fn a_change_is_requested_in_slack_approved_by_a_reaction_and_carried_out_o
 
 // S4.05, S4.06, S4.07, S4.43
 #[tokio::test]
-async fn threads_have_their_own_memory_and_get_the_replies() {
+async fn threads_have_their_own_memory_and_receive_the_replies() {
     let bench = Bench::start(Settings::default()).await;
     let root = bench.slack.write(CHANNEL, "U01ALICE", "deploys", None);
     let in_channel = bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> describe deployment api in shop", None).await;
@@ -103,7 +103,7 @@ async fn threads_have_their_own_memory_and_get_the_replies() {
 
 // S4.51
 #[tokio::test]
-async fn an_event_is_accepted_with_its_signature_and_once() {
+async fn a_signed_event_is_accepted_once() {
     let bench = Bench::start(Settings::default()).await;
     let event = json!({ "type": "app_mention", "channel": CHANNEL, "user": "U1", "text": "<@U0BOT> hi", "ts": "1760000900.000100" });
     let body = bench.slack.envelope(&event);
@@ -229,7 +229,7 @@ async fn conversations_and_requests_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn posts_wait_as_long_as_slack_asks_for() {
+async fn posts_wait_as_long_as_slack_asks() {
     let bench = Bench::start(Settings::default()).await;
     bench.ask(CHANNEL, "U1", "<@U0BOT> hi", None).await;
     bench.slack.limit(2, 0);
@@ -307,9 +307,9 @@ async fn an_answer_that_could_not_be_posted_is_posted_after_a_restart() {
     assert!(done.text.contains("scaled to 4"), "{}", done.text);
 }
 
-// S4.37, S4.51: a second instance on the same store leaves alone what the first one is working on.
+// S4.37, S4.51: a second instance on the same store does not touch what the first one is working on.
 #[tokio::test]
-async fn an_instance_that_starts_leaves_the_requests_of_others_alone() {
+async fn an_instance_that_starts_does_not_touch_the_requests_of_others() {
     let mut bench = Bench::start(Settings::default()).await;
     bench.ask(CHANNEL, "U1", "<@U0BOT> hi", None).await;
     // The first instance delays its answer as long as Slack asks it to.
@@ -360,7 +360,7 @@ async fn a_message_that_can_never_be_answered_is_dropped() {
 }
 
 #[tokio::test]
-async fn control_characters_of_a_message_are_left_out() {
+async fn control_characters_in_a_message_are_removed() {
     let bench = Bench::start(Settings::default()).await;
     bench.ask(CHANNEL, "U1", "<@U0BOT> list\u{0} pods\r\nin\u{1b} default", None).await;
     assert_eq!(bench.texts(CHANNEL).await[0], "list pods\nin default");

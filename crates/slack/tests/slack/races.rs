@@ -62,8 +62,8 @@ async fn raced_approvals_are_carried_out_once_or_not_at_all() {
     }
 }
 
-/// Waits until this many thanks were answered since the start. An answer that arrives later would be mistaken for the answer to the
-/// next request.
+/// Waits until this many thank-you messages have been answered since the start. An answer that arrives later would be mistaken
+/// for the answer to the next request.
 async fn wait_for_thanks(bench: &Bench, count: usize) {
     let is_answered = |messages: &[Message]| {
         let answers = messages.iter().filter(|message| message.text == "You are welcome.");

@@ -12,7 +12,7 @@ async fn start() -> Bench {
     bench
 }
 
-/// Returns the number of messages of the bot.
+/// Returns the number of messages from the bot.
 fn answers(bench: &Bench) -> usize {
     bench.slack.messages().iter().filter(|message| message.is_from_bot()).count()
 }

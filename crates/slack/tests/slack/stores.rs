@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::CHANNEL;
 use crate::bench::{Bench, Settings};
 
-/// Has a conversation that uses the store in every way that the door does. Returns what users, the cluster and the store have seen.
+/// Holds a conversation that uses the store in every way that the door does. Returns what users, the cluster and the store have seen.
 async fn converse(mut bench: Bench) -> Vec<String> {
     bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> describe deployment api in shop", None).await;
     let request = bench.ask(CHANNEL, "U01ALICE", "<@U0BOT> scale it to 4", None).await;
@@ -20,7 +20,7 @@ async fn converse(mut bench: Bench) -> Vec<String> {
     bench.decide(CHANNEL, &denied, "U01ALICE", "x").await;
     bench.slack.react(&bench.app, CHANNEL, &denied.ts, "U01ALICE", "white_check_mark").await;
 
-    // The memory follows a changed message and a deleted one.
+    // The memory reflects an edited message and a deleted one.
     let before = bench.slack.messages().len();
     let said = bench.slack.say(&bench.app, CHANNEL, "U01ALICE", "<@U0BOT> list deployments in shop", None).await;
     bench.slack.wait_for(|messages| (messages.len() == before + 2).then_some(())).await;

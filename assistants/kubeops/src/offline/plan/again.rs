@@ -11,7 +11,7 @@ use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, read};
 use super::images::{version_of, with_version};
 use super::{Next, reply};
 
-/// Words by which a user corrects the request before.
+/// Words with which a user corrects the previous request.
 const CORRECTIONS: [&str; 16] = [
     "not",
     "only",
@@ -80,7 +80,7 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     }
     let mut names = reading.names.clone();
     let mut namespace = reading.namespace.clone();
-    // "Same for backend": without such a namespace, it is an object.
+    // "Same for backend": if there is no such namespace, it is an object.
     if let Some(name) = namespace.take_if(|name| names.is_empty() && !conversation.namespaces.contains(name)) {
         names.push(name);
     }
@@ -108,7 +108,7 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     {
         return None;
     }
-    // A correction never makes the request again that it takes back.
+    // A correction never repeats the request that it takes back.
     let is_back = names.iter().all(|name| command.name.as_ref() == Some(name)) && !names.is_empty();
     if corrects
         && !adds
@@ -148,7 +148,7 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     })
 }
 
-/// "Seatmap too" after `booking` got the image of stage: that of `seatmap` in stage. `None` if the first image is from no namespace.
+/// "Seatmap too" after `booking` got its image from stage: the image of `seatmap` in stage. `None` if the first image came from no namespace.
 fn same_source(command: &Command, conversation: &Conversation, names: &[String]) -> Option<String> {
     let image = command.image.as_deref().filter(|_| command.verb == Verb::SetImage)?;
     let [name] = names else { return None };
@@ -167,7 +167,7 @@ fn same_source(command: &Command, conversation: &Conversation, names: &[String])
     twins.next().map(|twin| twin.image.clone()).filter(|image| !image.is_empty())
 }
 
-/// Completes a message that answers a question of the assistant with what the user had asked before.
+/// If a message answers the assistant's question, completes it with what the user had asked before.
 pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     let Some(last) = conversation.earlier.last().filter(|last| last.asked) else { return reading };
     let reading = reading.without_what_is_excluded();
@@ -236,7 +236,7 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
     before
 }
 
-/// Returns the request of the exchange before with what a correction changes: "no, make it 5", "staging, actually", "no, web-1".
+/// Returns the previous request as a correction changes it: "no, make it 5", "staging, actually", "no, web-1".
 pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
     let waits = |requested: &Requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Replaced);
     let newest = conversation.earlier.last()?;
@@ -262,7 +262,7 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
     };
     let adds = reading.has_any(&["too", "also", "same", "both"]) || reading.says("as well");
     let is_open = waits(requested);
-    // "Finance says max 6. so 6": a value of the kind that waits, and nothing else.
+    // "Finance says max 6. so 6": a value for the pending request, and nothing else.
     let gives_value = is_open
         && !reading.asks()
         && reading.names.is_empty()
@@ -374,7 +374,7 @@ pub(super) fn another_value(reading: &Reading, conversation: &Conversation) -> O
     Some(vec![Command { basis: None, values, ..command.clone() }])
 }
 
-/// "Cancel the restart", of two requests that were made together: the others stay.
+/// "Cancel the restart", after several requests that were made together: the others stay.
 pub(super) fn kept_after_cancel(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
     let last = conversation.earlier.iter().rev().find(|exchange| !exchange.requested.is_empty())?;
     let replaced: Vec<&Command> = last
@@ -443,7 +443,7 @@ fn kept_of_several(reading: &Reading, requested: &[Requested]) -> Option<Vec<Com
     Some(kept.iter().map(|requested| Command { basis: None, ..requested.command.clone() }).collect())
 }
 
-/// "Sorry, 71": the object of the same kind of whose name the number is a part, if there is only one.
+/// "Sorry, 71": the object of the same kind whose name contains the number, if there is only one.
 fn numbered_object(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<Shown> {
     let command = &requested.command;
     if command.verb == Verb::Scale || !reading.names.is_empty() || reading.namespace.is_some() {
@@ -461,7 +461,7 @@ fn numbered_object(reading: &Reading, conversation: &Conversation, requested: &R
     found.next().filter(|_| found.next().is_none()).cloned()
 }
 
-/// Returns the object that a correction names instead of that of a request: the inner value is `None` if it names none. Returns `None`
+/// Returns the object with which a correction replaces that of a request; the inner value is `None` if it names none. Returns `None`
 /// if a name fits no object, or several.
 pub(super) fn corrected_object(
     reading: &Reading,

@@ -101,7 +101,7 @@ impl Planner<'_> {
         Some(with_version(&current, self.reading.version.as_deref()?))
     }
 
-    /// "Undo that", "put both back to what they were": takes back the changes of this conversation that a rollback does not undo.
+    /// "Undo that", "put both back to what they were": reverts the changes of this conversation that a rollback does not undo.
     pub(super) fn undo_of_another_change(&self) -> Option<Next> {
         let reading = &self.reading;
         let is_meant = reading.names.is_empty() && reading.kind.is_none();

@@ -85,7 +85,7 @@ pub(super) fn same_condition(reading: &Reading, conversation: &Conversation, lex
 }
 
 impl Planner<'_> {
-    /// Returns the number that a condition is on, or what has to be done to read it.
+    /// Returns the number that a condition tests, or the step that reads it.
     fn value(&self, metric: Metric, object: &Shown) -> Result<u64, Next> {
         let applies = match metric {
             Metric::Restarts => object.kind == "pods",

@@ -9,10 +9,10 @@ use crate::offline::words::Reading;
 
 use super::{Next, Planner, reply};
 
-/// The most objects that are looked at for a question.
+/// The maximum number of objects that are looked at for a question.
 const MAX_LOOKS: usize = 3;
 
-/// Words by which a question is about the cluster.
+/// Words that make a question one about the cluster.
 const TOPICS: [&str; 60] = [
     "since",
     "env",
@@ -106,7 +106,7 @@ const WEAK_TOPICS: [&str; 26] = [
 ];
 
 impl Planner<'_> {
-    /// Looks at what a message is about that is no command; `None` if it is not about the cluster.
+    /// Shows what a message that is not a command is about; `None` if it is not about the cluster.
     pub(super) fn look(&self) -> Option<Next> {
         let planner = Planner { reading: self.reading.without_what_is_excluded(), ..*self };
         let reading = &planner.reading;
@@ -172,7 +172,7 @@ impl Planner<'_> {
         Some(self.run_or_answer(vec![self.list_command(Verb::Get)]))
     }
 
-    /// Lists what the namespace of a message has.
+    /// Lists the contents of the namespace that a message names.
     pub(super) fn namespace_contents(&self) -> Next {
         let namespace = self.reading.namespace.clone().or_else(|| refer::last_namespace(self.conversation));
         self.contents(&namespace.unwrap_or_else(|| self.conversation.default_namespace.clone()))
@@ -241,21 +241,21 @@ impl Planner<'_> {
     /// Returns the objects that a question names.
     fn looked_at(&self) -> Vec<Shown> {
         let reading = &self.reading;
-        let several = |found: Found| match found {
+        let objects_of = |found: Found| match found {
             Found::One(object) => vec![object],
             Found::Several(objects) => objects,
             Found::None => Vec::new(),
         };
         let verb = Verb::Describe;
         if let Some(pick) = reading.pick {
-            return several(refer::picked(self.conversation, pick, reading, verb));
+            return objects_of(refer::picked(self.conversation, pick, reading, verb));
         }
         if let Some(state) = reading.state.filter(|_| reading.names.is_empty()) {
-            return several(refer::in_state(self.conversation, state, reading, verb));
+            return objects_of(refer::in_state(self.conversation, state, reading, verb));
         }
         let mut objects: Vec<Shown> = Vec::new();
         for name in &reading.names {
-            objects.extend(several(refer::known(self.conversation, name, verb, reading)));
+            objects.extend(objects_of(refer::known(self.conversation, name, verb, reading)));
         }
         objects
     }
@@ -278,7 +278,7 @@ impl Planner<'_> {
         self.run_or_answer(commands)
     }
 
-    /// Says what was requested in this conversation, and what became of it; of what the message names, or all.
+    /// Lists what was requested in this conversation and what became of it: for the objects that the message names, or for all.
     pub(super) fn history(&self) -> Option<String> {
         let reading = &self.reading;
         let requested: Vec<_> = self.conversation.earlier.iter().flat_map(|exchange| &exchange.requested).collect();
@@ -317,7 +317,7 @@ impl Planner<'_> {
         if meanings.is_empty() {
             return None;
         }
-        // A question about an object of the cluster gets a look at it, too.
+        // The answer to a question about an object also shows the object.
         let objects = if reading.names.is_empty() { Vec::new() } else { self.looked_at() };
         Some(match (objects.is_empty(), self.describe_all(&objects)) {
             (false, Next::Reply(text)) => reply(format!("{}\n\n{text}", meanings.join("\n"))),

@@ -1,4 +1,4 @@
-//! Images and versions, containers, and the changes that take others back.
+//! Images and versions, containers, and the changes that revert others.
 
 use crate::cluster::Shown;
 use crate::command::{Command, Verb};
@@ -25,7 +25,7 @@ pub(super) fn named_container(pod: &Shown, words: &[String]) -> Option<String> {
     named.first().map(|container| (*container).clone())
 }
 
-/// Returns the command that takes a change back, if the change itself says what was before: the replicas before a scaling are those
+/// Returns the command that reverts a change, if the change itself states the earlier value: the replicas before a scaling are those
 /// of its dry run.
 pub(super) fn inverse(change: &Command) -> Option<Command> {
     let base = Command { basis: None, ..change.clone() };

@@ -1,4 +1,4 @@
-//! Follow-ups that are no commands of their own: the outcome, the same elsewhere, the reason of a problem.
+//! Follow-ups that are not commands by themselves: the outcome, the same elsewhere, the cause of a problem.
 
 use crate::cluster::Shown;
 use crate::command::{Command, Verb};
@@ -65,11 +65,11 @@ impl Planner<'_> {
         if reads.is_empty() {
             return if self.reading.verb.is_some() { self.of_verb(Verb::Get) } else { reply(answers::NOT_UNDERSTOOD) };
         }
-        let there = |command: Command| {
+        let in_that_place = |command: Command| {
             let command = self.of_workload(command);
             Command { namespace: self.reading.namespace.clone(), all_namespaces: false, ..command }
         };
-        Next::Run(reads.into_iter().map(there).collect())
+        Next::Run(reads.into_iter().map(in_that_place).collect())
     }
 
     /// Returns a requested change for the namespace that the message names, or for the object if the name is that of an object: "same
@@ -125,7 +125,7 @@ impl Planner<'_> {
         of_pod.or_else(|| self.reading.container.clone())
     }
 
-    /// Lets a command on a pod be one on its workload, because pods have other names in another namespace.
+    /// Turns a command on a pod into one on its workload, because pods have other names in another namespace.
     fn of_workload(&self, command: Command) -> Command {
         let objects = self.conversation.earlier.iter().rev().flat_map(refer::shown);
         let is_named = |object: &&Shown| object.kind == "pods" && Some(&object.name) == command.name.as_ref();
@@ -263,7 +263,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Describes objects; of a pod that crashes, with the log of its last run.
+    /// Describes objects; for a crashing pod, adds the log of its last run.
     fn examine(&self, objects: &[&Shown]) -> Next {
         let mut commands: Vec<Command> = objects.iter().map(|object| self.command(Verb::Describe, object)).collect();
         let crashes = |object: &&&Shown| {

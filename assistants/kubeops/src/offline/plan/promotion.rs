@@ -9,8 +9,8 @@ use crate::offline::words::Reading;
 use super::{Next, Planner, reply};
 
 impl Planner<'_> {
-    /// The image of the same workload in another namespace, for the one in the namespace that the message names. Which image is meant
-    /// must be clear: there is only one other.
+    /// Sets the image of a workload in the namespace that the message names to that of the same workload in another namespace, if
+    /// there is only one other image.
     pub(super) fn promotion(&self) -> Option<Next> {
         let reading = &self.reading;
         let moves = reading.has_any(&[

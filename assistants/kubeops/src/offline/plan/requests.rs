@@ -1,4 +1,4 @@
-//! The request of a message of several sentences.
+//! Reads the request from a message of several sentences.
 
 use crate::command::Command;
 use crate::conversation::Conversation;
@@ -8,7 +8,7 @@ use super::{Next, Planner, reply};
 
 pub(super) const LATER: &str = "I cannot change or look at something later or by myself, and I cannot remind anyone, so I requested nothing. Ask again when it is time.";
 
-/// The most changes of one message.
+/// The maximum number of changes in one message.
 const MAX_CHANGES: usize = 4;
 
 /// Requests of several changes in one message, each with its own object: "scale web to 4 and restart api". `None` for other messages.
@@ -73,7 +73,7 @@ fn clauses(message: &str) -> Vec<String> {
     clauses
 }
 
-/// Reads the request of a message: of several sentences, the last that is one.
+/// Reads the request in a message: the last sentence that is one.
 pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
     let read = |text: &str| read(text, lexicon);
     let sentences = sentences(message);
@@ -86,7 +86,7 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
     let whole = read(message);
     let is_change = |reading: &Reading| reading.verb.is_some_and(|verb| !verb.is_read());
     let all: Vec<Reading> = sentences.iter().map(|sentence| read(sentence)).collect();
-    // "Did the other pod restart as well? Not sync": a question about a change is no request.
+    // "Did the other pod restart as well? Not sync": a question about a change is not a request.
     let about: Vec<&Reading> = all.iter().filter(|sentence| !sentence.change_verbs().is_empty()).collect();
     let asks_to = |sentence: &Reading| {
         sentence.asks_politely()
@@ -171,7 +171,7 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
     found
 }
 
-/// A request with a condition, or two requests in one sentence: which change is meant for which object is not guessed.
+/// Replies to a change for later, or to two changes in one sentence: which change is meant for which object is not guessed.
 pub(super) fn is_several_requests(request: &Reading) -> Option<Next> {
     let is_change = request.verb.is_some_and(|verb| !verb.is_read());
     if !is_change || request.act.is_some() {

@@ -12,11 +12,11 @@ use crate::offline::words::{Lexicon, Pick, Reading, State, read};
 
 use super::{Next, Planner, reply};
 
-/// The most objects that "all of them" may stand for in a change.
+/// The maximum number of objects that "all of them" may stand for in a change.
 const MAX_EACH: usize = 5;
-/// The most words of a change that names no object, such as "raise the memory limit to 512Mi".
+/// The maximum number of words in a change that names no object, such as "raise the memory limit to 512Mi".
 const MAX_WORDS_OF_REMARK: usize = 8;
-/// The most names of a message that are looked for.
+/// The maximum number of names in a message that are looked for.
 const MAX_NAMES: usize = 3;
 
 /// The objects of a command, or what has to be done to find them.
@@ -138,7 +138,7 @@ impl Planner<'_> {
         Some(self.found(Found::of(fitting), verb))
     }
 
-    /// The objects at positions of the newest list.
+    /// Returns the objects at the given positions of the newest list.
     fn picked(&self, pick: Pick, verb: Verb) -> Targets {
         let reading = &self.reading;
         let mut objects = Vec::new();
@@ -357,9 +357,9 @@ impl Planner<'_> {
         self.found(Found::of(objects), verb)
     }
 
-    /// Whether words that name nothing are ordinary words: they do not look like names, and the message says otherwise what it means.
+    /// Whether words that name nothing are ordinary words: they do not look like names, and the rest of the message says what it means.
     fn can_do_without(&self, words: &[String]) -> bool {
-        // "5xx" is no name.
+        // "5xx" is not a name.
         let looks_like_name = |name: &String| {
             name.contains('-')
                 || name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().any(|c| c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! Messages that are no commands: greetings, consent, questions about the outcome.
+//! Messages that are not commands: greetings, consent, questions about the outcome.
 
 use crate::command::Verb;
 
@@ -411,7 +411,7 @@ impl Reading {
     }
 }
 
-/// Whether a change is spoken of instead of requested: it is refused, imagined, asked about, or was done before.
+/// Whether a change is only mentioned, not requested: it is refused, imagined, asked about, or was done before.
 fn is_spoken_of(joined: &str) -> bool {
     const QUESTIONS: [&str; 42] = [
         "what did",

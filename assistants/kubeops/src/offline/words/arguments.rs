@@ -76,7 +76,7 @@ impl Reading {
         }
     }
 
-    /// "In jobs", "in search": a namespace of the cluster, also if it is named like a kind or an ordinary word.
+    /// "In jobs", "in search": a namespace of the cluster, even if its name is also a kind or an ordinary word.
     pub(super) fn read_exact_namespace(&mut self, namespaces: &[String], used: &mut [bool]) {
         let at = (1..self.words.len()).find(|at| {
             let word = self.word(*at);
@@ -209,7 +209,7 @@ impl Reading {
         let namespaces = &lexicon.namespaces;
         if self.namespace.is_some() {
             self.namespace = self.namespace.take().map(|named| known_as(&named, lexicon));
-            // "The weather in lisbon": no namespace, and no question for one.
+            // "The weather in lisbon": neither a namespace nor a question about one.
             let is_explicit = self.has_any(&["namespace", "ns"])
                 || self.words.iter().any(|word| word.starts_with("-n") || word.starts_with("--namespace"));
             let is_known = self.namespace.as_ref().is_some_and(|name| namespaces.contains(name));
@@ -380,7 +380,7 @@ fn is_version(word: &str) -> bool {
         && suffix.chars().all(|c| c.is_ascii_alphanumeric() || c == '.')
 }
 
-/// Whether a word is written as the name of an environment variable: `LOG_LEVEL`.
+/// Whether a word is written like the name of an environment variable: `LOG_LEVEL`.
 fn is_variable(word: &str) -> bool {
     word.len() > 2
         && word.starts_with(|c: char| c.is_ascii_uppercase())

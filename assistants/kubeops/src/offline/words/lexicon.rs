@@ -9,9 +9,9 @@ use crate::kinds::kind_word;
 
 use super::vocabulary::{is_candidate, is_ordinary};
 
-/// The most letters of an ending that is left off.
+/// The minimum number of letters of a shortened name.
 const MIN_PREFIX: usize = 4;
-/// The fewest letters of a word that may be misspelled.
+/// The minimum number of letters of a word that may be misspelled.
 const MIN_MISSPELLED: usize = 5;
 
 /// The names of namespaces and objects.
@@ -69,7 +69,7 @@ impl Lexicon {
         (prefix.len() > 2 && focus.starts_with(prefix)).then_some(found)
     }
 
-    /// Returns the only namespace of whose name a word is a part: "eu" of `shop-eu`.
+    /// Returns the only namespace whose name contains a word as a part: "eu" of `shop-eu`.
     pub(super) fn namespace_like(&self, word: &str) -> Option<String> {
         let mut found = self.namespaces.iter().filter(|name| likeness(name, word).is_some_and(|fit| fit < 3));
         found.next().filter(|_| found.next().is_none()).cloned()
@@ -157,12 +157,12 @@ fn names_have(word: &str, names: &[&str]) -> bool {
     names.iter().any(|name| likeness(name, word).is_some_and(|fit| fit < 3))
 }
 
-/// Whether two words differ in one letter that is another, missing, or swapped with the next.
+/// Whether two words differ by one edit: a letter is replaced, missing, or swapped with the next one.
 fn is_one_edit(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let (longer, shorter) = if one.len() >= other.len() { (one, other) } else { (other, one) };
     let common = longer.iter().zip(shorter).take_while(|(a, b)| a == b).count();
-    // The ends of names with numbers tell objects apart.
+    // In names with digits, one character may be all that distinguishes two objects.
     if longer.iter().chain(shorter).any(u8::is_ascii_digit) {
         return false;
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn part_of_a_namespace_means_the_only_one_that_has_it() {
+    fn a_part_of_a_name_means_the_only_namespace_that_contains_it() {
         let namespaces = ["shop-eu", "shop-us", "pr-481"].map(str::to_owned).to_vec();
         let lexicon = Lexicon { namespaces, focus: None, names: None };
         assert_eq!(lexicon.namespace_like("eu").as_deref(), Some("shop-eu"));

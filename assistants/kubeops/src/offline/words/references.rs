@@ -127,7 +127,7 @@ impl Reading {
         self.names.sort_by_key(|name| !(name.contains('-') || name.chars().any(|c| c.is_ascii_digit())));
     }
 
-    /// Returns the name that a word stands for. If the names of the cluster are known, other words count only in the place of a name.
+    /// Returns the name that a word stands for. If the names of the cluster are known, other words count only where a name is expected.
     fn name_at(&self, at: usize, lexicon: &Lexicon) -> Option<String> {
         let word = self.word(at);
         if self.is_named_by_kind(at) {
@@ -235,7 +235,7 @@ fn count_of(word: &str) -> Option<usize> {
     ["two", "three", "four", "five"].iter().position(|number| *number == word).map(|at| at + 2)
 }
 
-/// Whether a word has the form of a name: with a hyphen or a digit, and not of a number with a unit such as "5xx" or "10x".
+/// Whether a word has the form of a name: with a hyphen or a digit, but not that of a number with a unit such as "5xx" or "10x".
 fn looks_like_name(word: &str) -> bool {
     let has_parts =
         word.contains('-') && !word.split('-').all(is_ordinary) && word.split('-').all(|part| !part.is_empty());

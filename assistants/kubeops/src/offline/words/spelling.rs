@@ -4,7 +4,7 @@ use crate::kinds::{Kind, kind_word};
 
 use super::vocabulary::{VERBS, is_ordinary};
 
-/// Words that are corrected apart from verbs and kinds.
+/// Words that are corrected, besides verbs and kinds.
 const OTHERS: [&str; 24] = [
     "replicas",
     "namespace",
@@ -31,7 +31,7 @@ const OTHERS: [&str; 24] = [
     "other",
     "completed",
 ];
-/// The plurals and singulars of kinds that are corrected.
+/// The kinds whose plurals and singulars are corrected.
 const KINDS: [&str; 16] = [
     "pods",
     "deployment",
@@ -65,7 +65,7 @@ pub(super) fn corrected(word: &str) -> Option<&'static str> {
     found.all(|other| other == first).then_some(first)
 }
 
-/// Returns the ordinary word of which a word has two letters swapped: "teh".
+/// Returns the ordinary word that a word with two swapped letters stands for: "the" for "teh".
 pub(super) fn swapped(word: &str) -> Option<String> {
     let is_plain = (3..=9).contains(&word.len()) && word.chars().all(|c| c.is_ascii_lowercase());
     if !is_plain || is_ordinary(word) || kind_word(word).is_some() || VERBS.iter().any(|(verb, _)| *verb == word) {

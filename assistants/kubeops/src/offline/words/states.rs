@@ -18,9 +18,9 @@ pub(in crate::offline) enum State {
     Cordoned,
     Unhealthy,
     Healthy,
-    /// Started again so often.
+    /// Restarted this many times.
     Restarted(u64),
-    /// Started again most often.
+    /// Restarted most often.
     MostRestarted,
 }
 

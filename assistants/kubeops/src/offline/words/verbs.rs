@@ -45,7 +45,7 @@ impl Reading {
     pub(super) fn read_verb(&mut self, joined: &str, used: &mut [bool]) {
         let padded = format!(" {joined} ");
         let at_word = |phrase: &str| padded.find(&format!(" {phrase} "));
-        // Of several verbs, a change counts before a read, and a specific read before "show" and "what".
+        // Of several verbs, a change takes precedence over a read, and a specific read over "show" and "what".
         let rank = |verb: Verb| match verb {
             Verb::Get => 3,
             Verb::Describe => 2,
@@ -270,7 +270,7 @@ impl Reading {
             || matches!(first, "make" | "give" | "set" | "put" | "bring" | "scale")
     }
 
-    /// Finds what a message asks for that has no verb of a command, or that means more than its verb.
+    /// Finds what a message asks for if it has no command verb, or means more than its verb.
     fn imply_verb(&mut self) {
         let is_weak = matches!(self.verb, None | Some(Verb::Get | Verb::Describe));
         let wants_more = self.has_any(&[

@@ -8,7 +8,7 @@ use crate::kinds::kind_word;
 
 use super::arguments::number_of;
 
-/// Words of ordinary sentences and of commands, which are no names of objects.
+/// Words of ordinary sentences and of commands, which do not name objects.
 static ORDINARY: LazyLock<HashSet<&str>> = LazyLock::new(|| include_str!("ordinary.txt").split_whitespace().collect());
 
 /// Commands that this assistant refuses, with the reason.

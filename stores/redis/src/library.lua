@@ -157,7 +157,7 @@ local function facts(keys, args)
   return {row[1], row[2], commit, erased, lists[1], lists[2], lists[3], lists[4], messages}
 end
 
--- Reads the newest change log entries after a change. args: the change, the limit.
+-- Reads a thread and its change log entries from a change on. args: the change, the limit.
 local function changes(keys, args)
   local base = keys[1]
   local row = call('HMGET', base .. ':t', 'rev', 'row')

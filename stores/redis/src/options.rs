@@ -72,7 +72,7 @@ impl RedisOptions {
                 "response_timeout" => {
                     options.response_timeout = Duration::from_secs(u64::from(number(name, value)?.max(1)));
                 }
-                "cacert" | "cert" | "key" if !is_tls => return Err(invalid(format!("{name} requires TLS (rediss://)"))),
+                "cacert" | "cert" | "key" if !is_tls => return Err(invalid(format!("{name} requires rediss://"))),
                 "cacert" => options.root_file = Some(PathBuf::from(value)),
                 "cert" => certificate = Some(PathBuf::from(value)),
                 "key" => key = Some(PathBuf::from(value)),

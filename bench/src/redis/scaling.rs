@@ -19,7 +19,7 @@ use super::{append_turn, open_threads};
 use crate::random::Random;
 use crate::texts::Language;
 
-/// The number of tenants; below, of users. Users have different numbers of threads: the first users have the most.
+/// The number of tenants, and of users. Users have different numbers of threads: the first users have the most.
 const TENANTS: usize = 100;
 const USERS: usize = 1_000;
 /// The number of concurrent callers.

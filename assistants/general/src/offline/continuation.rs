@@ -126,7 +126,7 @@ fn places_in(utterance: &Utterance) -> impl Iterator<Item = (Range<usize>, Strin
 
 const MAX_WORDS_OF_PLACE: usize = 3;
 
-/// If more words precede a calculation, they are an explanation.
+/// If more words than this precede a calculation, they are an explanation.
 const MAX_WORDS_BEFORE: usize = 4;
 
 #[derive(Debug, PartialEq)]

@@ -76,7 +76,7 @@ pub(super) async fn add_bare_changes(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ValueKind {
     Time,
-    /// A number, with its count of digits.
+    /// A number with the given number of digits.
     Number(usize),
 }
 

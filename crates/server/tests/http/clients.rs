@@ -122,7 +122,7 @@ async fn client_calls_the_model_with_tools_and_streaming() {
     }
 }
 
-/// The client's exceptions name what the server refuses.
+/// The client's exceptions name the parameter that the server rejects.
 #[tokio::test]
 async fn client_raises_errors_that_name_what_is_refused() {
     if is_skipped() {
@@ -147,7 +147,7 @@ async fn client_raises_errors_that_name_what_is_refused() {
     );
 }
 
-/// A client without code for Threadkeep remembers if it sends one header.
+/// A client without Threadkeep-specific code has memory if it sends one header.
 #[tokio::test]
 async fn client_remembers_with_one_header() {
     if is_skipped() {
@@ -168,7 +168,7 @@ async fn client_remembers_with_one_header() {
     );
 }
 
-/// The client's own requests reach what OpenAI's API lacks.
+/// Routes that OpenAI's API lacks are available through the client's generic requests.
 #[tokio::test]
 async fn client_uses_the_api_beside_openais() {
     if is_skipped() {

@@ -38,7 +38,7 @@ impl Shared {
         let id = match claimed {
             id if id == open.id => id,
             other => match self.read(tenant, other, &Request::row()).await? {
-                // The writer that claimed the key has not written the thread, perhaps not yet. Whichever of the two writes it, the id is the same.
+                // The writer that claimed the key has not written the thread (yet). Whichever of the two writes it, the id is the same.
                 None => other,
                 Some(view) if is_thread_with_key(&view.row, &open.owner, key, now) => return Ok(None),
                 Some(_) => {

@@ -23,7 +23,7 @@ async fn node() -> Option<NodeFactory> {
 impl Factory for NodeFactory {
     async fn create(&self) -> Box<dyn Instance> {
         // With other values of appendfsync, Redis may acknowledge a write before it is in the file.
-        let server = Arc::new(Server::start(&[("appendfsync", "no")]).expect("Redis is not left out"));
+        let server = Arc::new(Server::start(&[("appendfsync", "no")]).expect("tests with Redis are not skipped"));
         let store =
             RedisStore::open(&format!("redis://{}?connect_timeout=30", server.address())).await.expect("a new store");
         Box::new(NodeInstance { store, server })

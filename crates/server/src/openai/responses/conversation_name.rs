@@ -44,7 +44,7 @@ impl ConversationName {
             (Some(_), _, Some(_)) => Err(exclusive("conversation")),
             (None, Some(_), Some(_)) => Err(exclusive("Threadkeep-Thread")),
             (Some(_), Some(_), None) => {
-                let message = "send either 'conversation' or the header 'Threadkeep-Thread'";
+                let message = "send either 'conversation' or the header 'Threadkeep-Thread', not both";
                 Err(ApiError::invalid("Threadkeep-Thread", message).code("mutually_exclusive_parameters"))
             }
             (Some(id), None, None) => Ok(Some(Self::Body(id))),

@@ -37,12 +37,12 @@ impl Keys {
         format!("{}:{{tenants}}", self.prefix)
     }
 
-    /// The description of the store.
+    /// The key of the store's description.
     pub(crate) fn about(&self) -> String {
         format!("{}:{{about}}", self.prefix)
     }
 
-    /// The key of a claim, which stores the id of the thread with a thread key.
+    /// The key that stores a claim: the id of the thread with the given thread key.
     pub(crate) fn claim(&self, tenant: &TenantId, owner: &Owner, key: &ThreadKey) -> String {
         format!("{}:{{key/{}/{}/{}}}", self.prefix, tenant.as_str(), owner_name(owner), key.as_str())
     }

@@ -111,8 +111,8 @@ local function read_records(base, from, to, limit)
 end
 
 -- Reads a thread and parts of it as of one instant.
--- args: 'newest', 'oldest' or '' for no messages; the first and last position; the maximum of rows and of bytes; 'all' to include
--- tombstones; the number of names of records, and the names; then the bounds and limits of lists of records.
+-- args: 'newest', 'oldest' or '' for no messages; the first and last position; the maximum numbers of rows and of bytes; 'all' to include
+-- tombstones; the number of record names, and the names; then the bounds and limits of lists of records.
 local function read(keys, args)
   local base = keys[1]
   local row = call('HMGET', base .. ':t', 'rev', 'row', 'seq', 'first')
@@ -136,7 +136,7 @@ local function get_all(key, args, from, count)
 end
 
 -- Reads what the decision about a commit needs.
--- args: the idempotency key; the position below which messages are trimmed, or ''; then four lists, each after its length: ids and
+-- args: the idempotency key; the position below which messages are trimmed, or ''; then four lists, each preceded by its length: ids and
 -- external ids of new messages, names of records, ids of messages to change.
 local function facts(keys, args)
   local base = keys[1]

@@ -1,8 +1,8 @@
 //! Brings the lists of tenants up to date after commits.
 //!
-//! The lists of a tenant are in another hash slot than its threads. Before a commit, its thread has a mark in the tenant's slot, so that
-//! readers of the lists look at the thread. After the commit, the lists are brought up to date, for many threads in one call, and the mark
-//! is cleared. A mark is shared by the commits that follow each other on a thread. If this process ends, its marks remain, and readers
+//! The lists of a tenant are in another hash slot than its threads. Before a commit, a mark for its thread is placed in the tenant's slot, so
+//! that readers of the lists look at the thread. After the commit, the lists are brought up to date, for many threads in one call, and the mark
+//! is cleared. Consecutive commits to a thread share a mark. If this process ends, its marks remain, and readers
 //! bring the lists up to date.
 
 use std::collections::HashMap;

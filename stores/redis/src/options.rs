@@ -32,7 +32,7 @@ pub struct RedisOptions {
     pub background: bool,
     /// The timeout for establishing a connection. Default: 5 seconds.
     pub connect_timeout: Duration,
-    /// The timeout of a call, including retries. One attempt takes at most a quarter of it, or one second. Default: 30 seconds.
+    /// The timeout of a call, including retries. One attempt takes at most a quarter of it, but at least one second is allowed. Default: 30 seconds.
     pub response_timeout: Duration,
 }
 

@@ -27,9 +27,9 @@ use crate::texts::Language;
 use floor::Floor;
 use node::Node;
 
-/// Number of writers while events are timed, each with 50 turns per second.
+/// Number of writers, each with 50 turns per second, while event latency is measured.
 const EVENT_WRITERS: u32 = 20;
-/// Number of threads among which turns are scattered.
+/// Number of threads across which turns are scattered.
 const SCATTERED: usize = 10_000;
 
 /// Arguments of `threadkeep-bench redis`.
@@ -91,7 +91,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// A workload with the figures of its trials: floor and engine.
+/// A workload, with the figures of floor and engine for each trial.
 struct Row {
     name: String,
     trials: Vec<(f64, f64)>,
@@ -119,7 +119,7 @@ struct Workloads<'a> {
 }
 
 impl Workloads<'_> {
-    /// Returns the floor, which writes the same bytes as a turn of the engine.
+    /// Opens the floor, which writes the same bytes as a turn of the engine.
     async fn floor(&mut self, url: &str) -> Result<Floor> {
         let scope = Scope::user("acme", "ana")?;
         let thread = self.memory.open(&scope).await?.thread.id;
@@ -141,7 +141,7 @@ impl Workloads<'_> {
         Ok(())
     }
 
-    /// Turns of concurrent writers, each with its own thread.
+    /// Measures turns of concurrent writers, each with its own thread.
     async fn turns(&mut self, floor: &Floor, writers: usize) -> Result<()> {
         self.trials(format!("turns per second, {writers} writers"), async |this| {
             let by_floor = this.per_second(writers, async |until| floor.turns(until).await).await?;
@@ -151,7 +151,7 @@ impl Workloads<'_> {
         .await
     }
 
-    /// Turns of concurrent writers, each on a random thread.
+    /// Measures turns of concurrent writers on random threads.
     async fn scattered_turns(&mut self, floor: &Floor) -> Result<()> {
         let scope = Scope::user("acme", "bea")?;
         let count = SCATTERED.min(self.args.threads);
@@ -171,7 +171,7 @@ impl Workloads<'_> {
         .await
     }
 
-    /// Returns the turns per second of concurrent writers.
+    /// Returns the number of turns per second that concurrent writers complete.
     async fn per_second(&self, writers: usize, write: impl AsyncFn(Instant) -> Result<usize>) -> Result<f64> {
         let began = Instant::now();
         let until = began + Duration::from_secs(self.args.seconds);
@@ -234,7 +234,7 @@ impl Workloads<'_> {
         Ok(())
     }
 
-    /// Reads the newest 16 messages of a thread.
+    /// Measures reading the newest 16 messages of a thread.
     async fn newest(&mut self, floor: &Floor, messages: usize) -> Result<()> {
         let scope = Scope::user("acme", Uuid::new_v4().to_string())?;
         let thread = self.memory.open(&scope).await?.thread.id;
@@ -287,7 +287,7 @@ impl Workloads<'_> {
     }
 }
 
-/// Appends a message of the user and one of the assistant.
+/// Appends a message from the user and one from the assistant.
 async fn append_turn(memory: &Memory, scope: &Scope, thread: ThreadId, texts: &[String], number: usize) -> Result<()> {
     let text = |number: usize| texts[number % texts.len()].as_str();
     let turn = vec![Draft::user(text(2 * number)), Draft::assistant(text(2 * number + 1))];

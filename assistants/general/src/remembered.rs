@@ -23,20 +23,20 @@ use crate::evidence::related::expansion;
 use crate::evidence::terms::{Match, Terms};
 use crate::evidence::{best_first, names_user};
 
-/// The maximum number of excerpts from which the excerpts of a time are selected.
+/// The maximum number of excerpts from which those of a given time are selected.
 const MAX_RECALLED: usize = 200;
 /// The maximum number of excerpts that are ranked for a question.
 const MAX_RANKED: usize = 40;
-/// The maximum number of recent threads that are read for misspelt words.
+/// The maximum number of recent threads that are read to find misspelt words.
 const MAX_THREADS_READ: usize = 8;
-/// The maximum number of threads that are searched for the messages of a time. The most recently changed threads are searched.
+/// The maximum number of threads, the most recently changed ones, that are searched for the messages of a given time.
 const MAX_THREADS: usize = 50;
 /// The maximum number of messages that are read per thread.
 const MAX_MESSAGES: usize = 100;
 /// The maximum length of a quoted reference, in characters.
 const MAX_REFERENCE: usize = 200;
 
-/// A source that finds messages of the user's conversations. Excerpts state which message they refer to ("Actually it moved to 14
+/// A source that finds messages in the user's conversations. Excerpts state which message they refer to ("Actually it moved to 14
 /// May"), and whether a later message changed their statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RememberedSource;
@@ -69,7 +69,7 @@ impl ContextSource for RememberedSource {
     }
 }
 
-/// Finds the messages that contain words of the question, words for the same matter, or words that the question misspells.
+/// Finds the messages that contain words of the question, related words, or words that the question misspells.
 async fn find_widely(source_query: &SourceQuery<'_>, question: &Question) -> Result<Vec<Excerpt>, Failure> {
     let mut found = ConversationSource.find(&SourceQuery { limit: MAX_RANKED, ..*source_query }).await?;
     let is_exact = |word: &&Stems| {
@@ -131,7 +131,7 @@ fn retain_of_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestam
     }
 }
 
-/// Finds the messages that were sent at a time, about a topic or about anything.
+/// Finds the messages that were sent at a given time, on the question's topic or, if it has none, on any topic.
 async fn find_of_time(
     source_query: &SourceQuery<'_>,
     question: &Question,
@@ -168,7 +168,7 @@ fn span(time: TimeExpression, now: Timestamp) -> Option<(Option<Timestamp>, Opti
     Some((start.and_then(instant), end.and_then(instant)))
 }
 
-/// Returns the user's threads that were changed since a time, the most recent first, without ephemeral ones.
+/// Returns the user's threads that have changed since a given time, the most recent first, without ephemeral ones.
 async fn recent_threads(
     memory: &threadkeep::Memory,
     scope: &Scope,

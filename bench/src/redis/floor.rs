@@ -1,5 +1,5 @@
-//! Handwritten commands: a function that writes a turn, and a pipeline that reads the newest messages. They make no checks, maintain
-//! no lists and no index, and wake no subscribers.
+//! The baseline (floor): a handwritten function that writes a turn, and a pipeline that reads the newest messages. They make no checks,
+//! maintain no lists or index, and wake no subscribers.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::random::Random;
 
-/// Writes what a turn writes to its thread: the row with its revision, two messages, their ids, the change and its key.
+/// Writes the same data to a thread as a turn: the row with its revision, two messages, their ids, the change and its key.
 const FUNCTION: &str = "#!lua name=threadkeep_bench
 redis.register_function('threadkeep_bench_turn', function(keys, args)
   local base = keys[1]
@@ -21,7 +21,7 @@ redis.register_function('threadkeep_bench_turn', function(keys, args)
   return 1
 end)";
 
-/// A connection, and the bytes of a turn of the engine.
+/// A connection, and the bytes that the engine writes for a turn.
 pub(super) struct Floor {
     connection: MultiplexedConnection,
     row: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// Copies the bytes from a thread of the engine with one turn.
+    /// Copies the bytes from a thread to which the engine has written one turn.
     pub(super) async fn open(url: &str, base: &str) -> Result<Self> {
         let mut connection = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
         redis::cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(FUNCTION).exec_async(&mut connection).await?;
@@ -76,7 +76,7 @@ impl Floor {
         Ok(())
     }
 
-    /// Reads the row and the newest messages of a thread of the engine, whose positions are known.
+    /// Reads the row and the newest messages of one of the engine's threads, by their known positions.
     pub(super) async fn newest(&self, base: &str, messages: usize) -> Result<()> {
         let mut pipeline = redis::pipe();
         pipeline.cmd("HMGET").arg(format!("{base}:t")).arg("row").arg("seq");

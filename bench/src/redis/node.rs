@@ -1,4 +1,4 @@
-//! The resource use of one node, from INFO.
+//! The resource usage of one node, from INFO.
 
 use anyhow::{Context, Result};
 use redis::aio::MultiplexedConnection;
@@ -6,10 +6,10 @@ use redis::aio::MultiplexedConnection;
 /// A connection to a node.
 pub(super) struct Node(MultiplexedConnection);
 
-/// The resource use of a node since it was started.
+/// The resource usage of a node since it was started.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
-    /// Bytes in memory now.
+    /// Bytes currently in memory.
     pub(super) memory: u64,
     /// Bytes of the append-only file.
     pub(super) log: u64,
@@ -18,7 +18,7 @@ pub(super) struct Usage {
     pub(super) output: u64,
     /// Calls of functions and other commands by clients.
     pub(super) calls: u64,
-    /// Seconds of processor time.
+    /// CPU time in seconds.
     pub(super) cpu: f64,
 }
 
@@ -31,7 +31,7 @@ impl Node {
         let info: String = redis::cmd("INFO").arg("everything").query_async(&mut self.0).await?;
         let value = |name: &str| {
             let value = info.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
-            value.with_context(|| format!("INFO has no {name}"))
+            value.with_context(|| format!("INFO does not contain {name}"))
         };
         let calls = |name: &str| {
             let stats = value(&format!("cmdstat_{name}")).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Compares the capacity of three primaries with the capacity of one.
 //!
-//! On a machine with few cores, three nodes are not faster than one, so this benchmark measures processor time: if the busiest of three nodes does
-//! a share `s` of the work, and an operation costs `r` times the processor time that it costs on a single node, three machines
+//! On a machine with few cores, three nodes are not faster than one, so this benchmark measures CPU time: if the busiest of three nodes does
+//! a share `s` of the work, and an operation costs `r` times the CPU time that it costs on a single node, three machines
 //! handle `1 ÷ (s × r)` times as many operations as one.
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::{append_turn, open_threads};
 use crate::random::Random;
 use crate::texts::Language;
 
-/// Tenants and users. Users have different numbers of threads: the first users have the most.
+/// The number of tenants, and of users. Users have different numbers of threads: the first users have the most.
 const TENANTS: usize = 100;
 const USERS: usize = 1_000;
 /// The number of concurrent callers.
@@ -44,7 +44,7 @@ pub(super) async fn run(threads: usize, operations: usize) -> Result<Value> {
     Ok(Value::Object(results))
 }
 
-/// For each node: its processor time in microseconds per operation, its calls per operation, and its memory in bytes.
+/// For each node, its CPU time in microseconds per operation, its calls per operation, and its memory in bytes.
 struct Figures {
     nodes: Vec<f64>,
     calls: Vec<f64>,
@@ -72,7 +72,7 @@ async fn measure(url: &str, nodes: &[String], tenants: usize, threads: usize, op
     let texts = Language::new(1).pool(200);
     let mut random = Random::new(7);
     let scopes = (0..threads).map(|_| {
-        // The product of two fractions makes low numbers more frequent.
+        // The product of two random fractions makes low numbers more frequent.
         let uneven =
             |random: &mut Random, count: usize| (random.fraction() * random.fraction() * count as f64) as usize;
         let (tenant, user) = (random.index(tenants), uneven(&mut random, USERS));

@@ -5,7 +5,7 @@ use crate::{MessageId, Role, Timestamp};
 /// A checksum of a message: the CRC-32 (IEEE) of its role, id, `created_at`, external id and stored content.
 ///
 /// It is computed once, when a message is written or replaced. Dumps contain it, and restoring a dump stores it unchanged, so
-/// later changes to the bytes are detected. It detects accidents, not forgeries. Position and revision are not covered, because a
+/// later changes to the bytes are detected. It detects accidents, not tampering. Position and revision are not covered, because a
 /// dump may change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

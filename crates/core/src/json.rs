@@ -10,10 +10,11 @@ pub type Value = serde_json::Value;
 /// A JSON object. It preserves the order of its members.
 pub type Map = serde_json::Map<String, serde_json::Value>;
 
-/// The largest number up to which every whole number has an exact 64-bit floating-point form.
+/// The largest number up to which every whole number can be represented exactly as a 64-bit floating-point number.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Returns the value of a whole number, which some clients write with a fraction, as in `497.0`. Returns `None` for any other number.
+/// Returns the value of a whole number, even if it is written with a zero fraction, as some clients do (`497.0`). Returns `None` for any
+/// other number.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "the number is whole and in range")]
 pub fn whole_number(number: &serde_json::Number) -> Option<i128> {
@@ -22,7 +23,7 @@ pub fn whole_number(number: &serde_json::Number) -> Option<i128> {
     integer.or_else(|| whole().map(|float| float as i128))
 }
 
-/// Returns an error message of the JSON library in the terms of JSON, without the position at its end.
+/// Rewords an error message of the JSON library in JSON terms instead of Rust terms, and removes the position at its end.
 #[must_use]
 pub fn plain_json_error(message: &str) -> String {
     let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
@@ -48,7 +49,7 @@ pub fn plain_json_error(message: &str) -> String {
     ] {
         message = message.replace(term, plain);
     }
-    // The library names the Rust type of an object.
+    // For an object, the library's message contains the name of a Rust type.
     match message.split_once("expected struct ") {
         Some((before, _)) => format!("{before}expected an object"),
         None => message,

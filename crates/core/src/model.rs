@@ -205,8 +205,8 @@ pub struct ChatRequest {
 }
 
 impl ChatRequest {
-    /// Returns the names of the options that the answer has to respect: those that are set, and not to the default of the providers.
-    /// Temperature, `top_p` and reasoning effort are not among them, because models that do not accept them are called without them.
+    /// Returns the names of the options that the answer must respect: those set to a value other than the providers' default. Temperature,
+    /// `top_p` and reasoning effort are not included, because models that do not accept them are called without them.
     pub fn required_options(&self) -> impl Iterator<Item = &'static str> {
         let Sampling { frequency_penalty, presence_penalty, seed, stop, logit_bias, verbosity, .. } = &self.sampling;
         let is_penalty = |number: Option<f64>| number.is_some_and(|number| number != 0.0);
@@ -308,8 +308,8 @@ pub trait ChatModel: Portable + std::fmt::Debug {
     }
 
     /// Returns the name of an option or content in `request` that the model would ignore; `None` if it ignores nothing. Options are
-    /// named as the fields of [`ChatRequest`] and [`Sampling`]; content is `image`, `detail` or `file`. The model can be called all
-    /// the same. Doors ask before they pass on what a client requires. Default: `None`.
+    /// named as the fields of [`ChatRequest`] and [`Sampling`]; content is `image`, `detail` or `file`. The model can be called anyway;
+    /// doors call this method first, to reject requests instead of ignoring parts of them. Default: `None`.
     fn ignored(&self, request: &ChatRequest) -> Option<&'static str> {
         let _ = request;
         None

@@ -31,10 +31,10 @@ impl MessageName {
     }
 }
 
-/// The prefix of the ids under which the OpenAI API names threads.
+/// The prefix of conversation ids, the OpenAI API's ids for threads.
 const CONVERSATION_PREFIX: &str = "conv_";
 
-/// Returns the thread with an id, a conversation id or a key.
+/// Returns the thread with the given id, conversation id or key.
 pub(crate) async fn get_thread(memory: &Memory, scope: &Scope, name: &str) -> Result<Thread, ToolFailure> {
     let mut found = match name.strip_prefix(CONVERSATION_PREFIX).unwrap_or(name).parse::<ThreadId>() {
         Ok(id) => memory.find_thread(scope, id).await?,

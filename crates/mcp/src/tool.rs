@@ -113,7 +113,7 @@ impl Tool {
         let limit = |max: u64| json!({ "type": "integer", "minimum": 1, "maximum": max });
         let text = json!({ "type": "string", "maxLength": crate::tools::TEXT_CHARS });
         let cursor = json!({ "type": "string", "description": "next_cursor of the previous page" });
-        let metadata = json!({ "type": "object", "description": "metadata that threads must have" });
+        let metadata = json!({ "type": "object", "description": "metadata values that threads must have" });
         let (properties, required) = match self {
             Self::SearchMemory => (
                 json!({

@@ -71,7 +71,7 @@ fn read<T: DeserializeOwned>(mut arguments: Map<String, Value>) -> Result<T, Too
     })
 }
 
-/// Replaces a whole number with a fraction, such as `5.0`, by the integer. Some models write all numbers so.
+/// Converts a whole number that is written with a fraction, such as `5.0`, to an integer. Some models write all numbers this way.
 fn write_as_integer(value: &mut Value) {
     if let Value::Number(number) = value
         && number.is_f64()

@@ -127,7 +127,7 @@ pub(crate) fn check_query(argument: &str, text: &str) -> Result<(), ToolFailure>
     Ok(())
 }
 
-/// Reads a filter on the metadata of threads; no filter if there is none.
+/// Reads a filter on the metadata of threads. Without `values`, returns an empty filter.
 pub(crate) fn metadata_filter(values: Option<&Map>) -> Result<MetadataFilter, ToolFailure> {
     let filter = values.map(MetadataFilter::from_map).transpose();
     Ok(filter.map_err(|error| ToolFailure::argument("metadata", error.to_string()))?.unwrap_or_default())

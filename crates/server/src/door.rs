@@ -141,7 +141,7 @@ pub struct Door {
     pub(crate) error_format: ErrorFormat,
     pub(crate) routes: Vec<Route>,
     pub(crate) aliases: Vec<Alias>,
-    /// The names of security schemes, and the headers that contain their credentials.
+    /// Security schemes: the name, and the header that contains the credentials.
     pub(crate) security_schemes: Vec<(&'static str, &'static str)>,
     background_task: Option<BackgroundTask>,
     cases: fn(&OwnedIds) -> Vec<TenantCase>,
@@ -230,7 +230,7 @@ impl Door {
         self
     }
 
-    /// Declares a security scheme in the OpenAPI document: the credentials of senders are in `header`.
+    /// Declares a security scheme in the OpenAPI document. `header` is the header that contains the sender's credentials.
     #[must_use]
     pub fn security_scheme(mut self, name: &'static str, header: &'static str) -> Self {
         self.security_schemes.push((name, header));

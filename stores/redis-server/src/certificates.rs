@@ -5,7 +5,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use crate::supervisor::Supervisor;
 
-/// A certificate for servers and clients at 127.0.0.1, and the authority that issued it. The files are removed when it is dropped.
+/// A certificate for servers and clients at 127.0.0.1, and the authority that issued it. The files are removed when this value is dropped.
 #[derive(Debug)]
 pub struct Certificates {
     folder: PathBuf,

@@ -22,7 +22,7 @@ impl Cluster {
         SHARED.get_or_init(|| Self::start(0)).as_ref()
     }
 
-    /// Starts a cluster of three primaries, each with this number of replicas. Returns `None` if tests with Redis are skipped.
+    /// Starts a cluster of three primaries, each with the given number of replicas. Returns `None` if tests with Redis are skipped.
     ///
     /// # Panics
     /// As [`Cluster::shared`].
@@ -31,8 +31,8 @@ impl Cluster {
         Self::start_with(replicas, &[])
     }
 
-    /// Starts a cluster whose nodes are behind proxies, in the order of the nodes. Clients that know one node behind its proxy reach all
-    /// nodes through proxies.
+    /// Starts a cluster whose nodes are behind proxies, which are returned in the order of the nodes. Clients that connect to one proxy reach
+    /// all nodes through proxies.
     ///
     /// # Panics
     /// As [`Cluster::shared`].
@@ -45,8 +45,8 @@ impl Cluster {
         Some((cluster, proxies))
     }
 
-    /// Starts a cluster of three primaries, each with this number of replicas, whose nodes have a port with TLS, and use TLS between
-    /// each other.
+    /// Starts a cluster of three primaries, each with the given number of replicas, whose nodes have a TLS port and connect to
+    /// each other over TLS.
     ///
     /// # Panics
     /// As [`Cluster::shared`].
@@ -67,14 +67,14 @@ impl Cluster {
     }
 
     fn start_with(replicas: usize, further: &[(&str, &str)]) -> Option<Self> {
-        // Without replicas, there is no failover to wait for, and a busy machine must not look like a failure.
+        // Without replicas, there is no failover to wait for. The long timeout keeps a node on a busy machine from being considered failed.
         let timeout = if replicas == 0 { "30000" } else { "2000" };
         let settings = [&[("cluster-enabled", "yes"), ("cluster-node-timeout", timeout)], further].concat();
         let nodes = (0..3 * (replicas + 1)).map(|_| Server::start(&settings)).collect::<Option<Vec<_>>>()?;
         Some(Self::create(Command::new(find_program("redis-cli")), nodes, Server::address, replicas))
     }
 
-    /// Creates a cluster of nodes with `redis-cli`.
+    /// Joins nodes into a cluster, with `redis-cli`.
     fn create(mut command: Command, nodes: Vec<Server>, address: fn(&Server) -> String, replicas: usize) -> Self {
         let created = command
             .args(["--cluster", "create"])
@@ -82,7 +82,7 @@ impl Cluster {
             .args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"])
             .output()
             .expect("redis-cli starts");
-        assert!(created.status.success(), "no cluster: {}", String::from_utf8_lossy(&created.stdout));
+        assert!(created.status.success(), "creating the cluster failed: {}", String::from_utf8_lossy(&created.stdout));
         let cluster = Self { nodes };
         cluster.wait_until_ready();
         cluster
@@ -118,7 +118,7 @@ impl Cluster {
             .args(["--cluster-slots", &count.to_string(), "--cluster-yes"])
             .output()
             .expect("redis-cli starts");
-        assert!(moved.status.success(), "no slots moved: {}", String::from_utf8_lossy(&moved.stdout));
+        assert!(moved.status.success(), "moving slots failed: {}", String::from_utf8_lossy(&moved.stdout));
     }
 
     /// Waits until every node sees all slots served, and every replica is in step with its primary.

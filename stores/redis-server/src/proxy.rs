@@ -6,8 +6,8 @@ use std::thread;
 
 /// A TCP proxy in front of a server, which can stop forwarding as if a cable had been pulled.
 ///
-/// It listens on another loopback address with the port of the server, so that a cluster can announce its address to clients while the nodes
-/// reach each other directly.
+/// It listens on another loopback address, on the same port as the server, so that a cluster can announce this address to clients while its
+/// nodes reach each other directly.
 #[derive(Debug)]
 pub struct Proxy {
     is_cut: Arc<AtomicBool>,
@@ -49,7 +49,7 @@ impl Proxy {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_cut.store(false, Ordering::SeqCst);
         for connection in connections.drain(..) {
-            // It may be closed already.
+            // Fails if the connection is already closed.
             drop(connection.shutdown(Shutdown::Both));
         }
     }
@@ -58,7 +58,7 @@ impl Proxy {
 fn forward(mut from: TcpStream, mut to: TcpStream, is_cut: &AtomicBool) {
     let mut bytes = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
-        // What arrives while the proxy is cut is lost, so the connection is closed when the proxy is repaired.
+        // Bytes that arrive while the proxy is cut are lost, so `repair` closes the connection.
         if !is_cut.load(Ordering::SeqCst) && to.write_all(&bytes[..count]).is_err() {
             break;
         }

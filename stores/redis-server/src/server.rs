@@ -38,7 +38,7 @@ impl Server {
         Self::start_with(settings, None)
     }
 
-    /// Starts a server that also has a port with TLS, and requires certificates of its clients there.
+    /// Starts a server that also has a TLS port, on which it requires client certificates.
     ///
     /// # Panics
     /// As [`Server::start`].
@@ -85,10 +85,10 @@ impl Server {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Returns the address of the port with TLS, `127.0.0.1:PORT`.
+    /// Returns the address of the TLS port, `127.0.0.1:PORT`.
     ///
     /// # Panics
-    /// The server has none.
+    /// The server has no TLS port.
     #[must_use]
     pub fn tls_address(&self) -> String {
         format!("127.0.0.1:{}", self.tls_port.expect("the server was started with TLS"))
@@ -136,7 +136,7 @@ impl Server {
         self.wait_until_ready();
     }
 
-    /// Makes the server reject replicas, as if the network between them had failed. Connections of clients remain.
+    /// Makes the server reject replicas, as if the network between them had failed. Client connections remain.
     pub fn disconnect_replicas(&self) {
         drop(self.run(&["config", "set", "requirepass", "none-knows-it"]));
         drop(self.run(&["-a", "none-knows-it", "--no-auth-warning", "client", "kill", "type", "replica"]));

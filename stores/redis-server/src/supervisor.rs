@@ -8,8 +8,7 @@ use std::thread;
 
 use crate::programs::unprivileged;
 
-// Reads one command per line. At the end of the input, when the value was dropped or the test process has ended, the script stops the
-// program.
+// Reads one command per line. At the end of the input (the value was dropped, or the test process has ended), the script stops the program.
 const SCRIPT: &str = r#"
 start() { kill -0 "$pid" 2>/dev/null && return; "$@" >> "$FOLDER/log" 2>&1 < /dev/null & pid=$!; }
 pid=

@@ -7,7 +7,7 @@ use threadkeep_core::limits;
 
 use crate::shared::Shared;
 
-/// The pause after a commit, in which further commits are collected.
+/// The pause after a commit, during which further commits are collected.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Indexes the messages that this process has written, until the store is closed.

@@ -1,7 +1,7 @@
 //! Named collections, which an application fills. A collection of one owner is in one hash slot.
 //!
-//! Words and filters are found by lists of entries for each term, vectors by reading all vectors of the collection or, with filters, those
-//! of the entries that pass.
+//! Words and filters are looked up in a list of entries for each term. A search by meaning reads all vectors of the collection or, with
+//! filters, those of the entries that pass.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ const MAX_ENTRIES: usize = 4_000;
 /// The maximum number of vector components that one search reads.
 const MAX_COMPONENTS: u64 = 8_000_000;
 
-/// The number of vectors that are read at once.
+/// The number of vectors that one call reads.
 const VECTORS: usize = 1_000;
 
 /// An entry as stored, without its embedding.
@@ -37,7 +37,7 @@ struct StoredEntry {
 struct Found {
     /// The number of entries.
     documents: u64,
-    /// For each term the number of entries, and the newest of them. With filters, of those that pass.
+    /// For each term, the number of entries, and the newest of them. With filters, only entries that pass count.
     terms: Vec<(u64, Vec<u32>)>,
     /// All entries that pass the filters, if the query needs them.
     passing: Vec<u32>,
@@ -222,14 +222,14 @@ impl Shared {
         Ok(comparison.similarities)
     }
 
-    /// Reads an entry. `None` if it was removed meanwhile, or does not pass the filters.
+    /// Reads an entry; `None` if it was removed meanwhile or does not pass the filters.
     async fn read_entry(&self, key: &str, number: u32, query: &SearchQuery) -> Result<Option<EntryHit>> {
         let mut read = redis::cmd("HGET");
         read.arg(format!("{key}:e")).arg(number);
         let Some(json) = self.connections.look_up(&read).await?.bytes()? else { return Ok(None) };
         let stored = serde_json::from_slice(&json);
         let stored: StoredEntry = stored.map_err(|error| StoreError::corrupt("entry", error.to_string()))?;
-        // The terms of filters are hashes, which other values may share.
+        // The terms of filters are hashes, so different values may share one.
         if !query.passes(&stored.fields) {
             return Ok(None);
         }
@@ -269,7 +269,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The terms to index for an entry, in the form of an index.
+/// The terms to index for an entry, as an index stores them.
 fn terms_of(entry: &IndexEntry) -> Vec<u8> {
     hashes_of(text::indexed_terms(&entry.text).into_iter().chain(filter_terms(&entry.fields)))
 }
@@ -299,7 +299,7 @@ fn select_best(scores: HashMap<(usize, u32), f64>, limit: usize) -> Vec<(usize, 
     ranked.into_iter().take(limit).map(|(entry, _)| entry).collect()
 }
 
-/// Encodes an embedding as the name of its model, a zero byte and its numbers.
+/// Encodes an embedding as the name of its model, a zero byte and its components.
 fn encode_embedding(embedding: &Embedding) -> Vec<u8> {
     let mut bytes = embedding.model.as_bytes().to_vec();
     bytes.push(0);
@@ -307,7 +307,7 @@ fn encode_embedding(embedding: &Embedding) -> Vec<u8> {
     bytes
 }
 
-/// Returns the similarity of a stored embedding and another one, if they are of the same model.
+/// Returns the similarity of a stored embedding to another one; `None` if they are from different models.
 fn compare(stored: &[u8], other: &Embedding) -> Option<f64> {
     let end = stored.iter().position(|byte| *byte == 0)?;
     if &stored[..end] != other.model.as_bytes() {

@@ -1,7 +1,7 @@
 //! Commits: reads what the decision needs, decides in [`threadkeep_core::decide`], and writes if nothing changed in between.
 //!
-//! A commit to a thread that this process knows does not read first: it decides on what is known, and the function that writes it checks
-//! that it still holds.
+//! A commit to a thread that this process has cached does not read first: it decides by the cached state, and the function that writes it
+//! checks that this state is still current.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl Shared {
         let Some(mut facts) = PrefetchedFacts::assumed(batch, &known, now) else { return Ok(None) };
         let Some((stored, access)) = known.row.accessible(scope, now) else { return Ok(None) };
         let target = CommitTarget { access, positions: stored.positions };
-        // A conflict may be with what has changed since.
+        // If there is a conflict, the cached state may be out of date.
         let Ok(Decision::Write(plan)) = decide(&mut facts, target, batch, encoded, now) else { return Ok(None) };
         let outcome = plan.outcome;
         let tenant = scope.tenant_id();
@@ -90,7 +90,7 @@ impl Shared {
         Ok(Some(outcome))
     }
 
-    /// Returns `None` if another process wrote to the thread meanwhile.
+    /// Reads, decides and writes. Returns `None` if another process wrote to the thread meanwhile.
     async fn try_commit(&self, request: &CommitRequest<'_>) -> Result<Option<CommitOutcome>> {
         let CommitRequest { scope, thread, batch, encoded, now } = *request;
         let tenant = scope.tenant_id();
@@ -182,7 +182,7 @@ impl Shared {
         Ok(Some((revision, row, facts)))
     }
 
-    /// Reads the rows of positions, without missing ones.
+    /// Reads the rows at positions; missing ones are omitted.
     pub(crate) async fn read_entries(&self, base: &str, seqs: Vec<u64>) -> Result<Vec<DumpEntry>> {
         let mut entries = Vec::new();
         for seqs in seqs.chunks(500) {
@@ -212,7 +212,7 @@ pub(crate) fn parse_commit(json: &[u8]) -> Result<DumpedCommit> {
     serde_json::from_slice(json).map_err(|error| StoreError::corrupt("change", error.to_string()))
 }
 
-/// The facts for one batch, read in advance.
+/// The facts that the decision about one batch needs, read in advance.
 #[derive(Default)]
 struct PrefetchedFacts {
     commit: Option<DumpedCommit>,
@@ -227,7 +227,7 @@ struct PrefetchedFacts {
 }
 
 impl PrefetchedFacts {
-    /// Returns what a commit may assume: that its key and its ids are new. `None` if it has to read more.
+    /// Returns the facts for a commit that assumes that its key and its ids are new; `None` if it has to read more.
     fn assumed(batch: &Batch, known: &KnownRow, now: Timestamp) -> Option<Self> {
         if !batch.replace.is_empty() || !batch.erase.is_empty() || batch.trim_below.is_some() {
             return None;
@@ -289,7 +289,7 @@ impl Facts for PrefetchedFacts {
     }
 }
 
-/// Turns a plan into commands.
+/// Translates a plan into commands.
 struct Commit<'a> {
     base: &'a str,
     row: Row,
@@ -411,7 +411,7 @@ impl Commit<'_> {
 }
 
 impl Row {
-    /// Includes the expiry of a record in the time before which no record expires.
+    /// Updates `records_expire_at` with the expiry of a record.
     pub(crate) fn note_record(&mut self, record: &Record) {
         self.records_expire_at = self.records_expire_at.into_iter().chain(record.expires_at).min();
     }
@@ -443,7 +443,7 @@ pub(crate) fn put_entries(writes: &mut Writes, base: &str, entries: &[DumpEntry]
     writes.command("ZADD", &format!("{base}:e"), tombstones);
 }
 
-/// Removes a message or tombstone with its ids.
+/// Removes a message or tombstone, and its ids.
 pub(crate) fn remove_entry(writes: &mut Writes, base: &str, entry: &DumpEntry) {
     let seq = entry.seq().to_string();
     match entry {

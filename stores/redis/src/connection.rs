@@ -1,8 +1,8 @@
 //! Connections to a node or a cluster, and calls of the functions in `library.lua`.
 //!
-//! All calls share one connection for each node, except writes that wait for replicas (`groups`). A call that fails because of a lost connection, a failover or a moving slot is
-//! repeated a few times. That is safe for writes too: each names the revision that it expects and the one that it writes, so a call
-//! that was executed although its reply was lost is recognised.
+//! All calls share one connection for each node, except writes that wait for replicas (`groups`). A call that fails because of a lost
+//! connection, a failover or a moving slot is repeated a few times. That is safe for writes too:
+//! each names the revision that it expects and the one that it writes, so a call that was executed although its reply was lost is recognised.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex as SyncMutex, PoisonError};
@@ -26,17 +26,17 @@ use crate::presence::Presence;
 
 const LIBRARY: &str = include_str!("library.lua");
 
-/// How often a call is attempted.
+/// The maximum number of attempts of a call.
 const ATTEMPTS: u32 = 8;
 /// The pause after the first failed attempt. Doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-/// About how many keys one call of SCAN looks at.
+/// The approximate number of keys that one SCAN call looks at.
 const SCAN_COUNT: usize = 1_000;
 
 /// The connections of one store.
 pub(crate) struct Connections {
     target: Target,
-    /// When a call timed out, unless a reply has arrived since.
+    /// When a call timed out; `None` if a reply has arrived since then.
     silent_since: SyncMutex<Option<Instant>>,
     options: RedisOptions,
     certificates: Option<TlsCertificates>,
@@ -174,7 +174,7 @@ impl Connections {
         }
     }
 
-    /// Returns the last reply, and whether enough replicas have received the writes.
+    /// Makes one attempt. Returns the last reply, and whether enough replicas have received the writes.
     async fn try_together(&self, key: &str, commands: &[Cmd]) -> RedisResult<(Value, bool)> {
         if self.options.wait_replicas > 0 {
             return self.try_awaited(key, commands).await;
@@ -252,7 +252,7 @@ impl Connections {
         Ok(primaries)
     }
 
-    /// Lists all keys of the primaries that match a pattern, over connections of its own.
+    /// Lists all keys on the primaries that match a pattern, over separate connections.
     pub(crate) async fn scan(&self, pattern: &str) -> Result<Vec<String>> {
         let map = |error| translate(error, false);
         let urls: BTreeSet<String> = if self.options.is_cluster {
@@ -303,9 +303,9 @@ impl Connections {
 
     pub(crate) fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
         let mut command = redis::cmd(how);
-        // While a slot moves, its keys are on two nodes, and a function that names one key would run on the new node without seeing
-        // what is still on the old one. Redis answers TRYAGAIN instead if a function names several keys of which one is missing, so
-        // the second key is one that is never written.
+        // While a slot moves, its keys are on two nodes. A function that names one key would run on the new node without seeing what
+        // is still on the old one. If a function names several keys and one of them is missing, Redis returns TRYAGAIN instead. So
+        // a second key is named, which is never written.
         command.arg(format!("threadkeep_{}_{function}", self.version)).arg(2).arg(key).arg(format!("{key}:-"));
         for arg in &args.0 {
             command.arg(arg.as_slice());
@@ -313,7 +313,7 @@ impl Connections {
         command
     }
 
-    /// Runs a command, and repeats it after transient errors, unless the timeout of a call has passed.
+    /// Runs a command, and repeats it after transient errors while the call has not timed out.
     pub(crate) async fn run(&self, command: &Cmd, is_write: bool) -> Result<Value> {
         self.refuse_lost(command).await?;
         let mut attempts = 1;
@@ -329,7 +329,7 @@ impl Connections {
         }
     }
 
-    /// Runs a command that is not a function, also if data is lost.
+    /// Runs a command that is not a function call, even if data is lost.
     pub(crate) async fn run_simply(&self, command: &Cmd) -> Result<Value> {
         let result = self.run_with_retries(command, &mut 1).await;
         result.map_err(|(error, maybe_applied)| translate(error, maybe_applied))
@@ -347,7 +347,7 @@ impl Connections {
         self.read("look_up", &key, &Args(words)).await
     }
 
-    /// Returns an error with whether the command may have been executed.
+    /// Returns an error together with whether the command may have been executed.
     async fn run_with_retries(
         &self,
         command: &Cmd,
@@ -400,7 +400,7 @@ impl Connections {
         }
     }
 
-    /// Runs a command on all nodes, replicas included, over connections of its own. Returns the reply of each.
+    /// Runs a command on all nodes, including replicas, over separate connections. Returns the reply of each.
     pub(crate) async fn run_on_all(&self, command: &Cmd) -> Result<Vec<Value>> {
         if !self.options.is_cluster {
             return self.run_on_primaries(command).await;
@@ -445,7 +445,7 @@ impl Connections {
         }
     }
 
-    /// Returns why no node of a cluster can be reached: an error that a node itself returned, such as rejected credentials, if there is one.
+    /// Returns why no node of a cluster can be reached: preferably an error that a node itself returned, such as rejected credentials.
     async fn cause_of(&self, error: RedisError) -> RedisError {
         let config = self.connection_config();
         for node in &self.options.nodes {
@@ -458,7 +458,7 @@ impl Connections {
         error
     }
 
-    /// Drops a connection that was lost, or on which nothing arrives any more. `began` is when the call began.
+    /// Drops a connection that was lost or no longer responds. `began` is when the call began.
     ///
     /// A cluster's connection reconnects to lost nodes on its own. It is replaced if calls time out, no reply arrives, and a call that began
     /// later times out too. While one node is silent, the others still answer.
@@ -502,7 +502,7 @@ impl Connections {
     pub(crate) async fn ensure_installed(&self) -> Result<()> {
         let mut list = redis::cmd("FUNCTION");
         list.arg("LIST").arg("LIBRARYNAME").arg(format!("threadkeep_{}", self.version));
-        // A user without the permission to list functions may still have that of calling them.
+        // A user who may not list functions may still be allowed to call them.
         let is_installed = self.run_on_primaries(&list).await.is_ok_and(|replies| {
             replies.into_iter().all(|reply| reply.items().is_ok_and(|libraries| !libraries.is_empty()))
         });
@@ -577,7 +577,7 @@ impl Args {
         self.add(number.to_string())
     }
 
-    /// Adds a list after its length.
+    /// Adds a list, preceded by its length.
     pub(crate) fn list<T: AsRef<[u8]>>(&mut self, list: impl IntoIterator<Item = T>) -> &mut Self {
         let list: Vec<Vec<u8>> = list.into_iter().map(|arg| arg.as_ref().to_vec()).collect();
         self.number(list.len());
@@ -670,7 +670,7 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_redis() {
-        // CLUSTER KEYSLOT
+        // From CLUSTER KEYSLOT.
         assert_eq!([slot_of("123456789"), slot_of("a{foo}b"), slot_of("foo")], [12_739, 12_182, 12_182]);
     }
 }

@@ -1,6 +1,6 @@
 //! Dumps and restores threads verbatim.
 //!
-//! A thread that is being restored is under other keys of the same hash slot, which are renamed when it is complete.
+//! A thread that is being restored is stored under temporary keys in the same hash slot. They are renamed when it is complete.
 
 use redis::Value;
 use threadkeep_core::{
@@ -16,7 +16,7 @@ use crate::shared::{
 };
 use crate::threads::PARTS;
 
-/// The maximum number of bytes of the rows that one call reads.
+/// The maximum total size of the rows that one call reads, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 impl Shared {
@@ -212,7 +212,7 @@ fn restore_entries(writes: &mut Writes, base: &str, row: &mut Row, entries: &[Du
     }
 }
 
-/// Notes the positions between the last restored one and the next one as lost.
+/// Records the positions between the last restored one and `next` as lost.
 fn add_gap(row: &mut Row, next: u64) {
     let expected = row.restored_to.map_or(row.positions().first_seq, |last| last + 1);
     if next > expected {

@@ -1,4 +1,4 @@
-//! What the servers do with acknowledged commits, and what a store needs of its servers.
+//! What the servers do with acknowledged commits, and what a store requires of its servers.
 
 use threadkeep_core::{Result, StoreError};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use crate::options::invalid;
 
 /// The version of the stored form.
 const FORMAT: u32 = 1;
-/// The oldest version of Redis with functions.
+/// The oldest major version of Redis that supports functions.
 const MIN_VERSION: u32 = 7;
 
 /// What the servers do with acknowledged commits. A value is `None` if the user may not read it.
@@ -19,7 +19,7 @@ pub struct Durability {
     pub nodes: usize,
     /// Whether all of them write an append-only file.
     pub append_only: Option<bool>,
-    /// When they sync it: the weakest setting, `always`, `everysec` or `no`.
+    /// When they sync it: `always`, `everysec` or `no`; the weakest setting of any node.
     pub append_fsync: Option<String>,
     /// The lowest number of replicas of a primary that are connected and in step.
     pub replicas: usize,
@@ -74,7 +74,7 @@ impl Durability {
     }
 }
 
-/// Asks the servers, and refuses those that cannot hold a store.
+/// Queries the servers, and rejects those that cannot hold a store.
 pub(crate) async fn inspect(connections: &Connections) -> Result<Durability> {
     let mut info = redis::cmd("INFO");
     info.arg("everything");
@@ -125,7 +125,7 @@ pub(crate) async fn inspect(connections: &Connections) -> Result<Durability> {
     Ok(durability)
 }
 
-/// Reads a setting from all nodes; `None` if the user may not. Returns the weakest one.
+/// Reads a setting from all nodes and returns the weakest value; `None` if the user may not read it.
 async fn read_setting(connections: &Connections, name: &str) -> Option<String> {
     let mut get = redis::cmd("CONFIG");
     get.arg("GET").arg(name);
@@ -138,7 +138,9 @@ async fn read_setting(connections: &Connections, name: &str) -> Option<String> {
 fn check_version(version: &str) -> Result<()> {
     let major = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
     if major < MIN_VERSION {
-        return Err(StoreError::Incompatible(format!("Redis {version} has no functions; version 7.0 is required")));
+        return Err(StoreError::Incompatible(format!(
+            "Redis {version} does not support functions; version 7.0 or later is required"
+        )));
     }
     Ok(())
 }
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_written_in_capitals() {
+    fn problems_are_written_in_capitals() {
         let durability = Durability {
             nodes: 1,
             append_only: Some(true),

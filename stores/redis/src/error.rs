@@ -1,4 +1,4 @@
-//! Converts errors of Redis into errors of stores.
+//! Converts Redis errors into store errors.
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use threadkeep_core::{Reason, StoreError};
@@ -28,7 +28,7 @@ pub(crate) fn is_transient(error: &RedisError) -> bool {
         || matches!(error.code(), Some("BUSY" | "NOREPLICAS" | "UNBLOCKED"))
 }
 
-/// Whether one side of a TLS connection did not accept the certificate of the other.
+/// Whether one side of a TLS connection rejected the other side's certificate.
 fn is_about_certificates(error: &RedisError) -> bool {
     error.is_io_error() && error.to_string().to_ascii_lowercase().contains("certificate")
 }
@@ -48,7 +48,7 @@ pub(crate) fn is_missing_function(error: &RedisError) -> bool {
 pub(crate) fn translate(error: RedisError, maybe_applied: bool) -> StoreError {
     let reason = match error.kind() {
         ErrorKind::AuthenticationFailed => return invalid("the server rejected the user or the password"),
-        ErrorKind::InvalidClientConfig => return invalid("not an address of Redis"),
+        ErrorKind::InvalidClientConfig => return invalid("not a valid Redis address"),
         ErrorKind::Server(ServerErrorKind::NoPerm) => {
             return invalid(format!("the user lacks a permission: {}", detail(&error)));
         }

@@ -1,7 +1,7 @@
-//! Waits for replicas, once for many commits.
+//! Group commit: waits for replicas once for many commits.
 //!
-//! WAIT covers the writes of its own connection, and blocks that connection. Commits that wait for replicas therefore use one connection
-//! of their own for each primary. While one group of commits is waiting, the next one collects.
+//! WAIT covers the writes of its own connection, and blocks that connection. Commits that wait for replicas therefore use a separate
+//! connection to each primary. While one group of commits is waiting, the next one forms.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisResult, Value};
 use tokio::sync::{mpsc, oneshot};
 
-/// The maximum number of writes of a group.
+/// The maximum number of writes in a group.
 const MAX_GROUP: usize = 128;
 
 /// How a group is sent.
@@ -22,7 +22,7 @@ pub(crate) struct GroupOptions {
     pub(crate) connection: AsyncConnectionConfig,
 }
 
-/// Commands of one write, and where to send the last reply and whether enough replicas have received it.
+/// The commands of one write, and the channel for its result: the last reply, and whether enough replicas have received the write.
 struct Job {
     commands: Vec<Cmd>,
     reply: oneshot::Sender<RedisResult<(Value, bool)>>,
@@ -70,7 +70,7 @@ impl Groups {
         primaries.get(index).map(|(_, url)| url.clone())
     }
 
-    /// Notes the URLs of the primaries by their last slots. An empty list means that they have to be asked for.
+    /// Notes the URLs of the primaries by their last slots. If the list is empty, they are looked up before the next write.
     pub(crate) fn set_primaries(&self, mut primaries: Vec<(u16, String)>) {
         primaries.sort();
         *self.primaries.lock().unwrap_or_else(PoisonError::into_inner) = primaries;
@@ -103,7 +103,7 @@ async fn work(client: Client, options: GroupOptions, mut jobs: mpsc::Receiver<Jo
     }
 }
 
-/// A connection, and the history that its primary had at first.
+/// A connection, and the replication id that its primary had when it was opened.
 struct Link {
     connection: MultiplexedConnection,
     replication_id: String,
@@ -140,7 +140,7 @@ async fn send(
     let results: Vec<RedisResult<Value>> = group.iter().map(|job| last_reply(job, &mut replies)).collect();
     let received = replies.next().unwrap_or(Value::Nil).extract_error();
     let has_enough = matches!(received, Ok(Value::Int(count)) if count >= i64::from(options.replicas));
-    // Another id means that the node was a replica in between, and may have lost the writes.
+    // A different id means that the node was a replica in between and may have lost the writes.
     let id = replies.next().map(|info| replication_id(&info)).unwrap_or_default();
     let is_same_history = id == link.replication_id && !id.is_empty();
     link.replication_id = id;
@@ -148,7 +148,7 @@ async fn send(
     Ok(results.into_iter().map(|result| result.map(|reply| (reply, is_received))).collect())
 }
 
-/// Takes the replies of a job. Returns the last one, or the first error.
+/// Consumes the replies of a job. Returns the last one, or the first error.
 fn last_reply(job: &Job, replies: &mut impl Iterator<Item = Value>) -> RedisResult<Value> {
     let replies: Vec<Value> = replies.take(job.commands.len()).collect();
     let mut last = Value::Nil;
@@ -164,7 +164,7 @@ fn info() -> Cmd {
     info
 }
 
-/// Returns the id of the history that a primary writes; empty for a replica.
+/// Returns the replication id of a primary; empty for a replica.
 fn replication_id(info: &Value) -> String {
     let text = match info {
         Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -1,7 +1,7 @@
-//! Finds out when a replica has taken over from a primary, which may have lost the newest commits.
+//! Detects failovers: a replica that takes over from a primary may not have the newest commits.
 //!
 //! A replica that is promoted gets a new replication id and keeps the former one beside it. Instances compare the ids of the primaries
-//! with those that the store knows. After a failover the store gets a new history, and cursors of the former one are not valid any more.
+//! with those that the store knows. After a failover, the store gets a new history, and cursors from the former one are no longer valid.
 
 use std::sync::{PoisonError, Weak};
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Shared {
         Ok(is_other)
     }
 
-    /// Gives the store a new history, so that cursors of the former one are not valid any more.
+    /// Gives the store a new history, so that cursors from the former one are no longer valid.
     pub(crate) async fn begin_history(&self) -> Result<()> {
         let mut set = redis::cmd("HSET");
         set.arg(self.keys.about()).arg("history").arg(&Uuid::new_v4().simple().to_string()[..8]);

@@ -1,6 +1,6 @@
-//! The index of messages, which follows the threads off the commit path.
+//! The search index of messages, which is updated outside the commit path.
 //!
-//! The index of a tenant is split over [`crate::keys::INDEX_PARTS`] hash slots, and the threads of one owner over
+//! The index of a tenant is split across [`crate::keys::INDEX_PARTS`] hash slots, and the threads of one owner across
 //! [`crate::keys::PARTS_OF_OWNER`] of them. A part has a list of positions for each owner and term, and one for each term of all owners.
 //! It contains no text, only short digests of terms. Each part knows how far it has indexed a thread, so an interrupted or repeated
 //! call adds nothing twice. Text that was replaced or erased is kept with its thread until it is removed from the index.
@@ -13,12 +13,12 @@ use crate::keys::{index_part, owner_hash, term_hashes};
 use crate::row::{Row, to_message};
 use crate::shared::{Request, RowRange, Shared, View, Writes, parse_entries};
 
-/// The maximum number of messages and of bytes of one call.
+/// The maximum number of messages, and of bytes, in one call.
 const STEP_MESSAGES: usize = 200;
 const STEP_BYTES: usize = 1024 * 1024;
-/// The maximum number of corrections of one call.
+/// The maximum number of corrections in one call.
 const STEP_EDITS: usize = 100;
-/// The maximum number of calls at the same time.
+/// The maximum number of concurrent calls.
 const CONCURRENT_EDITS: usize = 32;
 
 /// How far one thread was indexed.
@@ -63,7 +63,7 @@ impl Shared {
         Ok(progress)
     }
 
-    /// Lists threads of an owner (`""` for all owners) that may have messages that are not indexed.
+    /// Lists threads of an owner (`""` for all owners) that may have unindexed messages.
     pub(crate) async fn list_unindexed(&self, tenant: &TenantId, owner: &str, limit: usize) -> Result<Vec<ThreadId>> {
         self.flush(tenant).await?;
         let base = self.keys.tenant(tenant);
@@ -122,7 +122,7 @@ impl Shared {
         self.connections.write("indexed", &base, &args).await.map(|_| ())
     }
 
-    /// Returns the position up to which a part of the index has a thread.
+    /// Returns the position up to which a part of the index covers a thread.
     pub(crate) async fn indexed_position(&self, part: &str, born: &str) -> Result<u64> {
         self.connections.read("index_position", part, &Args::new().with(born)).await?.number()
     }

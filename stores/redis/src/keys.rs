@@ -1,11 +1,11 @@
-//! Names of keys. Everything of a thread has the same part in braces, so that it is in one hash slot.
+//! Names of keys. All keys of a thread have the same part in braces, so that they are in one hash slot.
 
 use sha2::{Digest, Sha256};
 use threadkeep_core::{Owner, RecordName, RecordOwner, TenantId, ThreadId, ThreadKey};
 
 /// The number of parts of a tenant's index, each in a hash slot of its own.
 pub(crate) const INDEX_PARTS: u32 = 16;
-/// The number of parts over which the threads of one owner are distributed.
+/// The number of index parts across which the threads of one owner are distributed.
 pub(crate) const PARTS_OF_OWNER: u32 = 4;
 
 /// The number of channels of wake-ups in a cluster, each in a hash slot of its own.
@@ -22,12 +22,12 @@ impl Keys {
         Self { prefix: prefix.to_owned() }
     }
 
-    /// The start of the names of a thread's keys.
+    /// The prefix of a thread's keys.
     pub(crate) fn thread(&self, tenant: &TenantId, thread: ThreadId) -> String {
         format!("{}:{{{thread}/{}}}", self.prefix, tenant.as_str())
     }
 
-    /// The start of the names of the keys with a tenant's lists.
+    /// The prefix of the keys of a tenant's lists.
     pub(crate) fn tenant(&self, tenant: &TenantId) -> String {
         format!("{}:{{tenant/{}}}", self.prefix, tenant.as_str())
     }
@@ -37,34 +37,34 @@ impl Keys {
         format!("{}:{{tenants}}", self.prefix)
     }
 
-    /// The description of the store.
+    /// The key of the store's description.
     pub(crate) fn about(&self) -> String {
         format!("{}:{{about}}", self.prefix)
     }
 
-    /// The id of the thread that has a key.
+    /// The key that stores a claim: the id of the thread with the given thread key.
     pub(crate) fn claim(&self, tenant: &TenantId, owner: &Owner, key: &ThreadKey) -> String {
         format!("{}:{{key/{}/{}/{}}}", self.prefix, tenant.as_str(), owner_name(owner), key.as_str())
     }
 
-    /// The start of the names of the keys with the records of a user or a tenant.
+    /// The prefix of the keys that hold the records of a user or a tenant.
     pub(crate) fn owner(&self, tenant: &TenantId, owner: &Owner) -> String {
         format!("{}:{{owner/{}/{}}}", self.prefix, tenant.as_str(), owner_name(owner))
     }
 
-    /// The start of the names of the keys of a collection.
+    /// The prefix of a collection's keys.
     pub(crate) fn collection(&self, tenant: &TenantId, owner: &Owner, name: &str) -> String {
         format!("{}:{{collection/{}/{}/{name}}}", self.prefix, tenant.as_str(), owner_name(owner))
     }
 
-    /// The start of the names of the keys of a part of a tenant's index.
+    /// The prefix of the keys of one part of a tenant's index.
     pub(crate) fn index(&self, tenant: &TenantId, part: u32) -> String {
         format!("{}:{{index/{part}/{}}}", self.prefix, tenant.as_str())
     }
 
-    /// A pattern for all keys with an ending.
+    /// A pattern that matches all keys with a suffix.
     pub(crate) fn all(&self, ending: &str) -> String {
-        // A prefix contains no character with a meaning in patterns.
+        // A prefix contains no characters that are special in patterns.
         format!("{}:{{*}}{ending}", self.prefix)
     }
 
@@ -79,13 +79,13 @@ impl Keys {
     }
 }
 
-/// The part of the index with a thread.
+/// The part of the index that contains a thread.
 pub(crate) fn index_part(owner: &Owner, thread: ThreadId) -> u32 {
     let bucket = u32::from(thread.0.as_bytes()[15]) % PARTS_OF_OWNER;
     (first_part(owner) + bucket * (INDEX_PARTS / PARTS_OF_OWNER)) % INDEX_PARTS
 }
 
-/// The parts of the index with the threads of an owner.
+/// The parts of the index that contain the threads of an owner.
 pub(crate) fn parts_of_owner(owner: &Owner) -> impl Iterator<Item = u32> {
     let first = first_part(owner);
     (0..PARTS_OF_OWNER).map(move |bucket| (first + bucket * (INDEX_PARTS / PARTS_OF_OWNER)) % INDEX_PARTS)
@@ -125,12 +125,12 @@ pub(crate) fn term_hash(term: &str) -> [u8; 8] {
     digest(term.as_bytes())
 }
 
-/// The terms of a text in the form of an index.
+/// The terms of a text as an index stores them.
 pub(crate) fn term_hashes(text: &str) -> Vec<u8> {
     hashes_of(threadkeep_core::text::indexed_terms(text))
 }
 
-/// Terms in the form of an index, each once.
+/// Terms as an index stores them, without duplicates.
 pub(crate) fn hashes_of(terms: impl IntoIterator<Item = String>) -> Vec<u8> {
     let terms: std::collections::BTreeSet<String> = terms.into_iter().collect();
     terms.iter().flat_map(|term| term_hash(term)).collect()
@@ -148,7 +148,7 @@ pub(crate) fn record_field(name: &RecordName) -> Vec<u8> {
     [name.namespace.to_string().as_bytes(), b"\0", name.key.as_bytes()].concat()
 }
 
-/// The owner of records, unless it is a thread.
+/// The tenant or user that owns records; `None` if a thread owns them.
 pub(crate) fn record_owner(owner: &RecordOwner) -> Option<Owner> {
     owner.as_owner()
 }

@@ -1,6 +1,6 @@
-//! Threads as this process last read or wrote them, so that a commit need not read first.
+//! Caches threads as this process last read or wrote them, so that a commit does not have to read first.
 //!
-//! What is known may be out of date. The function that writes a commit compares the revision, so it writes nothing in that case.
+//! The cache may be out of date. The function that writes a commit compares the revision, and writes nothing in that case.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ const MAX_RECORDS: usize = 16;
 /// The version of a record, and when it expires; `None` if the record does not exist.
 type KnownVersion = Option<(TaggedNumber, Option<Timestamp>)>;
 
-/// A thread of one revision.
+/// A thread at one revision.
 #[derive(Clone)]
 pub(crate) struct KnownRow {
     pub(crate) revision: String,
@@ -36,7 +36,7 @@ impl KnownRow {
     }
 }
 
-/// A bounded number of threads. When it is reached, all are forgotten.
+/// A bounded cache of threads. When it is full, it is cleared.
 #[derive(Default)]
 pub(crate) struct KnownRows(Mutex<HashMap<(TenantId, ThreadId), KnownRow>>);
 
@@ -45,7 +45,7 @@ impl KnownRows {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a thread. A commit that succeeds puts it back.
+    /// Removes and returns a thread. A commit that succeeds puts it back.
     pub(crate) fn take(&self, tenant: &TenantId, thread: ThreadId) -> Option<KnownRow> {
         self.rows().remove(&(tenant.clone(), thread))
     }

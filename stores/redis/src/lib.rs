@@ -1,11 +1,11 @@
-//! Conversations in Redis and Redis Cluster: a store for several instances that grows over several servers.
+//! Conversations in Redis and Redis Cluster: a store for several instances, which can be distributed across several servers.
 //!
 //! Start with [`RedisStore::open`]. `library.lua` contains the functions that run in the server, `keys` the names of keys and their hash
-//! slots, `shared` how a thread is read and written, `commit` how it changes, `marks` and `lists` how the lists in other slots follow it, and
-//! `index` how the search index does.
+//! slots. `shared` reads and writes threads, and `commit` changes them. `marks` and `lists` keep the lists in other slots up to date, and
+//! `index` the search index.
 //!
-//! All keys of a thread are in one hash slot, so one function changes the thread, or nothing. It checks the revision of the thread
-//! before it writes. What was read before a decision is therefore still true when the decision is carried out.
+//! All keys of a thread are in one hash slot, so a single function call changes the thread atomically. It checks the thread's revision
+//! before it writes, so what was read before a decision is still true when the decision is carried out.
 #![warn(missing_docs)]
 
 mod background;
@@ -82,7 +82,7 @@ impl RedisStore {
         let durability = durability::inspect(&connections).await?;
         let incarnation = durability::prepare(&connections, &keys).await?;
         let shared = Arc::new(Shared::new(connections, keys, incarnation, durability));
-        // During a failover the history is found later. Cursors that were issued before that are then reset.
+        // During a failover, this may fail, and a later check finds the history. Cursors that were issued before that are then reset.
         let _ = shared.observe_history().await;
         let (sender, is_listening) = watch::channel(false);
         tokio::spawn(subscription::listen(Arc::downgrade(&shared), sender));
@@ -116,7 +116,7 @@ impl RedisStore {
         Backend { store: this.clone(), maintenance: this.clone(), search: this }
     }
 
-    /// Returns what the servers do with acknowledged commits. Persistence of the primaries, replicas and losses are checked about every
+    /// Returns what the servers do with acknowledged commits. The primaries' persistence, the replicas and lost data are checked about every
     /// two seconds, everything else when the store is opened.
     #[must_use]
     pub fn durability(&self) -> Durability {
@@ -126,7 +126,7 @@ impl RedisStore {
     async fn subscribe(&self) -> Result<WakeUps> {
         let sent = self.shared.sent.load(std::sync::atomic::Ordering::SeqCst);
         let wake_ups = wake_ups::subscribe(&self.shared.wake_ups, sent);
-        // A later commit must wake this subscriber, if the servers can be reached.
+        // Waits until wake-ups are received, so that every later commit wakes this subscriber, if the servers can be reached.
         let mut is_listening = self.is_listening.clone();
         let timeout = self.shared.options().connect_timeout;
         let _ = tokio::time::timeout(timeout, is_listening.wait_for(|is_listening| *is_listening)).await;

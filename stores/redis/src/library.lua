@@ -1,5 +1,5 @@
 #!lua name=threadkeep_@V@
--- Every function works on keys of one hash slot: the key that it gets, and keys that begin with it. It checks before it writes,
+-- Every function works on keys in one hash slot: the key that it receives, and keys that begin with it. It checks before it writes,
 -- because Redis does not undo the writes of a function that fails.
 
 local function call(...)
@@ -111,8 +111,8 @@ local function read_records(base, from, to, limit)
 end
 
 -- Reads a thread and parts of it as of one instant.
--- args: 'newest', 'oldest' or '' for no messages; the first and last position; the maximum of rows and of bytes; 'all' to include
--- tombstones; the number of names of records, and the names; then the bounds and limits of lists of records.
+-- args: 'newest', 'oldest' or '' for no messages; the first and last position; the maximum numbers of rows and of bytes; 'all' to include
+-- tombstones; the number of record names, and the names; then the bounds and limits of lists of records.
 local function read(keys, args)
   local base = keys[1]
   local row = call('HMGET', base .. ':t', 'rev', 'row', 'seq', 'first')
@@ -136,7 +136,7 @@ local function get_all(key, args, from, count)
 end
 
 -- Reads what the decision about a commit needs.
--- args: the idempotency key; the position below which messages are trimmed, or ''; then four lists, each after its length: ids and
+-- args: the idempotency key; the position below which messages are trimmed, or ''; then four lists, each preceded by its length: ids and
 -- external ids of new messages, names of records, ids of messages to change.
 local function facts(keys, args)
   local base = keys[1]
@@ -157,7 +157,7 @@ local function facts(keys, args)
   return {row[1], row[2], commit, erased, lists[1], lists[2], lists[3], lists[4], messages}
 end
 
--- Reads the newest change log entries after a change. args: the change, the limit.
+-- Reads a thread and its change log entries from a change on. args: the change, the limit.
 local function changes(keys, args)
   local base = keys[1]
   local row = call('HMGET', base .. ':t', 'rev', 'row')
@@ -176,7 +176,7 @@ local function next_stamp(base)
   return text
 end
 
--- Adds to the number of messages of an owner and of all owners.
+-- Changes the message count of an owner, and that of all owners.
 local function count_messages(base, owner, change)
   if change == 0 then return end
   call('HINCRBY', base .. ':m', owner, change)
@@ -201,10 +201,10 @@ local function add_to_lists(base, lists, stamp, id, owner)
   end
 end
 
--- Brings the lists up to date with a thread of which a later write is in the lists already.
+-- Brings the lists up to date with a write to a thread when the lists already contain a later write to it.
 local function touch_late(base, id, number, quiet, info)
   if quiet or info.g or (info.v or info.n) >= number then return end
-  -- The later write was a quiet one, so subscribers have not seen this write.
+  -- The later write was quiet, so subscribers have not seen this write.
   info.s = next_stamp(base)
   info.v = number
   add_to_lists(base, {':s', ':r'}, info.s, id, info.o)
@@ -280,14 +280,14 @@ local function marks(base)
   return call('HGETALL', base .. ':q')
 end
 
--- Notes that a thread is indexed, unless it was written since. args: the thread, the number of the write that is indexed.
+-- Marks a thread as indexed, unless it has been written to since. args: the thread, the number of the indexed write.
 local function indexed(keys, args)
   local known = call('HGET', keys[1] .. ':i', args[1])
   if known and cjson.decode(known).n ~= tonumber(args[2]) then return 0 end
   return call('SREM', keys[1] .. ':u', args[1])
 end
 
--- Lists threads that may have messages that are not indexed. args: the owner, or '' for all; the limit.
+-- Lists threads that may have unindexed messages. args: the owner, or '' for all; the limit.
 local function unindexed(keys, args)
   local base, found = keys[1], {}
   for _, id in ipairs(call('SMEMBERS', base .. ':u')) do
@@ -393,7 +393,7 @@ local function remove_item(key, name, item)
   return true
 end
 
--- Returns the number of items, and segments from the newest on until they have `max` items.
+-- Returns the number of items, and the newest segments that together have at least `max` items.
 local function read_items(key, name, width, max)
   local head = call('HGET', key, name)
   if not head then return {0} end

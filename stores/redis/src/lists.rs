@@ -1,8 +1,8 @@
 //! Lists of threads, tenants and owners.
 //!
 //! The lists of a tenant are in another hash slot than its threads. A writer marks the thread there, writes the thread, then brings the
-//! lists up to date and removes the mark (`marks`). A reader that finds a mark does the second part itself, so it never misses a thread, even if
-//! the writer has ended. What is in a list is confirmed with the thread's own row.
+//! lists up to date and removes the mark (`marks`). A reader that finds a mark brings the lists up to date itself, so it never misses a
+//! thread, even if the writer has ended. Each entry of a list is checked against the thread's own row.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::marks::{Touch, parse_mark};
 use crate::row::has_expired;
 use crate::shared::{Request, Shared, View, WriteEffects};
 
-/// The age from which a mark is considered to be left by a writer that has ended.
+/// The age at which a mark is considered abandoned by a writer that has ended.
 const MARK_LIFETIME: Duration = Duration::from_secs(120);
 /// The maximum number of rows that are read at the same time.
 const CONCURRENT_READS: usize = 64;
@@ -30,12 +30,12 @@ struct ListPart {
     threads: Vec<(ThreadId, String)>,
     /// The last number that was assigned to a change.
     last: u64,
-    /// The highest number of a deletion that was swept.
+    /// The highest number of a swept deletion.
     swept: u64,
 }
 
 impl Shared {
-    /// Reads a part of a list, after its marks were settled.
+    /// Reads a part of a list after settling its marks.
     async fn read_list(
         &self,
         tenant: &TenantId,
@@ -129,7 +129,7 @@ impl Shared {
         let Some(list) = list_name(scope, query) else { return Ok(ThreadPage { threads: Vec::new(), next: None }) };
         let direction = if query.order == ThreadOrder::Recent { "down" } else { "up" };
         let mut found: Vec<(String, ThreadId, Thread)> = Vec::new();
-        // A filter reads more threads than it returns, so it reads them in large parts.
+        // A filtered list reads more threads than it returns, so it reads them in large parts.
         let step = if query.metadata.is_empty() { query.limit + 1 } else { limits::PAGE };
         loop {
             let from = after.as_ref().map(|(score, id)| (score.as_str(), id.as_str()));
@@ -176,7 +176,7 @@ impl Shared {
         };
         let mut from = after.and_then(|after| self.parse_user_cursor(after));
         if after.is_some() && from.is_none() {
-            // The cursor may be of a history that another process saw first.
+            // The cursor may belong to a history that another process saw first.
             self.observe_history().await?;
             from = after.and_then(|after| self.parse_user_cursor(after));
         }
@@ -213,7 +213,7 @@ impl Shared {
         }
     }
 
-    /// Returns the number in a cursor; `None` if the cursor is of another store, or from before a failover.
+    /// Returns the number in a cursor; `None` if the cursor belongs to another store, or is from before a failover.
     fn parse_user_cursor(&self, cursor: &UserCursor) -> Option<u64> {
         let (incarnation, rest) = cursor.0.split_once('-')?;
         let (history, number) = rest.split_once('-')?;
@@ -316,7 +316,7 @@ impl Shared {
     }
 }
 
-/// Returns the list to read; `None` if the scope sees none of it.
+/// Returns the name of the list to read; `None` if the scope can see none of it.
 fn list_name(scope: &Scope, query: &ThreadQuery) -> Option<String> {
     let list = if query.order == ThreadOrder::Recent { ":r" } else { ":c" };
     let owner = match (&query.owner, scope) {

@@ -1,8 +1,8 @@
 //! Brings the lists of tenants up to date after commits.
 //!
-//! The lists of a tenant are in another hash slot than its threads. Before a commit, its thread has a mark in the tenant's slot, so that
-//! readers of the lists look at the thread. After the commit, the lists are brought up to date, for many threads in one call, and the mark
-//! is cleared. A mark is shared by the commits that follow each other on a thread. If this process ends, its marks remain, and readers
+//! The lists of a tenant are in another hash slot than its threads. Before a commit, a mark for its thread is placed in the tenant's slot, so
+//! that readers of the lists look at the thread. After the commit, the lists are brought up to date, for many threads in one call, and the mark
+//! is cleared. Consecutive commits to a thread share a mark. If this process ends, its marks remain, and readers
 //! bring the lists up to date.
 
 use std::collections::HashMap;
@@ -22,13 +22,13 @@ use crate::keys::owner_name;
 use crate::row::Row;
 use crate::shared::{Shared, WriteEffects};
 
-/// How long a mark covers further commits. Much shorter than the time after which readers remove a mark.
+/// How long a mark covers further commits. Much shorter than the time after which readers remove it.
 const LEASE: Duration = Duration::from_secs(5);
 /// How long commits are collected before the lists are brought up to date.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The pause after a failure.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
-/// The maximum number of threads of one call.
+/// The maximum number of threads in one call.
 const MAX_THREADS: usize = 100;
 /// The maximum number of tenants whose lists are brought up to date at the same time.
 const MAX_TENANTS: usize = 16;
@@ -50,13 +50,13 @@ struct Marked {
     id: String,
     /// When the mark was placed; `None` if it was not.
     placed_at: Option<Instant>,
-    /// Whether the mark says that text is removed.
+    /// Whether the mark states that text is removed.
     removes_text: bool,
     /// The number of writes that are in progress.
     in_flight: u32,
     /// Whether a write began since the last flush.
     is_used: bool,
-    /// Whether writes follow each other, so that the mark should stay.
+    /// Whether writes follow each other closely, so that the mark should stay.
     is_busy: bool,
     touch: Option<(u64, Touch)>,
 }
@@ -68,7 +68,7 @@ impl Marked {
     }
 }
 
-/// What the lists have to know of a thread.
+/// What the lists need to know about a thread.
 #[derive(Clone)]
 pub(crate) struct Touch {
     thread: ThreadId,
@@ -237,12 +237,12 @@ impl Marks {
         marked.is_busy |= marked.placed_at.is_some();
         marked.is_used = true;
         let id = marked.id.clone();
-        // A mark that is placed again keeps what it says of earlier commits.
+        // A mark that is replaced keeps its statement about earlier commits.
         let removes_text = removes_text || marked.placed_at.is_some() && marked.removes_text;
         Marking { marks: self, tenant, thread, id, is_missing, removes_text, began_at, is_finished: false }
     }
 
-    /// Takes what has to be sent. Threads without further writes are forgotten, and their marks cleared.
+    /// Takes what has to be sent. Threads without further writes are dropped, and their marks are cleared.
     fn take(&self, tenant: &TenantId) -> Batch {
         let mut touches = Vec::new();
         let mut cleared = Vec::new();
@@ -265,7 +265,7 @@ impl Marks {
         Batch { touches: touches.into_iter().map(|(_, touch)| touch).collect(), cleared }
     }
 
-    /// Keeps what could not be sent for the next flush. The marks remain in the tenant's slot.
+    /// Puts back what could not be sent, for the next flush. The marks remain in the tenant's slot.
     fn put_back(&self, tenant: &TenantId, touches: Vec<Touch>) {
         let mut tenants = self.tenants();
         let threads = tenants.entry(tenant.clone()).or_default();
@@ -301,7 +301,7 @@ pub(crate) fn mark_content(owner: Option<&Owner>, removes_text: bool) -> String 
     format!("{}{}", if removes_text { 'r' } else { '-' }, owner.map(owner_name).unwrap_or_default())
 }
 
-/// Parses a mark; `None` for one of another form.
+/// Parses a mark; `None` if it has another form.
 pub(crate) fn parse_mark(field: &str, value: &str) -> Option<ReadMark> {
     let (thread, _) = field.split_once('/')?;
     let (at, content) = value.split_once(':')?;
@@ -361,7 +361,7 @@ pub(crate) async fn follow(shared: Weak<Shared>) {
         if tenants.is_empty() {
             let changed = Arc::clone(&strong.marks.changed);
             drop(strong);
-            // Wakes up now and then, to find out whether the store is closed.
+            // Wakes up periodically to check whether the store is closed.
             let _ = tokio::time::timeout(PAUSE_AFTER_ERROR, changed.notified()).await;
             tokio::time::sleep(PAUSE).await;
             continue;

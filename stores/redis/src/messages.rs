@@ -13,7 +13,7 @@ use crate::shared::{Request, RowRange, Shared, View, parse_entries, until_writte
 
 /// The maximum number of rows of one call.
 const MAX_ROWS: usize = 1_001;
-/// The maximum number of bytes of one call. A page has at least as many bytes when it ends early.
+/// The maximum number of bytes of one call. A page that ends early has at least this many bytes.
 const MAX_BYTES: usize = limits::PAGE_BYTES + 1;
 
 impl Shared {
@@ -32,7 +32,7 @@ impl Shared {
         })
     }
 
-    /// Builds the page of which `view` has the first rows. Returns `None` if the thread changed before the other rows were read.
+    /// Builds a page; `view` contains its first rows. Returns `None` if the thread changed before the other rows were read.
     pub(crate) async fn finish_page(
         &self,
         scope: &Scope,
@@ -63,7 +63,7 @@ impl Shared {
         }
     }
 
-    /// Reads the whole thread, because the rows are in the order of their positions.
+    /// Builds a page in order of time. Reads the whole thread, because rows are sorted by position.
     async fn page_by_time(
         &self,
         scope: &Scope,
@@ -184,7 +184,7 @@ fn push(page: &mut PageBuilder<'_>, query: &MessageQuery, seq: u64, entry: Resul
     let is_in_range = query.before.is_none_or(|bound| bound.is_after(seq, *created_at))
         && query.after.is_none_or(|bound| bound.is_before(seq, *created_at));
     let Some(message) = to_message(&entry).filter(|_| is_in_range) else { return Ok(true) };
-    // The role of a corrupt message is unknown, so the message is included for every role.
+    // The role of a corrupt message is unknown, so it passes every filter by role.
     let is_included = match &message {
         Ok(message) => query.roles.is_empty() || query.roles.contains(&message.content.role),
         Err(_) => true,

@@ -1,4 +1,4 @@
-//! What a URL says about a store.
+//! The options of a store, and the URLs that contain them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,31 +20,31 @@ pub struct RedisOptions {
     pub root_file: Option<PathBuf>,
     /// PEM files with a client certificate and its key, for servers that require one.
     pub client_files: Option<(PathBuf, PathBuf)>,
-    /// The start of the names of all keys. Default: `threadkeep`.
+    /// The prefix of the names of all keys. Default: `threadkeep`.
     pub prefix: String,
     /// The number of replicas that must have received a commit before it is acknowledged. Default: 0.
     pub wait_replicas: u32,
     /// How long to wait for them. Default: 1 second.
     pub wait_timeout: Duration,
-    /// Open a server that may delete data when its memory is full. Default: false.
+    /// Accept a server that may delete data when its memory is full. Default: false.
     pub allow_eviction: bool,
     /// Index new messages in the background. Default: true.
     pub background: bool,
     /// The timeout for establishing a connection. Default: 5 seconds.
     pub connect_timeout: Duration,
-    /// The timeout of a call with its repetitions. An attempt takes at most a quarter of it, or one second. Default: 30 seconds.
+    /// The timeout of a call, including retries. One attempt takes at most a quarter of it, but at least one second is allowed. Default: 30 seconds.
     pub response_timeout: Duration,
 }
 
 impl RedisOptions {
     /// Parses a URL: `redis://USER:PASSWORD@HOST:PORT/DATABASE?…` for one node, `redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT?…`
-    /// for a cluster; `rediss://` and `rediss-cluster://` with TLS.
+    /// for a cluster; `rediss://` and `rediss-cluster://` for TLS.
     ///
     /// Parameters: `prefix=NAME`; `wait_replicas=1` and `wait_timeout=1000` (milliseconds); `eviction=allow`; `background=off`;
-    /// `connect_timeout=5` and `response_timeout=30` (seconds). With TLS, as for `redis-cli`: `cacert`, `cert` and `key`, PEM files.
+    /// `connect_timeout=5` and `response_timeout=30` (seconds). With TLS, PEM files as for `redis-cli`: `cacert`, `cert` and `key`.
     ///
     /// # Errors
-    /// `Invalid`, which names the parameter. The error does not contain the URL, which may include a password.
+    /// `Invalid`, with the name of the parameter. The error does not contain the URL, which may include a password.
     pub fn from_url(url: &str) -> Result<Self> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (is_cluster, is_tls, rest) = match base.split_once("://") {
@@ -72,7 +72,7 @@ impl RedisOptions {
                 "response_timeout" => {
                     options.response_timeout = Duration::from_secs(u64::from(number(name, value)?.max(1)));
                 }
-                "cacert" | "cert" | "key" if !is_tls => return Err(invalid(format!("{name} needs rediss://"))),
+                "cacert" | "cert" | "key" if !is_tls => return Err(invalid(format!("{name} requires rediss://"))),
                 "cacert" => options.root_file = Some(PathBuf::from(value)),
                 "cert" => certificate = Some(PathBuf::from(value)),
                 "key" => key = Some(PathBuf::from(value)),
@@ -82,12 +82,12 @@ impl RedisOptions {
         options.client_files = match (certificate, key) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
-            _ => return Err(invalid("cert and key belong together")),
+            _ => return Err(invalid("cert and key must be set together")),
         };
         Ok(options)
     }
 
-    /// Reads the files with certificates.
+    /// Reads the certificate files.
     pub(crate) fn certificates(&self) -> Result<TlsCertificates> {
         let client_tls = match &self.client_files {
             Some((certificate, key)) => Some(ClientTlsConfig {
@@ -96,7 +96,7 @@ impl RedisOptions {
             }),
             None => None,
         };
-        // The client of Redis uses the provider of the process. One that the application has chosen remains.
+        // The Redis client uses the process's default provider. If the application has installed one, it is kept.
         if CryptoProvider::get_default().is_none() {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
@@ -156,7 +156,7 @@ fn nodes(rest: &str, is_cluster: bool, is_tls: bool) -> Result<Vec<String>> {
         return Err(invalid("names no host"));
     }
     if is_cluster && hosts.iter().any(|host| host.contains('/')) {
-        return Err(invalid("a cluster has no database numbers"));
+        return Err(invalid("a Redis Cluster URL must not contain a database number"));
     }
     let scheme = if is_tls { "rediss" } else { "redis" };
     Ok(hosts.into_iter().map(|host| format!("{scheme}://{login}{host}")).collect())
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_name_nodes_and_options() {
+    fn urls_contain_nodes_and_options() {
         let options = RedisOptions::from_url("redis://u:p@host:1/2?prefix=a-b&wait_replicas=1").unwrap();
         assert_eq!((options.nodes, options.is_cluster), (vec!["redis://u:p@host:1/2".to_owned()], false));
         assert_eq!((options.prefix.as_str(), options.wait_replicas), ("a-b", 1));

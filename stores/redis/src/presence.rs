@@ -1,8 +1,8 @@
-//! Notices a server that has restarted without its data.
+//! Detects a server that has restarted without its data.
 //!
 //! Such a server answers as if nothing had ever been stored: threads would not be found, lists would be short. Two things show that it has
-//! lost its data. It has no functions any more, so every call that names a key fails, because all of them are functions. And the store's
-//! markers in its hash slots are missing. Functions without data are not installed again before a repair, so no instance mistakes
+//! lost its data. It no longer has any functions, so every call that names a key fails, because all these calls run functions. And the
+//! store's markers in its hash slots are missing. Functions without data are not installed again before a repair, so no instance mistakes
 //! lost data for data that was never there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ use crate::connection::{Connections, Reply, slot_of};
 const PARTS: u16 = 128;
 /// The number of hash slots of a cluster.
 const SLOTS: u16 = 16_384;
-/// How often an instance that knows of a loss looks whether the store has been repaired.
+/// How often an instance that knows of a loss checks whether the store has been repaired.
 const RECHECK: Duration = Duration::from_secs(1);
 
-/// What is known of a store's data.
+/// What this process knows about lost data.
 #[derive(Default)]
 pub(crate) struct Presence {
     /// The keys of the markers, by part.
@@ -92,7 +92,7 @@ fn part_of(key: &str, is_cluster: bool) -> u16 {
     if is_cluster { slot_of(key) / (SLOTS / PARTS) } else { 0 }
 }
 
-/// The error of calls that need data that is lost.
+/// The error of calls that need lost data.
 pub(crate) fn lost_data() -> StoreError {
     StoreError::corrupt(
         "store",
@@ -160,7 +160,7 @@ impl Connections {
         if presence.losses().parts.contains(&part) { Err(lost_data()) } else { Ok(()) }
     }
 
-    /// Installs missing functions, unless the server without functions has lost its data.
+    /// Installs missing functions, unless they are missing because the server has lost its data.
     pub(crate) async fn install_again(&self) -> Result<()> {
         if !self.presence().is_repairing.load(Ordering::Relaxed) && self.find_losses().await? > 0 {
             return Err(lost_data());

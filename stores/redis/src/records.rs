@@ -77,7 +77,7 @@ impl Shared {
         Ok(found)
     }
 
-    /// Reads records in the order of their names. Also returns the last name, if there may be more.
+    /// Reads records in order of their names. If there may be more, also returns the last name.
     pub(crate) async fn read_records(
         &self,
         base: &str,
@@ -162,7 +162,7 @@ impl Shared {
         Ok(self.connections.write_awaited("apply", &format!("{base}:v"), &args).await?.number()? == 1)
     }
 
-    /// Stores when the next record of an owner expires, for the sweep.
+    /// Stores, for the sweep, when the next record of an owner expires.
     async fn note_expiry(&self, tenant: &TenantId, owner: &Owner, expires_at: Option<Timestamp>) -> Result<()> {
         let Some(expires_at) = expires_at else { return Ok(()) };
         let mut note = redis::cmd("ZADD");

@@ -1,7 +1,7 @@
 //! Makes a store usable again after a server has lost its data.
 //!
-//! What the other servers have stays: threads, and lists, keys and parts of the index that belong to threads of either. Lists and keys are
-//! completed from the threads that are left, and entries of lost threads are removed.
+//! The data on the other servers stays: threads, and the lists, thread keys and index parts stored there, including those of lost threads.
+//! Lists and keys are completed from the remaining threads, and entries of lost threads are removed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::keys::parse_owner;
 use crate::marks::Touch;
 use crate::shared::{Request, Shared, View, WriteEffects};
 
-/// The maximum number of threads that are read or listed at the same time.
+/// The maximum number of threads that are read or listed concurrently.
 const THREADS: usize = 64;
 /// Higher than the number of any write to a thread.
 pub(crate) const AFTER_ALL_WRITES: u64 = (u32::MAX as u64) << 20;
@@ -25,7 +25,7 @@ impl Shared {
         let repairing = self.connections.presence().begin_repair();
         self.connections.install().await?;
         self.forget_names();
-        // What feeds have announced before may be lost.
+        // Changes that feeds have already announced may be lost.
         self.begin_history().await?;
         for (tenant, owner) in self.scan_owners().await? {
             self.register_owner(&tenant, &owner).await?;
@@ -85,7 +85,7 @@ impl Shared {
         Ok(found)
     }
 
-    /// Completes the lists and keys of a tenant with threads that are stored.
+    /// Completes the lists and keys of a tenant from the stored threads.
     async fn recover_threads(&self, tenant: &TenantId, threads: &[ThreadId]) -> Result<()> {
         let mut updated = Vec::with_capacity(threads.len());
         for threads in threads.chunks(THREADS) {
@@ -96,7 +96,7 @@ impl Shared {
                 updated.push((view.row.thread.as_ref().map(|stored| stored.updated_at), *thread));
                 touches.push(listing(*thread, &view, false));
             }
-            // In the order of their ids, which is that of their creation.
+            // In order of their ids, which is their creation order.
             self.touch(tenant, &touches, &[]).await?;
         }
         updated.sort();
@@ -141,8 +141,8 @@ impl Shared {
     }
 }
 
-/// What the lists have to know of a thread: first of the write before its last one, then of its last one, so that it moves to the end of
-/// the list of recent threads.
+/// What the lists need to know about a thread: first as of the write before its last one, then as of its last one, so that it moves to the
+/// end of the list of recent threads.
 fn listing(thread: ThreadId, view: &View, is_last: bool) -> Touch {
     let mut row = view.row.clone();
     row.writes -= u64::from(!is_last && row.writes > 0);

@@ -22,23 +22,23 @@ pub(crate) struct Row {
     pub(crate) count: u64,
     /// The lowest position whose row may still exist.
     pub(crate) low: u64,
-    /// The oldest change in the log, and its time.
+    /// The oldest change in the log; `log_at` is its time.
     pub(crate) log_from: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) log_at: Option<Timestamp>,
-    /// A time before which no record expires.
+    /// No record expires before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) records_expire_at: Option<Timestamp>,
-    /// Lost positions, as ranges from the first to the last.
+    /// Lost positions, as inclusive ranges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) gaps: Vec<(u64, u64)>,
-    /// The lowest position whose text in the index is out of date.
+    /// The lowest position whose indexed text is out of date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) edited: Option<u64>,
     /// Whether the thread has a driver.
     #[serde(default)]
     pub(crate) is_driven: bool,
-    /// The last position that was restored, of a thread whose restoration is not complete.
+    /// The last restored position, while the thread is still being restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) restored_to: Option<u64>,
     /// The incarnations of this id whose remains have to be swept.
@@ -88,7 +88,7 @@ impl Row {
         self.thread.as_ref().filter(|thread| !has_expired(thread.expires_at, now))
     }
 
-    /// Returns the thread and the access of the scope to it; `None` if it does not exist for the scope.
+    /// Returns the thread and the scope's access to it; `None` if it does not exist in the scope.
     pub(crate) fn accessible(&self, scope: &Scope, now: Timestamp) -> Option<(&DumpedThread, Access)> {
         let thread = self.live(now)?;
         match scope.access(&thread.owner) {
@@ -137,7 +137,7 @@ impl Row {
         })
     }
 
-    /// Returns when a sweep has something to do.
+    /// Returns the time from which a sweep has something to do.
     pub(crate) fn sweep_at(&self) -> Option<Timestamp> {
         if !self.graves.is_empty() || self.edited.is_some() || self.low < self.positions().first_seq {
             return Timestamp::from_micros(0).ok();
@@ -150,7 +150,7 @@ impl Row {
     }
 }
 
-/// The number of the first write to a thread: higher than those of earlier threads with its id, of which no trace remains.
+/// The number of the first write to a thread. It is higher than the numbers of earlier threads with the same id, of which no trace remains.
 fn first_write() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(0)

@@ -20,8 +20,8 @@ pub(crate) const MAX_TERMS: usize = 32;
 /// The maximum number of messages that a caller is expected to read from threads that are not fully indexed. If there are more, the
 /// index catches up first.
 const MAX_UNINDEXED: u64 = 1_000;
-/// The maximum number of threads that are looked up by their incarnations, if a filter on metadata selects them. If more pass, the whole
-/// scope is looked up.
+/// The maximum number of threads selected by a metadata filter that are looked up by their incarnations. If more pass, the whole scope is
+/// looked up.
 const MAX_FILTERED_THREADS: usize = 1_000;
 
 /// A part of the index to search.
@@ -32,9 +32,9 @@ struct Lookup {
     born: String,
 }
 
-/// What one part of the index answers.
+/// The reply of one part of the index.
 struct PartAnswer {
-    /// For each term the number of positions, and the newest of them as number of the thread and position.
+    /// For each term, the number of positions, and the newest of them as pairs of thread number and position.
     terms: Vec<(u64, Vec<(u32, u32)>)>,
     /// The threads by number, with their incarnations.
     threads: HashMap<u32, (ThreadId, String)>,
@@ -79,7 +79,7 @@ impl Shared {
         only: Option<&(ThreadId, Row)>,
         now: Timestamp,
     ) -> Result<SearchAnswer> {
-        // What is not indexed is read first, so that a message that is indexed meanwhile is not missed.
+        // Unindexed threads are listed first, so that a message that is indexed meanwhile is not missed.
         let unindexed = self.unindexed_threads(scope, query, now).await?;
         let terms: Vec<[u8; 8]> = query.terms.iter().take(MAX_TERMS).map(|term| term_hash(term)).collect();
         let lookups = self.lookups(scope, query, only, now).await?;
@@ -242,7 +242,7 @@ impl Shared {
         let tenant = scope.tenant_id();
         let owner = match scope {
             Scope::Tenant(_) => String::new(),
-            // A search in one thread includes a shared thread, which the user does not own.
+            // A search in one thread may be in a shared thread, which the user does not own.
             Scope::User(..) if only.is_some() => String::new(),
             Scope::User(..) => owner_name(&scope.default_owner()),
         };

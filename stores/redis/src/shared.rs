@@ -1,4 +1,4 @@
-//! What all parts of the store share: reading and writing a thread.
+//! Reads and writes threads: the code and the state that all parts of the store share.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ use crate::wake_ups::{self, Outbox};
 
 /// The number of locks for the threads that this process writes.
 const LOCKS: usize = 256;
-/// How often a write is attempted while other processes write to the same thread.
+/// The maximum number of attempts of a write while other processes write to the same thread.
 const MAX_CONFLICTS: u32 = 200;
 /// The maximum number of names of tenants and owners that are remembered.
 const MAX_NAMES: usize = 100_000;
@@ -54,7 +54,7 @@ pub(crate) use until_written;
 pub(crate) struct Attempts(u32);
 
 impl Attempts {
-    /// Waits before the next attempt: longer after each one, and for a random time, so that processes do not collide again.
+    /// Waits before the next attempt, with increasing delays and jitter, so that processes do not collide again.
     pub(crate) async fn pause(&mut self) -> Result<()> {
         if self.0 == MAX_CONFLICTS {
             return Err(StoreError::unavailable(Reason::Busy));
@@ -83,15 +83,15 @@ pub(crate) struct Shared {
     pub(crate) unindexed: Notify,
     /// The tenants to which this process has written since the index last caught up.
     pub(crate) written: Mutex<HashSet<TenantId>>,
-    /// Writers of one process wait for each other here, rather than repeat their calls.
+    /// Writers in this process wait for each other here instead of repeating their calls.
     locks: Vec<AsyncMutex<()>>,
     /// Names that are known to be in the lists of tenants and owners.
     names: Mutex<HashSet<String>>,
     /// What the servers do with acknowledged commits, as last seen.
     durability: std::sync::RwLock<Durability>,
-    /// The replication ids of the primaries that were seen.
+    /// The replication ids of primaries that this process has seen.
     pub(crate) primaries: Mutex<HashSet<String>>,
-    /// Locked for writing while the index is deleted, so that no thread is noted as indexed because of what it was before.
+    /// Locked for writing while the index is deleted, so that no thread is marked as indexed in the deleted index.
     pub(crate) index_lock: RwLock<()>,
     /// The marks of this process's commits.
     pub(crate) marks: Marks,
@@ -118,7 +118,7 @@ pub(crate) struct View {
 pub(crate) struct Request {
     pub(crate) rows: Option<RowRange>,
     pub(crate) records: Vec<RecordName>,
-    /// Bounds in the form of Redis, and a limit.
+    /// Bounds in the syntax of Redis, and a limit.
     pub(crate) lists: Vec<(Vec<u8>, Vec<u8>, usize)>,
 }
 
@@ -378,7 +378,7 @@ impl Shared {
         let mut add = redis::cmd("ZADD");
         add.arg(list).arg(0).arg(name);
         self.connections.run(&add, true).await?;
-        // This process does not write the name again. A key of its own in the same slot, because the list is not a hash.
+        // This process does not write the name again, so replicas must have it. A separate key in the same slot, because the list is not a hash.
         self.connections.await_replicas(&format!("{list}:b")).await?;
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if names.len() >= MAX_NAMES {
@@ -403,15 +403,15 @@ pub(crate) struct WriteEffects {
     pub(crate) removed_text: bool,
     /// The number of the write that removed the last trace of the thread.
     pub(crate) last_write: u64,
-    /// Subscribers need not see the write.
+    /// Whether subscribers need not see the write.
     pub(crate) is_quiet: bool,
     pub(crate) wake_up: Option<WakeUp>,
 }
 
-/// The maximum number of words of one command of Redis in a function.
+/// The maximum number of words of one Redis command in a function call.
 const MAX_WORDS: usize = 1_000;
 
-/// Commands that a function runs together, if the thread's revision is the expected one.
+/// Commands that a function runs together if the thread has the expected revision.
 pub(crate) struct Writes {
     pub(crate) revision: String,
     commands: Args,

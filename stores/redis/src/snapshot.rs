@@ -1,7 +1,7 @@
 //! Snapshots: copies of all threads and records in a temporary file.
 //!
 //! Redis has no snapshots that can be read while it is written to. A snapshot therefore reads the whole store when it is taken, thread
-//! by thread. Each thread and record is as of one instant, but different ones as of different instants ([`Consistency::Thread`]). The
+//! by thread. Each thread or record is consistent as of one instant, but that instant differs between them ([`Consistency::Thread`]). The
 //! file has no name, so it disappears with the snapshot.
 
 use std::fmt;
@@ -71,7 +71,7 @@ impl Shared {
         Ok(RedisSnapshot { file: Mutex::new(file), threads, records, unreadable })
     }
 
-    /// Lists the threads of a tenant with the numbers of their creation.
+    /// Lists the threads of a tenant with their creation numbers.
     async fn list_all_created(&self, tenant: &TenantId) -> Result<Vec<(u64, TenantId, ThreadId)>> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
@@ -110,7 +110,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Copies a thread into the file. Starts again if the thread changes between two chunks. `None` if it has expired or was deleted.
+    /// Copies a thread into the file. Starts over if the thread changes between two chunks. Returns `None` if it has expired or was deleted.
     async fn copy_thread(
         &self,
         writer: &mut Writer,
@@ -190,7 +190,7 @@ impl RedisSnapshot {
         serde_json::from_slice(&json).map_err(|error| StoreError::corrupt("snapshot", error.to_string()))
     }
 
-    /// Reads a chunk of a thread of at most this size.
+    /// Reads a chunk of a thread, of at most the given size.
     fn read_thread(&self, stored: &StoredThread, after: Option<u64>, size: ChunkSize) -> Result<Dump> {
         let from = after.unwrap_or(0);
         let mut result = Dump::default();

@@ -121,7 +121,7 @@ impl Store for RedisStore {
         self.subscribe().await
     }
 
-    /// A stamp would need a round trip, which takes about as long as a read.
+    /// `None`: a stamp would need a round trip, which takes about as long as a read.
     fn stamp(&self) -> Option<u64> {
         None
     }

@@ -20,12 +20,12 @@ use crate::keys::CHANNELS;
 use crate::shared::Shared;
 use crate::wake_ups::decode;
 
-/// The pause before a lost subscription is established again.
+/// The pause before resubscribing after a lost subscription.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often a connection is tested, because one that is cut off looks like one on which nothing is published.
+/// The interval at which a connection is tested: a broken connection looks like one on which nothing is published.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a node has pushed over the connection with this number.
+/// The number of a connection, and what a node has pushed over it.
 type Pushed = (u64, PushInfo);
 
 /// A connection to a node, over which it publishes.
@@ -112,7 +112,7 @@ impl Subscription {
         self.attempt = Some(tokio::spawn(async move { subscribe(&shared, missing, links, first, pushes).await }));
     }
 
-    /// Takes over what an attempt has established. Returns whether that is anything.
+    /// Adopts what an attempt has established. Returns whether it established anything.
     fn finish(&mut self, established: Vec<(String, String, Link)>) -> bool {
         self.attempt = None;
         let mut has_new = false;
@@ -126,7 +126,7 @@ impl Subscription {
         has_new
     }
 
-    /// Returns the published text, if the value is one. Notes what was lost.
+    /// Returns the published text, if the pushed value contains one. Records lost connections and channels.
     fn receive(&mut self, (number, push): Pushed) -> Option<Vec<u8>> {
         let text = |value: Option<&Value>| match value {
             Some(Value::BulkString(bytes)) => bytes.clone(),
@@ -220,7 +220,7 @@ pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<boo
     }
 }
 
-/// Waits for an attempt; for ever if there is none.
+/// Waits for the attempt. If there is none, never returns.
 async fn finished(attempt: &mut Option<Attempt>) -> Vec<(String, String, Link)> {
     match attempt {
         Some(attempt) => attempt.await.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Removes what is obsolete, and the remains of what was removed.
+//! Removes expired and obsolete data, and the remains of deleted threads and messages.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::threads::{PARTS, bury, grave_base};
 const STEP_MESSAGES: u64 = 500;
 /// The maximum number of changes that one call removes.
 const STEP_CHANGES: u64 = 500;
-/// The maximum number of corrections of the index at the same time.
+/// The maximum number of concurrent index corrections.
 const CONCURRENT_EDITS: usize = 32;
 /// How long a rewrite of the append-only file may take.
 const REWRITE_TIMEOUT: Duration = Duration::from_secs(600);
-/// The interval of asking whether it is finished.
+/// The interval at which its completion is polled.
 const REWRITE_POLL: Duration = Duration::from_millis(20);
 
 /// What a step of a sweep did to a thread.
@@ -85,7 +85,7 @@ impl Shared {
         let list = format!("{}:e", self.keys.tenant(tenant));
         for name in self.due(&list, now, 0).await? {
             let Some(owner) = parse_owner(&name) else { continue };
-            // Removed first, so that a record that is written meanwhile is noted again.
+            // Removed first, so that a record that is written meanwhile adds its owner again.
             let mut remove = redis::cmd("ZREM");
             remove.arg(&list).arg(owner_name(&owner));
             self.connections.run(&remove, true).await?;
@@ -98,7 +98,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns the members of a list whose time has come: those that are found in addition to `known` ones.
+    /// Returns the members of a list that are due: at most a page more than the `known` ones.
     async fn due(&self, list: &str, now: Timestamp, known: usize) -> Result<Vec<String>> {
         let mut read = redis::cmd("ZRANGEBYSCORE");
         read.arg(list).arg("-inf").arg(now.as_micros()).arg("LIMIT").arg(0).arg(known + limits::PAGE);
@@ -289,7 +289,7 @@ impl Sweep<'_> {
         Ok(step)
     }
 
-    /// Removes a former thread from the index, then its messages.
+    /// Removes a former thread from the index, then removes its messages.
     async fn remove_grave(&self, mut row: Row, grave: &Grave, report: &mut SweepReport) -> Result<Step> {
         let base = grave_base(&self.base(), &grave.born);
         let part = self.shared.keys.index(self.tenant, index_part(&grave.owner, self.thread));
@@ -341,7 +341,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Reads the rows from a position on, before `end`. Also returns where to continue.
+    /// Reads rows from a position up to `end` (exclusive). Also returns the position at which to continue.
     async fn read_step(&self, base: &str, row: &Row, low: u64, end: u64) -> Result<(Vec<DumpEntry>, u64)> {
         let mut seqs = Vec::new();
         let mut at = low;

@@ -1,7 +1,7 @@
 //! Opens, finds and deletes threads.
 //!
-//! The id that belongs to a thread's key is in another hash slot than the thread. It is claimed before the thread is written. A claim
-//! without a thread, from a writer that ended in between, is used by the next one that opens the key.
+//! The entry that maps a thread's key to its id (the *claim*) is in another hash slot than the thread. It is written before the thread. If
+//! a writer ends in between, its claim has no thread, and the next caller that opens the key uses that claim.
 
 use threadkeep_core::{
     Access, Conflict, DumpedThread, Kind, OpenOutcome, OpenThread, Owner, Positions, Result, Scope, StoreError,
@@ -38,7 +38,7 @@ impl Shared {
         let id = match claimed {
             id if id == open.id => id,
             other => match self.read(tenant, other, &Request::row()).await? {
-                // The writer that claimed the key has not written the thread, or not yet: one of both does, under the same id.
+                // The writer that claimed the key has not written the thread (yet). Whichever of the two writes it, the id is the same.
                 None => other,
                 Some(view) if is_thread_with_key(&view.row, &open.owner, key, now) => return Ok(None),
                 Some(_) => {
@@ -117,7 +117,7 @@ impl Shared {
         view.map(|view| view.row.to_thread(id)).transpose()
     }
 
-    /// Returns the id that was claimed for a key. It need not exist, or have this key.
+    /// Returns the id that was claimed for a key. A thread with this id may not exist, or may not have this key.
     pub(crate) async fn find_id(&self, tenant: &TenantId, owner: &Owner, key: &ThreadKey) -> Result<Option<ThreadId>> {
         self.read_claim(&self.keys.claim(tenant, owner, key)).await
     }
@@ -129,17 +129,17 @@ impl Shared {
         text.map(|text| text.parse().map_err(|_| StoreError::corrupt("thread key", "not a thread id"))).transpose()
     }
 
-    /// Claims a key for an id, and returns the id that has the key now.
+    /// Claims a key for an id unless it is already claimed. Returns the id that has the key now.
     pub(crate) async fn claim(&self, claim: &str, id: ThreadId) -> Result<ThreadId> {
         let mut set = redis::cmd("HSETNX");
         set.arg(claim).arg("id").arg(id.to_string());
         self.connections.run(&set, true).await?;
-        // A lost claim would make the next one who opens the key create another thread.
+        // If the claim were lost, the next caller that opens the key would create another thread.
         self.connections.await_replicas(claim).await?;
         Ok(self.read_claim(claim).await?.unwrap_or(id))
     }
 
-    /// Claims a key for an id, whatever thread has had it.
+    /// Claims a key for an id, even if another thread has it.
     pub(crate) async fn take_claim(
         &self,
         tenant: &TenantId,
@@ -217,7 +217,7 @@ impl Shared {
             return Ok(None);
         }
         if let Some(key) = key {
-            // A remaining claim has no effect, because it names a deleted thread.
+            // If the claim remains, it has no effect, because it refers to a deleted thread.
             let _ = self.release_claim(tenant, &row.owner, &key, thread).await;
         }
         Ok(Some(()))
@@ -255,7 +255,7 @@ pub(crate) fn bury(writes: &mut Writes, base: &str, row: &Row) -> Vec<Grave> {
     graves
 }
 
-/// The start of the names of the keys with the contents of a deleted thread.
+/// The prefix of the keys that hold the contents of a deleted thread.
 pub(crate) fn grave_base(base: &str, born: &str) -> String {
     format!("{base}:g:{born}")
 }

@@ -12,7 +12,7 @@ use crate::keys::{index_part, owner_hash};
 use crate::presence::lost_data;
 use crate::shared::{Request, Shared};
 
-/// The maximum number of messages that are compared with the index at the same time.
+/// The maximum number of messages that are compared with the index concurrently.
 const CONCURRENT_CHECKS: usize = 32;
 
 impl Shared {
@@ -118,7 +118,7 @@ impl Shared {
         }
         report.messages += messages;
         if messages != row.count {
-            details.push(format!("the thread counts {} messages but has {messages}", row.count));
+            details.push(format!("the thread's message count is {}, but it has {messages} messages", row.count));
         }
         let damage = |detail| Finding { severity: Severity::Damage, thread: Some(thread), detail };
         report.findings.extend(details.into_iter().map(damage));
@@ -141,7 +141,7 @@ impl Shared {
     }
 }
 
-/// Describes damage of a thread's row and change log.
+/// Describes damage to a thread's row and change log.
 fn damage_of_row(stored: &DumpedThread, dump: &Dump) -> Vec<String> {
     let mut details = Vec::new();
     if let Err(error) = codec::decode_thread(&stored.body) {

@@ -1,4 +1,4 @@
-//! Wake-ups between instances, by publishing: on one channel of a node, or on several channels of a cluster (`subscription`).
+//! Wake-ups between instances, through pub/sub: on one channel of a single node, or on several channels of a cluster (`subscription`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, Weak};
@@ -12,12 +12,12 @@ use tokio::sync::mpsc;
 use crate::keys::{CHANNELS, owner_name, parse_owner};
 use crate::shared::Shared;
 
-/// The maximum number of unread wake-ups of a subscriber. A subscriber with more gets one [`WakeUp::Anything`] instead.
+/// The maximum number of unread wake-ups of a subscriber. Beyond that, the subscriber gets one [`WakeUp::Anything`] instead.
 pub(crate) const CAPACITY: usize = 1024;
 /// The maximum number of wake-ups that are sent at the same time.
 const MAX_BATCH: usize = 64;
 
-/// A wake-up with its number among those that this handle has sent; `u64::MAX` for one of another instance.
+/// A wake-up with its number among those that this handle has sent; `u64::MAX` if another instance sent it.
 pub(crate) type Numbered = (WakeUp, u64);
 
 #[derive(Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub(crate) fn channel_number(wake_up: &WakeUp) -> u8 {
     }
 }
 
-/// Subscribes to later wake-ups. Those that this handle has sent before may still arrive, and are skipped. A subscriber that lags
+/// Subscribes to later wake-ups. Those that this handle sent earlier may still arrive, and are skipped. A subscriber that lags
 /// receives [`WakeUp::Anything`].
 pub(crate) fn subscribe(sender: &Sender<Numbered>, sent: u64) -> WakeUps {
     Box::pin(stream::unfold(sender.subscribe(), move |mut receiver| async move {

@@ -1,4 +1,4 @@
-//! Runs the store conformance suite on the Redis store: on one server for each store, and on a shared cluster.
+//! Runs the store conformance suite on the Redis store: with a separate server for each store, and on a shared cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use threadkeep_store_redis::RedisStore;
 const ABILITIES: Capabilities =
     Capabilities { durable: true, named_collections: true, compaction: false, snapshots: Consistency::Thread };
 
-/// Each store has a server of its own, so that the suite can search its files.
+/// Each store has its own server, so that the suite can search its files.
 struct NodeFactory;
 
 async fn node() -> Option<NodeFactory> {
@@ -22,8 +22,8 @@ async fn node() -> Option<NodeFactory> {
 #[async_trait]
 impl Factory for NodeFactory {
     async fn create(&self) -> Box<dyn Instance> {
-        // With other values of appendfsync, Redis may write to the file later than it acknowledges.
-        let server = Arc::new(Server::start(&[("appendfsync", "no")]).expect("Redis is not left out"));
+        // With other values of appendfsync, Redis may acknowledge a write before it is in the file.
+        let server = Arc::new(Server::start(&[("appendfsync", "no")]).expect("tests with Redis are not skipped"));
         let store =
             RedisStore::open(&format!("redis://{}?connect_timeout=30", server.address())).await.expect("a new store");
         Box::new(NodeInstance { store, server })
@@ -101,7 +101,7 @@ impl Instance for ClusterInstance {
         Box::new(ClusterInstance { store, url })
     }
 
-    /// The stores of other tests are in the same files; tests/servers searches those of a cluster of its own.
+    /// None, because the files also contain the stores of other tests; tests/servers.rs searches the files of a separate cluster.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }

@@ -29,7 +29,7 @@ async fn open(backend: &Backend, number: u128) -> Thread {
     backend.store.open_thread(&ana(), open, now()).await.unwrap().thread
 }
 
-/// Appends a text and returns the error, if it fails.
+/// Appends a text.
 async fn append(backend: &Backend, thread: ThreadId, text: &str) -> Result<(), StoreError> {
     use threadkeep_core::{Batch, Fingerprint, IdempotencyKey};
     let content = Content::text(Role::User, text);
@@ -115,7 +115,7 @@ async fn assert_users_suffice(servers: &[&Server], url: impl Fn(&str) -> String)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_deletes_data_is_refused() {
+async fn a_server_that_may_evict_data_is_rejected() {
     let Some(server) = Server::start(&[("maxmemory-policy", "allkeys-lru")]) else { return };
     let error = RedisStore::open(&url(&server)).await.unwrap_err().to_string();
     assert!(error.contains("allkeys-lru") && error.contains("noeviction"), "{error}");
@@ -155,7 +155,7 @@ async fn a_marked_thread_is_listed() {
     let Some(server) = Server::start(&[]) else { return };
     let backend = RedisStore::open(&url(&server)).await.unwrap().backend();
     let thread = open(&backend, 1).await.id;
-    // As if the writer had ended between writing the thread and bringing the lists up to date.
+    // Simulates a writer that ended between writing the thread and bringing the lists up to date.
     let id = thread.to_string();
     for list in ["c", "c:u/ana", "r", "r:u/ana", "s", "s:u/ana"] {
         assert_eq!(server.run(&["zrem", &format!("threadkeep:{{tenant/acme}}:{list}"), &id]), "1", "{list}");

@@ -1,4 +1,4 @@
-//! Connections with TLS.
+//! Connections over TLS.
 #![expect(clippy::unwrap_used, reason = "a panic in a test names the failing line")]
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn parameters(certificates: &Certificates) -> String {
     format!("cacert={authority}&cert={certificate}&key={key}")
 }
 
-/// Writes and reads a thread, and receives the wake-up of another instance.
+/// Writes and reads a thread, and checks that another instance is woken up.
 async fn assert_usable(url: &str) {
     let scope = Scope::user("acme", "ana").unwrap();
     let memory = Memory::new(RedisStore::open(url).await.unwrap().backend());
@@ -31,21 +31,21 @@ async fn assert_usable(url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_reached_with_tls() {
+async fn a_server_is_reached_over_tls() {
     let certificates = Certificates::create();
     let Some(server) = Server::start_with_tls(&certificates, &[]) else { return };
     assert_usable(&format!("rediss://{}?{}", server.tls_address(), parameters(&certificates))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_is_reached_with_tls() {
+async fn a_cluster_is_reached_over_tls() {
     let certificates = Certificates::create();
     let Some(cluster) = Cluster::start_with_tls(&certificates, 1) else { return };
-    // The other nodes are found over the first.
+    // The other nodes are discovered through the first one.
     let address = cluster.nodes()[0].tls_address();
     let url = format!("rediss-cluster://{address}?{}", parameters(&certificates));
     assert_usable(&url).await;
-    // Commits that wait for replicas have connections of their own.
+    // Commits that wait for replicas use separate connections.
     assert_usable(&format!("{url}&wait_replicas=1&wait_timeout=20000")).await;
     let store = RedisStore::open(&format!("{url}&wait_replicas=2&wait_timeout=50")).await.unwrap();
     let (scope, id) = (Scope::user("acme", "ana").unwrap(), ThreadId(uuid::Uuid::from_u128(1)));
@@ -55,7 +55,7 @@ async fn a_cluster_is_reached_with_tls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rejected_certificates_are_named() {
+async fn certificate_errors_state_the_reason() {
     let (certificates, others) = (Certificates::create(), Certificates::create());
     let Some(server) = Server::start_with_tls(&certificates, &[]) else { return };
     let address = server.tls_address();

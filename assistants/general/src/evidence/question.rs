@@ -1,4 +1,4 @@
-//! The interpretation of a question: its topic, and the time of the messages that it asks about.
+//! Interprets questions: the topic, and the time of the messages that the question asks about.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ pub(crate) struct Stems {
     pub(crate) is_light: bool,
 }
 
-/// Returns the other ways to write a small number: "2" is "two" and "dos".
+/// Returns other ways to write a small number: "two" and "dos" for "2".
 fn number_words(word: &str) -> impl Iterator<Item = &'static str> {
     const NUMBERS: [[&str; 3]; 11] = [
         ["2", "two", "dos"],
@@ -55,14 +55,14 @@ impl Stems {
         let similar: Vec<String> =
             spelling::similar(&word).flat_map(content_terms).flat_map(|(_, similar)| similar).collect();
         stems.extend(similar);
-        // "the 29th" is the day of "29 January".
+        // "the 29th" matches "29 January".
         stems.extend(day_of_month(&word));
-        // "round 2" is "round two".
+        // "round 2" matches "round two".
         stems.extend(number_words(&word).map(str::to_owned));
         Self { word, stems, is_light }
     }
 
-    /// Returns how much the word counts when the share of matched words is computed.
+    /// Returns the weight of the word when the share of matched words is computed.
     pub(crate) fn share(&self) -> f64 {
         if self.is_light { 0.3 } else { 1.0 }
     }
@@ -108,12 +108,12 @@ const LIGHT: [&str; 114] = [
     "llega", "trae", "saben",
 ];
 
-/// A question, with the earlier questions that it refers to.
+/// A question, together with the earlier questions that it refers to.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     /// The words of the question that name its topic.
     pub(crate) topic: Vec<Stems>,
-    /// The topic words of the earlier questions that the question does not contain.
+    /// The topic words of the earlier questions that do not occur in the question itself.
     pub(crate) earlier_topic: Vec<Stems>,
     /// The words of the question's time expressions.
     pub(crate) time_words: Vec<Stems>,
@@ -121,7 +121,7 @@ pub(crate) struct Question {
     pub(crate) wanted: Wanted,
     /// Whether the question asks what the user said, rather than what is true.
     pub(crate) asks_what_was_said: bool,
-    /// Whether the question asks what the user did or said: documents do not answer it.
+    /// Whether the question asks what the user did or said, which documents cannot answer.
     pub(crate) asks_about_user: bool,
     /// Whether the question asks for the user's name.
     pub(crate) asks_for_name: bool,
@@ -172,7 +172,7 @@ impl Question {
     }
 }
 
-/// Returns the questions of a message: the second sentence of "Only two came. When was it due?". If no sentence is a question, the
+/// Returns the questions in a message, such as the second sentence of "Only two came. When was it due?". If no sentence is a question, the
 /// whole message counts as one.
 fn questions_of(message: &str) -> String {
     let asks =
@@ -231,7 +231,7 @@ pub(crate) fn asks_in_clause(sentence: &str) -> bool {
     })
 }
 
-/// Whether a short text contains an interrogative with its Spanish accent: "y la llave quién la tiene".
+/// Whether a short text contains a Spanish interrogative with its accent: "y la llave quién la tiene".
 pub(crate) fn has_accented_interrogative(text: &str) -> bool {
     const ACCENTED: [&str; 12] = [
         "qué", "quién", "quiénes", "cuándo", "dónde", "cuál", "cuáles", "cuánto", "cuánta", "cuántos", "cuántas",
@@ -257,7 +257,7 @@ pub(crate) fn asks_within(sentence: &str) -> bool {
     asks_in_clause(sentence) || ends || starts || words.windows(2).any(is_pair)
 }
 
-/// An interrogative is recognised only among this number of words at the start of a sentence: "y quien", "con cuánta antelación".
+/// How many words at the start of a sentence are searched for an interrogative: "y quien", "con cuánta antelación".
 const MAX_START: usize = 2;
 
 /// Words that follow an interrogative: "how long", "what is".
@@ -273,10 +273,10 @@ const REMARKS: [&str; 25] = [
     "trying", "hoping", "asking", "quiero", "necesito", "porque", "es", "pues", "para", "voy", "tengo",
 ];
 
-/// Questions of at most this number of words are not shortened.
+/// Questions with at most this many words are not shortened.
 const MAX_PLAIN_WORDS: usize = 20;
 
-/// Splits a message that asks several things at once: "what day is judo and who goes to music?"
+/// Splits a message that asks several questions at once: "what day is judo and who goes to music?"
 pub(crate) fn split_questions(message: &str) -> Vec<String> {
     let text = questions_of(&spelling::corrected(message));
     let utterance = Utterance::new(&*text);
@@ -385,7 +385,7 @@ fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
     (topic, time_words)
 }
 
-/// Words that are requests at the start of a message and nouns elsewhere: "find my notes", but "the search service".
+/// Words that are requests at the start of a message, and nouns elsewhere: "find my notes", but "the search service".
 const NOUNS_TOO: [&str; 10] =
     ["search", "list", "show", "look", "name", "detail", "details", "question", "report", "share"];
 /// The maximum number of words of a question in which "back" means a return: "and back?"

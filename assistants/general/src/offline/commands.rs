@@ -10,7 +10,7 @@ pub(super) fn ends_as_request(text: &str) -> bool {
     })
 }
 
-/// Whether a message that resembles a command is a command, rather than a short question: "date of the exam pls".
+/// Whether a message that resembles a command is one, rather than a short question: "date of the exam pls".
 pub(super) fn is_command(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -46,7 +46,7 @@ pub(crate) fn starts_as_command(text: &str) -> bool {
     !is_noun && COMMANDS.iter().any(starts)
 }
 
-/// Words that begin commands as verbs, and statements as nouns.
+/// Words that begin commands when they are verbs, and statements when they are nouns.
 const NOUNS: [&str; 5] = ["paint", "draft", "draw", "google", "weather"];
 
 /// Whether a message begins with a verb in the imperative that usually asks for work: "send Deniz an email saying the page is old".
@@ -59,7 +59,7 @@ pub(super) fn starts_with_request(text: &str) -> bool {
     first.is_some_and(|first| REQUESTS.contains(&first))
 }
 
-/// Whether a message begins with a verb that nothing but a request begins with: "restart the staging database for me".
+/// Whether a message begins with a verb that begins only requests: "restart the staging database for me".
 pub(super) fn orders(text: &str) -> bool {
     let utterance = Utterance::new(text);
     ORDERS.contains(&utterance.word(0)) && utterance.words().len() > 1

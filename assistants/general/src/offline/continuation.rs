@@ -12,10 +12,10 @@ use crate::clock::{CURRENT_TIME, zone_of};
 
 /// The maximum number of words in a continuation.
 const MAX_WORDS: usize = 9;
-/// The number of the user's newest messages that are searched for the calculation.
+/// How many of the user's newest messages are searched for the calculation.
 const MAX_EARLIER: usize = 3;
 
-/// Returns the complete question that a message stands for.
+/// Returns the complete question that a message means.
 pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let complete = asked_calculation(message)
         .or_else(|| price_of_several(message))
@@ -52,7 +52,7 @@ fn asked_calculation(message: &str) -> Option<String> {
     ((is_asked || is_product && !words.is_empty()) && after <= max_rest).then(|| message[place].to_owned())
 }
 
-/// The maximum number of words after a product, which nothing but a calculation contains.
+/// The maximum number of words after a product. Only calculations contain products.
 const MAX_WORDS_AFTER_PRODUCT: usize = 5;
 
 /// Returns the calculation for "bags cost 3.80 each, how much is that for 11".
@@ -118,7 +118,7 @@ fn calculation_in_words(message: &str) -> Option<String> {
 /// The maximum number of words between a percentage and what it is added to.
 const MAX_WORDS_OF_PERCENTAGE: usize = 3;
 
-/// Returns the complete question for "and in New York?" after a question for the time, and for "my client sits in Denver, what time
+/// Returns the complete question for "and in New York?" after someone asked for the time, and for "my client sits in Denver, what time
 /// is it there?"
 fn time_there(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let utterance = Utterance::new(message);
@@ -155,7 +155,7 @@ fn places_in(utterance: &Utterance) -> impl Iterator<Item = (Range<usize>, Strin
 
 const MAX_WORDS_OF_PLACE: usize = 3;
 
-/// If more words than this precede a calculation, they explain it.
+/// If more words than this precede a calculation, they are an explanation.
 const MAX_WORDS_BEFORE: usize = 4;
 
 #[derive(Debug, PartialEq)]
@@ -292,7 +292,7 @@ fn operation(message: &str) -> Option<Operation> {
     (rest <= max_rest).then(|| Operation::Other(format!("{operator} {}{sign}", number.text)))
 }
 
-/// The maximum number of words after an operation that begins with a sign: "a square metre".
+/// The maximum number of words after an operation that begins with an operator: "a square metre".
 const MAX_REST_OF_SIGN: usize = 4;
 /// The maximum number of words after an operation: "vat please".
 const MAX_REST: usize = 2;

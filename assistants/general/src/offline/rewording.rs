@@ -1,11 +1,11 @@
-//! Messages that ask without the form of a question, reworded as the questions that they mean.
+//! Rewords messages that ask something without being phrased as a question as the questions that they mean.
 
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role};
 
 use crate::evidence::asks_to_forget;
 
-/// Returns the question or the request that a message means, if it is not worded as one.
+/// Returns the question or request that a message means, if it is not phrased as one.
 pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     repeated(message, earlier)
         .or_else(|| named_preference(message))
@@ -70,7 +70,7 @@ fn request_after_remark(message: &str) -> Option<String> {
 
 const MAX_WORDS_OF_REMARK: usize = 6;
 
-/// Returns the statement of "better note that my favourite colour is olive".
+/// Returns the statement in "better note that my favourite colour is olive".
 fn noted_preference(message: &str) -> Option<String> {
     let folded = message.to_lowercase();
     let cues = ["pon que mi ", "apunta que mi ", "anota que mi ", "put that my ", "note that my ", "say that my "];
@@ -195,7 +195,7 @@ const VALUES_IN_SPANISH: [&str; 14] = [
     "cumpleanos",
     "contrasena",
 ];
-/// Words with which such a message states a value.
+/// Verbs with which such a message states a value.
 const VERBS: [&str; 16] = [
     "is", "are", "was", "were", "will", "has", "changed", "moved", "es", "son", "era", "fue", "sera", "cambio", "no",
     "not",
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_are_recognised_in_other_forms() {
+    fn questions_in_other_forms_are_reworded() {
         for (message, question) in [
             ("my favourite colour?", "what is my favourite colour?"),
             ("he reads along. please delete what I said about him", "please delete what I said about him"),

@@ -1,4 +1,4 @@
-//! Messages that report a change, and contain no word that says of what.
+//! Messages that report a change without saying what has changed.
 
 use threadkeep::agent::{Excerpt, Failure, SourceQuery};
 use threadkeep::core::text::content_terms;
@@ -14,11 +14,11 @@ use crate::evidence::question::is_light;
 use crate::evidence::spelling::is_misspelling;
 use crate::evidence::terms::has_clock;
 
-/// The maximum number of threads that are read for changes of their statements.
+/// The maximum number of threads that are searched for changes to their statements.
 const MAX_THREADS_OF_CHANGES: usize = 4;
 
 /// Adds the messages that change an excerpt without naming what they change: "me han cambiado la hora, ahora es a las 10:30". Such a
-/// message changes the newest earlier statement of its conversation with a value of the same kind.
+/// message changes the newest earlier statement in its conversation that has a value of the same kind.
 pub(super) async fn add_bare_changes(
     source_query: &SourceQuery<'_>,
     excerpts: &mut Vec<Excerpt>,
@@ -48,7 +48,7 @@ pub(super) async fn add_bare_changes(
             };
             let Some(mut change) = Excerpt::of_message(thread, message) else { continue };
             let older = statements[..at].iter().rev().find(is_changed);
-            // Without a statement, the change is of what the assistant quoted last.
+            // If there is no such statement, the message changes what the assistant quoted last.
             let ids: Vec<String> = match older {
                 Some((older, _)) => vec![Source::of_message(thread, older).id],
                 None => quoted(message.seq)
@@ -72,11 +72,11 @@ pub(super) async fn add_bare_changes(
     Ok(())
 }
 
-/// The kind of the value of a short statement.
+/// The kind of value in a short statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ValueKind {
     Time,
-    /// A number with this number of digits.
+    /// A number with the given number of digits.
     Number(usize),
 }
 
@@ -89,7 +89,7 @@ fn value_kind(text: &str) -> Option<ValueKind> {
     utterance.words().iter().map(|word| digits(&word.folded)).max().filter(|most| *most > 0).map(ValueKind::Number)
 }
 
-/// Whether a message reports a change, and contains no word that says of what.
+/// Whether a message reports a change without saying what has changed.
 fn is_bare_change(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();

@@ -108,7 +108,7 @@ pub(super) const CHANGES: [&str; 105] = [
     "se retrasa",
     "se adelanta",
 ];
-/// Words that report a change from a time on. They are time expressions, too.
+/// Words that report a change as of a point in time. They are time expressions too.
 pub(super) const CHANGES_FROM_A_TIME: [&str; 9] = [
     "desde hoy",
     "desde manana",
@@ -159,7 +159,7 @@ pub(super) const ENDS: [&str; 12] = [
     "se cancela",
 ];
 
-/// Words for values that do not say of what: "they changed the time to 10:30".
+/// Words for kinds of values, which do not say what has changed: "they changed the time to 10:30".
 pub(super) const CHANGED_VALUES: [&str; 60] = [
     "acaba",
     "acaban",

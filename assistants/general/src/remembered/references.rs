@@ -10,11 +10,11 @@ use super::change_words::CHANGES;
 use crate::calculation;
 use crate::evidence::heading::Heading;
 
-/// The number of messages before a message that are searched for the message that it refers to.
+/// How many earlier messages are searched for the one that a message refers to.
 const REFERENCE_REACH: u64 = 30;
 
 /// Returns the text of the message that an excerpt refers to ("it", "actually"): the nearest earlier
-/// user message in the thread that can be understood alone.
+/// user message in the thread that can be understood on its own.
 pub(super) async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Excerpt) -> Option<String> {
     Heading::parse(&excerpt.heading).filter(|_| refers_back(&excerpt.text))?;
     let (thread, seq) = excerpt.source.message_position()?;
@@ -60,7 +60,7 @@ fn rejected_value(text: &str) -> Option<String> {
         |two: &&[String]| matches!(&*two[0], "not" | "no" | "than" | "of" | "instead" | "de") && is_number(&two[1]);
     let negates = words.iter().any(|word| matches!(&**word, "not" | "no" | "rather" | "instead" | "vez" | "lugar"));
     let negated = words.windows(2).rev().find(is_rejected).filter(|_| negates).map(|two| &two[1]);
-    // A word for the unit may follow the number.
+    // A unit may follow the number.
     let is_criticised = |at: &usize| {
         let rest = &words[*at + 1..];
         let rest =
@@ -85,7 +85,7 @@ fn without_marks(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// Whether a message refers to a person with a pronoun, and names no person before it.
+/// Whether a message refers to a person with a pronoun without naming a person before it.
 fn refers_to_person(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let pronoun = utterance.words().iter().position(|word| PERSONAL_PRONOUNS.contains(&word.folded.as_str()));
@@ -97,7 +97,7 @@ fn refers_to_person(text: &str) -> bool {
     })
 }
 
-/// Words for people, to which a later pronoun of the sentence refers.
+/// Words for people, to which a later pronoun in the sentence refers.
 const PEOPLE: [&str; 26] = [
     "man",
     "woman",
@@ -130,12 +130,12 @@ const PEOPLE: [&str; 26] = [
 const PERSONAL_PRONOUNS: [&str; 6] = ["her", "him", "his", "she", "he", "hers"];
 const MAX_POSITION_OF_PERSON: usize = 7;
 
-/// Whether a word is a name, or its possessive.
+/// Whether a word is the given name or its possessive form.
 fn is_form_of(word: &str, name: &str) -> bool {
     word == name || word.strip_suffix('s') == Some(name) || name.strip_suffix('s') == Some(word)
 }
 
-/// Returns the capitalized words of a text, also those that begin a sentence, normalized.
+/// Returns the capitalized words of a text, normalized, including those that begin a sentence.
 pub(super) fn capitalized_words(text: &str) -> Vec<String> {
     let utterance = Utterance::new(text);
     let is_capitalized = |at: &usize| {
@@ -147,7 +147,7 @@ pub(super) fn capitalized_words(text: &str) -> Vec<String> {
     (0..utterance.words().len()).filter(is_capitalized).map(|at| utterance.word(at).to_owned()).collect()
 }
 
-/// Returns the capitalized words of a text that do not begin a sentence, normalized.
+/// Returns the capitalized words of a text, normalized, except those that begin a sentence.
 pub(super) fn names_in(text: &str) -> Vec<String> {
     let utterance = Utterance::new(text);
     let is_name = |at: &usize| {
@@ -177,13 +177,13 @@ pub(super) fn refers_back(text: &str) -> bool {
         || CORRECTIONS.iter().any(starts)
 }
 
-/// Words before the words that refer back.
+/// Interjections that may precede the words that refer back.
 const INTERJECTIONS: [&str; 18] = [
     "hm", "hmm", "oh", "ah", "ok", "okay", "ugh", "um", "erm", "well", "so", "and", "fine", "mira", "oye", "pues",
     "ay", "hey",
 ];
 
-/// A pronoun further from the start usually refers to something in the same message.
+/// The last position at which a pronoun refers back. A later pronoun usually refers to something in the same message.
 const MAX_PRONOUN_POSITION: usize = 4;
 const PRONOUNS: [&str; 20] = [
     "it", "its", "itll", "they", "theyre", "theyve", "theyll", "them", "she", "shes", "shell", "he", "hes", "hell",

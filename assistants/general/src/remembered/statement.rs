@@ -34,7 +34,7 @@ pub(super) fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
     let mut changes: Vec<Option<(usize, String)>> =
         (0..excerpts.len()).map(|index| change(index).map(|(at, newer)| (at, newer.day.clone()))).collect();
     let has_values = |index: usize| statements[index].as_ref().is_some_and(|older| !older.values.is_empty());
-    // A message with a new value changes the statements with a value, and not others about the same person.
+    // A message with a new value changes statements with a value, but not other statements about the same person.
     let with_values: Vec<usize> = (0..excerpts.len())
         .filter(|index| has_values(*index))
         .filter_map(|index| changes[index].as_ref().map(|(newer, _)| *newer))
@@ -45,7 +45,7 @@ pub(super) fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
             *change = None;
         }
     }
-    // Of several changed statements, the newer statement refers to the most similar one.
+    // If a newer statement changes several statements, it refers to the most similar one.
     let similarity = |index: usize, newer: usize| match (&statements[index], &statements[newer]) {
         (Some(older), Some(newer)) => {
             let asked = topic.iter().filter(|term| older.has_word(term)).count();
@@ -66,7 +66,7 @@ pub(super) fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
     }
 }
 
-/// A statement of a conversation.
+/// A statement in a conversation.
 struct Statement {
     said_at: Timestamp,
     day: String,
@@ -80,7 +80,7 @@ struct Statement {
     values: Vec<String>,
     /// The names in it.
     names: Vec<String>,
-    /// Its capitalized words, also those that begin sentences.
+    /// Its capitalized words, including those that begin sentences.
     capitalized: Vec<String>,
     /// Whether it contains a time expression.
     names_time: bool,
@@ -136,7 +136,7 @@ impl Statement {
         self.terms.iter().chain(&self.values).any(|known| known == word)
     }
 
-    /// Whether this statement reports, in other words, a change of something that an older statement in the same conversation is
+    /// Whether this statement reports, in other words, a change to what an older statement in the same conversation is
     /// about: "the bride moved the wedding to 24 October" after "Renata's wedding is on 17 October". The two share a word of the
     /// question that no earlier statement about another subject contains.
     fn updates(&self, older: &Self, topic: &[&String], is_only: &impl Fn(&str) -> bool) -> bool {

@@ -68,7 +68,7 @@ fn migrations_and_backups_keep_everything() {
     assert!(cli_at(&restored).out(&["search", "tomatoes"]).contains("omato"));
 }
 
-/// Migrates a file and a database to Redis, and back: to and from one server and a cluster.
+/// Migrates a file and a database to one Redis server and to a cluster, and back.
 #[test]
 fn files_and_databases_migrate_to_redis_and_back() {
     let migrate = |from: &str, to: &str| {
@@ -95,7 +95,7 @@ fn files_and_databases_migrate_to_redis_and_back() {
     });
 }
 
-/// The URL or the file of the store of a program.
+/// Returns the URL or the file of the store that a program uses.
 fn location(cli: &Cli) -> String {
     cli.url.clone().unwrap_or_else(|| cli.store().display().to_string())
 }
@@ -130,7 +130,7 @@ fn the_configuration_check_describes_durability() {
     assert!(checked.code == Some(1) && checked.out.contains("noeviction"), "{checked}");
 }
 
-/// One of three servers has lost its data. Nothing is answered as if the data had never existed, until the store is repaired.
+/// One of three servers has lost its data. Until the store is repaired, no command answers as if the data had never existed.
 #[test]
 fn lost_data_is_reported_until_a_repair() {
     let Some(cluster) = Cluster::start(0) else { return };

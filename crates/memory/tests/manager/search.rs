@@ -171,9 +171,9 @@ async fn search_and_recall_filter_by_metadata() {
     .await;
 }
 
-/// A filter on the messages' own metadata applies to the candidates, so a search that has too many of them says so.
+/// A filter on the messages' own metadata applies only to the candidates, so a search with too many candidates is marked as truncated.
 #[tokio::test(start_paused = true)]
-async fn filtered_searches_omit_nothing_in_silence() {
+async fn filtered_searches_omit_nothing_silently() {
     on_all_stores(async |env: TestEnv| {
         let memory = &env.memory;
         let thread = env.open_thread().await;
@@ -194,9 +194,9 @@ async fn filtered_searches_omit_nothing_in_silence() {
             let drafts = (0..batch).map(|number| Draft::user(format!("train {number}"))).collect();
             memory.append_all(&ana(), thread, drafts, &options).await.unwrap();
         }
-        // A store that reads what is not indexed yet still finds the message.
+        // A store that also reads unindexed messages still finds the message.
         let found = search().await;
-        assert!(found.truncated || hit_texts(&found) == ["train zero"], "the message is missing in silence");
+        assert!(found.truncated || hit_texts(&found) == ["train zero"], "the message is silently missing");
     })
     .await;
 }

@@ -45,7 +45,7 @@ fn conversation(provider: Provider) -> ChatRequest {
         arguments: JsonText::new(r#"{"station": "Times Sq"}"#).expect("this is JSON"),
     };
     let result = ToolResult { call_id: "call_1".to_owned(), output: "in 3 minutes".to_owned(), is_error: false };
-    // Anthropic's API has no detail of images.
+    // Anthropic's API does not support `detail` for images.
     let detail = (provider != Provider::Anthropic).then(|| "low".to_owned());
     let image = ImageReference { url: "https://example.com/map.png".to_owned(), description: None, detail };
     let thought = Part::Raw {

@@ -1,4 +1,4 @@
-//! What a provider's API cannot express, so that doors can reject it instead of dropping it.
+//! Options and content that a provider's API cannot express are reported, so that doors can reject them instead of dropping them.
 
 use serde_json::json;
 use threadkeep_core::{
@@ -24,7 +24,7 @@ fn raw(format: &str, json: serde_json::Value) -> Part {
 }
 
 #[test]
-fn what_a_request_would_not_contain_is_named() {
+fn options_and_content_that_a_request_cannot_contain_are_named() {
     let ignored = |provider, request: &ChatRequest| {
         let config =
             ProviderConfig { base_url: "http://127.0.0.1:1".to_owned(), ..ProviderConfig::new(provider, "m", None) };
@@ -44,7 +44,7 @@ fn what_a_request_would_not_contain_is_named() {
         (with_part(Role::User, file), [None, Some("file"), Some("file")]),
         (with_part(Role::User, file_url.clone()), [Some("file"); 3]),
         (with_part(Role::User, stored_image), [Some("file"); 3]),
-        // Parts of other roles come from histories, and no API accepts them.
+        // Such parts of other roles come from histories, and no API accepts them.
         (with_part(Role::Assistant, file_url), [None, None, None]),
         (with_part(Role::User, raw("other.format", json!({}))), [None, None, None]),
         (with_sampling(Sampling { logit_bias: bias, ..Sampling::default() }), [None, None, Some("logit_bias")]),

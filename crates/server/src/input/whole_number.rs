@@ -1,4 +1,4 @@
-//! Whole numbers in bodies. Some clients write every number with a fraction, so `497.0` is accepted like `497`.
+//! Whole numbers in bodies. Some clients write every number with a fraction, so `497.0` is accepted as `497`.
 
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Number;

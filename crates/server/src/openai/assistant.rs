@@ -62,7 +62,7 @@ pub(super) fn split_question(mut messages: Vec<Draft>, param: &str) -> Result<(V
     messages.iter().try_for_each(|draft| draft.content.check())?;
     let last = messages.pop().filter(|draft| draft.content.role == Role::User);
     if last.as_ref().is_some_and(|draft| draft.content.parts.iter().any(|part| part.text().is_none())) {
-        let message = format!("Invalid '{param}': an assistant reads only text, no images or files.");
+        let message = format!("Invalid '{param}': an assistant accepts only text, not images or files.");
         return Err(ApiError::invalid(param, message).code("unsupported_option"));
     }
     let text = last.map(|draft| draft.content.plain_text().into_owned()).filter(|text| !text.trim().is_empty());
@@ -102,7 +102,7 @@ fn ephemeral_metadata() -> Map {
     Map::from_iter([(EPHEMERAL.to_owned(), true.into())])
 }
 
-/// Returns the thread of a turn, unless it is deleted after the turn: an ephemeral thread is retained only while its turn waits for an
+/// Returns the thread of a turn; `None` if it is deleted after the turn. An ephemeral thread is retained only while its turn waits for an
 /// approval.
 pub(super) fn retained_thread(turn: &Turn, is_ephemeral: bool) -> Option<ThreadId> {
     (!is_ephemeral || turn.status == TurnStatus::WaitingForApproval).then_some(turn.thread)

@@ -103,7 +103,7 @@ impl From<EmbedderError> for ApiError {
         if let EmbedderError::Unavailable(Some(source)) = &error
             && let Some(ModelError::RateLimited { model, detail, retry_after }) = source.downcast_ref()
         {
-            // The limit of the provider, with the same status as for a model.
+            // The provider's rate limit: the same status as for a chat model.
             let (model, detail, retry_after) = (model.clone(), detail.clone(), *retry_after);
             return ModelError::RateLimited { model, detail, retry_after }.into();
         }

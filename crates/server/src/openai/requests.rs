@@ -59,19 +59,19 @@ pub(super) fn unsupported(name: &str) -> ApiError {
         .code("unsupported_option")
 }
 
-/// Creates the error for an option or content that the model would ignore. `name` is that of [`threadkeep::ChatModel::ignored`],
-/// `param` the parameter that contains the messages, which is `messages` for chat completions and `input` for responses.
+/// Creates the error for an option or content that the model would ignore. `name` is the result of [`threadkeep::ChatModel::ignored`],
+/// `param` the parameter that contains the messages: `messages` for chat completions, `input` for responses.
 pub(super) fn ignored(name: &'static str, param: &'static str) -> ApiError {
     let what = match name {
-        "image" => "the model of this server cannot load images from this address; use http, https or data",
-        "detail" => "the model of this server does not support the detail of images",
-        "file" => "the model of this server does not accept this file or audio input",
+        "image" => "this server's model cannot load images from this address; use an http, https or data URL",
+        "detail" => "this server's model does not support 'detail' for images",
+        "file" => "this server's model does not accept this file or audio input",
         _ => return unsupported(option_param(name, param)),
     };
     ApiError::invalid(param, format!("Invalid '{param}': {what}.")).code("unsupported_option")
 }
 
-/// Returns the parameter that sets an option of [`threadkeep::ChatRequest`].
+/// Returns the request parameter that sets an option of [`threadkeep::ChatRequest`].
 pub(super) fn option_param(name: &'static str, param: &'static str) -> &'static str {
     match (name, param) {
         ("format", "input") => "text.format",

@@ -297,7 +297,8 @@ fn result_call_id(part: &Part) -> Option<&str> {
     }
 }
 
-/// Rejects options, and content of the new messages, that the model would ignore. `param` is the parameter that contains the messages.
+/// Rejects options and message content that the model would ignore. Only the new messages are checked. `param` is the parameter that contains
+/// them.
 pub(super) fn reject_ignored(
     app: &App,
     request: &mut ChatRequest,

@@ -96,7 +96,7 @@ fn add_constraints(path: &str, method: &str, parameter: &mut Value) {
         "sort" => schema["enum"] = json!(["position", "time"]),
         "order" => schema["enum"] = json!(["asc", "desc"]),
         "Idempotency-Key" => schema["pattern"] = "^[!-~]{1,255}$".into(),
-        // A write of a record does not support `*`.
+        // Writing a record does not support `*`.
         "If-Match" if method == "put" => schema["pattern"] = r#"^"[0-9]{1,19}(-[0-9a-f]{8})?"$"#.into(),
         "If-Match" => schema["pattern"] = r#"^(\*|"[0-9]{1,19}(-[0-9a-f]{8})?")$"#.into(),
         "If-None-Match" if method == "put" => schema["enum"] = json!(["*"]),

@@ -38,7 +38,7 @@ pub(crate) struct BulkResultJson {
 pub(crate) struct BulkErrorJson {
     code: String,
     message: String,
-    /// The member of the entry that is invalid.
+    /// The invalid member of the entry.
     param: Option<String>,
 }
 

@@ -115,7 +115,7 @@ async fn tokens_expire_and_lose_the_roles_that_their_key_loses() {
     let page = server.anonymous_client();
     let events = |token: &str| page.request("GET", &format!("/v1/threads/{thread}/events?token={token}"));
     page.clone().with_key(&writing).new_thread().await;
-    // The token keeps only roles that its key still has.
+    // The token keeps only the roles that its key still has.
     let path = format!("/v1/keys/{}", created["key"]["id"].as_str().unwrap());
     admin.send("PATCH", &path, json!({ "roles": ["read"] })).await.expect(200);
     assert_eq!(page.clone().with_key(&writing).post("/v1/threads", json!({})).await.code(403), "role_missing");

@@ -122,9 +122,9 @@ async fn client_calls_the_model_with_tools_and_streaming() {
     }
 }
 
-/// The client's exceptions name what the server refuses.
+/// The client's exceptions name the parameter that the server rejects.
 #[tokio::test]
-async fn client_raises_errors_that_name_what_is_refused() {
+async fn client_errors_name_the_rejected_parameter() {
     if is_skipped() {
         return;
     }
@@ -147,9 +147,9 @@ async fn client_raises_errors_that_name_what_is_refused() {
     );
 }
 
-/// A client without code for Threadkeep remembers if it sends one header.
+/// A client without Threadkeep-specific code has memory if it sends one header.
 #[tokio::test]
-async fn client_remembers_with_one_header() {
+async fn client_has_memory_with_one_header() {
     if is_skipped() {
         return;
     }
@@ -168,9 +168,9 @@ async fn client_remembers_with_one_header() {
     );
 }
 
-/// The client's own requests reach what OpenAI's API lacks.
+/// Routes that OpenAI's API lacks are available through the client's generic requests.
 #[tokio::test]
-async fn client_uses_the_api_beside_openais() {
+async fn client_can_call_routes_that_openai_lacks() {
     if is_skipped() {
         return;
     }

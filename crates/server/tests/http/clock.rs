@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use threadkeep::{Clock, Timestamp};
 
-/// A clock that a test advances.
+/// A clock that the test sets.
 #[derive(Debug, Default)]
 pub(crate) struct FakeClock {
     milliseconds: AtomicI64,

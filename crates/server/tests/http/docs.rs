@@ -4,12 +4,12 @@ use threadkeep_server::Server;
 
 const DOCS: &str = include_str!("../../../../docs/server.md");
 
-/// Paths that one sentence of the documentation describes together: the former paths of records, and files of pages.
+/// Paths that the documentation describes together in one sentence: the former paths of records, and files of pages.
 const TOGETHER: [&str; 3] = ["/documents/", "/docs/", "/assets/"];
 
 #[test]
 fn documentation_names_every_route() {
-    // A row names the methods before the path: `GET`, `PUT /v1/threads`.
+    // A table row lists the methods before the path: `GET`, `PUT /v1/threads`.
     let words: Vec<&str> =
         DOCS.split(|character: char| " `,;|()?\n".contains(character)).filter(|word| !word.is_empty()).collect();
     let mut missing = Vec::new();
@@ -28,7 +28,7 @@ fn documentation_names_every_route() {
             missing.push(format!("{} {}", route.method, route.path));
         }
     }
-    assert!(missing.is_empty(), "docs/server.md does not name {missing:#?}");
+    assert!(missing.is_empty(), "docs/server.md does not contain {missing:#?}");
 }
 
 fn is_method(word: &str) -> bool {

@@ -94,7 +94,7 @@ async fn send_body(client: &Client, body: impl Into<String>) -> Answer {
 }
 
 #[tokio::test]
-async fn invalid_bodies_are_refused() {
+async fn invalid_bodies_are_rejected() {
     let config = TestConfig::default();
     let options = ServerOptions { body_bytes: 100_000, ..config.options };
     let server = TestServer::start_with(TestConfig { options, ..config }).await;

@@ -59,7 +59,7 @@ async fn document_is_valid() {
     run(Command::new(program("openapi-spec-validator")).arg(write_document(folder.path()))).await;
 }
 
-/// The document of a server with a door that declares its own credentials is valid too.
+/// The document is also valid for a server with a door that declares its own credentials.
 #[tokio::test]
 async fn document_with_a_door_is_valid() {
     let config = TestConfig { doors: vec![letters_door()], ..TestConfig::default() };
@@ -76,7 +76,7 @@ async fn document_with_a_door_is_valid() {
         used.extend(required.flat_map(|scheme| scheme.as_object().unwrap().keys().cloned()));
     }
     let declared: BTreeSet<String> = schemes.keys().cloned().collect();
-    assert_eq!(used, declared, "each scheme is declared and used");
+    assert_eq!(used, declared, "the used schemes are not the declared ones");
     assert!(used.contains("letters_signature"));
     if is_skipped() {
         return;
@@ -87,7 +87,7 @@ async fn document_with_a_door_is_valid() {
     run(Command::new(program("openapi-spec-validator")).arg(file)).await;
 }
 
-/// A client may send back the ETags that it received.
+/// ETags that the server sends match the document's pattern for conditions, so clients can send them back.
 #[tokio::test]
 async fn etags_match_the_pattern_of_the_document() {
     let document: Value = serde_json::from_str(&Server::openapi()).unwrap();

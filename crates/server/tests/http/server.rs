@@ -258,13 +258,13 @@ impl Client {
     }
 }
 
-/// Returns the URL of a new store on the shared Redis server; `None` if tests over Redis are skipped.
+/// Returns the URL of a new store on the shared Redis server; `None` if tests on Redis are skipped.
 pub(crate) async fn redis_url() -> Option<String> {
     let server = tokio::task::spawn_blocking(threadkeep_redis_server::Server::shared).await.unwrap()?;
     Some(format!("redis://{}?{}", server.address(), own_keys()))
 }
 
-/// Returns the URL of a new store on the shared Redis Cluster; `None` if tests over Redis are skipped.
+/// Returns the URL of a new store on the shared Redis Cluster; `None` if tests on Redis are skipped.
 pub(crate) async fn redis_cluster_url() -> Option<String> {
     let cluster = tokio::task::spawn_blocking(threadkeep_redis_server::Cluster::shared).await.unwrap()?;
     Some(format!("redis-cluster://{}?{}", cluster.addresses(), own_keys()))

@@ -179,7 +179,7 @@ async fn check_events(server: &TestServer) {
     assert_eq!(client.get(&path).await.code(404), "not_found");
 }
 
-/// Of two instances, one sends. The other one takes over when the first one ends.
+/// Only one of two instances sends events. When it ends, the other one takes over.
 #[tokio::test]
 async fn two_instances_send_each_event_once_and_take_over() {
     let mut servers = vec![TestServer::start_with(config(&[])).await];
@@ -208,13 +208,13 @@ async fn two_instances_send_each_event_once_and_take_over() {
         received.push(last.id());
         received.sort();
         received.dedup();
-        assert_eq!(received.len(), 11, "each event was sent once");
+        assert_eq!(received.len(), 11, "not every event was sent exactly once");
     }
 }
 
-/// A body that would be too large has only the types of its events.
+/// A body that would be too large contains only the types of its events.
 #[tokio::test]
-async fn large_events_have_only_their_types() {
+async fn large_bodies_contain_only_the_types_of_events() {
     let config = config(&[]);
     let options = ServerOptions { body_bytes: 4 * 1024 * 1024, ..config.options };
     let server = TestServer::start_with(TestConfig { options, ..config }).await;

@@ -1,11 +1,11 @@
-//! Whole numbers in bodies may be written with a fraction, as in `7.0`. Checked for every request schema of the OpenAPI document.
+//! Whole numbers in bodies may be written with a fraction, as in `7.0`. Tested for every request schema in the OpenAPI document.
 
 use serde_json::{Value, json};
 use threadkeep_server::{KeyRole, Server};
 
 use crate::server::TestServer;
 
-/// Returns the schema to which a schema refers. A schema that may be null refers to one of several.
+/// Resolves a schema's reference. A nullable schema contains its reference in a list of alternatives.
 fn resolved<'a>(schemas: &'a Value, schema: &'a Value) -> &'a Value {
     let options = ["oneOf", "anyOf", "allOf"].into_iter().find_map(|name| schema[name].as_array());
     if let Some(options) = options {
@@ -19,7 +19,7 @@ fn has_type(schema: &Value, name: &str) -> bool {
     schema["type"] == name || schema["type"].as_array().is_some_and(|types| types.iter().any(|kind| kind == name))
 }
 
-/// Returns, for each integer in a schema, its path and the smallest value that contains only this integer, with a fraction.
+/// Returns each integer in a schema: its path, and a minimal value that contains only this integer, written with a fraction.
 fn integers(schemas: &Value, schema: &Value, depth: usize) -> Vec<(String, Value)> {
     let schema = resolved(schemas, schema);
     if has_type(schema, "integer") {
@@ -54,7 +54,7 @@ async fn whole_numbers_of_all_requests_may_have_a_fraction() {
             if body.is_null() {
                 continue;
             }
-            // The names of the path are unknown, but a body is read before they are looked up.
+            // The names in the path do not exist, but the body is read before they are looked up.
             let parts = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
             let path = parts.collect::<Vec<_>>().join("/");
             for (member, body) in integers(schemas, body, 6) {

@@ -1,4 +1,4 @@
-//! Writers that note what was acknowledged, and the comparison with what is stored.
+//! Writers that record which messages were acknowledged, and a comparison of these with what is stored.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use tokio::task::JoinHandle;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 /// The number of messages after which a writer opens another thread.
 const MESSAGES_PER_THREAD: usize = 20;
-/// How long a writer pauses after each message, so that there is not much to compare.
+/// How long a writer pauses after each message, to limit the number of messages to compare.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Repeats a call while the store is unavailable, which it may be shortly after a fault.
 ///
-/// The deadline is for busy machines, and names the last error.
+/// The deadline allows for busy machines. When it passes, the panic contains the last error.
 pub(crate) async fn eventually<T, E, F>(call: impl Fn() -> F) -> T
 where
     E: Into<MemoryError>,
@@ -42,12 +42,12 @@ pub(crate) fn ana() -> &'static Scope {
     &ANA
 }
 
-/// How often faults are repeated, if the environment says it. Then the writers write as fast as they can.
+/// How often faults are repeated, if the environment sets it. In that case, writers do not pause.
 pub(crate) fn requested_times() -> Option<usize> {
     std::env::var("THREADKEEP_FAULTS").ok().and_then(|times| times.parse().ok())
 }
 
-/// A thread that a writer opened, and the texts whose appending was acknowledged, in order.
+/// A thread that a writer opened, and the acknowledged texts in order.
 #[derive(Debug)]
 pub(crate) struct Written {
     key: String,
@@ -78,7 +78,7 @@ impl Load {
         Self { writers: writers.collect(), state }
     }
 
-    /// Waits until this many further messages have been acknowledged.
+    /// Waits until the given number of further messages has been acknowledged.
     pub(crate) async fn progress(&self, messages: u64) {
         let (from, began) = (self.state.acknowledged.load(Ordering::SeqCst), Instant::now());
         while self.state.acknowledged.load(Ordering::SeqCst) < from + messages {
@@ -109,7 +109,7 @@ impl Load {
 async fn write(memory: Memory, writer: usize, state: Arc<State>) -> Vec<Written> {
     let (mut threads, mut number) = (Vec::<Written>::new(), 0);
     let pause = requested_times().map_or(PAUSE, |_| Duration::ZERO);
-    // A call that is running is completed.
+    // A call in progress is completed.
     while !state.is_over.load(Ordering::SeqCst) {
         if threads.len() * MESSAGES_PER_THREAD <= number {
             let key = format!("test:{writer}-{number}");
@@ -132,7 +132,7 @@ async fn write(memory: Memory, writer: usize, state: Arc<State>) -> Vec<Written>
 }
 
 impl State {
-    /// Makes a call. Returns its result, unless it failed.
+    /// Makes a call and updates the statistics. Returns its result, or `None` if it failed.
     async fn note<T, E>(&self, call: impl Future<Output = Result<T, E>>) -> Option<T> {
         let began = Instant::now();
         let result = call.await;
@@ -176,7 +176,7 @@ pub(crate) async fn compare(memory: &Memory, written: &[Written]) -> Losses {
         let found = eventually(|| memory.find_thread_by_key(ana(), key)).await.map(|found| found.id);
         losses.hidden_threads += usize::from(found != Some(*thread) || !listed.contains(thread));
         losses.acknowledged += acknowledged.len();
-        // More than a thread can have.
+        // More messages than a thread can have.
         let limit = 10 * MESSAGES_PER_THREAD;
         let messages = newest(memory, *thread, limit).await;
         let mut places: HashMap<String, usize> = HashMap::new();

@@ -18,16 +18,16 @@ use load::{Load, Losses, TIMEOUT, ana, compare, eventually, requested_times};
 
 /// The number of writers.
 const WRITERS: usize = 16;
-/// The number of slots that move at once.
+/// The number of slots that are moved at once.
 const SLOTS: usize = 300;
 
-/// Held by every test, because two loads at the same time are too much for a small machine.
+/// Locked by every test, because two concurrent loads are too much for a small machine.
 async fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::const_new(());
     TURN.lock().await
 }
 
-/// The cluster of all tests but one, which use it one after the other and leave it complete.
+/// The cluster that all tests except one use in turn. Each leaves it complete.
 async fn cluster() -> Option<MutexGuard<'static, Cluster>> {
     static CLUSTER: std::sync::OnceLock<Option<Mutex<Cluster>>> = std::sync::OnceLock::new();
     let cluster = block_in_place(|| CLUSTER.get_or_init(|| Cluster::start(1).map(Mutex::new)));
@@ -41,12 +41,12 @@ async fn open(cluster: &Cluster, prefix: &str, further: &str) -> Memory {
     Memory::new(RedisStore::open(&url).await.unwrap().backend())
 }
 
-/// How often faults are repeated: a few times, or as often as the environment says.
+/// How often faults are repeated: a few times by default, or as often as the environment sets.
 fn times() -> usize {
     requested_times().unwrap_or(2)
 }
 
-/// Kills one primary after the other, each when a replica has taken over the former and all replicas are in step again.
+/// Kills the primaries one after another, each after a replica has replaced the previous one and all replicas are in step again.
 async fn kill_primaries(cluster: &Cluster, load: &Load) {
     for number in 0..times() {
         load.progress(50).await;
@@ -84,9 +84,9 @@ async fn awaited_commits_survive_the_loss_of_primaries() {
     assert_no_findings(&memory).await;
 }
 
-/// Without WAIT a failover may lose the newest commits, but it neither doubles nor reorders any.
+/// Without WAIT, a failover may lose the newest commits, but it neither duplicates nor reorders any.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_loss_without_waiting_is_only_of_commits() {
+async fn commits_without_waiting_may_be_lost_but_not_duplicated_or_reordered() {
     let _turn = turn().await;
     let Some(cluster) = cluster().await else { return };
     let memory = open(&cluster, "unawaited", "wait_replicas=0").await;
@@ -129,7 +129,7 @@ async fn a_client_without_half_of_the_nodes_gets_errors_and_recovers() {
     let url = format!("redis-cluster://{}?connect_timeout=1&response_timeout=1", cluster.proxied_addresses());
     let memory = Memory::new(RedisStore::open(&url).await.unwrap().backend());
     let load = Load::start(&memory, WRITERS);
-    // Each time takes several timeouts.
+    // Each repetition takes several timeouts.
     let times = times().div_ceil(3);
     for number in 0..times {
         load.progress(50).await;
@@ -174,7 +174,7 @@ async fn cursor_after_reset(memory: &Memory, mut cursor: UserCursor) -> UserCurs
     }
 }
 
-/// What was read before a failover that lost it is not valid afterwards.
+/// After a failover that lost commits, cursors of readers that had seen them are no longer valid.
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_are_reset_after_a_failover_that_lost_a_tail() {
     let _turn = turn().await;
@@ -202,7 +202,7 @@ async fn readers_are_reset_after_a_failover_that_lost_a_tail() {
     assert_eq!(texts.iter().map(|message| message.plain_text().into_owned()).collect::<Vec<_>>(), ["kept"]);
     let cursor = cursor_after_reset(&memory, cursor).await;
     eventually(|| memory.append(ana(), thread, Draft::user("other"))).await;
-    // The number of the lost write is used again, and the feed announces it.
+    // The number of the lost write is reused, and the feed announces the new write.
     let changed = eventually(|| store.list_changed_threads(ana(), Some(&cursor), 10, now)).await;
     assert_eq!(changed.threads.iter().map(|changed| changed.id).collect::<Vec<_>>(), [thread]);
     let after = eventually(|| memory.find_thread(ana(), thread)).await.unwrap().positions;
@@ -218,7 +218,7 @@ fn names_the_loss(error: &MemoryError) -> bool {
         && error.to_string().contains("restarted without its data")
 }
 
-/// What a call answers after a loss; `None` if it failed with the error that names the loss.
+/// Returns the result of a call after a loss; `None` if it failed with the error that reports the loss.
 async fn answer<T, F>(call: impl Fn() -> F) -> Option<T>
 where
     F: Future<Output = Result<T, MemoryError>>,
@@ -232,9 +232,8 @@ where
     answer.await
 }
 
-/// The trap of a primary without its files that restarts before its replica takes over: the replica is emptied too. Until the store is
-/// repaired, no call answers as if the lost data had never existed. What is lost with a primary depends on its slots: lists, keys, the
-/// description of the store.
+/// A primary that restarts without its files before its replica takes over empties the replica too. Until the store is repaired, no call
+/// may answer as if the lost data had never existed. What is lost depends on the primary's slots: lists, keys, the description of the store.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_restarts_empty_is_noticed() {
     let _turn = turn().await;
@@ -288,7 +287,7 @@ async fn assert_loss_is_noticed(cluster: &Cluster, number: usize) -> (usize, usi
     assert!(answer(|| async { Ok(maintenance.snapshot(now).await?) }).await.is_none(), "a backup would lack data");
     let description = maintenance.durability().unwrap();
     assert!(description.is_volatile && description.description.starts_with("LOST DATA"), "{description:?}");
-    // A process that starts now does not take the emptied server for a new one.
+    // A process that starts now does not mistake the emptied server for a new one.
     let started = open(cluster, &prefix, "").await;
     assert!(answer(|| started.newest(ana(), lost[0].thread(), 1)).await.is_none());
 
@@ -315,7 +314,7 @@ async fn assert_loss_is_noticed(cluster: &Cluster, number: usize) -> (usize, usi
     (lost.len(), written.len())
 }
 
-/// The instances of a store have subscribed to its channels at several nodes. One of them is killed.
+/// The instances of a store subscribe to its channels at several nodes. One of these nodes is killed, and slots are moved.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_reach_other_instances_after_a_node_was_killed_and_slots_have_moved() {
     let _turn = turn().await;
@@ -347,14 +346,14 @@ async fn events_reach_other_instances_after_a_node_was_killed_and_slots_have_mov
     assert_woken(&one, &mut wake_ups, &threads).await;
 }
 
-/// Writes to each thread until another instance is woken for it by name, not only because anything may have changed.
+/// Writes to each thread until another instance receives a wake-up for this thread, not only `WakeUp::Anything`.
 async fn assert_woken(memory: &Memory, wake_ups: &mut WakeUps, threads: &[ThreadId]) {
     let began = Instant::now();
     for expected in threads {
         'written: loop {
             assert!(began.elapsed() < TIMEOUT, "no wake-up");
             eventually(|| memory.append(ana(), *expected, Draft::user("hello"))).await;
-            // While a subscription is established again, wake-ups are lost.
+            // While an instance resubscribes, wake-ups are lost.
             while let Ok(woken) = tokio::time::timeout(Duration::from_millis(500), wake_ups.next()).await {
                 if matches!(woken, Some(WakeUp::Thread { thread, change: Some(_), .. }) if thread == *expected) {
                     break 'written;

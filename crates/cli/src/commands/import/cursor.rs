@@ -54,7 +54,7 @@ impl CursorDatabase {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         // A range condition uses the index on the key. In ASCII, ';' follows ':'.
         let sql = "SELECT key FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY rowid";
-        let mut statement = connection.prepare(sql).context("it has no table `cursorDiskKV` as Cursor writes it")?;
+        let mut statement = connection.prepare(sql).context("it has no table `cursorDiskKV` in Cursor's format")?;
         let keys = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         Ok(Self { connection, keys, pending: VecDeque::new() })

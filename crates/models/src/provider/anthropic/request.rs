@@ -15,7 +15,7 @@ const MAX_TOKENS: u64 = 16_384;
 /// The supported levels of reasoning effort.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
-/// The options that the API does not have.
+/// The options that the API does not support.
 const MISSING_OPTIONS: [&str; 5] = ["frequency_penalty", "presence_penalty", "seed", "logit_bias", "verbosity"];
 
 /// Inserted before a conversation that starts with the assistant, because the API requires a user message first.
@@ -55,7 +55,7 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
     Value::Object(body)
 }
 
-/// Returns the option, or the content of a user's message, that a request would not contain; `None` if it contains everything.
+/// Returns an option, or content of a user's message, that the provider's request cannot contain; `None` if it can contain everything.
 pub(in crate::provider) fn ignored(request: &ChatRequest) -> Option<&'static str> {
     if matches!(request.format, Some(AnswerFormat::Json)) {
         return Some("format");

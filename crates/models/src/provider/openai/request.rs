@@ -47,7 +47,7 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
     body
 }
 
-/// Returns the content of a user's message that a request would not contain; `None` if it contains everything.
+/// Returns content of a user's message that the provider's request cannot contain; `None` if it can contain everything.
 pub(in crate::provider) fn ignored(provider: Provider, request: &ChatRequest) -> Option<&'static str> {
     let messages = request.messages.iter().filter(|message| message.role == Role::User);
     messages.flat_map(|message| &message.parts).find_map(|part| match part {
@@ -162,7 +162,7 @@ pub(in crate::provider) fn is_attachment(part: &Part) -> bool {
     matches!(part, Part::Raw { format, .. } if matches!(format.as_str(), "openai.chat" | "openai.content"))
 }
 
-/// Renders a file or audio input, if the provider accepts them.
+/// Renders a file or audio input; `None` if the provider does not accept it.
 fn attachment_part(provider: Provider, part: &Part) -> Option<Value> {
     match part {
         Part::Raw { json, .. }

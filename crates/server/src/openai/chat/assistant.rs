@@ -82,7 +82,7 @@ async fn respond_with_stream(
     mut updates: TurnUpdates,
     is_ephemeral: bool,
 ) -> Result<Response> {
-    // A question that waits for another turn does not delay the head of the response indefinitely.
+    // If the question has to wait for another turn, the head of the response is not delayed indefinitely.
     let first = match tokio::time::timeout(app.options().stream_head, updates.recv()).await {
         Ok(Some(TurnUpdate::End(Err(error)))) => return Err(error.into()),
         first => first.ok(),

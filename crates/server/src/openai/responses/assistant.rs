@@ -65,7 +65,7 @@ pub(super) async fn prepare(
         return read_answered(app, scope, attempt, thread, record).await;
     }
     let created_at = memory.now().as_millis().div_euclid(1000);
-    // An ephemeral thread is deleted after the answer, so the response does not name it.
+    // An ephemeral thread is deleted after the answer, so the response does not contain its id.
     let conversation_id = (!is_ephemeral).then(|| ids::conversation_id(thread));
     let envelope = body::envelope(&id, created_at, &request, conversation_id.as_deref());
     let text_id = text_message_id(&id);

@@ -1,4 +1,4 @@
-//! The conversation of a request for a response: `conversation` in the body, or the header `Threadkeep-Thread`.
+//! The conversation that a request for a response selects, with `conversation` in the body or with the header `Threadkeep-Thread`.
 
 use axum::http::StatusCode;
 use threadkeep::{Scope, ThreadId, Value};
@@ -12,14 +12,14 @@ use crate::thread_names;
 /// The name of a conversation: its id, or the id or key of its thread.
 #[derive(Clone, Debug)]
 pub(super) enum ConversationName {
-    /// The conversation in the body, which has to exist.
+    /// The conversation in the body. It must exist.
     Body(String),
     /// The thread in the header. An unknown key creates a thread.
     Header(String),
 }
 
 impl ConversationName {
-    /// Reads the conversation of a request; `None` if the request names none.
+    /// Reads the name of a request's conversation; `None` if the request selects none.
     pub(super) fn read(request: &CreateResponseJson) -> Result<Option<Self>> {
         let id = match &request.conversation {
             None | Some(Value::Null) => None,
@@ -44,7 +44,7 @@ impl ConversationName {
             (Some(_), _, Some(_)) => Err(exclusive("conversation")),
             (None, Some(_), Some(_)) => Err(exclusive("Threadkeep-Thread")),
             (Some(_), Some(_), None) => {
-                let message = "send either 'conversation' or the header 'Threadkeep-Thread'";
+                let message = "send either 'conversation' or the header 'Threadkeep-Thread', not both";
                 Err(ApiError::invalid("Threadkeep-Thread", message).code("mutually_exclusive_parameters"))
             }
             (Some(id), None, None) => Ok(Some(Self::Body(id))),
@@ -59,7 +59,7 @@ impl ConversationName {
         }
     }
 
-    /// Returns the id of the thread, which may not exist if it is named by its id.
+    /// Returns the id of the thread. If it is named by its id, the thread may not exist.
     pub(super) async fn find_thread(&self, app: &App, scope: &Scope) -> Result<ThreadId> {
         match self {
             Self::Body(name) => ids::find_conversation(app, scope, name).await,

@@ -103,8 +103,8 @@ pub(crate) struct CreateResponseJson {
 /// In a conversation, input and output are stored together when the model has answered. A repeated request returns the first answer
 /// if it has the same Idempotency-Key, or if the client marks it as a retry and the conversation ends with that answer.
 ///
-/// The header `Threadkeep-Thread` names the conversation like `conversation`, by the id or key of its thread; an unknown key creates
-/// a thread.
+/// Instead of `conversation`, the header `Threadkeep-Thread` can select the conversation by the id or key of its thread; an unknown key
+/// creates a thread.
 ///
 /// With `background`, the response is returned immediately with the status `in_progress`, and can be retrieved and cancelled. With
 /// `stream`, the events of the response are sent immediately, and can be received again by retrieving the response.

@@ -75,7 +75,7 @@ pub(crate) async fn put_records(
                 ApiError { message: "the record already exists".to_owned(), ..error }.param("version")
             }
             StatusCode::PRECONDITION_FAILED => {
-                ApiError { message: "the record has another version".to_owned(), ..error }.param("version")
+                ApiError { message: "the record has a different version".to_owned(), ..error }.param("version")
             }
             _ => error,
         });

@@ -73,7 +73,7 @@ async fn many_threads_and_records_are_changed_with_one_request() {
     assert_eq!(statuses(&written), [200, 200, 412]);
     let again = json!({ "records": [record("a", json!(0)), record("b", json!(7.0))] });
     let again = ana.post("/v1/bulk/records", again).await.expect(200);
-    for (index, message) in [(0, "the record already exists"), (1, "the record has another version")] {
+    for (index, message) in [(0, "the record already exists"), (1, "the record has a different version")] {
         let error = &again["results"][index]["error"];
         let expected = (&json!("changed_meanwhile"), &json!("version"), &json!(message));
         assert_eq!((&error["code"], &error["param"], &error["message"]), expected);

@@ -54,7 +54,7 @@ async fn a_failure_before_the_first_token_has_its_own_status() {
 
 /// A background response is created before the model is called, so its failure is part of the response.
 #[tokio::test]
-async fn background_responses_are_not_held() {
+async fn failures_of_background_responses_are_in_the_response() {
     let (server, _) = start_with_model().await;
     let client = server.client();
     let body = json!({ "input": "limit", "background": true, "stream": true });
@@ -144,7 +144,7 @@ async fn options_are_passed_on_or_rejected_by_name() {
     assert_eq!((requests[0].sampling.logit_bias["50256"].as_i64(), requests[0].sampling.seed), (Some(-100), Some(7)));
 }
 
-/// What the model would ignore is rejected by name, before a thread is created.
+/// Options and content that the model would ignore are rejected by name, before a thread is created.
 #[tokio::test]
 async fn options_that_the_model_would_ignore_are_rejected() {
     let (server, model) = start_with_model().await;

@@ -336,7 +336,7 @@ async fn processing_continues_after_an_interruption() {
     assert_eq!(found_files(&client, json!({ "query": "paragraph 99 walruses", "limit": 1 })).await, [id]);
 }
 
-/// Returns an upload of a process that was killed, whose lease has expired.
+/// Returns an upload whose process was killed and whose lease has expired.
 fn abandoned(id: &str) -> LibraryUpload {
     LibraryUpload {
         id: format!("file-{}", id.repeat(32)),
@@ -355,7 +355,7 @@ fn abandoned(id: &str) -> LibraryUpload {
     }
 }
 
-/// A process that was killed leaves an upload whose lease expires.
+/// If a process is killed, its upload remains, and the upload's lease expires.
 #[tokio::test]
 async fn uploads_of_killed_processes_are_resumed_or_reported() {
     let server = TestServer::start().await;
@@ -372,7 +372,7 @@ async fn uploads_of_killed_processes_are_resumed_or_reported() {
     assert_eq!(listed_names(&client, "").await, ["a.md"]);
 }
 
-/// A caller that may only read sees an interrupted upload, and does not continue it.
+/// A caller that may only read sees an interrupted upload, but does not resume it.
 #[tokio::test]
 async fn readers_do_not_resume_uploads() {
     let server = TestServer::start().await;

@@ -25,7 +25,7 @@ pub(crate) struct Echo {
     pub(crate) blocked: Notify,
     /// Unblocks a request.
     pub(crate) unblock: Notify,
-    /// Whether the model has no options, and reads only text and images.
+    /// Whether the model supports no options, and reads only text and images.
     pub(crate) is_limited: AtomicBool,
 }
 

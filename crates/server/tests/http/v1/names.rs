@@ -67,7 +67,7 @@ async fn completions_open_the_thread_that_their_header_names() {
     assert_eq!(client.get("/v1/threads/new").await.status, 404);
 }
 
-/// The header names the conversation of a response in the same way.
+/// The header selects the conversation of a response in the same way.
 #[tokio::test]
 async fn responses_open_the_thread_that_their_header_names() {
     let (server, _) = start_with_model().await;
@@ -92,7 +92,7 @@ async fn responses_open_the_thread_that_their_header_names() {
     assert_eq!(ask(json!({ "input": 7 }), "new").await.status, 400);
     assert_eq!(client.get("/v1/threads/new").await.status, 404);
     assert_eq!(ask(json!({ "input": "x" }), "conv_00000000000000000000000000000000").await.status, 404);
-    // A repeated request with another header is another request.
+    // A repeated request with a different header is a different request.
     let repeat = |name: &str| {
         let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
         send(request.header("threadkeep-thread", name).json(&json!({ "input": "x" })))

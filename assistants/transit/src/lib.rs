@@ -4,6 +4,7 @@
 //! - [`Schedule`] finds journeys; it combines a timetable with realtime [`Changes`];
 //! - [`LiveFeed`] is a GTFS-Realtime message;
 //! - [`System`] is a network with its names and words: the code that the assistants for riders share is written for it.
+//!
 //! [`offline`] recognises stations and lines in messages, [`tools`] and [`wording`] produce the answers, and [`fetch`]
 //! requests live data.
 //!

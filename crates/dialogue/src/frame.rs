@@ -291,7 +291,14 @@ impl<'a> SlotFiller<'a> {
             })
         };
         let is_of_used_kind = |kind: &str| self.used.iter().any(|used| self.annotated.mentions[*used].kind == *kind);
-        let is_explained = |found: &KindMention| found.mention.is_pronoun && is_of_used_kind(&found.kind);
+        // In "what about from there to the Fort?", the pronoun is an end of its own.
+        let is_end = |found: &KindMention| {
+            let before = found.mention.words.start.checked_sub(1);
+            before
+                .is_some_and(|at| matches!(self.annotated.utterance.word(at), "from" | "to" | "desde" | "hasta" | "de"))
+        };
+        let is_explained =
+            |found: &KindMention| found.mention.is_pronoun && is_of_used_kind(&found.kind) && !is_end(found);
         let unused = self.annotated.within(clause).filter(|found| !is_used(found) && !found.mention.is_incidental);
         let unused = unused.filter(|found| !is_explained(found));
         let mut ranges: Vec<&Range<usize>> = unused.map(|found| &found.mention.words).collect();

@@ -186,8 +186,8 @@ fn hostile_calls_get_errors_and_the_server_continues() {
     run_all("hostile", |result, _| {
         let expected = json!([
             [true, "invalid argument query: has 1000000 char"],
-            [true, "invalid argument limit: invalid type: fl"],
-            [true, "invalid argument query: invalid type: ma"],
+            [true, "invalid argument limit: invalid type: nu"],
+            [true, "invalid argument query: invalid type: ob"],
             [true, "invalid argument text: has 16001 charact"],
             [true, "invalid text: contains a NUL character"],
             [true, "thread not found; name it by its id or k"],

@@ -287,7 +287,7 @@ fn settings_of_the_api_reach_the_server() {
     let server = Server::start_with(provider.command(&cli));
     assert!(!preflight(&server).contains("access-control-allow-origin"));
     assert_eq!(server.ask("POST /v1/chat/completions", chat).unwrap().0, "HTTP/1.1 200 OK");
-    assert!(server.ask("POST /v1/webhooks", webhook).unwrap().1.contains("private_address"));
+    assert!(server.ask("POST /v1/webhooks", webhook).unwrap().1.contains("must begin with https://"));
     drop(server);
     let mut command = provider.command(&cli);
     command.env("THREADKEEP_BROWSER_ORIGINS", "https://app.example").env("THREADKEEP_STRICT_MODELS", "true");

@@ -11,8 +11,8 @@ fn inputs(transcript: &str) -> String {
 #[test]
 fn documented_transcript_matches_the_simulation() {
     let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/slack.md")).unwrap();
-    let (_, rest) = docs.split_once("```text\n#ops").unwrap();
-    let (transcript, _) = rest.split_once("\n```\n").unwrap();
+    let (_, rest) = docs.split_once("````text\n#ops").unwrap();
+    let (transcript, _) = rest.split_once("\n````\n").unwrap();
     let cli = Cli::new();
     let output = cli.run_with_input(&["slack", "simulate"], inputs(transcript).as_bytes());
     assert_eq!(output.code, Some(0), "{output}");

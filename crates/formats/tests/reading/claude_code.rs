@@ -84,7 +84,7 @@ fn invalid_lines_are_reported_and_the_others_are_read() {
         (line("x", r#""message":{"role":"user","content":[7]}"#), "content 1: expected an object, found a number"),
         (line("x", r#""message":{"role":"user"}"#), "`content` is missing"),
         (line("x", r#""cwd":"a""#), "`message` is missing"),
-        (line("x", &format!(r#""message":{deep}"#)), "json nesting: 65 exceeds the maximum of 64"),
+        (line("x", &format!(r#""message":{deep}"#)), "JSON nesting depth: 65 exceeds the maximum of 64"),
         (r#"{"type":"user","uuid":"x","message":{"role":"user","content":""}}"#.to_owned(), "`sessionId` is missing"),
         (r#"{"type":5}"#.to_owned(), "type: expected a string, found a number"),
         ("[]".to_owned(), "expected an object, found an array"),

@@ -111,10 +111,10 @@ fn nul_is_rejected_in_text_and_replaced_in_names() {
 fn deep_nesting_is_rejected_without_stack_overflow() {
     let nested = |depth: usize| format!("{{\"messages\":[],\"x\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
     assert_eq!(items(nested(limits::JSON_DEPTH), None).len(), 1);
-    assert_eq!(between(nested(limits::JSON_DEPTH + 1)), "json nesting: 65 exceeds the maximum of 64");
-    assert_eq!(between(nested(1_000_000)), "json nesting: 65 exceeds the maximum of 64");
+    assert_eq!(between(nested(limits::JSON_DEPTH + 1)), "JSON nesting depth: 65 exceeds the maximum of 64");
+    assert_eq!(between(nested(1_000_000)), "JSON nesting depth: 65 exceeds the maximum of 64");
     let first = format!("{}\n{GOOD}", nested(1_000_000));
-    assert_eq!(errors(first, Format::OpenAiChat), ["line 1: json nesting: 65 exceeds the maximum of 64"]);
+    assert_eq!(errors(first, Format::OpenAiChat), ["line 1: JSON nesting depth: 65 exceeds the maximum of 64"]);
     let list = format!("[{},{GOOD}]", nested(1_000_000));
     let (items, errors) = items_and_errors(list, Format::OpenAiChat);
     assert_eq!((items.len(), errors.len()), (2, 1));

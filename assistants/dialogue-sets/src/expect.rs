@@ -41,14 +41,14 @@ pub fn mismatches(
         let mismatch = match key.as_str() {
             "facts" => list(value).iter().filter_map(|fact| missing_fact(fact, &reply, turn)).collect::<Vec<_>>(),
             "absent" => {
-                let phrases = list(value).iter().filter_map(Value::as_str);
+                let phrases = texts(value).into_iter();
                 phrases
                     .filter(|phrase| has_phrase(&reply, turn, phrase))
                     .map(|phrase| format!("says {phrase:?}"))
                     .collect()
             }
             "absent_re" => {
-                let patterns = list(value).iter().filter_map(Value::as_str);
+                let patterns = texts(value).into_iter();
                 patterns
                     .filter(|pattern| matches_regex(pattern, turn))
                     .map(|pattern| format!("matches {pattern}"))
@@ -94,6 +94,15 @@ pub fn mismatches(
         found.extend(mismatch);
     }
     found
+}
+
+/// Returns a text, or the texts of a list.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(texts) => texts.iter().map(|text| text.as_str().expect("a text")).collect(),
+        other => panic!("expected a text or a list of texts, found {other}"),
+    }
 }
 
 fn list(value: &Value) -> &[Value] {

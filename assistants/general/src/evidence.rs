@@ -68,7 +68,9 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     }
     if scored.is_empty() && question.asks_for_name {
         // "I'm Dermot" does not contain "name".
-        let states_name = |index: &usize| Heading::parse(candidates[*index].heading).is_some();
+        let states_name = |index: &usize| {
+            Heading::parse(candidates[*index].heading).is_some() && introduces(candidates[*index].text)
+        };
         scored = usable.iter().copied().filter(states_name).map(|index| (1.0, index)).collect();
     }
     let order = |index: usize| {
@@ -245,16 +247,32 @@ fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
 pub(crate) fn names_user(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
-    words.windows(2).any(|two| {
+    let names = |two: &[&str]| {
         matches!(
             two,
             ["my" | "mi", "name" | "nombre"]
                 | ["call" | "calls", "me"]
                 | ["me", "llamo" | "llaman"]
-                | ["i", "am"]
                 | ["be", "called"]
         )
-    }) || words.iter().any(|word| matches!(*word, "im" | "soy" | "llamame" | "llameme" | "digame"))
+    };
+    words.windows(2).any(names)
+        || words.iter().any(|word| matches!(*word, "llamame" | "llameme" | "digame"))
+        || introduces(text)
+}
+
+/// Whether a message contains "I'm Dermot": words that introduce the user, then a capitalized word.
+fn introduces(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    let is_capitalized = |at: usize| {
+        let word = utterance.words().get(at);
+        word.is_some_and(|word| text[word.place.clone()].starts_with(char::is_uppercase))
+    };
+    (0..utterance.words().len()).any(|at| match utterance.word(at) {
+        "im" | "soy" => is_capitalized(at + 1),
+        "i" if utterance.word(at + 1) == "am" => is_capitalized(at + 2),
+        _ => false,
+    })
 }
 
 /// Returns the search terms of a candidate: the terms of its statements and of the message that it refers to.
@@ -391,6 +409,16 @@ mod tests {
             fields: threadkeep::Map::new(),
         };
         Excerpt { heading: heading.to_owned(), text: text.to_owned(), source }
+    }
+
+    #[test]
+    fn only_statements_of_the_users_name_answer_the_question_for_it() {
+        for text in ["my name is Sam", "I'm Dermot, hello", "I am Ana", "soy Lucía", "me llamo Lucía", "call me Jo"] {
+            assert!(names_user(text), "{text}");
+        }
+        for text in ["the tiler is called Renzo", "I'm late", "soy alérgica al polen", "I am on leave"] {
+            assert!(!names_user(text), "{text}");
+        }
     }
 
     fn order(question: &str, excerpts: &[(&str, &str)]) -> Vec<String> {

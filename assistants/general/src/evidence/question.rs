@@ -139,7 +139,8 @@ impl Question {
         let (mut earlier_topic, _) = topic_and_time_words(earlier);
         earlier_topic.retain(|stems| !topic.contains(stems));
         let own = Utterance::new(&*question);
-        let asks_for_name = topic.iter().all(|word| word.is_light) && asks_for_name(&own);
+        let is_name = |word: &Stems| matches!(&*word.word, "name" | "nombre" | "called" | "llamo");
+        let asks_for_name = topic.iter().all(|word| word.is_light || is_name(word)) && asks_for_name(&own);
         let topic = if asks_for_name { vec![Stems::new("name".to_owned(), name_stems())] } else { topic };
         let wanted = wanted(&own);
         let both = Utterance::new(format!("{question}\n{earlier}"));

@@ -72,8 +72,18 @@ fn price_of_several(message: &str) -> Option<String> {
 /// Returns the calculation for "25 kg at 18.40, what's that".
 fn amount_at_a_price(message: &str) -> Option<String> {
     let folded = message.to_lowercase().replace(['\'', '’'], "");
-    let asks =
-        ["whats that", "what is that", "how much", "in total", "altogether", "cuanto es", "cuánto es", "en total"];
+    let asks = [
+        "whats that",
+        "what is that",
+        "how much",
+        "how much is that",
+        "how much is it",
+        "in total",
+        "altogether",
+        "cuanto es",
+        "cuánto es",
+        "en total",
+    ];
     let pieces: Vec<&str> = message.split_whitespace().collect();
     let amount = |at: usize| pieces.get(at).map(|piece| piece.trim_matches(|c: char| !c.is_ascii_digit()));
     let is_amount = |at: usize| {
@@ -81,10 +91,13 @@ fn amount_at_a_price(message: &str) -> Option<String> {
             !amount.is_empty() && amount.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
         })
     };
-    let at = (1..pieces.len()).find(|at| matches!(pieces[*at], "at" | "@" | "a"))?;
+    let is_spanish = ["cuanto", "cuánto", "en total"].iter().any(|word| folded.contains(word));
+    let at = (1..pieces.len()).find(|at| matches!(pieces[*at], "at" | "@") || is_spanish && pieces[*at] == "a")?;
     // At most two words for the unit: "3 hotel nights at 85".
     let count = (at.saturating_sub(3)..at).rev().find(|count| is_amount(*count))?;
-    let is_asked = asks.iter().any(|ask| folded.contains(ask)) && is_amount(at + 1);
+    // In "dinner for 6 at 19.30, how much is the deposit?", the numbers are no product.
+    let end = folded.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let is_asked = asks.iter().any(|ask| end.ends_with(ask)) && is_amount(at + 1);
     let has_more = (0..pieces.len()).filter(|piece| is_amount(*piece)).count() > 2;
     is_asked.then_some(())?;
     (!has_more).then(|| format!("{} * {}", amount(count).unwrap_or_default(), amount(at + 1).unwrap_or_default()))

@@ -14,7 +14,7 @@ pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String>
         .or_else(|| question_after_courtesy(message))
         .or_else(|| everything_said(message))
         .or_else(|| named_value(message))
-        .or_else(|| meant_instead(message))
+        .or_else(|| meant_instead(message, earlier))
 }
 
 /// Returns the previous question if a message asks for its answer again.
@@ -201,8 +201,12 @@ const VERBS: [&str; 16] = [
     "not",
 ];
 
-/// Returns the complete question for "no, I meant the front" after another question.
-fn meant_instead(message: &str) -> Option<String> {
+/// Returns the complete question for "no, I meant the front" after another question. After a statement, the same words correct it.
+fn meant_instead(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    let previous = earlier.iter().rev().find(|message| message.role == Role::User)?;
+    if !is_question(&previous.plain_text()) {
+        return None;
+    }
     let utterance = Utterance::new(message);
     let words = utterance.words();
     let opening = (0..words.len())
@@ -240,10 +244,20 @@ mod tests {
             ("all that we ever told you about Falcon", "find everything about Falcon"),
             ("the number of Anna from the nursery", "what is the number of Anna from the nursery"),
             ("teléfono de la fontanera", "cuál es teléfono de la fontanera"),
-            ("no i meant the front", "and the front?"),
-            ("perdón, me refería a la otra", "y la otra?"),
         ] {
             assert_eq!(reworded(message, &[]).as_deref(), Some(question), "{message}");
+        }
+    }
+
+    #[test]
+    fn corrections_of_a_question_become_questions() {
+        let question = [ChatMessage::user("when is the back door painted?")];
+        let statement = [ChatMessage::user("the back door is painted on Friday")];
+        for (message, meant) in
+            [("no i meant the front", "and the front?"), ("perdón, me refería a la otra", "y la otra?")]
+        {
+            assert_eq!(reworded(message, &question).as_deref(), Some(meant), "{message}");
+            assert_eq!(reworded(message, &statement), None, "{message}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Words with which people report changes, in English and Spanish.
 
 /// Words that report a change.
-pub(super) const CHANGES: [&str; 105] = [
+pub(super) const CHANGES: [&str; 97] = [
     "perdon",
     "pardon",
     "sorry",
@@ -20,13 +20,6 @@ pub(super) const CHANGES: [&str; 105] = [
     "risen to",
     "cambia",
     "cambian",
-    "desde hoy",
-    "desde manana",
-    "desde ahora",
-    "a partir de",
-    "from today",
-    "from tomorrow",
-    "as of",
     "equivoque",
     "me equivoque",
     "i was wrong",
@@ -60,7 +53,6 @@ pub(super) const CHANGES: [&str; 105] = [
     "correction",
     "update",
     "updated",
-    "from now on",
     "ahora",
     "en realidad",
     "cambio",
@@ -121,15 +113,9 @@ pub(super) const CHANGES_FROM_A_TIME: [&str; 9] = [
     "starting",
 ];
 /// Words that report a transfer from one person to another.
-pub(super) const HANDOVERS: [&str; 20] = [
-    "takes",
-    "does it",
+pub(super) const HANDOVERS: [&str; 14] = [
     "steps in",
     "fills in",
-    "covers",
-    "lleva",
-    "la lleva",
-    "lo lleva",
     "took over",
     "takes over",
     "taken over",

@@ -185,9 +185,9 @@ const INTERJECTIONS: [&str; 18] = [
 
 /// The last position at which a pronoun refers back. A later pronoun usually refers to something in the same message.
 const MAX_PRONOUN_POSITION: usize = 4;
-const PRONOUNS: [&str; 20] = [
-    "it", "its", "itll", "they", "theyre", "theyve", "theyll", "them", "she", "shes", "shell", "he", "hes", "hell",
-    "him", "her", "eso", "ella", "ello", "ellos",
+const PRONOUNS: [&str; 18] = [
+    "it", "its", "itll", "they", "theyre", "theyve", "theyll", "them", "she", "shes", "he", "hes", "him", "her", "eso",
+    "ella", "ello", "ellos",
 ];
 const CORRECTIONS: [&str; 18] = [
     "i beg your pardon",

@@ -110,8 +110,8 @@ mod tests {
             ("/home/*/client", "/home/ana/client/deep/a.jsonl", true),
             ("/home/*/client", "/home/ana/work/client/a.jsonl", false),
             ("/home/**/client", "/home/ana/work/client/a.jsonl", true),
-            ("~/work/", "/home/ana/work/a.jsonl", true),
-            ("~/work", "/home/ana/workshop", false),
+            ("~/clients/", "/home/ana/clients/a.jsonl", true),
+            ("~/clients", "/home/ana/clientside", false),
             ("a.b", "axb", false),
             ("sess?on", "session", true),
         ];

@@ -74,7 +74,7 @@ fn unusable(error: LocalTokenError, file: Option<&Path>) -> Failure {
         (LocalTokenError::Form, Some(file)) => Failure::usage(format!("invalid token in {}: {error}", file.display()))
             .hint("delete the file: the next start generates a new token"),
         (LocalTokenError::Form, None) => Failure::usage(format!("invalid token: {error}"))
-            .hint("omit --token and THREADKEEP_TOKEN to generate a random token"),
+            .hint("omit --token and unset THREADKEEP_TOKEN to generate a random token"),
         _ => Failure::system_error(format!("cannot generate a token: {error}")),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct ErasureLedger {
 
 /// An error that prevented writing to the ledger.
 #[derive(Debug, thiserror::Error)]
-#[error("the erasure ledger {} cannot be written, so nothing is erased: {source}", file.display())]
+#[error("cannot write to the erasure ledger {}, so nothing was erased: {source}", file.display())]
 pub(crate) struct LedgerWriteError {
     file: PathBuf,
     #[source]

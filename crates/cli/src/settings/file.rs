@@ -70,12 +70,12 @@ fn entry(key: &str, raw: RawValue) -> Result<(String, String), String> {
     let setting = setting.ok_or_else(|| unknown(key))?;
     let file_key = || setting.file_key().unwrap_or_default();
     if setting.kind == Kind::Secret {
-        let instead = format!("set {} in the environment, or name its file with {}", setting.name, file_key());
+        let instead = format!("set {} in the environment, or specify its file with {}", setting.name, file_key());
         return Err(format!("{key}: secrets are not allowed in this file; {instead}"));
     }
     let value = setting.kind.read(raw).map_err(|problem| format!("{key}: {problem}"))?;
     if setting.kind == Kind::Url && has_password(&value) {
-        let instead = format!("set {} in the environment, or name a file with {}", setting.name, file_key());
+        let instead = format!("set {} in the environment, or specify a file with {}", setting.name, file_key());
         return Err(format!("{key}: passwords are not allowed in this file; {instead}"));
     }
     Ok((setting.name.to_owned(), value))
@@ -201,12 +201,12 @@ mod tests {
         );
         let expected = [
             "unknown setting `usr`; did you mean `user`?",
-            "store: passwords are not allowed in this file; set THREADKEEP_STORE in the environment, or name a file with \
+            "store: passwords are not allowed in this file; set THREADKEEP_STORE in the environment, or specify a file with \
              store_file",
             "model: expected text, found a number",
             "server.rate: expected a whole number of at least 1, found text",
             "server.listen: expected a host and a port such as \"127.0.0.1:7437\", found `everywhere`",
-            "groq.api_key: secrets are not allowed in this file; set GROQ_API_KEY in the environment, or name its file with \
+            "groq.api_key: secrets are not allowed in this file; set GROQ_API_KEY in the environment, or specify its file with \
              groq.api_key_file",
             "unknown setting `groq.models`; did you mean `groq.model`?",
             "log.json: expected true or false, found text",

@@ -158,7 +158,7 @@ fn edit_failure(file: &Path, error: &EditError, client: Client, name: &str, entr
     failure.hint(match entry {
         Some(entry) => {
             let (section, name) = (client.section(), Value::from(name));
-            format!("correct the file, or add to its `{section}` yourself: {name}: {entry}")
+            format!("correct the file, or add this to its `{section}` yourself: {name}: {entry}")
         }
         None => "correct the file, or remove the entry yourself".to_owned(),
     })

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use flate2::read::MultiGzDecoder;
 use threadkeep::exchange::BackupLine;
-use threadkeep::memory::KnownErasures as _;
+use threadkeep::memory::ErasureEntries as _;
 use threadkeep::memory::migrate::BackupReader;
 use threadkeep::{Memory, Timestamp};
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};

@@ -49,7 +49,7 @@ pub(crate) async fn remove(
     ids: &[String],
 ) -> Result<u64, StoreError> {
     let name = collection.name()?.to_owned();
-    limits::check_at_most("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
+    limits::check_at_most("ids per call", ids.len(), limits::COMMIT_MESSAGES)?;
     let (tenant, owner, ids) = (scope.tenant_id().clone(), scope.default_owner(), ids.to_vec());
     maintenance::blocking(shared, move |shared| {
         writer::write_blocking(shared, |connection| {

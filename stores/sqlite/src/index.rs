@@ -312,7 +312,7 @@ fn write_batch(connection: &Connection, batch: IndexBatch) -> Result<WrittenBatc
         }
         lines.extend(portion.lines);
     }
-    // Lines are inserted in ascending order of keys, because FTS5 starts a new segment whenever the row id decreases.
+    // Messages are inserted in ascending order of keys, because FTS5 starts a new segment whenever the row id decreases.
     lines.sort_unstable_by_key(|(key, _)| *key);
     for (key, line) in &lines {
         insert(connection, *key, line)?;

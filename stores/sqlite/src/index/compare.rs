@@ -120,7 +120,7 @@ fn slot(thread_no: i64) -> usize {
     (thread_no.unsigned_abs() % SUM_COUNT as u64) as usize
 }
 
-/// Splits a line as the FTS5 tokenizer `ascii` does, and removes duplicates.
+/// Splits the text of an index entry as the FTS5 tokenizer `ascii` does, and removes duplicates.
 fn tokens(line: &str) -> Vec<String> {
     let is_separator = |character: char| character.is_ascii() && !character.is_ascii_alphanumeric();
     let mut tokens: Vec<String> =

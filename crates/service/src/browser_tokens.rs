@@ -127,7 +127,7 @@ impl BrowserTokens {
             Issuer::Local(expires_at_seconds) => Credential::Local { expires_at_seconds },
         };
         let credential = Credential::Browser { issuer: Box::new(issuer) };
-        Ok(Some(Caller { scope, is_user_named: false, roles, credential, rate: None }))
+        Ok(Some(Caller { scope, may_select_user: false, roles, credential, rate: None }))
     }
 
     /// Returns the key that signs tokens. The first instance that needs it creates it.

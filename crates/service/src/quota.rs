@@ -131,7 +131,7 @@ impl Quotas {
 impl Quotas {
     /// Returns the number of requests from a caller that all instances have counted today. Requests that other instances have
     /// reserved but not received are included.
-    pub(crate) async fn count_of_today(&self, memory: &Memory, caller: &str) -> Result<u32, StoreError> {
+    pub(crate) async fn requests_today(&self, memory: &Memory, caller: &str) -> Result<u32, StoreError> {
         let now = memory.now();
         let day = now.as_millis().div_euclid(DAY_MS);
         let (_, count) = find_count(memory, &record_key(caller), now).await?;

@@ -272,10 +272,10 @@ impl Service {
         Ok(!self.inner.options.token_issuers.is_empty() || self.keys().has_any().await?)
     }
 
-    /// Counts a request with a valid token and sets the scope of its caller. A request with a user's token may name only that
-    /// user; a request with a token of the application may name any user.
+    /// Counts a request with a valid token and sets the scope of its caller. A request with a user's token may select
+    /// only that user; a request with a token of the application may select any user.
     async fn token_caller(&self, caller: Caller, named_user: Option<UserId>) -> Result<Caller> {
-        let is_user_named = matches!(caller.scope, Scope::Tenant(_));
+        let may_select_user = matches!(caller.scope, Scope::Tenant(_));
         let scope = match (caller.scope, named_user) {
             (Scope::User(_, token_user), Some(named)) if token_user != named => return Err(other_user_error()),
             (Scope::Tenant(tenant), Some(user)) => Scope::User(tenant, user),
@@ -286,7 +286,7 @@ impl Service {
             Scope::User(tenant, user) => format!("token {tenant}\n{user}"),
         };
         let rate = self.count(&name, None, None).await?;
-        Ok(Caller { scope, is_user_named, rate, ..caller })
+        Ok(Caller { scope, may_select_user, rate, ..caller })
     }
 
     /// Counts a request from the caller with this name against the caller's limits, or against the default limits if the caller has
@@ -325,8 +325,8 @@ impl Service {
     ///
     /// # Errors
     /// Errors from the store.
-    pub async fn count_of_today(&self, caller: &str) -> Result<u32> {
-        Ok(self.inner.quotas.count_of_today(self.memory(), caller).await?)
+    pub async fn requests_today(&self, caller: &str) -> Result<u32> {
+        Ok(self.inner.quotas.requests_today(self.memory(), caller).await?)
     }
 
     /// Performs an action on behalf of a caller. Writes a record to the audit log before the action, and another with the outcome
@@ -422,11 +422,11 @@ fn key_caller(key: &KeyRecord, named_user: Option<UserId>, rate: Option<RateStat
         (None, None) => Scope::Tenant(tenant.clone()),
     };
     let credential = Credential::Key(id.clone());
-    Ok(Caller { scope, is_user_named: user.is_none(), roles: roles.clone(), credential, rate })
+    Ok(Caller { scope, may_select_user: user.is_none(), roles: roles.clone(), credential, rate })
 }
 
 fn other_user_error() -> Error {
-    Error::forbidden("other_user", "this key is limited to another user")
+    Error::forbidden("other_user", "this key can act only for its own user")
 }
 
 /// Creates an error for an exceeded limit. `wait` is the time until the caller may retry.

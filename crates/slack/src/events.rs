@@ -94,8 +94,9 @@ fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value[name].as_str().filter(|text| !text.is_empty())
 }
 
-/// Returns the channel or thread of a message; `None` if it names no channel. The root message of a thread belongs to the channel.
-pub(crate) fn place_of(envelope: &Value) -> Option<Place> {
+/// Returns the channel or thread of a message; `None` if it contains no channel. The root message of a thread belongs
+/// to the channel.
+pub(crate) fn read_place(envelope: &Value) -> Option<Place> {
     let (team, event) = (text(envelope, "team_id")?, &envelope["event"]);
     let (channel, ts) = (text(event, "channel")?, text(event, "ts")?);
     let thread_ts = text(event, "thread_ts").filter(|thread_ts| *thread_ts != ts);
@@ -163,7 +164,7 @@ fn read_message(envelope: &Value, event_id: &str, reader: Reader<'_>) -> Option<
         Some(_) => return None,
     }
     let user = text(event, "user").filter(|user| Some(*user) != reader.bot_user)?;
-    let place = place_of(envelope)?;
+    let place = read_place(envelope)?;
     let raw = text(event, "text")?;
     let mentions =
         reader.bot_user.is_some_and(|bot| raw.contains(&format!("<@{bot}>")) || raw.contains(&format!("<@{bot}|")));

@@ -27,7 +27,7 @@ const RESPONSE_FORMATS: HeaderValue = HeaderValue::from_static("application/json
     tag = "mcp",
     params(
         ("tools" = Option<String>, Query, description = "The tools, separated by commas: names, `default` or `all`."),
-        ("read_only" = Option<bool>, Query, description = "Whether to leave out the tools that change something."),
+        ("read_only" = Option<bool>, Query, description = "Whether to omit the tools that change data."),
     ),
     request_body(content = Value, description = "A JSON-RPC request or notification."),
     responses(
@@ -65,7 +65,7 @@ fn selected_tools(params: &mut QueryParams, caller: &Caller) -> Result<ToolSelec
 }
 
 /// Rejects requests from web pages, except pages of this server and of the origins that the operator allows. The protocol
-/// requires this check as a defence against DNS rebinding, with which pages could reach a local server.
+/// requires this check as a defence against DNS rebinding, which would let pages reach a local server.
 fn check_origin(app: &App, head: &Parts) -> Result<(), ApiError> {
     let is_allowed = |origin: &HeaderValue| {
         origin.to_str().is_ok_and(|origin| {

@@ -72,9 +72,9 @@ pub(crate) struct ScorePartsJson {
     words: f64,
     /// The words of the question in the message or near it.
     passage: f64,
-    /// The share of the adjacent messages' scores.
+    /// The contribution of the scores of adjacent messages.
     neighbours: f64,
-    /// The bonus for a speaker whom the question names.
+    /// The bonus for a speaker whom the question mentions.
     speaker: f64,
     /// The bonus for a time to which the question refers.
     time: f64,

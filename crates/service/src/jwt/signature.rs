@@ -74,7 +74,7 @@ impl PublicKey {
             return None;
         }
         let (algorithm, material) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
-            // RS256 is the default for RSA keys that name no algorithm.
+            // RS256 is the default for RSA keys that specify no algorithm.
             ("RSA", _) => {
                 let named = jwk.alg.as_deref().unwrap_or("RS256");
                 let (algorithm, parameters) = RSA.into_iter().find(|(name, _)| *name == named)?;

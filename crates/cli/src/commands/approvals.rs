@@ -178,7 +178,7 @@ async fn open(app: &App, requester: &str, options: &AssistantOptions) -> Result<
     Ok(session)
 }
 
-/// Prints the commands that decide the open approvals of a turn.
+/// Prints the commands that approve or deny a turn's pending calls.
 pub(super) fn print_open_approvals(app: &App, session: &Session, turn: &Turn) {
     let open = turn.approvals.iter().filter(|approval| approval.state == ApprovalState::Pending);
     for approval in open.filter(|_| !session.is_in_memory) {
@@ -186,7 +186,7 @@ pub(super) fn print_open_approvals(app: &App, session: &Session, turn: &Turn) {
     }
 }
 
-/// Prints the commands that decide an approval.
+/// Prints the commands that approve or deny a call.
 pub(super) fn print_decision_commands(app: &App, session: &Session, id: &str) {
     let program = app.global.command_prefix();
     let assistant = session.name_to_suggest().map(|name| format!(" --assistant {}", quoted(&name))).unwrap_or_default();

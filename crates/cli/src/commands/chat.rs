@@ -180,7 +180,7 @@ impl Chat<'_> {
         self.finish_turn(printer, turn)
     }
 
-    /// Prints what remains of a turn: the end of the reply, the sources, and how to decide open approvals.
+    /// Prints the rest of a turn: the end of the reply, the sources, and how to decide open approvals.
     fn finish_turn(&mut self, printer: ReplyPrinter<'_>, turn: Turn) -> Result<()> {
         printer.finish(&turn)?;
         trace::print_sources(&self.app.output, &turn)?;
@@ -194,7 +194,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Decides the oldest open approval.
+    /// Approves or denies the oldest pending call.
     async fn decide(&mut self, verdict: Verdict) -> Result<()> {
         let open = match self.thread {
             Some(thread) => {
@@ -216,7 +216,7 @@ impl Chat<'_> {
         self.finish_turn(printer, turn)
     }
 
-    /// Prints the last turn again if it waited for an approval that another program has decided.
+    /// Prints the last turn again if it waited for approval and another program has decided.
     async fn show_decided_elsewhere(&mut self) -> Result<()> {
         let Some(last) = self.last.as_ref().filter(|last| last.status == TurnStatus::WaitingForApproval) else {
             return Ok(());

@@ -21,7 +21,7 @@ use threadkeep_server::check_assistant_name;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::store::REDIS;
-pub(crate) use help::{chat_details, examples_of, lines, names};
+pub(crate) use help::{chat_details, command_examples, lines, names};
 
 /// The built-in assistants.
 pub(crate) const BUILT_IN: &[AssistantPlugin] = &[

@@ -9,7 +9,7 @@ use threadkeep::agent::ApprovalState;
 use threadkeep::{ThreadId, Turn, TurnStatus, Verdict};
 
 use super::{App, Status, approvals, ask, trace};
-use crate::assistants::{DEFAULT, chat_details, examples_of, names};
+use crate::assistants::{DEFAULT, chat_details, command_examples, names};
 use crate::output::{DIM, printable_line};
 use crate::session::{Session, agent_error};
 use crate::store::Purpose;
@@ -39,7 +39,7 @@ fn after_help() -> String {
   threadkeep chat {DEFAULT} --json < questions   one turn per line
 
 In a chat: /context, /trace, /threads, /clear, /approve, /deny, /help, /quit",
-        examples_of("chat", 47)
+        command_examples("chat", 47)
     )
 }
 

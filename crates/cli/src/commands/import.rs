@@ -42,7 +42,7 @@ const INDEX_STEP: usize = 2_000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep import --all                          everything that programs on this machine keep; asks first
-  threadkeep import --all --watch                  and what is added to it, until Ctrl-C
+  threadkeep import --all --watch                  and keep importing what is added, until Ctrl-C
   threadkeep import --all --watch --service systemd    prints a unit that does so in the background
   threadkeep import conversations.json
   threadkeep import chatgpt-export.zip --exclude '*.html'

@@ -17,7 +17,7 @@ const HELP: &str = "A line is a message of the current user in #ops.
 /as USER       write as another user, such as bob
 /approve       react with ✅ to the newest request; /deny reacts with ❌
 /react EMOJI   react with another emoji, such as eyes
-/thread        answer in a thread of your last message; /channel returns to the channel
+/thread        reply in the thread of your last message; /channel returns to the channel
 /edit TEXT     change your last message; /delete deletes it
 /quit          end";
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    ContextProvider, ContextSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, PrepareRequest, StoreUser,
+    ContextProvider, ContextSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, PrepareRequest, StoreUserMessage,
     TurnPreparation,
 };
 use threadkeep::core::Tool;
@@ -64,7 +64,7 @@ pub struct GeneralOptions {
     /// The policy for assembling the model's context.
     pub context: ContextPolicy,
     /// When the user's message is stored. Default: before the model is called.
-    pub store_user: StoreUser,
+    pub store_user_message: StoreUserMessage,
 }
 
 impl Default for GeneralOptions {
@@ -79,7 +79,7 @@ impl Default for GeneralOptions {
             libraries: vec!["documents".to_owned()],
             embedder: None,
             context: ContextPolicy { recall: RecallPolicy::default(), ..ContextPolicy::default() },
-            store_user: StoreUser::First,
+            store_user_message: StoreUserMessage::BeforeModelCall,
         }
     }
 }
@@ -129,7 +129,7 @@ impl General {
         definition.description = options.description;
         definition.tools = tools;
         definition.context = options.context;
-        definition.store_user = options.store_user;
+        definition.store_user_message = options.store_user_message;
         Ok(Self { definition: definition.with_instructions(instructions(options.instructions)) })
     }
 }
@@ -152,10 +152,10 @@ fn tools(memory: &Memory, options: &GeneralOptions) -> Vec<Arc<dyn Tool>> {
         calculation::calculator(),
         clock::current_time(memory.clone()),
     ];
-    let is_named = |names: &[String], tool: &FnTool| names.iter().any(|name| name == tool.spec().name());
-    let enabled = all.into_iter().filter(|tool| options.tools.as_ref().is_none_or(|names| is_named(names, tool)));
+    let is_listed = |names: &[String], tool: &FnTool| names.iter().any(|name| name == tool.spec().name());
+    let enabled = all.into_iter().filter(|tool| options.tools.as_ref().is_none_or(|names| is_listed(names, tool)));
     enabled
-        .map(|tool| match is_named(&options.ask_before, &tool) {
+        .map(|tool| match is_listed(&options.ask_before, &tool) {
             true => Arc::new(with_approval(tool)) as Arc<dyn Tool>,
             false => Arc::new(tool),
         })

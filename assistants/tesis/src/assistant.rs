@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    ActivityContext, Failure, FnActivity, MAX_ITERATIONS, PrepareRequest, RepeatPolicy, StoreUser, TurnPreparation,
-    TurnReport,
+    ActivityContext, Failure, FnActivity, MAX_ITERATIONS, PrepareRequest, RepeatPolicy, StoreUserMessage,
+    TurnPreparation, TurnReport,
 };
 use threadkeep::{
     Assistant, Bound, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MessageQuery, Role,
@@ -63,7 +63,7 @@ impl TesisAssistant {
         definition.context =
             ContextPolicy { window: Some(WINDOW), summary: Some(SummaryPolicy::default()), ..ContextPolicy::default() };
         definition.temperature = Some(TEMPERATURE);
-        definition.store_user = StoreUser::WithAnswer;
+        definition.store_user_message = StoreUserMessage::WithAnswer;
         Self { definition: definition.with_instructions(INSTRUCTIONS), embedding_model }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Listener {
 }
 
 /// Starts the listening task unless it has been started. Waits until it can receive notifications.
-pub(crate) async fn ensure(shared: &Arc<Shared>) -> Result<()> {
+pub(crate) async fn ensure_started(shared: &Arc<Shared>) -> Result<()> {
     let mut is_started = shared.listener.is_started.lock().await;
     if *is_started {
         return Ok(());

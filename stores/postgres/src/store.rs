@@ -125,7 +125,7 @@ impl Store for PostgresStore {
 
     async fn wake_ups(&self) -> Result<WakeUps> {
         let receiver = self.shared.wake_ups.subscribe();
-        listen::ensure(&self.shared).await?;
+        listen::ensure_started(&self.shared).await?;
         Ok(stream(receiver))
     }
 

@@ -253,7 +253,7 @@ fn damaged_ledger_lines_are_reported_and_the_rest_applied() {
         let output = cli.run(&["restore", "monday.db", "--yes"]);
         assert!(output.code == Some(3) && output.err.contains("cannot be used"), "{output}");
         let output = cli.run(&["erase", "talk", "--yes"]);
-        assert!(output.code == Some(3) && output.err.contains("nothing is erased"), "{output}");
+        assert!(output.code == Some(3) && output.err.contains("nothing was erased"), "{output}");
         assert_eq!(cli.message_count(), before);
         drop(std::fs::remove_file(cli.path("erasures.jsonl.key")));
     }

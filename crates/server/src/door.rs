@@ -31,7 +31,7 @@ pub(crate) enum RequiredAccess {
     Role(KeyRole),
     /// A caller with a role, or with the shared key of the compatibility endpoints.
     Shared(KeyRole),
-    /// A sender with a role, authenticated by the door.
+    /// A sender with a role, whom the door authenticates.
     Sender(KeyRole, Arc<dyn SenderAuthenticator>),
 }
 

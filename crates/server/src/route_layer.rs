@@ -84,8 +84,8 @@ impl Inner {
             RequiredAccess::Role(role) => authenticate(&self.app, *role, request, next).await,
             RequiredAccess::Shared(role) => admit(&self.app, *role, request, next).await,
             // Boxed, so that the futures of all other routes stay small.
-            RequiredAccess::Sender(role, by) => {
-                Box::pin(authenticate_sender(&self.app, *role, by.as_ref(), request, next)).await
+            RequiredAccess::Sender(role, authenticator) => {
+                Box::pin(authenticate_sender(&self.app, *role, authenticator.as_ref(), request, next)).await
             }
         }
     }

@@ -105,7 +105,7 @@ impl Server {
         Ok(self)
     }
 
-    /// Returns an empty list of assistants that rejects names with which a path of a built-in door begins.
+    /// Returns an empty list of assistants that rejects the first segments of the paths of built-in doors.
     #[must_use]
     pub fn assistants() -> Assistants {
         let assistants = Assistants::default();

@@ -1,5 +1,5 @@
-//! Short-lived tokens, with which pages in a browser sign in. A token acts for the caller that created it, with at most the caller's
-//! roles.
+//! Short-lived tokens that pages in a browser use to sign in. A token acts for the caller that created it, with at most
+//! the caller's roles.
 //!
 //! A token contains its claims and a MAC. The key of the MAC is stored in the store, so a token is valid on all instances, and no
 //! instance stores tokens.

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jwt::TrustedIssuer;
 use crate::keys::{KeyRecord, KeyRole, Keys};
 use crate::metrics::Metrics;
-use crate::quota::{Quota, Quotas, Uncounted};
+use crate::quota::{CountError, Quota, Quotas};
 use crate::rate::{RateLimit, RateLimits, RateStatus};
 use crate::telemetry::{Instrumentation, Telemetry, TelemetryOptions};
 use crate::turns::resuming::{self, Resumptions};
@@ -212,8 +212,8 @@ impl Service {
         Ok(Caller { rate, ..sender.into() })
     }
 
-    /// Creates a short-lived token with which a page in a browser acts for a caller, with some of the caller's roles. The lifetime is
-    /// at most [`MAX_SECONDS`](crate::browser_tokens::MAX_SECONDS). Returns its text and when it expires.
+    /// Creates a short-lived token that lets a page in a browser act for a caller, with some of the caller's roles. The
+    /// lifetime is at most [`MAX_SECONDS`](crate::browser_tokens::MAX_SECONDS). Returns its text and when it expires.
     ///
     /// # Errors
     /// `Forbidden` if the caller lacks a role, or is itself authenticated by such a token; errors from the store.
@@ -314,10 +314,10 @@ impl Service {
         let Some(quota) = quota.or(options.quota) else { return Ok(status) };
         match Box::pin(self.inner.quotas.count(memory, caller, quota)).await {
             Ok(()) => Ok(status),
-            Err(Uncounted::Exceeded(wait)) => {
+            Err(CountError::Exceeded(wait)) => {
                 Err(too_many_error("quota_exceeded", "daily request quota exceeded", wait))
             }
-            Err(Uncounted::Store(error)) => Err(error.into()),
+            Err(CountError::Store(error)) => Err(error.into()),
         }
     }
 

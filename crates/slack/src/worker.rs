@@ -11,7 +11,7 @@ use threadkeep_service::{ErrorKind, Service};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::{Bot, SlackApi};
-use crate::events::{Accepted, Job, Reader, bot_user, read_event, read_interaction, read_place};
+use crate::events::{Accepted, Job, ParseContext, bot_user, read_event, read_interaction, read_place};
 use crate::inbox::{Inbox, Request};
 use crate::{EventSource, SlackError, SlackOptions};
 
@@ -229,17 +229,17 @@ impl Worker {
     async fn read_event(&self, service: &Service, envelope: &Value) -> Result<Option<Accepted>, MemoryError> {
         let known =
             envelope["team_id"].as_str().and_then(|team| lock(&self.bots).get(team).map(|bot| bot.user.clone()));
-        let reader = Reader {
+        let context = ParseContext {
             bot_user: known.as_deref().or_else(|| bot_user(envelope)),
             answers_all: self.options.answers_all,
             is_own_thread: false,
         };
-        let accepted = read_event(envelope, reader);
+        let accepted = read_event(envelope, context);
         let place = read_place(envelope).filter(|place| accepted.is_none() && place.thread_ts.is_some());
         let Some(place) = place else { return Ok(accepted) };
         let inbox = self.inbox(service.memory(), &place.team).await?;
         let is_own_thread = service.memory().find_thread_by_key(inbox.scope(), place.key()).await?.is_some();
-        Ok(read_event(envelope, Reader { is_own_thread, ..reader }))
+        Ok(read_event(envelope, ParseContext { is_own_thread, ..context }))
     }
 
     /// Appends a request to the queue of its conversation, and starts the queue if it is idle.

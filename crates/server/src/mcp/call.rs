@@ -13,7 +13,7 @@ use crate::input::{QueryParams, read_body};
 use crate::security::loopback::is_own_origin;
 use crate::security::{Caller, KeyRole};
 
-/// The two formats from which the protocol lets a server choose. Responses are always JSON.
+/// The two response formats that the protocol allows. Responses are always JSON.
 const RESPONSE_FORMATS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// Answers a message of the Model Context Protocol
@@ -54,7 +54,7 @@ pub(crate) async fn call(State(app): State<App>, caller: Caller, mut params: Que
     Ok(Response::from_parts(head, Body::from(body)).into_response())
 }
 
-/// Returns the tools that the request selects, as far as the caller's role allows them.
+/// Returns those tools selected by the request that the caller's role allows.
 fn selected_tools(params: &mut QueryParams, caller: &Caller) -> Result<ToolSelection, ApiError> {
     let tools = match params.take("tools")? {
         Some(list) => list.parse().map_err(|error| ApiError::invalid("tools", format!("{error}")))?,

@@ -32,7 +32,7 @@ pub(crate) struct AnalyticsJson {
     output_tokens: u64,
     cost_usd: f64,
     sources: SourcesJson,
-    /// The durations of the answers, as far as they are stored.
+    /// The durations of those answers whose duration is stored.
     durations: Option<DurationsJson>,
     #[schema(value_type = Option<String>, format = DateTime)]
     first_message_at: Option<Timestamp>,

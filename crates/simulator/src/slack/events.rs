@@ -141,11 +141,11 @@ impl Slack {
     pub async fn erase(&self, app: &App, channel: &str, ts: &str) -> Delivery {
         let mut previous = Value::Null;
         lock(&self.shared.workspace).messages.retain(|message| {
-            let is_it = message.channel == channel && message.ts == ts;
-            if is_it {
+            let is_deleted = message.channel == channel && message.ts == ts;
+            if is_deleted {
                 previous = message_event(message, "message");
             }
-            !is_it
+            !is_deleted
         });
         let event = json!({
             "type": "message", "subtype": "message_deleted", "channel": channel, "ts": self.tick(), "hidden": true,

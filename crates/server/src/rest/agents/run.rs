@@ -72,7 +72,7 @@ pub(crate) struct RunResultJson {
     exit_reason: String,
     /// The reasons for the decisions of the run.
     llm_reasoning: String,
-    /// The cost in US dollars, as far as prices are known.
+    /// The cost in US dollars of the calls whose prices are known.
     total_cost: f64,
     /// The number of embedder calls.
     embedding_calls: u64,

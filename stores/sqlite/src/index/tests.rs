@@ -144,7 +144,7 @@ async fn write_batch_skips_threads_indexed_in_the_meantime() {
     assert_eq!(env.catch_up(), 1);
     env.rename("Boats").await;
     let without_messages = env.read_batch();
-    assert_eq!(without_messages.portions.iter().map(|portion| portion.lines.len()).collect::<Vec<_>>(), [0]);
+    assert_eq!(without_messages.portions.iter().map(|portion| portion.messages.len()).collect::<Vec<_>>(), [0]);
     env.append(&["harbour".to_owned()]).await;
     let with_a_message = env.read_batch();
     assert_eq!(env.catch_up(), 1);

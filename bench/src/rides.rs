@@ -1,7 +1,8 @@
-//! `threadkeep-bench rides`: rides without a transfer compared with their actual arrival times, and the time of searches.
+//! `threadkeep-bench rides`: rides without a transfer compared with their actual arrival times, and the time of
+//! searches.
 //!
-//! The last line is JSON: the number of rides, the number with the correct arrival to the second, and the time of their searches.
-//! The lines before it report the costs of reading a timetable, of its cache, and of searches with transfers.
+//! The last line is JSON: the number of rides, the number with the correct arrival to the second, and the time of their
+//! searches. The lines before it report the costs of reading a timetable, of its cache, and of searches with transfers.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

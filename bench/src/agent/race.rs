@@ -1,5 +1,5 @@
-//! Concurrent decisions on the same approvals in two processes: each call is made exactly once if approved, and never if
-//! denied.
+//! Concurrent decisions on the same approvals in two processes: each call is made exactly once if approved, and never
+//! if denied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;

@@ -318,7 +318,7 @@ async fn failed_deliveries_are_repeated_and_delay_no_other_webhook() {
 }
 
 #[tokio::test]
-async fn deliveries_that_were_given_up_can_be_replayed() {
+async fn failed_deliveries_can_be_replayed() {
     let (server, mut endpoint) = (TestServer::start_with(config(&[10])).await, Endpoint::start().await);
     let client = server.client();
     let (path, _) = create(&client, &endpoint.url(), &["appended"]).await;
@@ -480,7 +480,7 @@ async fn webhooks_belong_to_their_tenant_or_user() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_gone_is_disabled_and_its_events_wait() {
+async fn a_webhook_whose_endpoint_is_gone_is_disabled_and_its_events_are_held() {
     let (server, mut endpoint) = (TestServer::start_with(config(&[10])).await, Endpoint::start().await);
     let client = server.client();
     endpoint.prepare(&[410]);

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_are_repeated_with_growing_delays_and_then_given_up() {
+    fn attempts_are_repeated_with_growing_delays_until_the_delivery_fails() {
         let options = WebhookOptions::default();
         let now = Timestamp::from_millis(1_000_000).unwrap();
         let event = WebhookEvent {

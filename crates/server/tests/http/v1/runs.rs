@@ -89,7 +89,7 @@ async fn invalid_runs_name_the_member() {
 
 // S3.40
 #[tokio::test]
-async fn a_users_key_cannot_name_another_user() {
+async fn a_users_key_cannot_select_another_user() {
     let (server, _) = start_with_test_assistant().await;
     let tenant = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;

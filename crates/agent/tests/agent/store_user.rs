@@ -95,7 +95,7 @@ async fn an_interrupted_turn_of_another_assistant_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_for_an_approval_stores_its_question() {
+async fn a_turn_that_waits_for_approval_stores_its_question() {
     let env = TestEnv::new().await;
     let cluster = Cluster::default();
     let model = ScriptedModel::new()

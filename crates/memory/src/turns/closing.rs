@@ -79,7 +79,7 @@ pub async fn interrupt(memory: &Memory, access: &ThreadAccess, interrupted: &Ver
     if interrupted.value.kind == TurnKind::Completion {
         return lock::release_abandoned(memory, access, interrupted).await;
     }
-    let failure = Failure::new("interrupted", "the program ended before this was answered");
+    let failure = Failure::new("interrupted", "the program ended before the question was answered");
     close(memory, access, &record::active_name(), interrupted, ApprovalState::Void, Some(failure)).await
 }
 

@@ -59,7 +59,7 @@ async fn texts_are_sent_in_batches_that_are_retried() {
         server.requests().iter().map(|request| request.body["input"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [128, 128, 1]);
     assert!(embedder(&server, None).embed(&[]).await.unwrap().is_empty());
-    assert_eq!(server.requests().len(), 3, "no texts cause no request");
+    assert_eq!(server.requests().len(), 3, "an empty list causes no request");
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn failures_report_their_cause_and_retryability() {
         (
             vec![Reply::json(200, &embeddings_json(&[(0, &[1.0])]))],
             false,
-            "embedder returned an invalid answer: 1 embeddings for 2 texts",
+            "embedder returned an invalid answer: expected 2 embeddings, found 1",
         ),
         (
             vec![Reply::json(200, &embeddings_json(&[(0, &[1.0]), (0, &[1.0])]))],

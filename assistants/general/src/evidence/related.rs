@@ -1,4 +1,4 @@
-//! Words for the same thing: a question about the vet's "phone" is answered by a statement about the vet's "number".
+//! Related words: a question about the vet's "phone" is answered by a statement about the vet's "number".
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -74,7 +74,7 @@ fn no_mention(missing: &[&str], language: Language) -> String {
 }
 
 /// Answers a question with the quotations that contain all words of its topic. Returns `None` if there is no such quotation.
-pub(super) fn quote_whole(question: &Question, instructions: &str, language: Language) -> Option<String> {
+pub(super) fn quote_complete_matches(question: &Question, instructions: &str, language: Language) -> Option<String> {
     let quotable = quotable(instructions, language);
     let candidates = candidates(&quotable);
     let mut best = answers(question, &candidates);
@@ -113,7 +113,7 @@ fn quotation(question: &Question, quotable: &Quotable, language: Language) -> St
 pub(super) fn origin(heading: &str, language: Language, is_list: bool) -> String {
     let Some(parsed) = Heading::parse(heading) else { return format!("{heading}:") };
     let (day, speaker) = (formatted_day(parsed.day, language), parsed.speaker);
-    match (language, parsed.is_of_user(), parsed.changed_on.is_some() && !is_list) {
+    match (language, parsed.is_by_user(), parsed.changed_on.is_some() && !is_list) {
         (Language::English, true, false) => format!("You said on {day}:"),
         (Language::English, true, true) => format!("Before that, you said on {day}:"),
         (Language::English, false, false) => format!("{speaker} said on {day}:"),
@@ -165,7 +165,7 @@ fn best_paragraph(question: &Question, heading: &str, text: &str) -> String {
     answers(question, &candidates).first().map_or(text, |index| paragraphs[*index]).to_owned()
 }
 
-/// Returns a text; of a long text, the part that contains the most words of the question.
+/// Returns a text or, if it is long, the part of it that contains the most words of the question.
 fn best_part(question: &Question, text: &str) -> String {
     let text = text.trim();
     if text.chars().nth(MAX_CHARACTERS).is_none() {
@@ -205,7 +205,8 @@ fn window_end(text: &str, words: &[(usize, &str)], start: usize) -> usize {
 /// The maximum number of words in a quotation before the first word of the question.
 const MAX_INTRODUCTION: usize = 25;
 
-/// Returns the index of the first word of the sentence that contains a word, or of a word shortly before it if that is too far away.
+/// Returns the index of the first word of the sentence that contains the word at an index. If the sentence begins too
+/// far before that word, returns the index of a word shortly before it.
 fn sentence_start(text: &str, words: &[(usize, &str)], at: usize) -> usize {
     let begins = |index: &usize| {
         let before = text[..words[*index].0].trim_end_matches(' ');

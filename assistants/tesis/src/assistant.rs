@@ -26,7 +26,7 @@ pub(crate) const NAME: &str = "tesis";
 pub(crate) const ABOUT: &str = "Researches Mexican case law, in Spanish, and cites only what is in its corpus.";
 /// The number of messages that a turn reads.
 pub(crate) const WINDOW: usize = 16;
-/// Low, because lawyers expect the same question to get the same answer.
+/// The sampling temperature. Low, because lawyers expect the same question to get the same answer.
 const TEMPERATURE: f64 = 0.1;
 
 /// Options of the assistant.
@@ -47,7 +47,7 @@ pub struct TesisAssistant {
 }
 
 impl TesisAssistant {
-    /// Creates the assistant with a corpus and a memory. The assistant's agent must use the same memory.
+    /// Creates the assistant with a corpus and a memory. The `Agent` that runs the assistant must use the same memory.
     #[must_use]
     pub fn new(memory: &Memory, corpus: Corpus, options: TesisOptions) -> Self {
         let embedding_model = options.embedder.as_ref().map(|embedder| embedder.model().to_owned());

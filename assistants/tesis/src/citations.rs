@@ -12,7 +12,7 @@ const RUBRO_WORDS: usize = 3;
 /// anything was removed.
 #[must_use]
 pub fn remove_unknown_citations(answer: &str, sources: &[Found]) -> (String, bool) {
-    let known = Known::of(sources);
+    let known = KnownCitations::of(sources);
     let mut removed = false;
     let mut lines = Vec::new();
     for line in answer.lines() {
@@ -30,14 +30,14 @@ pub fn remove_unknown_citations(answer: &str, sources: &[Found]) -> (String, boo
     (lines.join("\n").trim().to_owned(), removed)
 }
 
-struct Known {
+struct KnownCitations {
     registros: HashSet<i64>,
     claves: Vec<ClaveKey>,
     /// The titles and texts of all sources, folded.
     text: String,
 }
 
-impl Known {
+impl KnownCitations {
     fn of(sources: &[Found]) -> Self {
         let tesis = || sources.iter().filter_map(|found| found.item.tesis());
         let mut text = String::new();
@@ -47,7 +47,7 @@ impl Known {
             let precedentes = found.item.tesis().map(|tesis| tesis.precedentes.as_str()).unwrap_or_default();
             for part in [found.item.title().as_str(), found.item.text(), precedentes] {
                 text.push(' ');
-                text.push_str(&normal(part));
+                text.push_str(&normalized(part));
                 claves.extend(part.lines().flat_map(|line| References::of(line).claves));
             }
         }
@@ -71,7 +71,7 @@ impl Known {
 }
 
 /// Returns a text in lower case without accents and punctuation, with single spaces.
-fn normal(text: &str) -> String {
+fn normalized(text: &str) -> String {
     fold_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -87,7 +87,7 @@ fn capitals(text: &str) -> Vec<String> {
                 continue;
             }
             if run.len() >= RUBRO_WORDS {
-                found.push(normal(&run.join(" ")));
+                found.push(normalized(&run.join(" ")));
             }
             run.clear();
         }

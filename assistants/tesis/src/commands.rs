@@ -37,8 +37,9 @@ pub(crate) const COMMANDS: CommandGroup = CommandGroup {
         PluginCommand {
             name: "import",
             about: "Import tesis, statutes and decisions",
-            details: "Reads .json, .jsonl and .csv files, optionally compressed with gzip. Records that are stored unchanged are \
-                      skipped, so an interrupted import can be repeated. Broken records are reported with their line number.",
+            details: "Reads .json, .jsonl and .csv files, optionally compressed with gzip. Records that are already \
+                      stored and have not changed are skipped, so an interrupted import can be repeated. Broken \
+                      records are reported with their line number.",
             arguments: &[
                 Argument { name: PATH, value: "PATH", form: ArgumentForm::Required, help: "A file or a folder" },
                 Argument {
@@ -58,7 +59,7 @@ pub(crate) const COMMANDS: CommandGroup = CommandGroup {
                 name: QUERY,
                 value: "QUERY",
                 form: ArgumentForm::Required,
-                help: "Words, filters in words, a registro digital or a clave",
+                help: "Words, which may include filters, or a registro digital or a clave",
             }],
             run: search,
         },

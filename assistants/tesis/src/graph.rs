@@ -46,7 +46,7 @@ state! {
         replace next_query: String,
         /// Why the turn stopped searching.
         replace exit_reason: String,
-        /// The reasons that models gave.
+        /// The reasons that models and rules gave for their decisions.
         append reasoning: String,
         /// The answer.
         replace reply: String,
@@ -412,7 +412,7 @@ fn checked_reply(state: &TurnState) -> String {
     if removed && !is_enough || checked.is_empty() { quotation(state) } else { checked }
 }
 
-/// Returns the data that is stored with the answer: the parts of a run's result that the engine does not compute itself.
+/// Returns the data that is stored with the answer: the parts of a run's result that `Agent` does not compute itself.
 fn data(state: &TurnState) -> Value {
     let plan = &state.plan;
     let found: &[Found] = match plan.intent {

@@ -1,7 +1,7 @@
 //! Imports records into the corpus, with bounded memory.
 //!
 //! A file is read on its own thread, one record at a time. Items are stored in batches, so that an interrupted import leaves only
-//! complete batches; importing the same file again skips what is stored unchanged.
+//! complete batches; importing the same file again skips items that have not changed.
 
 mod reader;
 
@@ -77,11 +77,11 @@ pub(crate) enum Parsed {
 }
 
 impl Corpus {
-    /// Imports files and the files of folders.
+    /// Imports files, and the files in folders.
     ///
     /// # Errors
-    /// A file cannot be read, or the store or the embedder fails. What was stored before remains stored, and repeating the import
-    /// continues it.
+    /// A file cannot be read, or the store or the embedder fails. Items that were stored before the error remain
+    /// stored, and repeating the import continues it.
     pub async fn import(&self, paths: &[PathBuf], request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> {
         let files = reader::files(paths)?;
         let total: u64 = files.iter().map(|file| file.metadata().map_or(0, |metadata| metadata.len())).sum();

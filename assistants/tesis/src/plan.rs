@@ -109,7 +109,7 @@ pub(crate) async fn plan(
             classified = intent::Classification { intent: Intent::NewSearch, is_off_topic: false, ..classified };
         }
     }
-    if classified.intent == Intent::Reuse && intent::names_one(question) {
+    if classified.intent == Intent::Reuse && intent::selects_one_source(question) {
         let filters = filters::split(question).filters;
         if !items.iter().filter_map(Item::tesis).any(|tesis| filters.passes(tesis)) {
             classified.intent = Intent::NewSearch;
@@ -230,7 +230,7 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     let References { registros, claves } = References::of(&question);
     plan.registros = registros;
     plan.claves = claves.into_iter().map(|clave| (clave.key, clave.epoca)).collect();
-    let split = filters::split(&without_denied(&question));
+    let split = filters::split(&without_rejected(&question));
     let own = content_of(&split.rest);
     plan.has_own_words = !own.is_empty() || split.filters.is_empty();
     let is_carried = !topic.query.is_empty() && is_elliptic(&question, &own, plan.wants_more);
@@ -248,15 +248,15 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     };
 }
 
-/// Returns a question without what it denies after a comma: `la definitiva, no la provisional`.
-fn without_denied(question: &str) -> String {
-    let is_denied = |part: &&str| {
+/// Returns a question without the part that it rules out after a comma: `la definitiva, no la provisional`.
+fn without_rejected(question: &str) -> String {
+    let is_rejected = |part: &&str| {
         let folded = fold_text(part);
         let words: Vec<&str> = folded.split_whitespace().collect();
         matches!(words.as_slice(), ["no", "la" | "el" | "las" | "los" | "de", _] | ["no", "de" | "del", _, _])
     };
     let parts: Vec<&str> = question.split(',').collect();
-    let kept: Vec<&str> = parts.iter().copied().filter(|part| !is_denied(part)).collect();
+    let kept: Vec<&str> = parts.iter().copied().filter(|part| !is_rejected(part)).collect();
     if kept.is_empty() { question.to_owned() } else { kept.join(",") }
 }
 
@@ -366,7 +366,7 @@ fn reuse(
         let Some(tesis) = found.item.tesis() else { return false };
         let clave = tesis.clave.as_deref().map(ClaveKey::of);
         references.registros.contains(&tesis.id_tesis)
-            || clave.is_some_and(|own| references.claves.iter().any(|clave| clave.names(&own)))
+            || clave.is_some_and(|own| references.claves.iter().any(|clave| clave.refers_to(&own)))
     };
     plan.sources = last_found;
     if all.iter().any(is_named) {
@@ -378,7 +378,7 @@ fn reuse(
     }
     let filters = filters::split(question).filters;
     let passing = || all.iter().filter(|found| found.item.tesis().is_some_and(|tesis| filters.passes(tesis)));
-    let asks_which = asks_which(question) || intent::names_one(question);
+    let asks_which = asks_which(question) || intent::selects_one_source(question);
     if asks_which && !filters.is_empty() && passing().next().is_some() {
         plan.sources = passing().take(MAX_ANSWER_SOURCES).cloned().collect();
         plan.focus = (1..=plan.sources.len()).collect();
@@ -392,7 +392,7 @@ fn reuse(
         return;
     }
     if plan.sources.len() == 1 && names_other(question) {
-        // `La otra` is the one beside the source of the last answer.
+        // `La otra` is a source of an earlier answer.
         let own = plan.sources[0].item.key();
         if let Some(other) = all.iter().find(|found| found.item.key() != own) {
             plan.sources = vec![other.clone()];
@@ -453,7 +453,7 @@ fn described(question: &str, texts: &[String]) -> Option<Vec<usize>> {
     Some(numbers)
 }
 
-/// Whether a question is about the other source, not the one that was asked about: `¿y la otra?`
+/// Whether a question is about a source other than the one asked about before: `¿y la otra?`
 fn names_other(question: &str) -> bool {
     let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
     folded.starts_with(" y la otra ") || folded.starts_with(" la otra ") || folded.starts_with(" y el otro ")

@@ -24,22 +24,23 @@ const MAX_RELEVANT: usize = 15;
 const RELEVANT_SHARE: f64 = 0.5;
 /// The minimum share of a question's words, weighted by rarity, that a relevant item contains.
 const MIN_COVERAGE: f64 = 0.3;
-/// The minimum share if an item contains at least two words of the question.
-const MIN_COVERAGE_OF_TWO: f64 = 0.2;
+/// The minimum share for an item that contains at least two words of the question.
+const MIN_COVERAGE_WITH_TWO_WORDS: f64 = 0.2;
 /// The weight of related words, compared with the words of the question.
 const RELATED_WEIGHT: f64 = 0.3;
 /// The share of a word's weight that an item earns if it contains only a related word.
 const RELATED_SHARE: f64 = 0.6;
 /// The share of its weight that a word keeps if the corpus does not contain it. Such a word does not distinguish items.
 const UNKNOWN_SHARE: f64 = 0.8;
-/// A minimum number of the question's words and a minimum coverage: an item that reaches both is relevant.
-const WORDS_OF_LONG: (usize, f64) = (4, 0.1);
-/// A question with at least the first number of words uses the second number as the word count of [`WORDS_OF_LONG`].
-const WORDS_OF_NARRATIVE: (usize, usize) = (7, 3);
+/// A minimum number of matched words and a minimum coverage. An item that reaches both is relevant.
+const MIN_MATCH: (usize, f64) = (4, 0.1);
+/// The number of words from which a question counts as very long, and the minimum number of matched words that then
+/// replaces the one in [`MIN_MATCH`].
+const VERY_LONG_QUESTION: (usize, usize) = (7, 3);
 /// The number of words from which a question counts as long.
-const WORDS_OF_LONG_QUESTION: usize = 5;
+const MIN_LONG_QUESTION_WORDS: usize = 5;
 /// The minimum coverage of a long question or a story, counting only the words that the corpus contains in some form.
-const MIN_COVERAGE_OF_KNOWN: f64 = 0.45;
+const MIN_KNOWN_COVERAGE: f64 = 0.45;
 /// Words that occur in questions about any legal topic, and the share of their weight that they keep.
 const GENERIC: [&str; 12] = [
     "acto",
@@ -64,7 +65,7 @@ const MAX_COMPARED: usize = 50;
 const TITLE_WEIGHT: f64 = 0.6;
 /// The share of its relevance that a document from another country keeps.
 const FOREIGN_SHARE: f64 = 0.6;
-/// The minimum similarity of vectors for an item to be relevant without common words.
+/// The minimum similarity of vectors for an item to be relevant without containing a word of the question.
 const MIN_SIMILARITY: f64 = 0.5;
 
 /// A search of the corpus.
@@ -251,15 +252,15 @@ fn lexical_scores(
     for (weight, _) in weights.iter_mut().zip(question.words()).filter(|(_, word)| GENERIC.contains(word)) {
         *weight *= GENERIC_SHARE;
     }
-    let indirect = matches_of_related(question, hits, &counts, &texts);
+    let indirect = related_matches(question, hits, &counts, &texts);
     let is_known = |word: &usize| {
         counts.iter().any(|counts| counts.counts[*word] > 0) || indirect.iter().any(|words| words.contains(word))
     };
     let known: f64 = (0..weights.len()).filter(is_known).map(|word| weights[word]).sum::<f64>().max(f64::MIN_POSITIVE);
-    let is_long = weights.len() >= WORDS_OF_LONG_QUESTION;
+    let is_long = weights.len() >= MIN_LONG_QUESTION_WORDS;
     let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let enough = if weights.len() >= WORDS_OF_NARRATIVE.0 { WORDS_OF_NARRATIVE.1 } else { WORDS_OF_LONG.0 };
-    let is_law: Vec<bool> = question.words().map(is_word_of_law).collect();
+    let enough = if weights.len() >= VERY_LONG_QUESTION.0 { VERY_LONG_QUESTION.1 } else { MIN_MATCH.0 };
+    let is_law: Vec<bool> = question.words().map(is_legal_word).collect();
     let has_law =
         |index: usize| (0..weights.len()).any(|word| is_law.get(word) == Some(&true) && counts[index].counts[word] > 0);
     let score = |index: usize| {
@@ -276,12 +277,12 @@ fn lexical_scores(
         let is_foreign = matches!(&hits[index].item, Item::Passage(passage) if passage.country.is_some());
         let score = if is_foreign { score * FOREIGN_SHARE } else { score };
         let is_relevant = coverage >= MIN_COVERAGE
-            || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO
-            || words >= enough && coverage >= WORDS_OF_LONG.1
-            // Most words of a story are not those of a tesis.
-            || is_long && words >= 2 && coverage * total / known >= MIN_COVERAGE_OF_KNOWN
+            || words >= 2 && coverage >= MIN_COVERAGE_WITH_TWO_WORDS
+            || words >= enough && coverage >= MIN_MATCH.1
+            // A tesis does not contain most of the words of a story.
+            || is_long && words >= 2 && coverage * total / known >= MIN_KNOWN_COVERAGE
             // The words around a legal term say what happened: `hackearon mi cuenta y se llevaron el dinero por transferencia`.
-            || (is_long || is_story) && has_law(index) && coverage * total / known >= MIN_COVERAGE_OF_KNOWN;
+            || (is_long || is_story) && has_law(index) && coverage * total / known >= MIN_KNOWN_COVERAGE;
         (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()
@@ -293,15 +294,15 @@ fn is_story(question: &str) -> bool {
 }
 
 /// Whether a word is a legal term, or has related words.
-fn is_word_of_law(word: &str) -> bool {
+fn is_legal_word(word: &str) -> bool {
     let mut stems = content_terms(word).into_iter().flat_map(|(_, stems)| stems);
     !GENERIC.contains(&word)
         && stems
-            .any(|stem| words::is_stem_of_law(&stem) || words::is_weak_stem_of_law(&stem) || thesaurus::has_stem(&stem))
+            .any(|stem| words::is_legal_stem(&stem) || words::is_weak_legal_stem(&stem) || thesaurus::has_stem(&stem))
 }
 
 /// Returns, for each item, the words of the question that it lacks but for which it contains a related word.
-fn matches_of_related(question: &Question, hits: &[Hit], counts: &[TermCounts], scores: &[f64]) -> Vec<Vec<usize>> {
+fn related_matches(question: &Question, hits: &[Hit], counts: &[TermCounts], scores: &[f64]) -> Vec<Vec<usize>> {
     let mut matches = vec![Vec::new(); hits.len()];
     let words = counts.first().map_or(0, |counts| counts.counts.len());
     let terms = question.terms();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::clave::{ClaveKey, References, fold_text};
-use crate::search::Found;
+use crate::search::FoundItem;
 
 /// The minimum number of words in capitals that count as a rubro.
 const RUBRO_WORDS: usize = 3;
@@ -11,7 +11,7 @@ const RUBRO_WORDS: usize = 3;
 /// Removes the sentences of an answer that cite a registro, a clave or a rubro that no source contains. Returns the answer, and whether
 /// anything was removed.
 #[must_use]
-pub fn remove_unknown_citations(answer: &str, sources: &[Found]) -> (String, bool) {
+pub fn remove_unknown_citations(answer: &str, sources: &[FoundItem]) -> (String, bool) {
     let known = KnownCitations::of(sources);
     let mut removed = false;
     let mut lines = Vec::new();
@@ -38,7 +38,7 @@ struct KnownCitations {
 }
 
 impl KnownCitations {
-    fn of(sources: &[Found]) -> Self {
+    fn of(sources: &[FoundItem]) -> Self {
         let tesis = || sources.iter().filter_map(|found| found.item.tesis());
         let mut text = String::new();
         // The claves that the sources cite in their texts are also known.
@@ -141,8 +141,8 @@ mod tests {
     use crate::corpus::Item;
     use crate::record::Tesis;
 
-    fn sources() -> Vec<Found> {
-        vec![Found::exact(Item::Tesis(Tesis {
+    fn sources() -> Vec<FoundItem> {
+        vec![FoundItem::exact(Item::Tesis(Tesis {
             id_tesis: 2_031_567,
             rubro: "AMPARO INDIRECTO. PROCEDE CONTRA ACTOS DEL AYUNTAMIENTO.".to_owned(),
             texto: "Véase la tesis P./J. 9/2001, registro 180345. Procede.".to_owned(),

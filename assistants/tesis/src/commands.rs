@@ -11,7 +11,7 @@ use threadkeep::{JsonText, Scope, Value};
 
 use crate::clave::{ClaveKey, References};
 use crate::intent::{self, PastMessage};
-use crate::search::{Found, SearchRequest};
+use crate::search::{FoundItem, SearchRequest};
 use crate::{Corpus, ImportRequest, briefing, filters};
 
 /// The maximum size of a phrases file, in bytes.
@@ -160,12 +160,12 @@ fn search(call: CommandCall<'_>) -> CommandFuture<'_> {
     })
 }
 
-async fn find(corpus: &Corpus, scope: &Scope, query: &str) -> Result<Vec<Found>, threadkeep::StoreError> {
+async fn find(corpus: &Corpus, scope: &Scope, query: &str) -> Result<Vec<FoundItem>, threadkeep::StoreError> {
     let References { registros, claves } = References::of(query);
     if !registros.is_empty() || !claves.is_empty() {
         let mut items = corpus.by_registro(scope, &registros).await?;
         items.extend(corpus.by_clave(scope, &claves).await?);
-        return Ok(items.into_iter().map(Found::exact).collect());
+        return Ok(items.into_iter().map(FoundItem::exact).collect());
     }
     let split = filters::split(query);
     let request =

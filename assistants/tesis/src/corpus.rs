@@ -177,7 +177,7 @@ pub struct CorpusDescription {
     pub imported: u64,
 }
 
-/// An item that was found.
+/// An entry that the index returned for a search.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hit {
     pub(crate) item: Item,

@@ -68,9 +68,9 @@ impl std::fmt::Debug for ImportRequest<'_> {
     }
 }
 
-/// What the reader sends.
+/// A message from the thread that reads a file.
 #[derive(Debug)]
-pub(crate) enum Parsed {
+pub(crate) enum ReaderMessage {
     Items(Vec<Item>),
     Broken(String),
     Bytes(u64),
@@ -114,17 +114,17 @@ impl Corpus {
         let mut batch = Vec::new();
         while let Some(parsed) = receiver.recv().await {
             match parsed {
-                Parsed::Items(items) => {
+                ReaderMessage::Items(items) => {
                     report.records += 1;
                     batch.extend(items);
                 }
-                Parsed::Broken(problem) => {
+                ReaderMessage::Broken(problem) => {
                     report.broken += 1;
                     if report.problems.len() < MAX_PROBLEMS {
                         report.problems.push(problem);
                     }
                 }
-                Parsed::Bytes(read) => progress(read),
+                ReaderMessage::Bytes(read) => progress(read),
             }
             if batch.len() >= BATCH {
                 self.store_batch(std::mem::take(&mut batch), request, report).await?;

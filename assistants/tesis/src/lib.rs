@@ -43,5 +43,5 @@ pub use offline::OfflineTesis;
 pub use plugin::PLUGIN;
 pub use record::{RecordError, Tesis, Tipo};
 pub use run::run_agent;
-pub use search::{Found, SearchRequest, rank_score};
+pub use search::{FoundItem, SearchRequest, rank_score};
 pub use threadkeep::agent::{RunError, RunRequest, RunResult};

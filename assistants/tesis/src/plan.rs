@@ -11,7 +11,7 @@ use crate::corpus::{Corpus, Item};
 use crate::filters::{self, Filters};
 use crate::history::{self, MAX_SOURCES};
 use crate::intent::{self, Intent};
-use crate::search::{Found, content_of, matches};
+use crate::search::{FoundItem, content_of, matches};
 
 /// The member of an answer's data that contains the search query.
 pub(crate) const QUERY: &str = "consulta";
@@ -56,7 +56,7 @@ pub(crate) struct Plan {
     /// The keys of everything that was cited in the conversation.
     pub(crate) cited: BTreeSet<String>,
     /// The sources at hand, for a reuse.
-    pub(crate) sources: Vec<Found>,
+    pub(crate) sources: Vec<FoundItem>,
     /// The 1-based numbers of the sources that the message refers to.
     pub(crate) focus: Vec<usize>,
     /// The text of the last answer.
@@ -353,16 +353,16 @@ fn reuse(
     let found = |key: &String| {
         let item = items.iter().find(|item| item.key() == *key)?;
         let source = historical.iter().find(|source| source.key == *key).map(|source| &source.source);
-        Some(Found {
+        Some(FoundItem {
             rank_score: source.and_then(|source| source.score).unwrap_or_default(),
             distance: source.and_then(|source| source.distance),
-            ..Found::exact(item.clone())
+            ..FoundItem::exact(item.clone())
         })
     };
-    let last_found: Vec<Found> = last_keys.iter().filter_map(found).collect();
-    let all: Vec<Found> = historical.iter().filter_map(|source| found(&source.key)).collect();
+    let last_found: Vec<FoundItem> = last_keys.iter().filter_map(found).collect();
+    let all: Vec<FoundItem> = historical.iter().filter_map(|source| found(&source.key)).collect();
     let references = References::of(question);
-    let is_named = |found: &Found| {
+    let is_named = |found: &FoundItem| {
         let Some(tesis) = found.item.tesis() else { return false };
         let clave = tesis.clave.as_deref().map(ClaveKey::of);
         references.registros.contains(&tesis.id_tesis)
@@ -400,12 +400,12 @@ fn reuse(
         plan.focus = vec![1];
         return;
     }
-    let texts = |found: &[Found]| -> Vec<String> {
-        let materias = |found: &Found| found.item.tesis().map(|tesis| tesis.materias.join(" ")).unwrap_or_default();
-        let text = |found: &Found| format!("{}\n{}\n{}", found.item.title(), found.item.text(), materias(found));
+    let texts = |found: &[FoundItem]| -> Vec<String> {
+        let materias = |found: &FoundItem| found.item.tesis().map(|tesis| tesis.materias.join(" ")).unwrap_or_default();
+        let text = |found: &FoundItem| format!("{}\n{}\n{}", found.item.title(), found.item.text(), materias(found));
         found.iter().map(text).collect()
     };
-    let best = |found: &[Found]| matches(question, &texts(found)).into_iter().max().unwrap_or(0);
+    let best = |found: &[FoundItem]| matches(question, &texts(found)).into_iter().max().unwrap_or(0);
     if !has_pronoun(question) && best(&all) > best(&plan.sources) {
         // The question is about sources of an earlier answer.
         let counts = matches(question, &texts(&all));

@@ -83,9 +83,9 @@ pub struct SearchRequest {
     pub limit: usize,
 }
 
-/// An item that was found.
+/// An item that a search or a look-up returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct FoundItem {
     /// The item.
     pub item: Item,
     /// The relevance, from 0 to 1: the share of the best score.
@@ -99,7 +99,7 @@ pub struct Found {
     pub is_known: bool,
 }
 
-impl Found {
+impl FoundItem {
     /// Creates the result for an item that was looked up.
     #[must_use]
     pub fn exact(item: Item) -> Self {
@@ -157,7 +157,7 @@ impl Corpus {
     ///
     /// # Errors
     /// Errors from the store.
-    pub async fn search(&self, scope: &Scope, request: &SearchRequest) -> Result<Vec<Found>, StoreError> {
+    pub async fn search(&self, scope: &Scope, request: &SearchRequest) -> Result<Vec<FoundItem>, StoreError> {
         let question = Question::of_all_words(&content_of(&request.query));
         let related = Question::of_all_words(&thesaurus::related(&request.query));
         let mut terms = question.terms();
@@ -191,8 +191,8 @@ pub(crate) fn content_of(query: &str) -> String {
     words.filter(|word| !thesaurus::is_stop_word(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// The score of a candidate.
-struct Scored {
+/// A candidate with its score.
+struct ScoredHit {
     hit: Hit,
     score: f64,
     is_relevant: bool,
@@ -204,7 +204,7 @@ fn rank(
     own_terms: usize,
     candidates: Candidates,
     request: &SearchRequest,
-) -> Vec<Found> {
+) -> Vec<FoundItem> {
     let Candidates { hits, documents, frequencies } = candidates;
     let hits: Vec<Hit> = hits.into_iter().filter(|hit| !request.exclude.contains(&hit.item.key())).collect();
     let (own, others) = frequencies.split_at(own_terms.min(frequencies.len()));
@@ -212,10 +212,10 @@ fn rank(
     others.resize(related.terms().len(), 0);
     let scores = lexical_scores(question, related, &hits, documents, own, &others, is_story(&request.query));
     let has_words = !question.is_empty();
-    let mut scored: Vec<Scored> = hits
+    let mut scored: Vec<ScoredHit> = hits
         .into_iter()
         .zip(scores)
-        .map(|(hit, (score, is_relevant))| Scored { hit, score, is_relevant: is_relevant || !has_words })
+        .map(|(hit, (score, is_relevant))| ScoredHit { hit, score, is_relevant: is_relevant || !has_words })
         .collect();
     fuse_similarity(&mut scored);
     scored.retain(|scored| scored.is_relevant);
@@ -339,7 +339,7 @@ pub(crate) fn is_about(question: &Question, item: &Item) -> bool {
 }
 
 /// Combines the scores by words with the similarity of vectors, if there are any.
-fn fuse_similarity(scored: &mut [Scored]) {
+fn fuse_similarity(scored: &mut [ScoredHit]) {
     let best = scored.iter().filter(|scored| scored.is_relevant).map(|scored| scored.score).fold(0.0, f64::max);
     let best_similarity = scored.iter().filter_map(|scored| scored.hit.similarity).fold(0.0, f64::max);
     if best_similarity <= 0.0 {
@@ -356,7 +356,7 @@ fn fuse_similarity(scored: &mut [Scored]) {
 }
 
 /// Puts the relevant tesis into their legal order, followed by other items by relevance.
-fn in_legal_order(scored: Vec<Scored>, has_words: bool) -> Vec<Found> {
+fn in_legal_order(scored: Vec<ScoredHit>, has_words: bool) -> Vec<FoundItem> {
     let best = scored.first().map_or(0.0, |first| first.score);
     let relevance = |score: f64| if best > 0.0 { score / best } else { 1.0 };
     let found = scored.into_iter().map(|scored| {
@@ -364,15 +364,16 @@ fn in_legal_order(scored: Vec<Scored>, has_words: bool) -> Vec<Found> {
         let similarity = scored.hit.similarity.unwrap_or(relevance);
         let rank_score = scored.hit.item.tesis().map_or(50.0 * relevance, |tesis| rank_score(tesis, similarity));
         let distance = scored.hit.similarity.map(|similarity| 1.0 - similarity);
-        Found { item: scored.hit.item, relevance, rank_score, distance, is_known: false }
+        FoundItem { item: scored.hit.item, relevance, rank_score, distance, is_known: false }
     });
     let relevant = found.filter(|found| !has_words || found.relevance >= RELEVANT_SHARE);
-    let (mut tesis, others): (Vec<Found>, Vec<Found>) = relevant.partition(|found| found.item.tesis().is_some());
+    let (mut tesis, others): (Vec<FoundItem>, Vec<FoundItem>) =
+        relevant.partition(|found| found.item.tesis().is_some());
     tesis.truncate(MAX_RELEVANT);
     tesis.sort_by(|a, b| b.rank_score.total_cmp(&a.rank_score));
     // Articles and passages that are much more relevant than every tesis come first.
     let best_tesis = tesis.iter().map(|found| found.relevance).fold(0.0, f64::max);
-    let (mut all, rest): (Vec<Found>, Vec<Found>) =
+    let (mut all, rest): (Vec<FoundItem>, Vec<FoundItem>) =
         others.into_iter().partition(|found| best_tesis < RELEVANT_SHARE || found.relevance > 2.0 * best_tesis);
     all.extend(tesis);
     all.extend(rest);
@@ -412,7 +413,7 @@ pub(crate) fn matches(question: &str, texts: &[String]) -> Vec<usize> {
 }
 
 /// Keeps only the first item with each key.
-pub(crate) fn distinct(found: Vec<Found>) -> Vec<Found> {
+pub(crate) fn distinct(found: Vec<FoundItem>) -> Vec<FoundItem> {
     let mut seen: HashMap<String, ()> = HashMap::new();
     found.into_iter().filter(|found| seen.insert(found.item.key(), ()).is_none()).collect()
 }

@@ -14,7 +14,7 @@ use crate::clave::{ClaveKey, References};
 use crate::corpus::{Corpus, Item};
 use crate::filters::Filters;
 use crate::plan::MAX_ANSWER_SOURCES;
-use crate::search::{Found, SearchRequest, content_of, distinct, is_about};
+use crate::search::{FoundItem, SearchRequest, content_of, distinct, is_about};
 use crate::spelling;
 
 /// The name of the search tool.
@@ -57,7 +57,7 @@ pub(crate) struct SearchArguments {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SearchResult {
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<FoundItem>,
     /// The registros and claves that the corpus does not contain, described in Spanish.
     pub(crate) missing: Vec<String>,
     /// Whether registros or claves were looked up.
@@ -86,7 +86,7 @@ pub(crate) fn search(searcher: &Searcher) -> FnTool {
             let (result, embedding_calls) =
                 search.run().await.map_err(|error| ToolError::Unavailable(error.to_string()))?;
             let titles: Vec<String> = result.found.iter().map(|found| found.item.title()).collect();
-            let sources = result.found.iter().map(Found::source).collect();
+            let sources = result.found.iter().map(FoundItem::source).collect();
             let value = JsonText::of(&result).map_err(|error| ToolError::Unavailable(error.to_string()))?;
             Ok(ToolOutput {
                 value: Some(value),
@@ -228,7 +228,7 @@ impl Search {
         if claves.iter().any(|clave| !is_found(clave)) {
             result.missing.push("la clave que citas".to_owned());
         }
-        result.found = distinct(items.into_iter().map(Found::exact).collect());
+        result.found = distinct(items.into_iter().map(FoundItem::exact).collect());
         result.found.truncate(MAX_ANSWER_SOURCES);
         if let Some(vector) = vector {
             self.add_distances(result, vector).await?;
@@ -326,7 +326,7 @@ impl Search {
         let known = self.searcher.corpus.search(&self.scope, &request).await?;
         result.only_known = !known.is_empty();
         if !self.arguments.solo_nuevas {
-            result.found = known.into_iter().map(|found| Found { is_known: true, ..found }).collect();
+            result.found = known.into_iter().map(|found| FoundItem { is_known: true, ..found }).collect();
         }
         Ok(())
     }
@@ -340,16 +340,16 @@ impl Search {
         }
         let request = SearchRequest { exclude: BTreeSet::new(), ..request.clone() };
         let all = self.searcher.corpus.search(&self.scope, &request).await?;
-        let (known, new): (Vec<Found>, Vec<Found>) =
+        let (known, new): (Vec<FoundItem>, Vec<FoundItem>) =
             all.into_iter().partition(|found| self.arguments.citadas.contains(&found.item.key()));
         let names_new = result.found.iter().any(|found| is_about(&question, &found.item));
         let best = new.iter().map(|found| found.relevance).fold(0.0, f64::max);
-        let is_better = |found: &Found| {
+        let is_better = |found: &FoundItem| {
             !names_new && is_about(&question, &found.item) || found.relevance >= 1.0 && best < MIN_NEW_SHARE
         };
-        let better: Vec<Found> = known.into_iter().filter(is_better).collect();
+        let better: Vec<FoundItem> = known.into_iter().filter(is_better).collect();
         if !better.is_empty() {
-            result.found = better.into_iter().map(|found| Found { is_known: true, ..found }).collect();
+            result.found = better.into_iter().map(|found| FoundItem { is_known: true, ..found }).collect();
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ const MONTHS_IN_SPANISH: [&str; 12] = [
 ];
 
 /// A text that may be quoted, with its citation number.
-struct Quotable {
+struct QuotableText {
     number: Option<usize>,
     heading: String,
     text: String,
@@ -82,25 +82,25 @@ pub(super) fn quote_complete_matches(question: &Question, instructions: &str, la
     quoted(question, &quotable, best, language)
 }
 
-fn quotable(instructions: &str, language: Language) -> Vec<Quotable> {
-    let mut quotable: Vec<Quotable> = preferences(instructions, language);
+fn quotable(instructions: &str, language: Language) -> Vec<QuotableText> {
+    let mut quotable: Vec<QuotableText> = preferences(instructions, language);
     for (number, heading, text) in DynamicContext::parse_excerpts(instructions) {
-        quotable.push(Quotable { number: Some(number), heading, text: text.trim().to_owned() });
+        quotable.push(QuotableText { number: Some(number), heading, text: text.trim().to_owned() });
     }
     quotable
 }
 
-fn candidates(quotable: &[Quotable]) -> Vec<Candidate<'_>> {
+fn candidates(quotable: &[QuotableText]) -> Vec<Candidate<'_>> {
     quotable.iter().map(|one| Candidate { heading: &one.heading, text: &one.text }).collect()
 }
 
-fn quoted(question: &Question, quotable: &[Quotable], best: Vec<usize>, language: Language) -> Option<String> {
+fn quoted(question: &Question, quotable: &[QuotableText], best: Vec<usize>, language: Language) -> Option<String> {
     let quotations: Vec<String> =
         best.into_iter().map(|index| quotation(question, &quotable[index], language)).collect();
     (!quotations.is_empty()).then(|| quotations.join("\n"))
 }
 
-fn quotation(question: &Question, quotable: &Quotable, language: Language) -> String {
+fn quotation(question: &Question, quotable: &QuotableText, language: Language) -> String {
     let Some(number) = quotable.number else { return quotable.text.clone() };
     let text = without_headings(&quotable.heading, &quotable.text);
     let text = best_part(question, &best_paragraph(question, &quotable.heading, text));
@@ -137,7 +137,7 @@ pub(super) fn formatted_day(day: &str, language: Language) -> String {
     }
 }
 
-fn preferences(instructions: &str, language: Language) -> Vec<Quotable> {
+fn preferences(instructions: &str, language: Language) -> Vec<QuotableText> {
     let Some((_, lines)) = instructions.rsplit_once(PREFERENCES) else { return Vec::new() };
     let lines = lines.lines().map_while(|line| line.strip_prefix("- ")?.split_once(": "));
     let quotable = |(name, value)| {
@@ -145,7 +145,7 @@ fn preferences(instructions: &str, language: Language) -> Vec<Quotable> {
             Language::English => format!("Your {name} is {value}."),
             Language::Spanish => format!("Tu preferencia «{name}» es {value}."),
         };
-        Quotable { number: None, heading: String::new(), text }
+        QuotableText { number: None, heading: String::new(), text }
     };
     lines.map(quotable).collect()
 }

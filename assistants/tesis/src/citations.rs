@@ -17,7 +17,8 @@ pub fn remove_unknown_citations(answer: &str, sources: &[FoundItem]) -> (String,
     let mut lines = Vec::new();
     for line in answer.lines() {
         let sentences = sentences(line);
-        let kept: Vec<&str> = sentences.into_iter().filter(|sentence| known.contains_all_of(sentence)).collect();
+        let kept: Vec<&str> =
+            sentences.into_iter().filter(|sentence| known.contains_all_citations_in(sentence)).collect();
         let text = kept.concat();
         if text.trim() != line.trim() {
             removed = true;
@@ -54,7 +55,7 @@ impl KnownCitations {
         Self { registros: tesis().map(|tesis| tesis.id_tesis).collect(), claves, text: format!("{text} ") }
     }
 
-    fn contains_all_of(&self, sentence: &str) -> bool {
+    fn contains_all_citations_in(&self, sentence: &str) -> bool {
         // The added word makes six-digit numbers count as registros.
         let references = References::of(&format!("registro {sentence}"));
         let is_known_number =

@@ -9,7 +9,7 @@ use crate::briefing::{self, Briefing, Task};
 use crate::citations::remove_unknown_citations;
 use crate::intent::{self, Intent};
 use crate::plan::{Deciders, FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
-use crate::search::{FoundItem, content_of};
+use crate::search::{FoundItem, content_words};
 use crate::tool::{COMPARE, CompareArguments, Nearness, SEARCH, SearchArguments, SearchResult};
 
 /// The member of the graph's input that contains the position of the message.
@@ -295,7 +295,7 @@ fn notices(state: &TurnState) -> Vec<String> {
         notices.push("No encontré más tesis sobre el tema en el corpus.".to_owned());
     }
     if result.without_topic {
-        let (topic, filters) = (content_of(&plan.query), plan.own_filters.describe());
+        let (topic, filters) = (content_words(&plan.query), plan.own_filters.describe());
         let about =
             if topic.is_empty() { "Con los filtros anteriores".to_owned() } else { format!("Sobre «{topic}»") };
         notices.push(format!(
@@ -305,7 +305,7 @@ fn notices(state: &TurnState) -> Vec<String> {
     if result.without_filters {
         notices.push("Ninguna tesis del corpus indica esa materia; busqué la palabra en los textos.".to_owned());
     } else if state.found.is_empty() && !plan.filters.is_empty() && notices.is_empty() {
-        let words = content_of(&plan.query);
+        let words = content_words(&plan.query);
         let about = if words.is_empty() { String::new() } else { format!(" sobre «{}»", plan.query.trim()) };
         notices.push(format!("No encontré en el corpus tesis{about} con el filtro {}.", plan.filters.describe()));
     }
@@ -333,7 +333,7 @@ fn take_judgement(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
     let Some(query) = judged.query.filter(|query| !query.trim().is_empty()) else {
         return stop("sin_siguiente_consulta");
     };
-    if state.queries.iter().any(|known| content_of(known) == content_of(&query)) {
+    if state.queries.iter().any(|known| content_words(known) == content_words(&query)) {
         return stop("consulta_redundante");
     }
     if state.queries.len() as u64 >= state.max_iterations {

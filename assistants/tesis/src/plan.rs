@@ -11,7 +11,7 @@ use crate::corpus::{Corpus, Item};
 use crate::filters::{self, Filters};
 use crate::history::{self, MAX_SOURCES};
 use crate::intent::{self, Intent};
-use crate::search::{FoundItem, content_of, matches};
+use crate::search::{FoundItem, content_words, matches};
 
 /// The member of an answer's data that contains the search query.
 pub(crate) const QUERY: &str = "consulta";
@@ -216,7 +216,7 @@ impl Topic {
         }
         let questions = messages.iter().rev().filter(|message| message.content.role == Role::User);
         let split = questions.map(|message| filters::split(&message.plain_text()));
-        let with_words = split.into_iter().find(|split| !content_of(&split.rest).is_empty());
+        let with_words = split.into_iter().find(|split| !content_words(&split.rest).is_empty());
         with_words.map(|split| Self { query: split.rest, filters: split.filters }).unwrap_or_default()
     }
 }
@@ -231,7 +231,7 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     plan.registros = registros;
     plan.claves = claves.into_iter().map(|clave| (clave.key, clave.epoca)).collect();
     let split = filters::split(&without_rejected(&question));
-    let own = content_of(&split.rest);
+    let own = content_words(&split.rest);
     plan.has_own_words = !own.is_empty() || split.filters.is_empty();
     let is_carried = !topic.query.is_empty() && is_elliptic(&question, &own, plan.wants_more);
     plan.query = match (own.is_empty(), is_carried) {
@@ -273,7 +273,7 @@ fn without_opposites(topic: &str, own: &str) -> String {
                 || word == *other && own.contains(one) && !own.contains(other)
         })
     };
-    content_of(topic).split_whitespace().filter(|word| !is_replaced(word)).collect::<Vec<_>>().join(" ")
+    content_words(topic).split_whitespace().filter(|word| !is_replaced(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the first words of a text.
@@ -545,7 +545,7 @@ mod tests {
         let planned = |question: &str, wants_more: bool| {
             let mut plan = Plan { wants_more, ..Plan::default() };
             search(&mut plan, question, &topic);
-            (content_of(&plan.query), plan.filters.describe())
+            (content_words(&plan.query), plan.filters.describe())
         };
         for (question, query, filters) in [
             ("¿y en materia penal?", "amparo indirecto", "materia penal"),

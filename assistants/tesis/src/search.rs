@@ -158,7 +158,7 @@ impl Corpus {
     /// # Errors
     /// Errors from the store.
     pub async fn search(&self, scope: &Scope, request: &SearchRequest) -> Result<Vec<FoundItem>, StoreError> {
-        let question = Question::of_all_words(&content_of(&request.query));
+        let question = Question::of_all_words(&content_words(&request.query));
         let related = Question::of_all_words(&thesaurus::related(&request.query));
         let mut terms = question.terms();
         let own_terms = terms.len();
@@ -174,7 +174,7 @@ impl Corpus {
 impl Corpus {
     /// Returns the content words of a query, and whether the corpus contains each.
     pub(crate) async fn known_words(&self, scope: &Scope, query: &str) -> Result<Vec<(String, bool)>, StoreError> {
-        let words: Vec<String> = content_of(query).split_whitespace().map(str::to_owned).collect();
+        let words: Vec<String> = content_words(query).split_whitespace().map(str::to_owned).collect();
         let mut known = Vec::with_capacity(words.len());
         for word in words.into_iter().take(MAX_CHECKED_WORDS) {
             let terms = Question::of_all_words(&word).terms();
@@ -185,8 +185,8 @@ impl Corpus {
     }
 }
 
-/// Returns the words of a query that can be searched for.
-pub(crate) fn content_of(query: &str) -> String {
+/// Returns the content words of a query, which can be searched for, separated by spaces.
+pub(crate) fn content_words(query: &str) -> String {
     let words = content_terms(query).into_iter().map(|(word, _)| word);
     words.filter(|word| !thesaurus::is_stop_word(word)).collect::<Vec<_>>().join(" ")
 }
@@ -405,7 +405,7 @@ pub fn rank_score(tesis: &Tesis, similarity: f64) -> f64 {
 
 /// Returns how many of the distinct content words of a question each text contains.
 pub(crate) fn matches(question: &str, texts: &[String]) -> Vec<usize> {
-    let content = content_of(question);
+    let content = content_words(question);
     let specific: Vec<&str> = content.split_whitespace().filter(|word| !GENERIC.contains(word)).collect();
     let question = Question::of_all_words(&if specific.is_empty() { content.clone() } else { specific.join(" ") });
     let count = |text: &String| question.count(text).counts.iter().filter(|count| **count > 0).count();

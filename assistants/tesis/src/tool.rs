@@ -14,7 +14,7 @@ use crate::clave::{ClaveKey, References};
 use crate::corpus::{Corpus, Item};
 use crate::filters::Filters;
 use crate::plan::MAX_ANSWER_SOURCES;
-use crate::search::{FoundItem, SearchRequest, content_of, distinct, is_about};
+use crate::search::{FoundItem, SearchRequest, content_words, distinct, is_about};
 use crate::spelling;
 
 /// The name of the search tool.
@@ -199,7 +199,7 @@ impl Search {
         } else if result.found.is_empty() {
             // The rest of the message may ask about something other than the missing number.
             let rest = without_references(&self.arguments.consulta);
-            if !content_of(&rest).is_empty() {
+            if !content_words(&rest).is_empty() {
                 self.search(&mut result, &rest, vector).await?;
             }
         }
@@ -264,7 +264,7 @@ impl Search {
             // A filter narrows the sources at hand, so they may be shown again.
             exclude: if is_filter_only && !solo_nuevas { BTreeSet::new() } else { citadas.clone() },
             // A request that consists only of filters has no meaning by which vectors could rank.
-            vector: vector.filter(|_| !content_of(query).is_empty()),
+            vector: vector.filter(|_| !content_words(query).is_empty()),
             limit: MAX_ANSWER_SOURCES,
         };
         result.found = self.searcher.corpus.search(&self.scope, &request).await?;
@@ -334,7 +334,7 @@ impl Search {
     /// Replaces the sources that were found with ones that were cited before, if these are far more relevant: either
     /// the question names their topic and not that of any new source, or no new source is half as relevant.
     async fn prefer_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
-        let question = Question::of_all_words(&content_of(&request.query));
+        let question = Question::of_all_words(&content_words(&request.query));
         if self.arguments.solo_nuevas || request.exclude.is_empty() || question.is_empty() || result.found.is_empty() {
             return Ok(());
         }

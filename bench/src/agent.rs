@@ -21,7 +21,7 @@ enum Command {
     Figures(figures::Args),
     /// Crash the process at every point of a run with a model, tools, an activity and an approval, and resume it
     Crash(crash::Args),
-    /// Decide the same approvals concurrently in two processes
+    /// Decide on the same approvals concurrently in two processes
     Race(race::Args),
     #[command(hide = true)]
     Turns(figures::TurnsArgs),

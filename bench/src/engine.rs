@@ -1,4 +1,4 @@
-//! The engine, called as an application calls it.
+//! The engine (Threadkeep), called as an application calls it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl Engine {
     }
 
     /// Returns the same engine for another user.
-    pub(crate) fn of_user(&self, user: &str) -> Result<Self> {
+    pub(crate) fn for_user(&self, user: &str) -> Result<Self> {
         let scope = Scope::user("bench", user)?;
         Ok(Self { scope, threads: Arc::default(), ..self.clone() })
     }

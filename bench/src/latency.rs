@@ -86,7 +86,7 @@ async fn fill(engine: &Engine, language: &Language, args: &Args) -> Result<()> {
         if index == others.len() / 2 {
             engine.seed("long", (0..args.thread).map(draft)).await?;
         }
-        let user = engine.of_user(&format!("user {}", index as u64 / THREADS_PER_USER))?;
+        let user = engine.for_user(&format!("user {}", index as u64 / THREADS_PER_USER))?;
         user.seed(&format!("{first}"), (first..(first + OTHER_THREAD).min(args.messages)).map(draft)).await?;
     }
     if others.is_empty() {

@@ -1,4 +1,4 @@
-//! `threadkeep-bench london`: running times of London's lines compared with the true range, and the time of routes.
+//! `threadkeep-bench london`: running times of London's lines compared with the actual range, and the time of routes.
 //!
 //! The last line is JSON: the number of pairs, the number within one minute of the range, and the median time of a route. With
 //! `--messages`, the line before it reports the time of contexts and whole turns in a store of that size, and the memory in use.

@@ -1,7 +1,8 @@
-//! `threadkeep-bench rides`: one-seat rides compared with their true arrivals, and the time of searches.
+//! `threadkeep-bench rides`: rides without a transfer compared with their actual arrival times, and the time of
+//! searches.
 //!
-//! The last line is JSON: the number of rides, the number with the true arrival to the second, and the time of their searches.
-//! The lines before it report the costs of reading a timetable, of its cache, and of searches with transfers.
+//! The last line is JSON: the number of rides, the number with the correct arrival to the second, and the time of their
+//! searches. The lines before it report the costs of reading a timetable, of its cache, and of searches with transfers.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ pub(crate) struct Args {
     /// GTFS feed, as a zip file
     #[arg(long)]
     gtfs: PathBuf,
-    /// File with a JSON array of rides and their true arrivals
+    /// File with a JSON array of rides and their actual arrival times
     #[arg(long)]
     truth: PathBuf,
     /// Number of searches with transfers, between random stations at random times

@@ -17,7 +17,7 @@ pub(crate) const POOL: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct Language {
     words: Vec<String>,
-    /// For each word, the cumulative frequency through it.
+    /// For each word, the cumulative frequency up to and including this word.
     cumulative: Vec<f64>,
 }
 

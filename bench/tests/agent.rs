@@ -1,4 +1,4 @@
-//! Crashes of runs at every point, and concurrent decisions about approvals.
+//! Crashes of runs at every point, and concurrent decisions on approvals.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
 /**
- * Takes pictures of each view, narrow and wide, in the light and the dark theme, into web/pictures:
+ * Takes screenshots of each view, narrow and wide, in the light and the dark theme, and saves them in web/pictures:
  *
  *     cargo build && npm run pictures            all views
  *     npm run pictures -- context               only views whose name contains a word

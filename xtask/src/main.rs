@@ -50,7 +50,7 @@ enum Command {
     Deny,
     /// Check that the crates for browsers build for wasm32
     Wasm,
-    /// Build the page that `threadkeep serve` shows into web/dist, and check it
+    /// Build the web page of `threadkeep serve` in web/dist; with --check, also check it
     Web(web::Args),
     /// Write a software bill of materials (CycloneDX) to target/threadkeep.cdx.json
     Sbom,

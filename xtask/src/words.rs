@@ -30,7 +30,7 @@ const RULES: [Rule; 22] = [
     rule("tell", "report, return, list, say or inform"),
     rule("tells", "reports, returns, lists, says or informs"),
     rule("told", "reported, returned, listed, said or informed"),
-    rule("telling", "reporting, returning, listing or encoding"),
+    rule("telling", "reporting, returning, listing or distinguishing"),
     rule("anew", "again"),
     rule("whoever", "a caller, a client that …, or anyone who …"),
     rule("whosoever", "a caller, a client that …, or anyone who …"),
@@ -40,7 +40,7 @@ const RULES: [Rule; 22] = [
     rule("goes on with", "continues or resumes"),
     rule("gone on with", "continued or resumed"),
     rule("is said", "is reported, or name who says it"),
-    rule("what was its", "name the thing"),
+    rule("what was its", "name what belonged to it, such as its data"),
     rule("is begun", "is started"),
     rule("of one's own accord", "unprompted or periodically"),
     rule("in vain", "without success"),
@@ -86,7 +86,7 @@ const EXCEPTIONS: &[Exception] = &[
     allow("crates/dialogue/src/quote.rs", &["tell", "told", "somebody", "nobody"], "words of users' messages"),
     allow("assistants/kubeops/src/offline/words/", &["tell", "nobody"], "words of users' messages"),
     allow("crates/core/src/text/irregular.rs", &["tell", "told"], "irregular verb forms, as data"),
-    allow("crates/formats/tests/", &["tell"], "files of other programs, with what a user wrote"),
+    allow("crates/formats/tests/", &["tell"], "files from other programs, which contain users' text"),
     // Names that cannot change.
     allow("docs/cli.md", &["told"], "a field of the command line's JSON"),
     allow("crates/memory/src/migrate.rs", &["told"], "a field of the command line's JSON"),
@@ -120,7 +120,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut texts = Vec::new();
     for file in files {
         let path = workspace.root.join(&file);
-        // Git also lists files that were deleted without a commit.
+        // Git also lists files whose deletion has not been committed.
         if path.is_file() {
             let bytes = fs::read(&path).with_context(|| format!("cannot read {file}"))?;
             texts.push((file, String::from_utf8_lossy(&bytes).into_owned()));

@@ -24,8 +24,9 @@ pub struct ObservedTurn {
     pub is_refusal: bool,
 }
 
-/// Returns the differences from the expectation; empty if it is met. `is_equal` receives an argument's name, its expected value and
-/// its actual value. It decides whether the values are equal: two names of one station are.
+/// Returns the differences from the expectation; empty if the turn meets it. `is_equal` receives an argument's name,
+/// its expected value and its actual value, and decides whether the values are equal. Two names of the same station,
+/// for example, are equal.
 ///
 /// # Panics
 /// If the expectation has an unknown key, so that no check is silently skipped.
@@ -57,7 +58,7 @@ pub fn mismatches(
             "max_chars" => {
                 let max = value.as_u64().unwrap_or(u64::MAX);
                 let length = turn.reply.chars().count() as u64;
-                if length > max { vec![format!("{length} characters, at most {max}")] } else { Vec::new() }
+                if length > max { vec![format!("{length} characters; the maximum is {max}")] } else { Vec::new() }
             }
             "order" => order_mismatches(value, &reply),
             "asks" => match (value.as_bool(), asks(turn)) {
@@ -82,7 +83,7 @@ pub fn mismatches(
             "calls_max" => {
                 let max = value.as_u64().unwrap_or(u64::MAX);
                 let count = turn.calls.len() as u64;
-                if count > max { vec![format!("{count} calls, at most {max}")] } else { Vec::new() }
+                if count > max { vec![format!("{count} calls; the maximum is {max}")] } else { Vec::new() }
             }
             "answer_given" if reply.is_empty() => vec!["no answer".to_owned()],
             // Checked by the environment, or notes for readers.

@@ -1,7 +1,8 @@
 //! Sets of dialogues that measure an assistant by tool calls, facts and effects, never by wording.
 //!
-//! A set is a JSON file (`accept-dialogue/1`) of dialogues; each turn has a message and what is expected of the answer. The
-//! assistant's tests implement [`DialogueEnv`]; [`play`] sends the messages and compares each turn with [`mismatches`].
+//! A set is a JSON file (`accept-dialogue/1`) of dialogues; each turn has a message and the expectations for the
+//! answer. The assistant's tests implement [`DialogueEnv`]; [`play`] sends the messages and compares each turn with
+//! [`mismatches`].
 
 mod expect;
 mod play;
@@ -80,7 +81,7 @@ pub struct TurnResult {
     pub kind: Option<String>,
     /// Whether the turn counts.
     pub is_required: bool,
-    /// The differences from the expectation; empty if it is met.
+    /// The differences from the expectation; empty if the turn meets it.
     pub mismatches: Vec<String>,
     /// The observed calls and reply, for reports.
     pub observed: String,

@@ -16,11 +16,13 @@ pub trait DialogueEnv: Sized {
     /// Sends a message in a user's conversation. An unknown conversation name starts a new conversation.
     async fn send(&mut self, user: &str, conversation: &str, text: &str) -> ObservedTurn;
 
-    /// Whether two values of the argument with this name are equal. Two names of one station are.
+    /// Whether two values of the argument with this name are equal. Two names of the same station, for example, are
+    /// equal.
     fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool;
 }
 
-/// Plays the dialogues of a set. Dialogues with responses of a language model and turns without a message are skipped.
+/// Plays the dialogues of a set. Skips dialogues that contain responses of a language model, and turns without a
+/// message.
 pub async fn play<E: DialogueEnv>(set: &DialogueSet) -> Vec<TurnResult> {
     let mut results = Vec::new();
     for dialogue in &set.dialogues {

@@ -15,7 +15,7 @@ pub(crate) const CURRENT_TIME: &str = "current_time";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Place {
-    /// A large city, such as Tokyo. Without it, the time is in UTC.
+    /// A large city, such as Tokyo. If it is missing, the time is in UTC.
     #[serde(default)]
     place: Option<String>,
 }
@@ -29,8 +29,9 @@ pub(crate) fn current_time(memory: Memory) -> FnTool {
             let place = arguments.place.filter(|place| !place.trim().is_empty());
             let (name, zone) = match &place {
                 None => ("UTC", jiff::tz::TimeZone::UTC),
-                Some(place) => zone_of(place)
-                    .ok_or_else(|| ToolError::Arguments(format!("unknown place {place}; use a large city")))?,
+                Some(place) => zone_of(place).ok_or_else(|| {
+                    ToolError::Arguments(format!("unknown place {place}; use the name of a large city"))
+                })?,
             };
             let now = jiff::Timestamp::from_microsecond(now.as_micros())
                 .map_err(|error| ToolError::Failed(error.to_string()))?

@@ -1,5 +1,5 @@
 //! Tools that erase what the user said about a topic: one lists the messages, the other erases the listed messages after the user
-//! has confirmed.
+//! has confirmed the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +19,15 @@ pub(crate) const ERASE: &str = "erase_messages";
 
 /// The maximum number of messages in one list.
 const MAX_MESSAGES: usize = 50;
-/// The number of newest messages in the thread that are searched for the list.
+/// How many of the newest messages of the thread are searched for the list.
 const MAX_EARLIER: usize = 40;
 /// The maximum length of a listed text, in characters.
 const MAX_TEXT: usize = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Topic {
-    /// What the messages are about, in a few words. Without it, the user's last statement in this conversation.
+    /// What the messages are about, in a few words. If it is missing, the user's last statement in this conversation is
+    /// listed.
     #[serde(default)]
     about: Option<String>,
 }
@@ -60,8 +61,8 @@ struct MessagePosition {
 
 /// Lists the user's messages about a topic.
 pub(crate) fn find(memory: Memory) -> FnTool {
-    let description = "Lists the messages in which the user said something about a topic, so that the user can confirm their \
-                       erasure. Only when the user wants something forgotten.";
+    let description = "Lists the messages in which the user said something about a topic. The user must confirm the \
+                       list before the messages are erased. Call this only if the user wants something forgotten.";
     FnTool::new(FIND, description, move |context: ToolContext, topic: Topic| {
         let memory = memory.clone();
         async move {
@@ -76,8 +77,9 @@ pub(crate) fn find(memory: Memory) -> FnTool {
 
 /// Erases the messages that were listed, and the conversation about the list.
 pub(crate) fn erase(memory: Memory) -> FnTool {
-    let description = "Erases the messages that find_messages listed before the user's last message, with the request and the list. Only \
-                       after the user has confirmed the list. Cannot be undone.";
+    let description = "Erases the messages that find_messages listed before the user's last message, together with \
+                       the request and the list. Call this only after the user has confirmed the list. Cannot be \
+                       undone.";
     FnTool::new(ERASE, description, move |context: ToolContext, _: NoArguments| {
         let memory = memory.clone();
         async move {
@@ -113,16 +115,16 @@ async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Re
         let text = message.plain_text();
         text.trim() == context.question.trim() || statements(&text).is_empty() && !is_question(&text)
     };
-    let users: Vec<_> =
+    let user_hits: Vec<_> =
         hits.iter().filter(|hit| hit.message.content.role == Role::User && !is_request(&hit.message)).collect();
-    let max_matching = users.iter().map(|hit| count_matching(&hit.message)).max().unwrap_or(0);
-    // The messages that contain the highest number of words of the topic, if that is at least half of them.
-    let about_topic = |message: &Message| {
+    let max_matching = user_hits.iter().map(|hit| count_matching(&hit.message)).max().unwrap_or(0);
+    // Selects the messages that contain the most words of the topic, provided that they contain at least half of them.
+    let is_about_topic = |message: &Message| {
         max_matching > 0 && count_matching(message) == max_matching && max_matching * 2 >= words.len()
     };
-    let (questions, mut statements): (Vec<_>, Vec<_>) = users
+    let (questions, mut statements): (Vec<_>, Vec<_>) = user_hits
         .into_iter()
-        .filter(|hit| about_topic(&hit.message))
+        .filter(|hit| is_about_topic(&hit.message))
         .partition(|hit| is_question(&hit.message.plain_text()));
     statements.sort_by_key(|hit| (hit.message.created_at, hit.message.seq));
     statements.truncate(MAX_MESSAGES);
@@ -138,8 +140,8 @@ async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Re
 /// Finds the user's last statement in the thread before the request.
 async fn find_last(memory: &Memory, context: &ToolContext) -> Result<FoundMessages, ToolError> {
     let earlier = memory.newest(&context.scope, context.thread, MAX_EARLIER).await.map_err(unavailable)?;
-    let users = earlier.iter().rev().filter(|message| message.content.role == Role::User).skip(1);
-    let last = users.into_iter().find(|message| !is_question(&message.plain_text()));
+    let user_messages = earlier.iter().rev().filter(|message| message.content.role == Role::User).skip(1);
+    let last = user_messages.into_iter().find(|message| !is_question(&message.plain_text()));
     let messages = last.into_iter().map(|message| FoundMessage::new(context.thread, message)).collect();
     Ok(FoundMessages { about: None, messages, related: Vec::new() })
 }
@@ -154,9 +156,9 @@ impl FoundMessage {
 
 /// Returns the last list of messages before the newest user message, and the messages of the turn that created the list.
 fn last_list(messages: &[Message]) -> Option<(FoundMessages, &[Message])> {
-    let is_of_user = |message: &Message| message.content.role == Role::User;
-    let confirmation = messages.iter().rposition(is_of_user)?;
-    let start = messages[..confirmation].iter().rposition(is_of_user)?;
+    let is_by_user = |message: &Message| message.content.role == Role::User;
+    let confirmation = messages.iter().rposition(is_by_user)?;
+    let start = messages[..confirmation].iter().rposition(is_by_user)?;
     let turn = &messages[start..confirmation];
     let parts = || turn.iter().flat_map(|message| &message.content.parts);
     let call = parts().find_map(|part| match part {

@@ -11,19 +11,19 @@ use std::collections::HashSet;
 use threadkeep::agent::Excerpt;
 use threadkeep::dialogue::{Utterance, is_question};
 
-use crate::offline::starts_as_command;
+use crate::offline::starts_like_command;
 use heading::{Heading, normalized};
-use question::{Question, Stems, Wanted};
+use question::{Question, QuestionWord, WantedValue};
 use terms::{Match, Terms};
 
 /// The maximum number of excerpts that answer a question.
 const MAX_ANSWERS: usize = 3;
 /// The maximum number of messages that answer a question about everything that was said at a given time.
-const MAX_MESSAGES_OF_TIME: usize = 10;
+const MAX_MESSAGES_AT_TIME: usize = 10;
 /// Excerpts that score below this share of the best score do not count as answers.
 const MIN_SHARE_OF_BEST: f64 = 0.6;
 /// The weight of a word of the earlier question, relative to a word of the question itself.
-const EARLIER_WORD: f64 = 0.6;
+const EARLIER_WORD_WEIGHT: f64 = 0.6;
 
 /// Sorts documents before messages with the same score.
 const DOCUMENT_DAY: &str = "9999";
@@ -45,11 +45,11 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     let usable: Vec<usize> = (0..candidates.len()).filter(|index| is_quotable(question, &candidates[*index])).collect();
     if question.time_of_messages().is_some() && question.has_no_topic() {
         // The source selected these messages by their time; they are in chronological order.
-        return usable.into_iter().take(MAX_MESSAGES_OF_TIME).collect();
+        return usable.into_iter().take(MAX_MESSAGES_AT_TIME).collect();
     }
     let terms: Vec<Terms> = usable.iter().map(|index| terms_of(&candidates[*index])).collect();
-    let has_content = |word: &Stems| !word.is_light;
-    let mut required: Vec<&Stems> = question.topic.iter().collect();
+    let has_content = |word: &QuestionWord| !word.is_light;
+    let mut required: Vec<&QuestionWord> = question.topic.iter().collect();
     if required.is_empty() {
         required.extend(&question.earlier_topic);
     }
@@ -63,14 +63,13 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
     let mut scored = score(question, candidates, &usable, &terms, &required);
     if scored.is_empty() && !question.topic.is_empty() {
         // "and what do they pay?" may be about the subject of the earlier question alone.
-        let earlier: Vec<&Stems> = question.earlier_topic.iter().collect();
+        let earlier: Vec<&QuestionWord> = question.earlier_topic.iter().collect();
         scored = score(question, candidates, &usable, &terms, &earlier);
     }
     if scored.is_empty() && question.asks_for_name {
         // "I'm Dermot" does not contain "name".
-        let states_name = |index: &usize| {
-            Heading::parse(candidates[*index].heading).is_some() && introduces(candidates[*index].text)
-        };
+        let states_name =
+            |index: &usize| Heading::parse(candidates[*index].heading).is_some() && introduces(candidates[*index].text);
         scored = usable.iter().copied().filter(states_name).map(|index| (1.0, index)).collect();
     }
     let order = |index: usize| {
@@ -100,16 +99,16 @@ fn score(
     candidates: &[Candidate<'_>],
     usable: &[usize],
     terms: &[Terms],
-    required: &[&Stems],
+    required: &[&QuestionWord],
 ) -> Vec<(f64, usize)> {
     let matches = Matches::new(question, terms);
-    let has_content = |word: &Stems| !word.is_light;
+    let has_content = |word: &QuestionWord| !word.is_light;
     let needs_value = question.topic.is_empty() && question.time_words.is_empty();
     let mut scored: Vec<(f64, usize)> = Vec::new();
     for (at, (index, terms)) in usable.iter().zip(terms).enumerate() {
         // A statement about flat 3A does not answer a question about flat 4C, but a rule for all flats may.
         let is_document = Heading::parse(candidates[*index].heading).is_none();
-        let is_identifier = |word: &&Stems| word.is_identifier();
+        let is_identifier = |word: &&QuestionWord| word.is_identifier();
         if !is_document && question.topic.iter().filter(is_identifier).any(|word| !matches.is_match(word, at)) {
             continue;
         }
@@ -120,16 +119,16 @@ fn score(
         let only_content = required.iter().any(|word| has_content(word));
         let matched = share(true, only_content);
         // Related words alone do not show that a statement is about the topic if other words are missing.
-        let is_same = |word: &&&Stems| matches!(matches.find(word, at), Some(Match::Exact | Match::Misspelt));
+        let is_same = |word: &&&QuestionWord| matches!(matches.find(word, at), Some(Match::Exact | Match::Misspelt));
         let is_about = matched >= share(false, only_content) || required.iter().any(|word| is_same(&word));
         if matched > 0.0 && is_about && matched * 2.0 >= share(false, only_content) {
             let score = matches.weigh(&question.topic, at)
-                + EARLIER_WORD * matches.weigh(&question.earlier_topic, at)
+                + EARLIER_WORD_WEIGHT * matches.weigh(&question.earlier_topic, at)
                 + matches.weigh(&question.time_words, at);
             let has_value = match question.wanted {
-                Wanted::Time => terms.has_time(),
-                Wanted::Number => terms.has_number(),
-                Wanted::Any => true,
+                WantedValue::Time => terms.has_time(),
+                WantedValue::Number => terms.has_number(),
+                WantedValue::Any => true,
             };
             // Words of an earlier message alone do not answer a question that asks for a time or a number.
             if needs_value && !has_value {
@@ -141,7 +140,7 @@ fn score(
     scored
 }
 
-/// Inserts the newest message that changed an answer before the answer.
+/// Inserts, before each answer that was changed later, the newest message that changed it.
 fn with_changes(candidates: &[Candidate<'_>], usable: &[usize], answers: Vec<usize>) -> Vec<usize> {
     let mut all = Vec::with_capacity(answers.len());
     for index in answers {
@@ -169,30 +168,30 @@ fn with_changes(candidates: &[Candidate<'_>], usable: &[usize], answers: Vec<usi
 /// Matches the words of a question against candidates.
 struct Matches<'a> {
     terms: &'a [Terms],
-    /// The words of the question that occur in a candidate as they are written. They are not considered misspelt.
+    /// The words of the question that a candidate contains exactly as written. They are not considered misspelt.
     exact: HashSet<&'a str>,
 }
 
 impl<'a> Matches<'a> {
     fn new(question: &'a Question, terms: &'a [Terms]) -> Self {
         let words = question.topic.iter().chain(&question.earlier_topic).chain(&question.time_words);
-        let is_exact = |word: &&Stems| terms.iter().any(|terms| terms.contains(word) == Some(Match::Exact));
+        let is_exact = |word: &&QuestionWord| terms.iter().any(|terms| terms.contains(word) == Some(Match::Exact));
         Self { terms, exact: words.filter(is_exact).map(|word| word.word.as_str()).collect() }
     }
 
-    fn find(&self, word: &Stems, at: usize) -> Option<Match> {
+    fn find(&self, word: &QuestionWord, at: usize) -> Option<Match> {
         self.terms[at]
             .contains(word)
             .filter(|found| *found != Match::Misspelt || !self.exact.contains(word.word.as_str()))
     }
 
-    fn is_match(&self, word: &Stems, at: usize) -> bool {
+    fn is_match(&self, word: &QuestionWord, at: usize) -> bool {
         self.find(word, at).is_some()
     }
 
     /// Returns the sum of the weights of the words that a candidate contains.
-    fn weigh(&self, words: &[Stems], at: usize) -> f64 {
-        let weight = |word: &Stems| {
+    fn weigh(&self, words: &[QuestionWord], at: usize) -> f64 {
+        let weight = |word: &QuestionWord| {
             let matching = (0..self.terms.len()).filter(|at| self.is_match(word, *at)).count();
             let rarity = (1.0 + self.terms.len() as f64 / matching.max(1) as f64).ln();
             self.find(word, at).map_or(0.0, |found| rarity * found.weight() * word.share())
@@ -206,7 +205,8 @@ pub(crate) fn contains_topic(question: &Question, candidate: &Candidate<'_>) -> 
     missing_words(question, candidate).is_empty()
 }
 
-/// Returns the words of a question's topic that a candidate contains in no form, except those that say little about the topic.
+/// Returns the words of a question's topic that a candidate does not contain in any form, except those that say little
+/// about the topic.
 pub(crate) fn missing_words<'a>(question: &'a Question, candidate: &Candidate<'_>) -> Vec<&'a str> {
     let terms = terms_of(candidate);
     let missing = question.topic.iter().filter(|word| !word.is_light && terms.contains(word).is_none());
@@ -214,7 +214,7 @@ pub(crate) fn missing_words<'a>(question: &'a Question, candidate: &Candidate<'_
 }
 
 /// Whether a word of a text is a word of a question, in any inflection.
-pub(crate) fn matches_word(word: &Stems, text: &str) -> bool {
+pub(crate) fn matches_word(word: &QuestionWord, text: &str) -> bool {
     Terms::new(text).contains(word).is_some()
 }
 
@@ -235,8 +235,8 @@ pub(crate) fn best_first(question: &Question, excerpts: Vec<Excerpt>) -> Vec<Exc
 fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
     match Heading::parse(candidate.heading) {
         Some(heading) => {
-            let states_name = !question.asks_for_name || names_user(candidate.text);
-            !heading.is_of_assistant() && !statements(candidate.text).is_empty() && states_name
+            let states_name = !question.asks_for_name || states_user_name(candidate.text);
+            !heading.is_by_assistant() && !statements(candidate.text).is_empty() && states_name
         }
         // Preferences have no heading.
         None => candidate.heading.is_empty() || !question.asks_about_user,
@@ -244,16 +244,13 @@ fn is_quotable(question: &Question, candidate: &Candidate<'_>) -> bool {
 }
 
 /// Whether a message states the name of the user.
-pub(crate) fn names_user(text: &str) -> bool {
+pub(crate) fn states_user_name(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let names = |two: &[&str]| {
         matches!(
             two,
-            ["my" | "mi", "name" | "nombre"]
-                | ["call" | "calls", "me"]
-                | ["me", "llamo" | "llaman"]
-                | ["be", "called"]
+            ["my" | "mi", "name" | "nombre"] | ["call" | "calls", "me"] | ["me", "llamo" | "llaman"] | ["be", "called"]
         )
     };
     words.windows(2).any(names)
@@ -286,14 +283,17 @@ fn terms_of(candidate: &Candidate<'_>) -> Terms {
 /// Returns a message without its questions and its requests to forget something.
 pub(crate) fn statements(text: &str) -> String {
     let is_statement = |sentence: &&str| {
-        !is_question(sentence) && !asks_to_forget(sentence) && !names_question(sentence) && !starts_as_command(sentence)
+        !is_question(sentence)
+            && !asks_to_forget(sentence)
+            && !is_verbless_question(sentence)
+            && !starts_like_command(sentence)
     };
     let statements: Vec<&str> = sentences(text).filter(is_statement).collect();
     statements.join(" ")
 }
 
 /// Whether a short sentence is a question without a verb: "staging db port", "4.12 freeze date".
-fn names_question(sentence: &str) -> bool {
+fn is_verbless_question(sentence: &str) -> bool {
     const MAX_WORDS: usize = 6;
     let utterance = Utterance::new(sentence);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();

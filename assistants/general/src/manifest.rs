@@ -4,7 +4,7 @@ mod tools;
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
-use threadkeep::agent::StoreUser;
+use threadkeep::agent::StoreUserMessage;
 use threadkeep::{ContextPolicy, Retention, Value};
 
 use crate::GeneralOptions;
@@ -73,7 +73,7 @@ pub struct MemorySpec {
     /// The minutes after which a message is no longer used and is removed. Default: 60.
     pub ttl_minutes: u32,
     /// When the user's message is stored. Default: before the model is called.
-    pub store_user: StoreUser,
+    pub store_user: StoreUserMessage,
 }
 
 /// A storage backend.
@@ -205,7 +205,7 @@ impl Manifest {
             ask_before: self.ask_before.clone(),
             libraries: self.libraries.clone().unwrap_or_else(|| options.libraries.clone()),
             context: ContextPolicy { summary: None, window: Some(self.memory.context_window), ..options.context },
-            store_user: self.memory.store_user,
+            store_user_message: self.memory.store_user,
             ..options
         }
     }
@@ -227,7 +227,7 @@ impl Default for MemorySpec {
             max_messages: 20,
             context_window: 10,
             ttl_minutes: 60,
-            store_user: StoreUser::First,
+            store_user: StoreUserMessage::BeforeModelCall,
         }
     }
 }
@@ -261,8 +261,8 @@ fn memory(members: &Memory) -> Result<MemorySpec, ManifestError> {
         }
     };
     let store_user = match string(members.store_user.as_ref(), &key("store_user"))?.as_deref() {
-        None | Some("first") => StoreUser::First,
-        Some("with_answer") => StoreUser::WithAnswer,
+        None | Some("first") => StoreUserMessage::BeforeModelCall,
+        Some("with_answer") => StoreUserMessage::WithAnswer,
         Some(other) => {
             let line = members.store_user.as_ref().map_or(0, line_of);
             let reason = format!("unknown value `{other}`; expected first or with_answer");

@@ -21,8 +21,8 @@ use threadkeep::{ChatMessage, Role, Value};
 
 use crate::evidence::question::{Question, asks_in_clause, asks_within, has_accented_interrogative, split_questions};
 use crate::evidence::{sentences, spelling};
-pub(crate) use commands::starts_as_command;
-use commands::{ends_as_request, is_command, orders, starts_with_request};
+pub(crate) use commands::starts_like_command;
+use commands::{ends_like_request, is_command, starts_with_imperative, starts_with_unambiguous_imperative};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, remember your preferences, and calculate. I cannot \
                      write, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
@@ -59,7 +59,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("time", Times::all())
         .kind("calculation", facts::calculations)
         .kind("clock question", facts::clock_questions)
-        .spelling(spelling::of_utterance)
+        .spelling(spelling::corrected_word)
         .completes(continuation::complete)
         .intent(preferences::set_preference())
         .intent(preferences::list_preferences())
@@ -74,7 +74,7 @@ fn declaration() -> OfflineModelBuilder {
         .answer("outcome", |turn| outcome::describe_outcome(turn.earlier()).unwrap_or_else(|| answer(turn)))
         .answer("statement", answer_or_note)
         .answer("question", |turn| match turn.question() {
-            text if starts_as_command(&text) => command_answer(turn),
+            text if starts_like_command(&text) => command_answer(turn),
             text if is_long_statement(&text) => noted(turn),
             text if is_declarative(&text) => {
                 short_question_answer(turn).filter(|_| !has_verb(&text)).unwrap_or_else(|| noted(turn))
@@ -83,7 +83,7 @@ fn declaration() -> OfflineModelBuilder {
         })
         .answer("command", |turn| match turn.question() {
             text if is_declarative(&text)
-                && !starts_with_request(&text)
+                && !starts_with_imperative(&text)
                 && (has_verb(&text) || text.contains(": ")) =>
             {
                 noted(turn)
@@ -91,7 +91,7 @@ fn declaration() -> OfflineModelBuilder {
             text if is_command(&text) => command_answer(turn),
             _ => answer(turn),
         })
-        .reply(Act::Correct, |turn| if selects(&turn.question()) { answer(turn) } else { noted(turn) })
+        .reply(Act::Correct, |turn| if clarifies(&turn.question()) { answer(turn) } else { noted(turn) })
         .reply(Act::Other, answer)
         .otherwise(|turn, _| Some(answer_or_note(turn)))
         .phrase_file(PHRASES)
@@ -107,22 +107,22 @@ fn phrases() -> [Phrases; 2] {
 
 fn answer_or_note(turn: &Turn<'_>) -> String {
     match turn.question() {
-        text if starts_as_command(&text) || orders(&text) => command_answer(turn),
+        text if starts_like_command(&text) || starts_with_unambiguous_imperative(&text) => command_answer(turn),
         text if is_question(&spelling::corrected(&text))
             || sentences(&text).any(asks_in_clause)
             || has_accented_interrogative(&text) =>
         {
             answer(turn)
         }
-        text if ends_as_request(&text) || names_only(&text) => {
+        text if ends_like_request(&text) || only_names_topic(&text) => {
             short_question_answer(turn).unwrap_or_else(|| noted(turn))
         }
         _ => noted(turn),
     }
 }
 
-/// Whether a correction says what was meant, without a number: "no, I meant the rows".
-fn selects(text: &str) -> bool {
+/// Whether a correction only clarifies what was meant, without stating a number: "no, I meant the rows".
+fn clarifies(text: &str) -> bool {
     let says_meant = Utterance::new(text)
         .words()
         .iter()
@@ -130,14 +130,14 @@ fn selects(text: &str) -> bool {
     says_meant && !text.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Whether a message is worded as a statement, whatever words it consists of: it asks nothing, and has a verb or a value.
+/// Whether a message has the form of a statement, whatever it is about: it asks nothing, and has a verb or a value.
 fn is_declarative(text: &str) -> bool {
     let corrected = spelling::corrected(text);
     let asks =
-        sentences(&corrected).any(|sentence| is_question(sentence) || asks_within(sentence)) || ends_as_request(text);
+        sentences(&corrected).any(|sentence| is_question(sentence) || asks_within(sentence)) || ends_like_request(text);
     let has_value =
         text.contains(|c: char| c.is_ascii_digit()) && Utterance::new(text).words().len() >= MIN_WORDS_WITH_VALUE;
-    !asks && !starts_as_command(text) && (has_verb(text) || has_value || text.contains(": "))
+    !asks && !starts_like_command(text) && (has_verb(text) || has_value || text.contains(": "))
 }
 
 /// The minimum number of words in a statement with a number but without a verb: "clinic again next Wednesday at 14:15".
@@ -148,16 +148,16 @@ fn has_verb(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words = utterance.words();
     let is_verb = |at: usize| VERBS.contains(&utterance.word(at));
-    let is_named = |at: usize| text[words[at].place.start..].starts_with(char::is_uppercase);
+    let is_capitalized = |at: usize| text[words[at].place.start..].starts_with(char::is_uppercase);
     let is_third_person = |at: usize| {
         let word = utterance.word(at);
-        word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !is_named(at)
+        word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !is_capitalized(at)
     };
     let ends_with_s = |at: usize| {
         let end = words[at].place.end;
         text[..end].to_lowercase().ends_with("'s") || text[..end].to_lowercase().ends_with("’s")
     };
-    let names_subject = words.len() > 2 && is_named(0) && (is_third_person(1) && !ends_with_s(0));
+    let names_subject = words.len() > 2 && is_capitalized(0) && (is_third_person(1) && !ends_with_s(0));
     names_subject
         || (1..words.len()).any(is_verb)
         || matches!(utterance.word(0), "im" | "ive" | "hes" | "shes" | "theyre" | "its" | "weve")
@@ -171,7 +171,7 @@ const VERBS: [&str; 44] = [
 ];
 
 /// Whether a message consists of a few words without a value, and without a verb that would make it a statement: "wifi password".
-fn names_only(text: &str) -> bool {
+fn only_names_topic(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words = utterance.words();
     let is_verb = |word: &str| {
@@ -198,21 +198,21 @@ fn names_only(text: &str) -> bool {
                 | "dont"
         )
     };
-    (1..=MAX_WORDS_OF_NAME).contains(&words.len())
+    (1..=MAX_TOPIC_WORDS).contains(&words.len())
         && !text.contains(|c: char| c.is_ascii_digit() || matches!(c, ':' | '=' | '!'))
         && !words.iter().any(|word| is_verb(&word.folded))
 }
 
 /// The maximum number of words in a question that only names its topic.
-const MAX_WORDS_OF_NAME: usize = 5;
+const MAX_TOPIC_WORDS: usize = 5;
 
 /// Whether a message is too long to be a question, and none of its sentences is a question.
 fn is_long_statement(text: &str) -> bool {
-    Utterance::new(text).words().len() > MAX_WORDS_OF_QUESTION && !sentences(text).any(is_question)
+    Utterance::new(text).words().len() > MAX_QUESTION_WORDS && !sentences(text).any(is_question)
 }
 
 /// The maximum number of words in a question that is not phrased as one.
-const MAX_WORDS_OF_QUESTION: usize = 40;
+const MAX_QUESTION_WORDS: usize = 40;
 
 fn noted(turn: &Turn<'_>) -> String {
     match turn.language(&phrases()) {
@@ -241,18 +241,18 @@ fn command_answer(turn: &Turn<'_>) -> String {
 }
 
 /// The maximum number of words in a message that may be a question although it is not phrased as one.
-const MAX_WORDS_OF_SHORT_QUESTION: usize = 8;
+const MAX_SHORT_QUESTION_WORDS: usize = 8;
 
 /// Answers a message of a few words, all of which a quotation contains: "door code please", "wots the reg of the transit".
 fn short_question_answer(turn: &Turn<'_>) -> Option<String> {
     let text = turn.question();
     let question = Question::new(&text, "");
-    let is_short = Utterance::new(&*text).words().len() <= MAX_WORDS_OF_SHORT_QUESTION;
-    if !is_short || question.topic.is_empty() || starts_as_command(&text) {
+    let is_short = Utterance::new(&*text).words().len() <= MAX_SHORT_QUESTION_WORDS;
+    if !is_short || question.topic.is_empty() || starts_like_command(&text) {
         return None;
     }
     let language = turn.language(&phrases());
-    quoting::quote_whole(&question, &instructions_of(turn), language)
+    quoting::quote_complete_matches(&question, &instructions_of(turn), language)
 }
 
 fn instructions_of(turn: &Turn<'_>) -> String {

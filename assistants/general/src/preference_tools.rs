@@ -19,7 +19,7 @@ struct NoArguments {}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Setting {
-    /// What it is about, in a word or two, such as `language`.
+    /// What the preference is about, in a word or two, such as `language`.
     name: String,
     /// What the user prefers.
     value: String,
@@ -27,7 +27,7 @@ struct Setting {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Name {
-    /// What it is about, as it was set.
+    /// The name under which the preference was set.
     name: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn list(memory: Memory) -> FnTool {
 
 /// Sets a preference of the user for all conversations.
 pub(crate) fn set(memory: Memory) -> FnTool {
-    let description = "Keeps something that the user prefers, for all conversations. Only when the user says so.";
+    let description = "Stores a preference of the user for all conversations. Call this only if the user asks for it.";
     FnTool::new("set_preference", description, move |context: ToolContext, arguments: Setting| {
         let memory = memory.clone();
         async move {
@@ -67,7 +67,7 @@ pub(crate) fn set(memory: Memory) -> FnTool {
 
 /// Removes a preference of the user.
 pub(crate) fn forget(memory: Memory) -> FnTool {
-    let description = "Forgets something that the user preferred. Only when the user says so.";
+    let description = "Removes a preference of the user. Call this only if the user asks for it.";
     FnTool::new("forget_preference", description, move |context: ToolContext, arguments: Name| {
         let memory = memory.clone();
         async move {

@@ -1,4 +1,5 @@
-//! The user's conversations as a source of context: messages that match a question, or that were said at the time it asks about.
+//! The user's conversations as a source of context: messages that match a question, or that were sent at the time that
+//! the question asks about.
 
 mod bare_changes;
 mod change_words;
@@ -18,10 +19,10 @@ use self::bare_changes::add_bare_changes;
 use self::references::referred_text;
 use self::statement::mark_changed;
 use crate::evidence::heading::with_reference;
-use crate::evidence::question::{Question, Stems};
+use crate::evidence::question::{Question, QuestionWord};
 use crate::evidence::related::expansion;
 use crate::evidence::terms::{Match, Terms};
-use crate::evidence::{best_first, names_user};
+use crate::evidence::{best_first, states_user_name};
 
 /// The maximum number of excerpts from which those of a given time are selected.
 const MAX_RECALLED: usize = 200;
@@ -36,8 +37,9 @@ const MAX_MESSAGES: usize = 100;
 /// The maximum length of a quoted reference, in characters.
 const MAX_REFERENCE: usize = 200;
 
-/// A source that finds messages in the user's conversations. Excerpts state which message they refer to ("Actually it moved to 14
-/// May"), and whether a later message changed their statement.
+/// A source that finds messages in the user's conversations. The heading of an excerpt quotes the message that the
+/// excerpt refers to ("Actually it moved to 14 May"), and states whether a later message changed the excerpt's
+/// statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RememberedSource;
 
@@ -50,10 +52,10 @@ impl ContextSource for RememberedSource {
     async fn find(&self, source_query: &SourceQuery<'_>) -> Result<Vec<Excerpt>, Failure> {
         let question = Question::new(source_query.query, "");
         let mut found = match question.time_of_messages() {
-            Some(time) => find_of_time(source_query, &question, time).await?,
+            Some(time) => find_at_time(source_query, &question, time).await?,
             None => find_widely(source_query, &question).await?,
         };
-        retain_of_day(&mut found, &question, source_query.memory.now());
+        retain_on_day(&mut found, &question, source_query.memory.now());
         for excerpt in &mut found {
             if let Some(text) = referred_text(source_query, excerpt).await {
                 excerpt.heading = with_reference(&excerpt.heading, &text);
@@ -72,11 +74,11 @@ impl ContextSource for RememberedSource {
 /// Finds the messages that contain words of the question, related words, or words that the question misspells.
 async fn find_widely(source_query: &SourceQuery<'_>, question: &Question) -> Result<Vec<Excerpt>, Failure> {
     let mut found = ConversationSource.find(&SourceQuery { limit: MAX_RANKED, ..*source_query }).await?;
-    let is_exact = |word: &&Stems| {
+    let is_exact = |word: &&QuestionWord| {
         let contains = |excerpt: &Excerpt| Terms::new(&excerpt.text).contains(word) == Some(Match::Exact);
         found.iter().filter(|excerpt| !is_question(&excerpt.text)).any(contains)
     };
-    let missing: Vec<&Stems> = question.topic.iter().filter(|word| !is_exact(word)).collect();
+    let missing: Vec<&QuestionWord> = question.topic.iter().filter(|word| !is_exact(word)).collect();
     let mut others = Vec::new();
     let related = expansion(question.topic.iter().map(|word| word.stems.as_slice()));
     if !related.is_empty() {
@@ -93,8 +95,8 @@ async fn find_widely(source_query: &SourceQuery<'_>, question: &Question) -> Res
         let statements = messages.iter().filter(|message| message.content.role == Role::User);
         let matches = |excerpt: &Excerpt| {
             let terms = Terms::new(&excerpt.text);
-            let names_user = question.asks_for_name && names_user(&excerpt.text);
-            names_user || missing.iter().any(|word| terms.contains(word).is_some())
+            let states_user_name = question.asks_for_name && states_user_name(&excerpt.text);
+            states_user_name || missing.iter().any(|word| terms.contains(word).is_some())
         };
         others.extend(statements.filter_map(|message| Excerpt::of_message(thread, message)).filter(matches));
     }
@@ -107,14 +109,14 @@ async fn find_widely(source_query: &SourceQuery<'_>, question: &Question) -> Res
 }
 
 /// If the question asks what the user did on a day, keeps only the messages that were sent on that day or mention it: "what did I sow on 6 April?"
-fn retain_of_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestamp) {
+fn retain_on_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestamp) {
     let asks = (question.asks_about_user || question.asks_past) && !question.asks_what_was_said;
     let Some(time) = question.time.filter(|_| asks) else { return };
     let Some((Some(start), Some(end))) = span(time, now).filter(|(start, _)| start.is_some_and(|start| start <= now))
     else {
         return;
     };
-    let is_of_day = |excerpt: &Excerpt| {
+    let is_on_day = |excerpt: &Excerpt| {
         let said_at = excerpt.source.fields.get("said_at").and_then(|at| at.as_str()).and_then(|at| at.parse().ok());
         let terms = indexed_terms(&excerpt.text);
         let mentions_day = question.time_words.iter().all(|stems| stems.iter().any(|stem| terms.contains(stem)));
@@ -122,17 +124,17 @@ fn retain_of_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestam
     };
     let is_answer = |excerpt: &Excerpt| {
         let terms = Terms::new(&excerpt.text);
-        is_of_day(excerpt) && question.topic.iter().any(|word| terms.contains(word).is_some())
+        is_on_day(excerpt) && question.topic.iter().any(|word| terms.contains(word).is_some())
     };
     let has_answer =
-        if question.asks_about_user { excerpts.iter().any(is_of_day) } else { excerpts.iter().any(is_answer) };
+        if question.asks_about_user { excerpts.iter().any(is_on_day) } else { excerpts.iter().any(is_answer) };
     if has_answer {
-        excerpts.retain(is_of_day);
+        excerpts.retain(is_on_day);
     }
 }
 
 /// Finds the messages that were sent at a given time, on the question's topic or, if it has none, on any topic.
-async fn find_of_time(
+async fn find_at_time(
     source_query: &SourceQuery<'_>,
     question: &Question,
     time: TimeExpression,

@@ -1,4 +1,4 @@
-//! A document source that also finds passages that use other words than the question.
+//! A document source that also finds passages whose wording differs from that of the question.
 
 use async_trait::async_trait;
 use threadkeep::agent::{ContextSource, DocumentSource, Excerpt, Failure, SourceQuery};

@@ -125,7 +125,7 @@ impl Conversation {
         let waits =
             |requested: &&mut Requested| requested.state == ApprovalState::Pending && turns.contains(&requested.turn);
         for requested in requested.filter(waits) {
-            requested.state = ApprovalState::Replaced;
+            requested.state = ApprovalState::Void;
             self.withdrawn.push(requested.command.line());
         }
     }

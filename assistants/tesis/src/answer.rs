@@ -2,7 +2,7 @@
 
 use crate::briefing::{Briefing, SourceLine};
 use crate::clave::fold_text;
-use crate::search::{content_of, matches};
+use crate::search::{content_words, matches};
 
 /// The answer if there are no sources.
 pub(crate) const NO_SOURCES: &str = "No tengo fuentes para responder, así que no cito nada.";
@@ -163,7 +163,7 @@ fn quotation(briefing: &Briefing, source: &SourceLine) -> String {
 /// quoted are skipped if others remain.
 fn passage(briefing: &Briefing, source: &SourceLine) -> String {
     let sentences = sentences(&source.texto);
-    let question = if content_of(&briefing.pregunta).is_empty() { &briefing.consulta } else { &briefing.pregunta };
+    let question = if content_words(&briefing.pregunta).is_empty() { &briefing.consulta } else { &briefing.pregunta };
     let counts = matches(question, &sentences);
     let is_new = |sentence: &String| !briefing.reutiliza || !briefing.anterior.contains(sentence.as_str());
     let candidates: Vec<usize> = (0..sentences.len()).filter(|index| is_new(&sentences[*index])).collect();

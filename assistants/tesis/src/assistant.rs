@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    ActivityContext, Failure, FnActivity, MAX_ITERATIONS, PrepareRequest, RepeatPolicy, StoreUser, TurnPreparation,
-    TurnReport,
+    ActivityContext, Failure, FnActivity, MAX_ITERATIONS, PrepareRequest, RepeatPolicy, StoreUserMessage,
+    TurnPreparation, TurnReport,
 };
 use threadkeep::{
     Assistant, Bound, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MessageQuery, Role,
@@ -26,7 +26,7 @@ pub(crate) const NAME: &str = "tesis";
 pub(crate) const ABOUT: &str = "Researches Mexican case law, in Spanish, and cites only what is in its corpus.";
 /// The number of messages that a turn reads.
 pub(crate) const WINDOW: usize = 16;
-/// Low, because lawyers expect the same question to get the same answer.
+/// The sampling temperature. Low, because lawyers expect the same question to get the same answer.
 const TEMPERATURE: f64 = 0.1;
 
 /// Options of the assistant.
@@ -47,7 +47,7 @@ pub struct TesisAssistant {
 }
 
 impl TesisAssistant {
-    /// Creates the assistant with a corpus and a memory. The assistant's agent must use the same memory.
+    /// Creates the assistant with a corpus and a memory. The `Agent` that runs the assistant must use the same memory.
     #[must_use]
     pub fn new(memory: &Memory, corpus: Corpus, options: TesisOptions) -> Self {
         let embedding_model = options.embedder.as_ref().map(|embedder| embedder.model().to_owned());
@@ -63,7 +63,7 @@ impl TesisAssistant {
         definition.context =
             ContextPolicy { window: Some(WINDOW), summary: Some(SummaryPolicy::default()), ..ContextPolicy::default() };
         definition.temperature = Some(TEMPERATURE);
-        definition.store_user = StoreUser::WithAnswer;
+        definition.store_user_message = StoreUserMessage::WithAnswer;
         Self { definition: definition.with_instructions(INSTRUCTIONS), embedding_model }
     }
 }

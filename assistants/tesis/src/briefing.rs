@@ -7,7 +7,7 @@ use crate::corpus::{Item, force};
 use crate::epoca;
 use crate::intent::Intent;
 use crate::record::Tipo;
-use crate::search::Found;
+use crate::search::FoundItem;
 
 /// The prefix of the line that contains the briefing.
 const TASK: &str = "DATOS ";
@@ -56,7 +56,7 @@ pub(crate) struct Briefing {
 }
 
 /// Returns the instructions of a node: the task, and the sources as JSON, one per line.
-pub(crate) fn instructions(briefing: &Briefing, sources: &[Found]) -> String {
+pub(crate) fn instructions(briefing: &Briefing, sources: &[FoundItem]) -> String {
     let task = match briefing.tarea {
         Task::Clasificar => {
             "Decide si la pregunta sigue el tema de estas fuentes, que son las de la respuesta anterior, o plantea otro tema. Responde solo \
@@ -101,7 +101,7 @@ pub(crate) struct SourceLine {
 }
 
 impl SourceLine {
-    pub(crate) fn of(n: usize, found: &Found) -> Self {
+    pub(crate) fn of(n: usize, found: &FoundItem) -> Self {
         let cut = |text: &str| text.chars().take(TEXT_CHARACTERS).collect::<String>();
         let common = Self {
             n,
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::record::Tesis;
 
-    fn found(texto: &str) -> Found {
+    fn found(texto: &str) -> FoundItem {
         let tesis = Tesis {
             id_tesis: 2_031_567,
             rubro: "AMPARO. X.".to_owned(),
@@ -207,7 +207,7 @@ mod tests {
             tipo: Some(Tipo::Jurisprudencia),
             ..Tesis::default()
         };
-        Found::exact(Item::Tesis(tesis))
+        FoundItem::exact(Item::Tesis(tesis))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::clave::{ClaveKey, References, fold_text};
-use crate::search::Found;
+use crate::search::FoundItem;
 
 /// The minimum number of words in capitals that count as a rubro.
 const RUBRO_WORDS: usize = 3;
@@ -11,13 +11,14 @@ const RUBRO_WORDS: usize = 3;
 /// Removes the sentences of an answer that cite a registro, a clave or a rubro that no source contains. Returns the answer, and whether
 /// anything was removed.
 #[must_use]
-pub fn remove_unknown_citations(answer: &str, sources: &[Found]) -> (String, bool) {
-    let known = Known::of(sources);
+pub fn remove_unknown_citations(answer: &str, sources: &[FoundItem]) -> (String, bool) {
+    let known = KnownCitations::of(sources);
     let mut removed = false;
     let mut lines = Vec::new();
     for line in answer.lines() {
         let sentences = sentences(line);
-        let kept: Vec<&str> = sentences.into_iter().filter(|sentence| known.contains_all_of(sentence)).collect();
+        let kept: Vec<&str> =
+            sentences.into_iter().filter(|sentence| known.contains_all_citations_in(sentence)).collect();
         let text = kept.concat();
         if text.trim() != line.trim() {
             removed = true;
@@ -30,15 +31,15 @@ pub fn remove_unknown_citations(answer: &str, sources: &[Found]) -> (String, boo
     (lines.join("\n").trim().to_owned(), removed)
 }
 
-struct Known {
+struct KnownCitations {
     registros: HashSet<i64>,
     claves: Vec<ClaveKey>,
     /// The titles and texts of all sources, folded.
     text: String,
 }
 
-impl Known {
-    fn of(sources: &[Found]) -> Self {
+impl KnownCitations {
+    fn of(sources: &[FoundItem]) -> Self {
         let tesis = || sources.iter().filter_map(|found| found.item.tesis());
         let mut text = String::new();
         // The claves that the sources cite in their texts are also known.
@@ -47,14 +48,14 @@ impl Known {
             let precedentes = found.item.tesis().map(|tesis| tesis.precedentes.as_str()).unwrap_or_default();
             for part in [found.item.title().as_str(), found.item.text(), precedentes] {
                 text.push(' ');
-                text.push_str(&normal(part));
+                text.push_str(&normalized(part));
                 claves.extend(part.lines().flat_map(|line| References::of(line).claves));
             }
         }
         Self { registros: tesis().map(|tesis| tesis.id_tesis).collect(), claves, text: format!("{text} ") }
     }
 
-    fn contains_all_of(&self, sentence: &str) -> bool {
+    fn contains_all_citations_in(&self, sentence: &str) -> bool {
         // The added word makes six-digit numbers count as registros.
         let references = References::of(&format!("registro {sentence}"));
         let is_known_number =
@@ -71,7 +72,7 @@ impl Known {
 }
 
 /// Returns a text in lower case without accents and punctuation, with single spaces.
-fn normal(text: &str) -> String {
+fn normalized(text: &str) -> String {
     fold_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -87,7 +88,7 @@ fn capitals(text: &str) -> Vec<String> {
                 continue;
             }
             if run.len() >= RUBRO_WORDS {
-                found.push(normal(&run.join(" ")));
+                found.push(normalized(&run.join(" ")));
             }
             run.clear();
         }
@@ -141,8 +142,8 @@ mod tests {
     use crate::corpus::Item;
     use crate::record::Tesis;
 
-    fn sources() -> Vec<Found> {
-        vec![Found::exact(Item::Tesis(Tesis {
+    fn sources() -> Vec<FoundItem> {
+        vec![FoundItem::exact(Item::Tesis(Tesis {
             id_tesis: 2_031_567,
             rubro: "AMPARO INDIRECTO. PROCEDE CONTRA ACTOS DEL AYUNTAMIENTO.".to_owned(),
             texto: "Véase la tesis P./J. 9/2001, registro 180345. Procede.".to_owned(),

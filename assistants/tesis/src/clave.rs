@@ -16,7 +16,7 @@ const MAX_REFERENCES: usize = 20;
 pub struct ClaveKey {
     /// The letters and digits of the clave without the época, such as `1j104/2025`.
     pub key: String,
-    /// The época, if the clave names it.
+    /// The época, if the clave states it.
     pub epoca: Option<u8>,
 }
 
@@ -64,7 +64,7 @@ impl ClaveKey {
     /// Whether this clave refers to the tesis with the other clave. A clave without its court, such as `921/2023`, refers to the tesis of
     /// every court.
     #[must_use]
-    pub fn names(&self, other: &Self) -> bool {
+    pub fn refers_to(&self, other: &Self) -> bool {
         let is_same_key = match self.key.strip_prefix(ANY_COURT) {
             Some(rest) => any_court(rest).any(|key| key == other.key),
             None => self.key == other.key,
@@ -371,8 +371,10 @@ mod tests {
     #[test]
     fn a_clave_without_its_court_matches_every_court() {
         let clave = &References::of("ah no, la 921/2023").claves[0];
-        assert!(clave.names(&ClaveKey::of("2a./J. 921/2023 (11a.)")) && clave.names(&ClaveKey::of("1a. 921/2023")));
-        assert!(!clave.names(&ClaveKey::of("2a./J. 92/2023 (11a.)")));
+        assert!(
+            clave.refers_to(&ClaveKey::of("2a./J. 921/2023 (11a.)")) && clave.refers_to(&ClaveKey::of("1a. 921/2023"))
+        );
+        assert!(!clave.refers_to(&ClaveKey::of("2a./J. 92/2023 (11a.)")));
     }
 
     // S3.54

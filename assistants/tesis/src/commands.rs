@@ -11,7 +11,7 @@ use threadkeep::{JsonText, Scope, Value};
 
 use crate::clave::{ClaveKey, References};
 use crate::intent::{self, PastMessage};
-use crate::search::{Found, SearchRequest};
+use crate::search::{FoundItem, SearchRequest};
 use crate::{Corpus, ImportRequest, briefing, filters};
 
 /// The maximum size of a phrases file, in bytes.
@@ -37,8 +37,9 @@ pub(crate) const COMMANDS: CommandGroup = CommandGroup {
         PluginCommand {
             name: "import",
             about: "Import tesis, statutes and decisions",
-            details: "Reads .json, .jsonl and .csv files, optionally compressed with gzip. Records that are stored unchanged are \
-                      skipped, so an interrupted import can be repeated. Broken records are reported with their line number.",
+            details: "Reads .json, .jsonl and .csv files, optionally compressed with gzip. Records that are already \
+                      stored and have not changed are skipped, so an interrupted import can be repeated. Broken \
+                      records are reported with their line number.",
             arguments: &[
                 Argument { name: PATH, value: "PATH", form: ArgumentForm::Required, help: "A file or a folder" },
                 Argument {
@@ -58,7 +59,7 @@ pub(crate) const COMMANDS: CommandGroup = CommandGroup {
                 name: QUERY,
                 value: "QUERY",
                 form: ArgumentForm::Required,
-                help: "Words, filters in words, a registro digital or a clave",
+                help: "Words, which may include filters, or a registro digital or a clave",
             }],
             run: search,
         },
@@ -159,12 +160,12 @@ fn search(call: CommandCall<'_>) -> CommandFuture<'_> {
     })
 }
 
-async fn find(corpus: &Corpus, scope: &Scope, query: &str) -> Result<Vec<Found>, threadkeep::StoreError> {
+async fn find(corpus: &Corpus, scope: &Scope, query: &str) -> Result<Vec<FoundItem>, threadkeep::StoreError> {
     let References { registros, claves } = References::of(query);
     if !registros.is_empty() || !claves.is_empty() {
         let mut items = corpus.by_registro(scope, &registros).await?;
         items.extend(corpus.by_clave(scope, &claves).await?);
-        return Ok(items.into_iter().map(Found::exact).collect());
+        return Ok(items.into_iter().map(FoundItem::exact).collect());
     }
     let split = filters::split(query);
     let request =

@@ -177,7 +177,7 @@ pub struct CorpusDescription {
     pub imported: u64,
 }
 
-/// An item that was found.
+/// An entry that the index returned for a search.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hit {
     pub(crate) item: Item,
@@ -228,7 +228,7 @@ impl Corpus {
         Ok(changed)
     }
 
-    /// Returns the ids and hashes of the entries that are stored unchanged.
+    /// Returns the ids and hashes of the entries that are already stored and have not changed.
     async fn known(&self, tenant: &Scope, entries: &[IndexEntry]) -> Result<Vec<(String, String)>, StoreError> {
         let filter = FieldFilter::any("hash", entries.iter().map(|entry| hash_of(&entry.fields)));
         let answer = self.find(tenant, Vec::new(), None, vec![filter], 1_000).await?;
@@ -260,7 +260,7 @@ impl Corpus {
         let is_same = |item: &Item, clave: &ClaveKey| {
             let Some(tesis) = item.tesis() else { return false };
             let own = ClaveKey::of(tesis.clave.as_deref().unwrap_or_default());
-            clave.names(&ClaveKey { epoca: own.epoca.or(tesis.epoca), ..own })
+            clave.refers_to(&ClaveKey { epoca: own.epoca.or(tesis.epoca), ..own })
         };
         let position = |item: &Item| claves.iter().position(|clave| is_same(item, clave));
         Ok(sorted(found, position))

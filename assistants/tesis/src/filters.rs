@@ -35,7 +35,7 @@ pub struct Filters {
 
 /// A question split into filters and other words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Filtered {
+pub(crate) struct SplitQuestion {
     pub(crate) filters: Filters,
     /// The words of the question outside of filters, as typed.
     pub(crate) rest: String,
@@ -146,7 +146,7 @@ const MATERIAS: [(&str, &str); 18] = [
 ];
 
 /// Splits a question into filters and other words.
-pub(crate) fn split(question: &str) -> Filtered {
+pub(crate) fn split(question: &str) -> SplitQuestion {
     let typed: Vec<&str> = question.split_whitespace().collect();
     let folded: Vec<String> = typed.iter().map(|word| fold_text(word).trim().to_owned()).collect();
     let mut reader = Reader {
@@ -162,7 +162,7 @@ pub(crate) fn split(question: &str) -> Filtered {
         reader.years(at);
     }
     let rest: Vec<&str> = typed.iter().zip(&reader.used).filter(|(_, used)| !**used).map(|(word, _)| *word).collect();
-    Filtered { filters: reader.filters, rest: rest.join(" ") }
+    SplitQuestion { filters: reader.filters, rest: rest.join(" ") }
 }
 
 struct Reader<'a> {

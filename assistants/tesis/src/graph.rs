@@ -9,7 +9,7 @@ use crate::briefing::{self, Briefing, Task};
 use crate::citations::remove_unknown_citations;
 use crate::intent::{self, Intent};
 use crate::plan::{Deciders, FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
-use crate::search::{Found, content_of};
+use crate::search::{FoundItem, content_words};
 use crate::tool::{COMPARE, CompareArguments, Nearness, SEARCH, SearchArguments, SearchResult};
 
 /// The member of the graph's input that contains the position of the message.
@@ -37,7 +37,7 @@ state! {
         /// What the turn does.
         replace plan: Plan,
         /// The sources of the answer.
-        replace found: Vec<Found>,
+        replace found: Vec<FoundItem>,
         /// The result of the last search.
         replace result: SearchResult,
         /// The search queries so far.
@@ -46,7 +46,7 @@ state! {
         replace next_query: String,
         /// Why the turn stopped searching.
         replace exit_reason: String,
-        /// The reasons that models gave.
+        /// The reasons that models and rules gave for their decisions.
         append reasoning: String,
         /// The answer.
         replace reply: String,
@@ -251,7 +251,7 @@ fn ask(state: &TurnState, task: Task) -> ModelRequest {
 }
 
 /// Creates a request for an answer that is not streamed, because its citations are checked first.
-fn silent_request(briefing: &Briefing, sources: &[Found]) -> ModelRequest {
+fn silent_request(briefing: &Briefing, sources: &[FoundItem]) -> ModelRequest {
     let request = ModelRequest { is_reply: false, ..ModelRequest::reply(&[]) };
     let request = request.with_tools(threadkeep::graph::ToolSelection::None);
     request.with_instructions(briefing::instructions(briefing, sources))
@@ -295,7 +295,7 @@ fn notices(state: &TurnState) -> Vec<String> {
         notices.push("No encontré más tesis sobre el tema en el corpus.".to_owned());
     }
     if result.without_topic {
-        let (topic, filters) = (content_of(&plan.query), plan.own_filters.describe());
+        let (topic, filters) = (content_words(&plan.query), plan.own_filters.describe());
         let about =
             if topic.is_empty() { "Con los filtros anteriores".to_owned() } else { format!("Sobre «{topic}»") };
         notices.push(format!(
@@ -305,7 +305,7 @@ fn notices(state: &TurnState) -> Vec<String> {
     if result.without_filters {
         notices.push("Ninguna tesis del corpus indica esa materia; busqué la palabra en los textos.".to_owned());
     } else if state.found.is_empty() && !plan.filters.is_empty() && notices.is_empty() {
-        let words = content_of(&plan.query);
+        let words = content_words(&plan.query);
         let about = if words.is_empty() { String::new() } else { format!(" sobre «{}»", plan.query.trim()) };
         notices.push(format!("No encontré en el corpus tesis{about} con el filtro {}.", plan.filters.describe()));
     }
@@ -333,7 +333,7 @@ fn take_judgement(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
     let Some(query) = judged.query.filter(|query| !query.trim().is_empty()) else {
         return stop("sin_siguiente_consulta");
     };
-    if state.queries.iter().any(|known| content_of(known) == content_of(&query)) {
+    if state.queries.iter().any(|known| content_words(known) == content_words(&query)) {
         return stop("consulta_redundante");
     }
     if state.queries.len() as u64 >= state.max_iterations {
@@ -389,8 +389,11 @@ fn finish(state: &TurnState) -> Output {
         _ => checked_reply(state),
     };
     let is_empty = state.plan.intent == Intent::None;
-    let sources =
-        if is_empty { Vec::new() } else { state.found.iter().take(MAX_ANSWER_SOURCES).map(Found::source).collect() };
+    let sources = if is_empty {
+        Vec::new()
+    } else {
+        state.found.iter().take(MAX_ANSWER_SOURCES).map(FoundItem::source).collect()
+    };
     Output { sources, data: JsonText::of(&data(state)).ok(), ..Output::reply(reply) }
 }
 
@@ -412,10 +415,10 @@ fn checked_reply(state: &TurnState) -> String {
     if removed && !is_enough || checked.is_empty() { quotation(state) } else { checked }
 }
 
-/// Returns the data that is stored with the answer: the parts of a run's result that the engine does not compute itself.
+/// Returns the data that is stored with the answer: the parts of a run's result that `Agent` does not compute itself.
 fn data(state: &TurnState) -> Value {
     let plan = &state.plan;
-    let found: &[Found] = match plan.intent {
+    let found: &[FoundItem] = match plan.intent {
         Intent::None => &[],
         _ => &state.found[..state.found.len().min(MAX_ANSWER_SOURCES)],
     };
@@ -427,7 +430,7 @@ fn data(state: &TurnState) -> Value {
         QUERY: if plan.intent == Intent::None || is_off_topic { String::new() } else { query(state) },
         FILTERS: plan.filters,
         FOCUS: plan.focus,
-        "resultados": found.iter().filter_map(Found::stored).collect::<Vec<_>>(),
+        "resultados": found.iter().filter_map(FoundItem::stored).collect::<Vec<_>>(),
         "sources_used": found.iter().filter_map(|found| found.item.tesis()).map(|tesis| tesis.id_tesis).collect::<Vec<_>>(),
         "reused_sources": plan.intent == Intent::Reuse,
         "discussed_tesis_count": discussed.len(),

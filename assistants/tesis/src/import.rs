@@ -1,7 +1,7 @@
 //! Imports records into the corpus, with bounded memory.
 //!
 //! A file is read on its own thread, one record at a time. Items are stored in batches, so that an interrupted import leaves only
-//! complete batches; importing the same file again skips what is stored unchanged.
+//! complete batches; importing the same file again skips items that have not changed.
 
 mod reader;
 
@@ -68,20 +68,20 @@ impl std::fmt::Debug for ImportRequest<'_> {
     }
 }
 
-/// What the reader sends.
+/// A message from the thread that reads a file.
 #[derive(Debug)]
-pub(crate) enum Parsed {
+pub(crate) enum ReaderMessage {
     Items(Vec<Item>),
     Broken(String),
     Bytes(u64),
 }
 
 impl Corpus {
-    /// Imports files and the files of folders.
+    /// Imports files, and the files in folders.
     ///
     /// # Errors
-    /// A file cannot be read, or the store or the embedder fails. What was stored before remains stored, and repeating the import
-    /// continues it.
+    /// A file cannot be read, or the store or the embedder fails. Items that were stored before the error remain
+    /// stored, and repeating the import continues it.
     pub async fn import(&self, paths: &[PathBuf], request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> {
         let files = reader::files(paths)?;
         let total: u64 = files.iter().map(|file| file.metadata().map_or(0, |metadata| metadata.len())).sum();
@@ -114,17 +114,17 @@ impl Corpus {
         let mut batch = Vec::new();
         while let Some(parsed) = receiver.recv().await {
             match parsed {
-                Parsed::Items(items) => {
+                ReaderMessage::Items(items) => {
                     report.records += 1;
                     batch.extend(items);
                 }
-                Parsed::Broken(problem) => {
+                ReaderMessage::Broken(problem) => {
                     report.broken += 1;
                     if report.problems.len() < MAX_PROBLEMS {
                         report.problems.push(problem);
                     }
                 }
-                Parsed::Bytes(read) => progress(read),
+                ReaderMessage::Bytes(read) => progress(read),
             }
             if batch.len() >= BATCH {
                 self.store_batch(std::mem::take(&mut batch), request, report).await?;

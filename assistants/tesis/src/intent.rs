@@ -81,7 +81,7 @@ const LEGAL_NOUNS: [&str; 14] = [
 ];
 
 /// The maximum number of new words in a question that asks for a fact about a source.
-const MAX_NEW_WORDS_OF_ATTRIBUTE: usize = 2;
+const MAX_NEW_ATTRIBUTE_WORDS: usize = 2;
 
 /// An intent and the rule that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,16 +120,16 @@ pub(crate) fn asks_about_assistant(message: &str) -> bool {
     Words::of(message).asks_about_assistant()
 }
 
-/// Returns a message with its misspelt words corrected, also to words of the conversation.
+/// Corrects the misspelt words of a message, also to words of the conversation.
 pub(crate) fn corrected(message: &str, history: &[PastMessage]) -> String {
     let texts = history.iter().flat_map(|message| std::iter::once(&message.text).chain(&message.sources));
     let words = texts.flat_map(|text| fold_text(text).split_whitespace().map(str::to_owned).collect::<Vec<_>>());
     spelling::corrected(message, &words.collect())
 }
 
-/// Whether a message names one source at hand by a filter: `la del Pleno`.
-pub(crate) fn names_one(message: &str) -> bool {
-    Words::of(message).names_one()
+/// Whether a message selects one of the sources at hand by a filter: `la del Pleno`.
+pub(crate) fn selects_one_source(message: &str) -> bool {
+    Words::of(message).selects_one_source()
 }
 
 /// Classifies a message after a conversation, oldest message first.
@@ -138,7 +138,7 @@ pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
     classify_corrected(&corrected(message, history), history)
 }
 
-/// Classifies a message without misspelt words.
+/// Classifies a message whose misspelt words have been corrected.
 pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Classification {
     let words = Words::of(message);
     let decided =
@@ -187,7 +187,8 @@ pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Clas
     })
 }
 
-/// Classifies a message that follows sources by its words that refer to them; `None` if it has none.
+/// Classifies a message that follows an answer with sources, by the words that refer to these sources; `None` if it
+/// contains no such words.
 fn classify_by_words(
     message: &str,
     words: &Words,
@@ -210,11 +211,11 @@ fn classify_by_words(
         return decided(Intent::NewSearch, "pide un filtro");
     }
     let is_other_filter = !vocabulary.legal.is_empty() && !filters::split(message).filters.is_empty();
-    if answer::asks_attribute(message) && new <= MAX_NEW_WORDS_OF_ATTRIBUTE && !is_other_filter {
+    if answer::asks_attribute(message) && new <= MAX_NEW_ATTRIBUTE_WORDS && !is_other_filter {
         return decided(Intent::Reuse, "pregunta por un dato de la fuente");
     }
     // `En esos casos` only frames a question about something else.
-    if words.points_back() && !(words.refers_to_cases() && new >= 2) || words.joined_pronoun().is_some() {
+    if words.points_back() && !(words.refers_to_cases() && new >= 2) || words.attached_pronoun().is_some() {
         return decided(Intent::Reuse, "se refiere a la respuesta anterior");
     }
     if is_close && (words.refers_to_text() || words.has_object_pronoun()) {
@@ -227,7 +228,7 @@ fn classify_by_words(
     None
 }
 
-/// Classifies a message that follows sources but refers to none of them, by its legal terms.
+/// Classifies a message that follows an answer with sources but refers to none of them, by its legal terms.
 fn decide_by_topic(message: &str, words: &Words, vocabulary: &Vocabulary) -> Classification {
     let (legal, new) = (vocabulary.legal.len(), vocabulary.new_words());
     let is_aside = words.has_pronoun(message) || words.is_hypothesis();
@@ -264,7 +265,7 @@ pub(crate) fn last_answer(history: &[PastMessage]) -> Option<&PastMessage> {
     }
 }
 
-/// Whether a message is courtesy or not about law, whatever was said before.
+/// Whether a message is a courtesy or not about law, regardless of the conversation before it.
 fn asks_nothing(message: &str) -> bool {
     let words = Words::of(message);
     let vocabulary = words.vocabulary(&[]);
@@ -280,7 +281,7 @@ fn is_at_hand(references: &References, history: &[PastMessage]) -> bool {
     let in_texts: Vec<ClaveKey> = cited.flat_map(|message| References::of(&message.text).claves).collect();
     let is_clave = |clave: &ClaveKey| {
         let mut known = history.iter().flat_map(|message| &message.claves).chain(&in_texts);
-        known.any(|known| clave.names(known))
+        known.any(|known| clave.refers_to(known))
     };
     references.registros.iter().all(|registro| registros.contains(registro)) && references.claves.iter().all(is_clave)
 }

@@ -1,9 +1,10 @@
 //! The legal research assistant: Mexican case law, in Spanish.
 //!
-//! [`Corpus`] holds tesis, articles of statutes and passages of decisions in the tenant's search index; [`Corpus::import`] fills it.
-//! [`TesisAssistant`] answers from it: it classifies a message ([`intent`]), reuses the sources of the conversation or searches, and
-//! cites only what it was given. [`run_agent`] runs a turn outside the engine's own turns, and stores question and answer in one
-//! commit. [`PLUGIN`] registers the assistant with a program.
+//! [`Corpus`] holds tesis, articles of statutes and passages of decisions in the tenant's search index;
+//! [`Corpus::import`] fills it. [`TesisAssistant`] answers from it: it classifies a message ([`intent`]), reuses the
+//! sources of the conversation or searches, and cites only what it was given. [`run_agent`] answers a question for a
+//! program that has a memory but no agent, and stores question and answer in one commit. [`PLUGIN`] registers the
+//! assistant with a program.
 #![warn(missing_docs)]
 
 mod answer;
@@ -42,5 +43,5 @@ pub use offline::OfflineTesis;
 pub use plugin::PLUGIN;
 pub use record::{RecordError, Tesis, Tipo};
 pub use run::run_agent;
-pub use search::{Found, SearchRequest, rank_score};
+pub use search::{FoundItem, SearchRequest, rank_score};
 pub use threadkeep::agent::{RunError, RunRequest, RunResult};

@@ -11,7 +11,7 @@ use crate::corpus::{Corpus, Item};
 use crate::filters::{self, Filters};
 use crate::history::{self, MAX_SOURCES};
 use crate::intent::{self, Intent};
-use crate::search::{Found, content_of, matches};
+use crate::search::{FoundItem, content_words, matches};
 
 /// The member of an answer's data that contains the search query.
 pub(crate) const QUERY: &str = "consulta";
@@ -56,7 +56,7 @@ pub(crate) struct Plan {
     /// The keys of everything that was cited in the conversation.
     pub(crate) cited: BTreeSet<String>,
     /// The sources at hand, for a reuse.
-    pub(crate) sources: Vec<Found>,
+    pub(crate) sources: Vec<FoundItem>,
     /// The 1-based numbers of the sources that the message refers to.
     pub(crate) focus: Vec<usize>,
     /// The text of the last answer.
@@ -109,7 +109,7 @@ pub(crate) async fn plan(
             classified = intent::Classification { intent: Intent::NewSearch, is_off_topic: false, ..classified };
         }
     }
-    if classified.intent == Intent::Reuse && intent::names_one(question) {
+    if classified.intent == Intent::Reuse && intent::selects_one_source(question) {
         let filters = filters::split(question).filters;
         if !items.iter().filter_map(Item::tesis).any(|tesis| filters.passes(tesis)) {
             classified.intent = Intent::NewSearch;
@@ -216,7 +216,7 @@ impl Topic {
         }
         let questions = messages.iter().rev().filter(|message| message.content.role == Role::User);
         let split = questions.map(|message| filters::split(&message.plain_text()));
-        let with_words = split.into_iter().find(|split| !content_of(&split.rest).is_empty());
+        let with_words = split.into_iter().find(|split| !content_words(&split.rest).is_empty());
         with_words.map(|split| Self { query: split.rest, filters: split.filters }).unwrap_or_default()
     }
 }
@@ -230,8 +230,8 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     let References { registros, claves } = References::of(&question);
     plan.registros = registros;
     plan.claves = claves.into_iter().map(|clave| (clave.key, clave.epoca)).collect();
-    let split = filters::split(&without_denied(&question));
-    let own = content_of(&split.rest);
+    let split = filters::split(&without_rejected(&question));
+    let own = content_words(&split.rest);
     plan.has_own_words = !own.is_empty() || split.filters.is_empty();
     let is_carried = !topic.query.is_empty() && is_elliptic(&question, &own, plan.wants_more);
     plan.query = match (own.is_empty(), is_carried) {
@@ -248,15 +248,15 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     };
 }
 
-/// Returns a question without what it denies after a comma: `la definitiva, no la provisional`.
-fn without_denied(question: &str) -> String {
-    let is_denied = |part: &&str| {
+/// Returns a question without the part that it rules out after a comma: `la definitiva, no la provisional`.
+fn without_rejected(question: &str) -> String {
+    let is_rejected = |part: &&str| {
         let folded = fold_text(part);
         let words: Vec<&str> = folded.split_whitespace().collect();
         matches!(words.as_slice(), ["no", "la" | "el" | "las" | "los" | "de", _] | ["no", "de" | "del", _, _])
     };
     let parts: Vec<&str> = question.split(',').collect();
-    let kept: Vec<&str> = parts.iter().copied().filter(|part| !is_denied(part)).collect();
+    let kept: Vec<&str> = parts.iter().copied().filter(|part| !is_rejected(part)).collect();
     if kept.is_empty() { question.to_owned() } else { kept.join(",") }
 }
 
@@ -273,7 +273,7 @@ fn without_opposites(topic: &str, own: &str) -> String {
                 || word == *other && own.contains(one) && !own.contains(other)
         })
     };
-    content_of(topic).split_whitespace().filter(|word| !is_replaced(word)).collect::<Vec<_>>().join(" ")
+    content_words(topic).split_whitespace().filter(|word| !is_replaced(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the first words of a text.
@@ -353,20 +353,20 @@ fn reuse(
     let found = |key: &String| {
         let item = items.iter().find(|item| item.key() == *key)?;
         let source = historical.iter().find(|source| source.key == *key).map(|source| &source.source);
-        Some(Found {
+        Some(FoundItem {
             rank_score: source.and_then(|source| source.score).unwrap_or_default(),
             distance: source.and_then(|source| source.distance),
-            ..Found::exact(item.clone())
+            ..FoundItem::exact(item.clone())
         })
     };
-    let last_found: Vec<Found> = last_keys.iter().filter_map(found).collect();
-    let all: Vec<Found> = historical.iter().filter_map(|source| found(&source.key)).collect();
+    let last_found: Vec<FoundItem> = last_keys.iter().filter_map(found).collect();
+    let all: Vec<FoundItem> = historical.iter().filter_map(|source| found(&source.key)).collect();
     let references = References::of(question);
-    let is_named = |found: &Found| {
+    let is_named = |found: &FoundItem| {
         let Some(tesis) = found.item.tesis() else { return false };
         let clave = tesis.clave.as_deref().map(ClaveKey::of);
         references.registros.contains(&tesis.id_tesis)
-            || clave.is_some_and(|own| references.claves.iter().any(|clave| clave.names(&own)))
+            || clave.is_some_and(|own| references.claves.iter().any(|clave| clave.refers_to(&own)))
     };
     plan.sources = last_found;
     if all.iter().any(is_named) {
@@ -378,7 +378,7 @@ fn reuse(
     }
     let filters = filters::split(question).filters;
     let passing = || all.iter().filter(|found| found.item.tesis().is_some_and(|tesis| filters.passes(tesis)));
-    let asks_which = asks_which(question) || intent::names_one(question);
+    let asks_which = asks_which(question) || intent::selects_one_source(question);
     if asks_which && !filters.is_empty() && passing().next().is_some() {
         plan.sources = passing().take(MAX_ANSWER_SOURCES).cloned().collect();
         plan.focus = (1..=plan.sources.len()).collect();
@@ -392,7 +392,7 @@ fn reuse(
         return;
     }
     if plan.sources.len() == 1 && names_other(question) {
-        // `La otra` is the one beside the source of the last answer.
+        // `La otra` is a source of an earlier answer.
         let own = plan.sources[0].item.key();
         if let Some(other) = all.iter().find(|found| found.item.key() != own) {
             plan.sources = vec![other.clone()];
@@ -400,12 +400,12 @@ fn reuse(
         plan.focus = vec![1];
         return;
     }
-    let texts = |found: &[Found]| -> Vec<String> {
-        let materias = |found: &Found| found.item.tesis().map(|tesis| tesis.materias.join(" ")).unwrap_or_default();
-        let text = |found: &Found| format!("{}\n{}\n{}", found.item.title(), found.item.text(), materias(found));
+    let texts = |found: &[FoundItem]| -> Vec<String> {
+        let materias = |found: &FoundItem| found.item.tesis().map(|tesis| tesis.materias.join(" ")).unwrap_or_default();
+        let text = |found: &FoundItem| format!("{}\n{}\n{}", found.item.title(), found.item.text(), materias(found));
         found.iter().map(text).collect()
     };
-    let best = |found: &[Found]| matches(question, &texts(found)).into_iter().max().unwrap_or(0);
+    let best = |found: &[FoundItem]| matches(question, &texts(found)).into_iter().max().unwrap_or(0);
     if !has_pronoun(question) && best(&all) > best(&plan.sources) {
         // The question is about sources of an earlier answer.
         let counts = matches(question, &texts(&all));
@@ -453,7 +453,7 @@ fn described(question: &str, texts: &[String]) -> Option<Vec<usize>> {
     Some(numbers)
 }
 
-/// Whether a question is about the other source, not the one that was asked about: `¿y la otra?`
+/// Whether a question is about a source other than the one asked about before: `¿y la otra?`
 fn names_other(question: &str) -> bool {
     let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
     folded.starts_with(" y la otra ") || folded.starts_with(" la otra ") || folded.starts_with(" y el otro ")
@@ -545,7 +545,7 @@ mod tests {
         let planned = |question: &str, wants_more: bool| {
             let mut plan = Plan { wants_more, ..Plan::default() };
             search(&mut plan, question, &topic);
-            (content_of(&plan.query), plan.filters.describe())
+            (content_words(&plan.query), plan.filters.describe())
         };
         for (question, query, filters) in [
             ("¿y en materia penal?", "amparo indirecto", "materia penal"),

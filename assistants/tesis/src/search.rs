@@ -24,22 +24,23 @@ const MAX_RELEVANT: usize = 15;
 const RELEVANT_SHARE: f64 = 0.5;
 /// The minimum share of a question's words, weighted by rarity, that a relevant item contains.
 const MIN_COVERAGE: f64 = 0.3;
-/// The minimum share if an item contains at least two words of the question.
-const MIN_COVERAGE_OF_TWO: f64 = 0.2;
+/// The minimum share for an item that contains at least two words of the question.
+const MIN_COVERAGE_WITH_TWO_WORDS: f64 = 0.2;
 /// The weight of related words, compared with the words of the question.
 const RELATED_WEIGHT: f64 = 0.3;
 /// The share of a word's weight that an item earns if it contains only a related word.
 const RELATED_SHARE: f64 = 0.6;
 /// The share of its weight that a word keeps if the corpus does not contain it. Such a word does not distinguish items.
 const UNKNOWN_SHARE: f64 = 0.8;
-/// A minimum number of the question's words and a minimum coverage: an item that reaches both is relevant.
-const WORDS_OF_LONG: (usize, f64) = (4, 0.1);
-/// A question with at least the first number of words uses the second number as the word count of [`WORDS_OF_LONG`].
-const WORDS_OF_NARRATIVE: (usize, usize) = (7, 3);
+/// A minimum number of matched words and a minimum coverage. An item that reaches both is relevant.
+const MIN_MATCH: (usize, f64) = (4, 0.1);
+/// The number of words from which a question counts as very long, and the minimum number of matched words that then
+/// replaces the one in [`MIN_MATCH`].
+const VERY_LONG_QUESTION: (usize, usize) = (7, 3);
 /// The number of words from which a question counts as long.
-const WORDS_OF_LONG_QUESTION: usize = 5;
+const MIN_LONG_QUESTION_WORDS: usize = 5;
 /// The minimum coverage of a long question or a story, counting only the words that the corpus contains in some form.
-const MIN_COVERAGE_OF_KNOWN: f64 = 0.45;
+const MIN_KNOWN_COVERAGE: f64 = 0.45;
 /// Words that occur in questions about any legal topic, and the share of their weight that they keep.
 const GENERIC: [&str; 12] = [
     "acto",
@@ -64,7 +65,7 @@ const MAX_COMPARED: usize = 50;
 const TITLE_WEIGHT: f64 = 0.6;
 /// The share of its relevance that a document from another country keeps.
 const FOREIGN_SHARE: f64 = 0.6;
-/// The minimum similarity of vectors for an item to be relevant without common words.
+/// The minimum similarity of vectors for an item to be relevant without containing a word of the question.
 const MIN_SIMILARITY: f64 = 0.5;
 
 /// A search of the corpus.
@@ -82,9 +83,9 @@ pub struct SearchRequest {
     pub limit: usize,
 }
 
-/// An item that was found.
+/// An item that a search or a look-up returned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct FoundItem {
     /// The item.
     pub item: Item,
     /// The relevance, from 0 to 1: the share of the best score.
@@ -98,7 +99,7 @@ pub struct Found {
     pub is_known: bool,
 }
 
-impl Found {
+impl FoundItem {
     /// Creates the result for an item that was looked up.
     #[must_use]
     pub fn exact(item: Item) -> Self {
@@ -156,8 +157,8 @@ impl Corpus {
     ///
     /// # Errors
     /// Errors from the store.
-    pub async fn search(&self, scope: &Scope, request: &SearchRequest) -> Result<Vec<Found>, StoreError> {
-        let question = Question::of_all_words(&content_of(&request.query));
+    pub async fn search(&self, scope: &Scope, request: &SearchRequest) -> Result<Vec<FoundItem>, StoreError> {
+        let question = Question::of_all_words(&content_words(&request.query));
         let related = Question::of_all_words(&thesaurus::related(&request.query));
         let mut terms = question.terms();
         let own_terms = terms.len();
@@ -173,7 +174,7 @@ impl Corpus {
 impl Corpus {
     /// Returns the content words of a query, and whether the corpus contains each.
     pub(crate) async fn known_words(&self, scope: &Scope, query: &str) -> Result<Vec<(String, bool)>, StoreError> {
-        let words: Vec<String> = content_of(query).split_whitespace().map(str::to_owned).collect();
+        let words: Vec<String> = content_words(query).split_whitespace().map(str::to_owned).collect();
         let mut known = Vec::with_capacity(words.len());
         for word in words.into_iter().take(MAX_CHECKED_WORDS) {
             let terms = Question::of_all_words(&word).terms();
@@ -184,14 +185,14 @@ impl Corpus {
     }
 }
 
-/// Returns the words of a query that can be searched for.
-pub(crate) fn content_of(query: &str) -> String {
+/// Returns the content words of a query, which can be searched for, separated by spaces.
+pub(crate) fn content_words(query: &str) -> String {
     let words = content_terms(query).into_iter().map(|(word, _)| word);
     words.filter(|word| !thesaurus::is_stop_word(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// The score of a candidate.
-struct Scored {
+/// A candidate with its score.
+struct ScoredHit {
     hit: Hit,
     score: f64,
     is_relevant: bool,
@@ -203,7 +204,7 @@ fn rank(
     own_terms: usize,
     candidates: Candidates,
     request: &SearchRequest,
-) -> Vec<Found> {
+) -> Vec<FoundItem> {
     let Candidates { hits, documents, frequencies } = candidates;
     let hits: Vec<Hit> = hits.into_iter().filter(|hit| !request.exclude.contains(&hit.item.key())).collect();
     let (own, others) = frequencies.split_at(own_terms.min(frequencies.len()));
@@ -211,10 +212,10 @@ fn rank(
     others.resize(related.terms().len(), 0);
     let scores = lexical_scores(question, related, &hits, documents, own, &others, is_story(&request.query));
     let has_words = !question.is_empty();
-    let mut scored: Vec<Scored> = hits
+    let mut scored: Vec<ScoredHit> = hits
         .into_iter()
         .zip(scores)
-        .map(|(hit, (score, is_relevant))| Scored { hit, score, is_relevant: is_relevant || !has_words })
+        .map(|(hit, (score, is_relevant))| ScoredHit { hit, score, is_relevant: is_relevant || !has_words })
         .collect();
     fuse_similarity(&mut scored);
     scored.retain(|scored| scored.is_relevant);
@@ -251,15 +252,15 @@ fn lexical_scores(
     for (weight, _) in weights.iter_mut().zip(question.words()).filter(|(_, word)| GENERIC.contains(word)) {
         *weight *= GENERIC_SHARE;
     }
-    let indirect = matches_of_related(question, hits, &counts, &texts);
+    let indirect = related_matches(question, hits, &counts, &texts);
     let is_known = |word: &usize| {
         counts.iter().any(|counts| counts.counts[*word] > 0) || indirect.iter().any(|words| words.contains(word))
     };
     let known: f64 = (0..weights.len()).filter(is_known).map(|word| weights[word]).sum::<f64>().max(f64::MIN_POSITIVE);
-    let is_long = weights.len() >= WORDS_OF_LONG_QUESTION;
+    let is_long = weights.len() >= MIN_LONG_QUESTION_WORDS;
     let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-    let enough = if weights.len() >= WORDS_OF_NARRATIVE.0 { WORDS_OF_NARRATIVE.1 } else { WORDS_OF_LONG.0 };
-    let is_law: Vec<bool> = question.words().map(is_word_of_law).collect();
+    let enough = if weights.len() >= VERY_LONG_QUESTION.0 { VERY_LONG_QUESTION.1 } else { MIN_MATCH.0 };
+    let is_law: Vec<bool> = question.words().map(is_legal_word).collect();
     let has_law =
         |index: usize| (0..weights.len()).any(|word| is_law.get(word) == Some(&true) && counts[index].counts[word] > 0);
     let score = |index: usize| {
@@ -276,12 +277,12 @@ fn lexical_scores(
         let is_foreign = matches!(&hits[index].item, Item::Passage(passage) if passage.country.is_some());
         let score = if is_foreign { score * FOREIGN_SHARE } else { score };
         let is_relevant = coverage >= MIN_COVERAGE
-            || words >= 2 && coverage >= MIN_COVERAGE_OF_TWO
-            || words >= enough && coverage >= WORDS_OF_LONG.1
-            // Most words of a story are not those of a tesis.
-            || is_long && words >= 2 && coverage * total / known >= MIN_COVERAGE_OF_KNOWN
+            || words >= 2 && coverage >= MIN_COVERAGE_WITH_TWO_WORDS
+            || words >= enough && coverage >= MIN_MATCH.1
+            // A tesis does not contain most of the words of a story.
+            || is_long && words >= 2 && coverage * total / known >= MIN_KNOWN_COVERAGE
             // The words around a legal term say what happened: `hackearon mi cuenta y se llevaron el dinero por transferencia`.
-            || (is_long || is_story) && has_law(index) && coverage * total / known >= MIN_COVERAGE_OF_KNOWN;
+            || (is_long || is_story) && has_law(index) && coverage * total / known >= MIN_KNOWN_COVERAGE;
         (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()
@@ -293,15 +294,15 @@ fn is_story(question: &str) -> bool {
 }
 
 /// Whether a word is a legal term, or has related words.
-fn is_word_of_law(word: &str) -> bool {
+fn is_legal_word(word: &str) -> bool {
     let mut stems = content_terms(word).into_iter().flat_map(|(_, stems)| stems);
     !GENERIC.contains(&word)
         && stems
-            .any(|stem| words::is_stem_of_law(&stem) || words::is_weak_stem_of_law(&stem) || thesaurus::has_stem(&stem))
+            .any(|stem| words::is_legal_stem(&stem) || words::is_weak_legal_stem(&stem) || thesaurus::has_stem(&stem))
 }
 
 /// Returns, for each item, the words of the question that it lacks but for which it contains a related word.
-fn matches_of_related(question: &Question, hits: &[Hit], counts: &[TermCounts], scores: &[f64]) -> Vec<Vec<usize>> {
+fn related_matches(question: &Question, hits: &[Hit], counts: &[TermCounts], scores: &[f64]) -> Vec<Vec<usize>> {
     let mut matches = vec![Vec::new(); hits.len()];
     let words = counts.first().map_or(0, |counts| counts.counts.len());
     let terms = question.terms();
@@ -338,7 +339,7 @@ pub(crate) fn is_about(question: &Question, item: &Item) -> bool {
 }
 
 /// Combines the scores by words with the similarity of vectors, if there are any.
-fn fuse_similarity(scored: &mut [Scored]) {
+fn fuse_similarity(scored: &mut [ScoredHit]) {
     let best = scored.iter().filter(|scored| scored.is_relevant).map(|scored| scored.score).fold(0.0, f64::max);
     let best_similarity = scored.iter().filter_map(|scored| scored.hit.similarity).fold(0.0, f64::max);
     if best_similarity <= 0.0 {
@@ -355,7 +356,7 @@ fn fuse_similarity(scored: &mut [Scored]) {
 }
 
 /// Puts the relevant tesis into their legal order, followed by other items by relevance.
-fn in_legal_order(scored: Vec<Scored>, has_words: bool) -> Vec<Found> {
+fn in_legal_order(scored: Vec<ScoredHit>, has_words: bool) -> Vec<FoundItem> {
     let best = scored.first().map_or(0.0, |first| first.score);
     let relevance = |score: f64| if best > 0.0 { score / best } else { 1.0 };
     let found = scored.into_iter().map(|scored| {
@@ -363,15 +364,16 @@ fn in_legal_order(scored: Vec<Scored>, has_words: bool) -> Vec<Found> {
         let similarity = scored.hit.similarity.unwrap_or(relevance);
         let rank_score = scored.hit.item.tesis().map_or(50.0 * relevance, |tesis| rank_score(tesis, similarity));
         let distance = scored.hit.similarity.map(|similarity| 1.0 - similarity);
-        Found { item: scored.hit.item, relevance, rank_score, distance, is_known: false }
+        FoundItem { item: scored.hit.item, relevance, rank_score, distance, is_known: false }
     });
     let relevant = found.filter(|found| !has_words || found.relevance >= RELEVANT_SHARE);
-    let (mut tesis, others): (Vec<Found>, Vec<Found>) = relevant.partition(|found| found.item.tesis().is_some());
+    let (mut tesis, others): (Vec<FoundItem>, Vec<FoundItem>) =
+        relevant.partition(|found| found.item.tesis().is_some());
     tesis.truncate(MAX_RELEVANT);
     tesis.sort_by(|a, b| b.rank_score.total_cmp(&a.rank_score));
     // Articles and passages that are much more relevant than every tesis come first.
     let best_tesis = tesis.iter().map(|found| found.relevance).fold(0.0, f64::max);
-    let (mut all, rest): (Vec<Found>, Vec<Found>) =
+    let (mut all, rest): (Vec<FoundItem>, Vec<FoundItem>) =
         others.into_iter().partition(|found| best_tesis < RELEVANT_SHARE || found.relevance > 2.0 * best_tesis);
     all.extend(tesis);
     all.extend(rest);
@@ -403,7 +405,7 @@ pub fn rank_score(tesis: &Tesis, similarity: f64) -> f64 {
 
 /// Returns how many of the distinct content words of a question each text contains.
 pub(crate) fn matches(question: &str, texts: &[String]) -> Vec<usize> {
-    let content = content_of(question);
+    let content = content_words(question);
     let specific: Vec<&str> = content.split_whitespace().filter(|word| !GENERIC.contains(word)).collect();
     let question = Question::of_all_words(&if specific.is_empty() { content.clone() } else { specific.join(" ") });
     let count = |text: &String| question.count(text).counts.iter().filter(|count| **count > 0).count();
@@ -411,7 +413,7 @@ pub(crate) fn matches(question: &str, texts: &[String]) -> Vec<usize> {
 }
 
 /// Keeps only the first item with each key.
-pub(crate) fn distinct(found: Vec<Found>) -> Vec<Found> {
+pub(crate) fn distinct(found: Vec<FoundItem>) -> Vec<FoundItem> {
     let mut seen: HashMap<String, ()> = HashMap::new();
     found.into_iter().filter(|found| seen.insert(found.item.key(), ()).is_none()).collect()
 }

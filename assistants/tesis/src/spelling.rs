@@ -81,7 +81,7 @@ fn is_known(word: &str) -> bool {
         content_terms(word)
             .iter()
             .flat_map(|(_, stems)| stems)
-            .any(|stem| words::is_stem_of_law(stem) || thesaurus::has_stem(stem))
+            .any(|stem| words::is_legal_stem(stem) || thesaurus::has_stem(stem))
     };
     KNOWN.contains(word) || words::is_known(word) || is_inflected()
 }
@@ -102,7 +102,7 @@ fn same_beginning(one: &str, other: &str) -> bool {
 }
 
 /// Returns the only legal term that differs from a folded word by a typing error.
-pub(crate) fn of_law(word: &str) -> Option<&'static str> {
+pub(crate) fn legal_correction(word: &str) -> Option<&'static str> {
     if is_known(word) {
         return None;
     }
@@ -115,7 +115,7 @@ pub(crate) fn of_law(word: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether two words differ by one typing error: another, a missing, an additional or two swapped letters.
+/// Whether two words differ by one typing error: a different, missing or additional letter, or two swapped letters.
 fn near(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     if one.len().abs_diff(other.len()) > 1 || one == other {
@@ -201,7 +201,7 @@ mod tests {
             ("zapato", None),
             ("caza", None),
         ] {
-            assert_eq!(of_law(word), expected, "{word}");
+            assert_eq!(legal_correction(word), expected, "{word}");
         }
     }
 }

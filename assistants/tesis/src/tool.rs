@@ -14,7 +14,7 @@ use crate::clave::{ClaveKey, References};
 use crate::corpus::{Corpus, Item};
 use crate::filters::Filters;
 use crate::plan::MAX_ANSWER_SOURCES;
-use crate::search::{Found, SearchRequest, content_of, distinct, is_about};
+use crate::search::{FoundItem, SearchRequest, content_words, distinct, is_about};
 use crate::spelling;
 
 /// The name of the search tool.
@@ -22,8 +22,8 @@ pub(crate) const SEARCH: &str = "buscar_tesis";
 /// The name of the tool that compares topics.
 pub(crate) const COMPARE: &str = "comparar_temas";
 /// The minimum relevance of a new source, as a share of that of a known one, for the new source to be preferred.
-const MIN_SHARE_OF_NEW: f64 = 0.5;
-/// The number of nearest items in the corpus, one of which must be a source at hand for a query to be about it.
+const MIN_NEW_SHARE: f64 = 0.5;
+/// How many of the items nearest to a query are compared with the sources at hand.
 const NEAREST: usize = 5;
 
 /// The arguments of the search tool.
@@ -38,7 +38,7 @@ pub(crate) struct SearchArguments {
     /// The conditions that the message itself states, without those of the topic.
     #[schemars(with = "serde_json::Value")]
     pub(crate) filtros_propios: Filters,
-    /// Numbers to look up exactly.
+    /// Registros to look up exactly.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) registros: Vec<i64>,
     /// Claves to look up exactly: the key and the época.
@@ -57,8 +57,8 @@ pub(crate) struct SearchArguments {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SearchResult {
-    pub(crate) found: Vec<Found>,
-    /// Numbers that the corpus does not contain.
+    pub(crate) found: Vec<FoundItem>,
+    /// The registros and claves that the corpus does not contain, described in Spanish.
     pub(crate) missing: Vec<String>,
     /// Whether registros or claves were looked up.
     pub(crate) is_look_up: bool,
@@ -86,7 +86,7 @@ pub(crate) fn search(searcher: &Searcher) -> FnTool {
             let (result, embedding_calls) =
                 search.run().await.map_err(|error| ToolError::Unavailable(error.to_string()))?;
             let titles: Vec<String> = result.found.iter().map(|found| found.item.title()).collect();
-            let sources = result.found.iter().map(Found::source).collect();
+            let sources = result.found.iter().map(FoundItem::source).collect();
             let value = JsonText::of(&result).map_err(|error| ToolError::Unavailable(error.to_string()))?;
             Ok(ToolOutput {
                 value: Some(value),
@@ -197,9 +197,9 @@ impl Search {
         if !result.is_look_up {
             self.search(&mut result, &self.arguments.consulta, vector).await?;
         } else if result.found.is_empty() {
-            // The rest of the message may ask about something other than the number that the corpus does not contain.
+            // The rest of the message may ask about something other than the missing number.
             let rest = without_references(&self.arguments.consulta);
-            if !content_of(&rest).is_empty() {
+            if !content_words(&rest).is_empty() {
                 self.search(&mut result, &rest, vector).await?;
             }
         }
@@ -220,7 +220,7 @@ impl Search {
         let numbers: Vec<i64> = items.iter().filter_map(Item::tesis).map(|tesis| tesis.id_tesis).collect();
         let is_found = |clave: &ClaveKey| {
             let mut known = items.iter().filter_map(|item| item.tesis()?.clave.as_deref()).map(ClaveKey::of);
-            known.any(|known| clave.names(&known))
+            known.any(|known| clave.refers_to(&known))
         };
         let missing =
             registros.iter().filter(|number| !numbers.contains(number)).map(|number| format!("el registro {number}"));
@@ -228,7 +228,7 @@ impl Search {
         if claves.iter().any(|clave| !is_found(clave)) {
             result.missing.push("la clave que citas".to_owned());
         }
-        result.found = distinct(items.into_iter().map(Found::exact).collect());
+        result.found = distinct(items.into_iter().map(FoundItem::exact).collect());
         result.found.truncate(MAX_ANSWER_SOURCES);
         if let Some(vector) = vector {
             self.add_distances(result, vector).await?;
@@ -264,7 +264,7 @@ impl Search {
             // A filter narrows the sources at hand, so they may be shown again.
             exclude: if is_filter_only && !solo_nuevas { BTreeSet::new() } else { citadas.clone() },
             // A request that consists only of filters has no meaning by which vectors could rank.
-            vector: vector.filter(|_| !content_of(query).is_empty()),
+            vector: vector.filter(|_| !content_words(query).is_empty()),
             limit: MAX_ANSWER_SOURCES,
         };
         result.found = self.searcher.corpus.search(&self.scope, &request).await?;
@@ -280,7 +280,7 @@ impl Search {
             result.without_topic = !result.found.is_empty() && !solo_nuevas;
         }
         if result.found.is_empty() && !filtros.materias.is_empty() && !self.has_materia(filtros).await? {
-            // Many records do not name their subject.
+            // Many records do not state their subject.
             let query = format!("{query} {}", filtros.materias.join(" "));
             let filters = Filters { materias: Vec::new(), ..filtros.clone() };
             result.found =
@@ -300,12 +300,12 @@ impl Search {
     async fn search_corrected(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
         let words = self.searcher.corpus.known_words(&self.scope, &request.query).await?;
         result.is_unknown = !words.is_empty() && words.iter().all(|(_, is_known)| !is_known);
-        let correct = |(word, is_known): &(String, bool)| match spelling::of_law(word).filter(|_| !is_known) {
+        let correct = |(word, is_known): &(String, bool)| match spelling::legal_correction(word).filter(|_| !is_known) {
             Some(corrected) => corrected.to_owned(),
             None => word.clone(),
         };
         let query = words.iter().map(correct).collect::<Vec<_>>().join(" ");
-        if words.iter().any(|(word, is_known)| !is_known && spelling::of_law(word).is_some()) {
+        if words.iter().any(|(word, is_known)| !is_known && spelling::legal_correction(word).is_some()) {
             result.is_unknown = false;
             result.found = self
                 .searcher
@@ -326,35 +326,35 @@ impl Search {
         let known = self.searcher.corpus.search(&self.scope, &request).await?;
         result.only_known = !known.is_empty();
         if !self.arguments.solo_nuevas {
-            result.found = known.into_iter().map(|found| Found { is_known: true, ..found }).collect();
+            result.found = known.into_iter().map(|found| FoundItem { is_known: true, ..found }).collect();
         }
         Ok(())
     }
 
-    /// Replaces the sources that were found with ones that were cited before, if these are far more relevant to the question: either
-    /// it names their topic and that of no new source, or no new source is half as relevant.
+    /// Replaces the sources that were found with ones that were cited before, if these are far more relevant: either
+    /// the question names their topic and not that of any new source, or no new source is half as relevant.
     async fn prefer_known_topic(&self, result: &mut SearchResult, request: &SearchRequest) -> Result<(), StoreError> {
-        let question = Question::of_all_words(&content_of(&request.query));
+        let question = Question::of_all_words(&content_words(&request.query));
         if self.arguments.solo_nuevas || request.exclude.is_empty() || question.is_empty() || result.found.is_empty() {
             return Ok(());
         }
         let request = SearchRequest { exclude: BTreeSet::new(), ..request.clone() };
         let all = self.searcher.corpus.search(&self.scope, &request).await?;
-        let (known, new): (Vec<Found>, Vec<Found>) =
+        let (known, new): (Vec<FoundItem>, Vec<FoundItem>) =
             all.into_iter().partition(|found| self.arguments.citadas.contains(&found.item.key()));
         let names_new = result.found.iter().any(|found| is_about(&question, &found.item));
         let best = new.iter().map(|found| found.relevance).fold(0.0, f64::max);
-        let is_better = |found: &Found| {
-            !names_new && is_about(&question, &found.item) || found.relevance >= 1.0 && best < MIN_SHARE_OF_NEW
+        let is_better = |found: &FoundItem| {
+            !names_new && is_about(&question, &found.item) || found.relevance >= 1.0 && best < MIN_NEW_SHARE
         };
-        let better: Vec<Found> = known.into_iter().filter(is_better).collect();
+        let better: Vec<FoundItem> = known.into_iter().filter(is_better).collect();
         if !better.is_empty() {
-            result.found = better.into_iter().map(|found| Found { is_known: true, ..found }).collect();
+            result.found = better.into_iter().map(|found| FoundItem { is_known: true, ..found }).collect();
         }
         Ok(())
     }
 
-    /// Whether a record of the corpus names one of the subjects.
+    /// Whether any record of the corpus has one of the subjects.
     async fn has_materia(&self, filters: &Filters) -> Result<bool, StoreError> {
         let filters = Filters { materias: filters.materias.clone(), ..Filters::default() };
         let request = SearchRequest { filters, limit: 1, ..SearchRequest::default() };

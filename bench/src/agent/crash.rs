@@ -1,6 +1,6 @@
 //! Crashes a run at every crash point, and resumes it in another process.
 //!
-//! The run has a model, two parallel read-only tools, an activity that runs once and a call that needs an approval.
+//! The run has a model, two parallel read-only tools, an activity that runs once and a call that needs approval.
 //! There is a crash point before and after every commit and every effect. The benchmark checks that stored effects are
 //! not repeated, that effects with side effects are executed at most once, and that the conversation equals that of an
 //! uninterrupted run or states that the outcome of an effect is unknown.

@@ -1,5 +1,5 @@
-//! Concurrent decisions about the same approvals in two processes: each call is made exactly once if approved, and never if
-//! denied.
+//! Concurrent decisions on the same approvals in two processes: each call is made exactly once if approved, and never
+//! if denied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -56,7 +56,7 @@ struct Report {
     approvals: usize,
     done: usize,
     denied: usize,
-    /// Decisions about approvals that had already been decided.
+    /// Decisions on approvals that another decider had already approved or denied.
     late: u64,
     /// The number of deciders whose decision was stored at least once, because it came first.
     winners: usize,

@@ -96,7 +96,7 @@ async fn fill(bench: &Bench, corpus: &Corpus, folder: &Path) -> Result<Engine> {
     let all = Engine::sqlite(&folder.join("engine.db"))?;
     let mut searcher = None;
     for user in 0..corpus.users {
-        let engine = all.of_user(&format!("user {user}"))?;
+        let engine = all.for_user(&format!("user {user}"))?;
         let first = user * corpus.per_user();
         for thread in (first..first + corpus.per_user()).step_by(1_000) {
             let drafts = (thread..thread + 1_000.min(corpus.per_user())).map(|number| {

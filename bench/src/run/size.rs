@@ -68,7 +68,7 @@ pub(super) async fn closed_bytes(engine: Engine, path: &Path) -> Result<u64> {
     drop(engine);
     let connection = rusqlite::Connection::open(path)?;
     let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    ensure!(busy == 0, "the log could not be written back");
+    ensure!(busy == 0, "the write-ahead log could not be checkpointed");
     drop(connection);
     let mut bytes = 0;
     for suffix in ["", "-wal"] {

@@ -85,9 +85,9 @@ impl Agent {
 
     /// Answers a user's message in a thread.
     ///
-    /// The user's message is stored first, unless [`StoreUser`](crate::StoreUser) says otherwise; a later failure is
-    /// reported by the turn, and the conversation can continue after it. The turn's other messages are stored by one
-    /// commit at its end. If the future is dropped, the turn is interrupted, and the next call on the thread first
+    /// The user's message is stored first, unless [`StoreUserMessage`](crate::StoreUserMessage) says otherwise; a later
+    /// failure is reported by the turn, and the conversation can continue after it. The turn's other messages are stored by
+    /// one commit at its end. If the future is dropped, the turn is interrupted, and the next call on the thread first
     /// resumes it from its journal.
     ///
     /// # Errors
@@ -120,14 +120,14 @@ impl Agent {
         Box::pin(self.run_started(&access, started, &request, &events)).await
     }
 
-    /// Returns a turn that ended or waits for an approval, as [`Agent::chat`] returned it. Its messages are read from the thread, so
+    /// Returns a turn that has ended or is waiting for approval, as [`Agent::chat`] returned it. Its messages are read from the thread, so
     /// the turn lacks messages that have been erased. Turns are stored for 30 days. [`find_turn_state`] also finds running turns.
     ///
     /// # Errors
     /// `NotFound` if the scope does not include the thread.
     pub async fn find_turn(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Turn>> {
         match find_turn_state(self.memory(), scope, thread, turn).await? {
-            Some(TurnState::Settled(turn)) => Ok(Some(*turn)),
+            Some(TurnState::NotRunning(turn)) => Ok(Some(*turn)),
             _ => Ok(None),
         }
     }

@@ -52,7 +52,7 @@ pub trait Assistant: Portable + std::fmt::Debug {
         TurnReport::of(turn)
     }
 
-    /// Returns the reply to the user when calls wait for approvals. `previews` describe the calls.
+    /// Returns the reply to the user when calls are waiting for approval. `previews` describe the calls.
     fn approval_reply(&self, previews: &[&str]) -> String {
         let commands: Vec<String> = previews.iter().map(|preview| format!("`{preview}`")).collect();
         format!("⚠️ This action requires approval\n{}", commands.join("\n"))
@@ -123,7 +123,7 @@ pub struct Definition {
     /// Whether a turn waits while another is running in the same thread.
     pub busy: BusyPolicy,
     /// When a turn stores the user's message.
-    pub store_user: StoreUser,
+    pub store_user_message: StoreUserMessage,
     /// The sampling temperature. `None` uses the provider's default.
     pub temperature: Option<f64>,
     /// Maximum number of tokens of an answer. `None` uses the provider's default.
@@ -151,7 +151,7 @@ impl Definition {
             bounds: TurnLimits::default(),
             approvals: ApprovalPolicy::default(),
             busy: BusyPolicy::default(),
-            store_user: StoreUser::default(),
+            store_user_message: StoreUserMessage::default(),
             temperature: None,
             max_tokens: None,
             thread_metadata: Map::new(),
@@ -200,10 +200,10 @@ pub struct TurnLimits {
     pub model_calls: u64,
     /// Maximum number of tool calls; further calls are refused. Default: 40.
     pub tool_calls: u64,
-    /// Maximum number of input and output tokens, as far as models report them. When it is reached, no more models are called.
+    /// Maximum number of input and output tokens, as far as models report them. When the maximum is reached, no more models are called.
     /// Default: 400,000.
     pub tokens: u64,
-    /// Maximum cost in US dollars, as far as prices are known. When it is reached, no more models are called. Default: no limit.
+    /// Maximum cost in US dollars, as far as prices are known. When the maximum is reached, no more models are called. Default: no limit.
     pub cost_usd: Option<f64>,
     /// Timeout of a model call. Default: 3 minutes.
     pub model_timeout: Duration,
@@ -264,10 +264,10 @@ impl Default for BusyPolicy {
 
 /// When a turn stores the user's message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StoreUser {
+pub enum StoreUserMessage {
     /// Before the model is called. A message without an answer remains if the turn fails, with a reply that explains the failure.
     #[default]
-    First,
+    BeforeModelCall,
     /// With the answer, in one commit: the thread contains both or neither. Before that commit, only the record of the run contains the
     /// message, from which an interrupted turn is resumed. A failed turn stores no messages, unless it called a tool with side effects.
     WithAnswer,

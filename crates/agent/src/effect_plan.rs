@@ -1,4 +1,4 @@
-//! How to handle an effect: execute it, finish it with a known outcome, or wait for a person.
+//! How to handle an effect: execute it, finish it with a known outcome, or wait for a person's decision.
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ pub enum AgentError {
         state: ApprovalState,
     },
     /// This person is not among the [`crate::ApprovalPolicy::deciders`] of the assistant.
-    #[error("{by} is not allowed to decide this approval")]
+    #[error("{by} is not allowed to decide on this approval")]
     NotAllowed {
         /// The person.
         by: String,

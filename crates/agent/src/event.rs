@@ -47,7 +47,7 @@ pub enum TurnEvent {
     /// An approval was requested.
     #[serde(rename = "approval.requested")]
     ApprovalRequested(ApprovalTrace),
-    /// The turn completed, or waits for an approval.
+    /// The turn completed, or is waiting for approval.
     #[serde(rename = "turn.completed")]
     Completed(Box<Turn>),
     /// The turn failed.
@@ -73,7 +73,7 @@ impl TurnEvent {
 }
 
 impl TurnEvent {
-    /// Creates the last event of a turn that has ended or waits for an approval.
+    /// Creates the last event of a turn that has ended or is waiting for approval.
     pub(crate) fn of_ended_turn(turn: &Turn) -> Self {
         match turn.status {
             TurnStatus::Failed => Self::Failed(Box::new(turn.clone())),

@@ -12,7 +12,7 @@ use threadkeep_core::{ChatMessage, ChatModel, Map, Timestamp, Tool};
 use threadkeep_memory::{Memory, Prefetched};
 use tokio::sync::Mutex;
 
-use crate::{Assistant, ContextNumbers, Definition, TurnEvent, TurnPreparation};
+use crate::{Assistant, ContextSize, Definition, TurnEvent, TurnPreparation};
 use threadkeep_memory::turns::ThreadAccess;
 
 pub(crate) use tools::{ToolInvocation, refused_call};
@@ -45,7 +45,8 @@ pub(crate) struct Contexts {
     read: Option<Prefetched>,
     /// The report of the first context.
     pub(crate) report: Option<Report>,
-    pub(crate) numbers: ContextNumbers,
+    /// The size of the first context.
+    pub(crate) size: ContextSize,
 }
 
 impl Contexts {

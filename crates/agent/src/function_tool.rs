@@ -56,13 +56,13 @@ impl FnTool {
         }
     }
 
-    /// Declares that every call has side effects and needs an approval. `preview` describes a call for the person who decides.
+    /// Declares that every call has side effects and needs approval. `preview` describes a call for the person who decides.
     #[must_use]
     pub fn with_side_effects(self, preview: impl Fn(&Map) -> String + Send + Sync + 'static) -> Self {
         self.with_side_effects_where(move |arguments| Some(preview(arguments)))
     }
 
-    /// Declares that some calls have side effects and need an approval: those for which `preview` returns a description.
+    /// Declares that some calls have side effects and need approval: those for which `preview` returns a description.
     #[must_use]
     pub fn with_side_effects_where(self, preview: impl Fn(&Map) -> Option<String> + Send + Sync + 'static) -> Self {
         Self { preview: Some(Arc::new(preview)), ..self }

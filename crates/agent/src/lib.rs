@@ -54,7 +54,7 @@
 //! ```
 //!
 //! Thread locks, turn records and turn queries are in [`threadkeep_memory::turns`], because chat completions without an assistant
-//! use them, too. A driver is a call that currently runs a turn. Each commit of a run requires the version of the run record that
+//! use them as well. A driver is a call that currently runs a turn. Each commit of a run requires the version of the run record that
 //! the run's previous commit wrote, so if another driver takes over a run, the next commit of the old driver fails. An agent keeps
 //! no state in memory between calls. This crate depends on no model provider, no backend and no assistant. It takes time from the
 //! memory's clock, and timeouts from the memory's runtime.
@@ -85,7 +85,7 @@ mod tool_loop;
 pub use activity::{Activity, ActivityContext, FnActivity, RepeatPolicy};
 pub use agent::{Agent, Decision, MAX_ITERATIONS, OpenRun, RunError, RunRequest, RunResult, TurnRequest};
 pub use assistant::{
-    ApprovalPolicy, Assistant, BusyPolicy, Definition, EarlierRequests, PrepareRequest, StoreUser, TurnLimits,
+    ApprovalPolicy, Assistant, BusyPolicy, Definition, EarlierRequests, PrepareRequest, StoreUserMessage, TurnLimits,
     TurnPreparation,
 };
 pub use context_provider::{
@@ -103,7 +103,7 @@ pub use schemars;
 pub use stop::Stop;
 pub use threadkeep_core::Failure;
 pub use threadkeep_memory::turns::{
-    Approval, ApprovalState, ApprovalTrace, ContextNumbers, Driver, InterruptedTurn, RunningTurn, StoredMessage,
+    Approval, ApprovalState, ApprovalTrace, ContextSize, Driver, InterruptedTurn, RunningTurn, StoredMessage,
     ToolCallTrace, Turn, TurnState, TurnStatus, TurnUsage, Verdict, approval_id, find_approval, find_running_turn,
     find_turn_state, is_driving, list_approvals, list_interrupted_turns, stop_waiting_turn, turn_id_for_key,
 };

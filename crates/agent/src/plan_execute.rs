@@ -19,13 +19,13 @@ const MAX_RETRIES: u32 = 2;
 /// Maximum number of steps in a plan.
 const MAX_STEPS: usize = 12;
 
-const PLANNING: &str = "Plan how to answer the user's last message with the tools that there are. Answer with JSON only: \
+const PLANNING: &str = "Plan how to answer the user's last message with the available tools. Answer with JSON only: \
     {\"intent\": \"what the user wants\", \"steps\": [{\"what\": \"what to find out\", \"tools\": [\"name of a tool\"]}]}. \
-    Use as few steps as possible, and none where the answer needs no tool. A plan from earlier in the conversation is \
-    refined rather than started again: leave out what is known.";
+    Use as few steps as possible, and none if the answer needs no tool. A plan from earlier in the conversation is \
+    refined rather than started again: leave out what is already known.";
 const EXECUTING: &str = "Carry out this one step of the plan by calling its tools, and nothing else.";
 const SYNTHESISING: &str = "Answer the user's last message from the results of the plan's steps, briefly. Say what could \
-    not be found out. Invent nothing.";
+    not be found out. Do not invent anything.";
 
 state! {
     /// The state of a turn of [`plan_execute_synthesise`].

@@ -150,8 +150,8 @@ impl RunState {
         Ok(batch)
     }
 
-    /// Adds the user's message to the messages of the next commit if it is not stored yet. The record no longer contains it then.
-    pub(crate) fn take_question(&mut self, drafts: Vec<Draft>, is_answer: bool) -> Vec<Draft> {
+    /// Moves the user's message from the record to the messages of the next commit, unless it is already stored.
+    pub(crate) fn add_pending_question(&mut self, drafts: Vec<Draft>, is_answer: bool) -> Vec<Draft> {
         let drafts = self.record.with_question(drafts, is_answer);
         self.record.pending_question = None;
         drafts

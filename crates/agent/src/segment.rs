@@ -1,4 +1,5 @@
-//! The end of a segment, when a run ends or is suspended: one commit adds the run's new messages to the conversation.
+//! Ends a segment, the part of a run between a start and its end or suspension: one commit adds the run's new messages to the
+//! conversation.
 
 mod messages;
 
@@ -14,10 +15,10 @@ use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Tur
 
 pub(crate) use messages::decision_draft;
 
-/// Begins a commit of a turn that appends messages. The messages of turns that wait for an approval are kept until it is decided.
+/// Begins a commit of a turn that appends messages. While a turn waits for approval, the retention policy does not trim its thread.
 pub(crate) fn begin_batch(memory: &Memory, record: &RunRecord) -> BatchBuilder {
     let batch = memory.batch();
-    if record.keeps_messages { batch.keep_messages() } else { batch }
+    if record.skips_trimming { batch.skip_trimming() } else { batch }
 }
 
 /// Ends a run: stores its reply or failure, and its turn record.
@@ -42,7 +43,7 @@ pub(crate) async fn finish(
     }
 }
 
-/// Suspends a run that waits for a person, and releases the thread's lock.
+/// Suspends a run that is waiting for a person's decision, and releases the thread's lock.
 pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunState) -> Result<Turn> {
     let requested: Vec<_> = run_state.requested.iter().map(Approval::trace).collect();
     if run_state.take_requested_approvals()
@@ -52,10 +53,10 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
     }
     let (drafts, reply) = messages::waiting_drafts(executor, run_state);
     let question = run_state.record.pending_question.clone();
-    let drafts = run_state.take_question(drafts, true);
-    store_context_numbers(executor, run_state).await;
-    run_state.record.own_messages = run_state.run.messages().len();
-    run_state.record.worked_ms = elapsed_ms(executor, run_state);
+    let drafts = run_state.add_pending_question(drafts, true);
+    store_context_size(executor, run_state).await;
+    run_state.record.run_messages = run_state.run.messages().len();
+    run_state.record.active_ms = elapsed_ms(executor, run_state);
     run_state.record.lease_until = lease_until(executor.memory);
     let batch = lock::release(run_state.require_lock(begin_batch(executor.memory, &run_state.record)));
     let batch = run_state.add_to_journal(batch)?;
@@ -71,18 +72,18 @@ pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunSt
         executor.emit(TurnEvent::ApprovalRequested(approval));
     }
     let turn = build_turn(executor, run_state, TurnStatus::WaitingForApproval, reply, None, &Output::default());
-    let turn = Turn { duration_ms: run_state.record.worked_ms, ..turn };
+    let turn = Turn { duration_ms: run_state.record.active_ms, ..turn };
     executor.emit(TurnEvent::of_ended_turn(&turn));
     Ok(turn)
 }
 
-/// Closes the waiting runs of earlier turns in the thread, and marks their approvals as replaced.
+/// Closes the waiting runs of earlier turns in the thread, and marks their approvals as void.
 async fn replace_earlier(executor: &EffectExecutor<'_>, turn: &str) -> Result<()> {
     let (memory, access) = (executor.memory, executor.access);
     for waiting in access.runs(memory).await?.waiting {
         if waiting.value.turn != turn {
             let name = record::waiting_name(&waiting.value.turn);
-            close(memory, access, &name, &waiting, ApprovalState::Replaced, None).await?;
+            close(memory, access, &name, &waiting, ApprovalState::Void, None).await?;
         }
     }
     Ok(())
@@ -97,14 +98,14 @@ pub(crate) fn unstored_turn(executor: &EffectExecutor<'_>, run_state: &RunState,
     turn
 }
 
-/// Closes the open approvals of a run that ends. The outcome of an approved call that was still running is unknown.
+/// Closes the open approvals of a run that is ending. The outcome of an approved call that was still running is unknown.
 fn close_open_approvals(run_state: &mut RunState) {
     let open: Vec<_> =
         run_state.approvals.iter().map(|approval| (approval.value.request, approval.value.state)).collect();
     for (request, state) in open {
         let request = threadkeep_graph::RequestId(request);
         match state {
-            ApprovalState::Pending => run_state.set_approval(request, ApprovalState::Replaced),
+            ApprovalState::Pending => run_state.set_approval(request, ApprovalState::Void),
             ApprovalState::Claimed => run_state.set_approval(request, ApprovalState::OutcomeUnknown),
             _ => {}
         }
@@ -120,7 +121,7 @@ async fn commit_end(
     end: &Result<Output, Failure>,
     drafts: Vec<Draft>,
 ) -> Result<Turn> {
-    store_context_numbers(executor, run_state).await;
+    store_context_size(executor, run_state).await;
     let output = end.as_ref().ok().cloned().unwrap_or_default();
     let (status, error) = match end {
         Ok(_) => (TurnStatus::Completed, None),
@@ -128,7 +129,7 @@ async fn commit_end(
     };
     let reply = drafts.last().map(|draft| draft.content.plain_text().into_owned()).unwrap_or_default();
     let question = run_state.record.pending_question.clone();
-    let drafts = run_state.take_question(drafts, end.is_ok());
+    let drafts = run_state.add_pending_question(drafts, end.is_ok());
     let mut batch = lock::release(run_state.require_lock(begin_batch(executor.memory, &run_state.record)));
     for number in 1..=run_state.record.entries {
         batch = batch.delete(record::entry_name(&run_state.record.turn, number));
@@ -170,11 +171,11 @@ async fn commit(
     Ok(())
 }
 
-/// Copies the context numbers to the run record, so that they are stored even if another driver ends the turn.
-async fn store_context_numbers(executor: &EffectExecutor<'_>, run_state: &mut RunState) {
+/// Copies the size of the context to the run record, so that it is stored even if another driver ends the turn.
+async fn store_context_size(executor: &EffectExecutor<'_>, run_state: &mut RunState) {
     let contexts = executor.contexts.lock().await;
     if contexts.report.is_some() {
-        run_state.record.context = contexts.numbers;
+        run_state.record.context = contexts.size;
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct MetadataArguments {
 }
 
 impl MetadataArguments {
-    /// Returns the filter. A value matches an equal string, and an integer or boolean that is written like it.
+    /// Returns the filter. A value matches an equal string, and an integer or boolean with the same text.
     pub(crate) fn filter(&self) -> MetadataFilter {
         self.pairs.iter().fold(MetadataFilter::default(), |filter, (key, value)| filter.with_text(key, value))
     }

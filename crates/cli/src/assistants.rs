@@ -21,7 +21,7 @@ use threadkeep_server::check_assistant_name;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::store::REDIS;
-pub(crate) use help::{chat_details, examples_of, lines, names};
+pub(crate) use help::{chat_details, command_examples, lines, names};
 
 /// The built-in assistants.
 pub(crate) const BUILT_IN: &[AssistantPlugin] = &[
@@ -45,7 +45,7 @@ pub(crate) enum AssistantSource {
     File { manifest: Box<Manifest>, path: PathBuf },
 }
 
-/// The assistant that answers in Slack unless another one is named, and that operates the cluster of a simulation.
+/// The assistant that answers in Slack unless another one is configured, and that operates the cluster of a simulation.
 pub(crate) const OPERATOR: &AssistantPlugin = &threadkeep_kubeops::PLUGIN;
 
 /// The operator's settings that its door must enforce.
@@ -97,7 +97,7 @@ impl AssistantSource {
             None => {
                 let folder = folder.map_or_else(String::new, |folder| format!(", and files in {}", folder.display()));
                 let failure = Failure::user_error(format!("assistant `{name}` not found"));
-                Err(failure.hint(format!("available: {}{folder}; name a YAML file by its path", names())).into())
+                Err(failure.hint(format!("available: {}{folder}; to use a YAML file, pass its path", names())).into())
             }
         }
     }

@@ -27,7 +27,7 @@ impl std::fmt::Display for ExposedFile {
 }
 
 /// Returns the files with data that other users can read: the store, its log, the erasure ledger and the ledger's key.
-pub(crate) fn of_data(app: &App) -> Vec<ExposedFile> {
+pub(crate) fn data_files(app: &App) -> Vec<ExposedFile> {
     let location = app.location().ok();
     let store = location.as_ref().and_then(|location| location.file());
     let mut files: Vec<PathBuf> = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) fn of_data(app: &App) -> Vec<ExposedFile> {
 }
 
 /// Returns the files with secrets that other users can read.
-pub(crate) fn of_secrets(settings: &Settings) -> Vec<ExposedFile> {
+pub(crate) fn secret_files(settings: &Settings) -> Vec<ExposedFile> {
     let named = SETTINGS.iter().filter_map(|setting| settings.get(&setting.file_name()?));
     let files = named.chain(settings.get("THREADKEEP_TLS_KEY"));
     files.filter_map(|file| exposed(Path::new(&file))).collect()

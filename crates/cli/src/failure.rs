@@ -48,7 +48,7 @@ impl Failure {
         Self { code: SYSTEM_ERROR, ..Self::user_error(message) }
     }
 
-    /// Adds a hint that names a remedy.
+    /// Adds a hint with a remedy.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
@@ -144,27 +144,27 @@ fn diagnose(error: &anyhow::Error) -> Diagnosis {
             return Diagnosis { code: *code, hint: hint.clone() };
         }
         if let Some(MemoryError::Store(error)) = cause.downcast_ref() {
-            return of_store(error);
+            return diagnose_store(error);
         }
         if let Some(MemoryError::Context(error)) = cause.downcast_ref() {
-            return of_context(error);
+            return diagnose_context(error);
         }
         if let Some(MemoryError::Contended { .. }) = cause.downcast_ref() {
             return Diagnosis::new(SYSTEM_ERROR, "other programs are changing the data: run the command again");
         }
         if let Some(MemoryError::Model(error)) = cause.downcast_ref() {
-            return of_model(error);
+            return diagnose_model(error);
         }
         if let Some(MemoryError::Embedder(error)) = cause.downcast_ref() {
             let code = if error.is_retryable() { SYSTEM_ERROR } else { USER_ERROR };
             return Diagnosis::new(code, "unset THREADKEEP_EMBEDDER to search by words only");
         }
         if let Some(error) = cause.downcast_ref::<StoreError>() {
-            return of_store(error);
+            return diagnose_store(error);
         }
         // `OpenError` is transparent: the inner store error is not a separate cause in the chain.
         if let Some(OpenError::Store(error)) = cause.downcast_ref() {
-            return of_store(error);
+            return diagnose_store(error);
         }
         if let Some(OpenError::Url(_) | OpenError::UnknownBackend { .. }) = cause.downcast_ref() {
             return Diagnosis::new(
@@ -184,14 +184,14 @@ fn diagnose(error: &anyhow::Error) -> Diagnosis {
         if cause.is::<TlsError>() {
             return Diagnosis::new(
                 USAGE,
-                "--tls-cert must name a certificate chain and --tls-key its private key, both in PEM",
+                "--tls-cert must be a file with a certificate chain and --tls-key one with its private key, both in PEM",
             );
         }
         if cause.is::<ServeError>() {
             return Diagnosis::without_hint(SYSTEM_ERROR);
         }
         if let Some(error) = cause.downcast_ref::<FormatError>() {
-            return of_format(error);
+            return diagnose_format(error);
         }
         if cause.is::<io::Error>() {
             return Diagnosis::without_hint(SYSTEM_ERROR);
@@ -200,7 +200,7 @@ fn diagnose(error: &anyhow::Error) -> Diagnosis {
     Diagnosis::without_hint(USER_ERROR)
 }
 
-fn of_store(error: &StoreError) -> Diagnosis {
+fn diagnose_store(error: &StoreError) -> Diagnosis {
     match error {
         StoreError::NotFound(_) => {
             Diagnosis::new(USER_ERROR, "`threadkeep threads` lists the threads that you can access")
@@ -209,14 +209,15 @@ fn of_store(error: &StoreError) -> Diagnosis {
         StoreError::Conflict(Conflict::IdempotencyKey) => {
             Diagnosis::new(USER_ERROR, "use a new --key for a new message")
         }
-        StoreError::Conflict(_) => {
-            Diagnosis::new(USER_ERROR, "the data has changed: check it, then run the command again if it still applies")
-        }
+        StoreError::Conflict(_) => Diagnosis::new(
+            USER_ERROR,
+            "the data has changed: check it, then run the command again if your change still makes sense",
+        ),
         StoreError::Unavailable { source: Some(source), .. } if source.is::<LedgerWriteError>() => Diagnosis::new(
             SYSTEM_ERROR,
-            "make its folder writable, name another file with --erasure-ledger, or disable it with --erasure-ledger none",
+            "make its folder writable, specify another file with --erasure-ledger, or disable it with --erasure-ledger none",
         ),
-        StoreError::Unavailable { reason, .. } => of_reason(*reason),
+        StoreError::Unavailable { reason, .. } => diagnose_reason(*reason),
         StoreError::Invalid { field: "database URL", .. } => Diagnosis::new(
             USAGE,
             "use postgres://USER:PASSWORD@HOST:PORT/DATABASE; docs/stores.md lists the parameters",
@@ -226,7 +227,7 @@ fn of_store(error: &StoreError) -> Diagnosis {
             "use redis://USER:PASSWORD@HOST:PORT or redis-cluster://HOST:PORT,HOST:PORT; for TLS, rediss:// or rediss-cluster://; docs/stores.md lists the parameters",
         ),
         StoreError::Invalid { field: "tenant", .. } => {
-            Diagnosis::new(USAGE, "name another tenant with --tenant or THREADKEEP_TENANT")
+            Diagnosis::new(USAGE, "specify another tenant with --tenant or THREADKEEP_TENANT")
         }
         StoreError::LimitExceeded { limit, .. } if limit.contains("pgvector") => Diagnosis::new(
             USER_ERROR,
@@ -238,13 +239,13 @@ fn of_store(error: &StoreError) -> Diagnosis {
         ),
         StoreError::Incompatible(_) => Diagnosis::new(
             SYSTEM_ERROR,
-            "name a Threadkeep store with --store; a store of a later version needs that version of threadkeep",
+            "specify a Threadkeep store with --store; a store written by a later version of threadkeep needs at least that version",
         ),
         _ => Diagnosis::without_hint(USER_ERROR),
     }
 }
 
-fn of_model(error: &ModelError) -> Diagnosis {
+fn diagnose_model(error: &ModelError) -> Diagnosis {
     match error {
         ModelError::Unavailable { .. } | ModelError::RateLimited { .. } | ModelError::TimedOut { .. } => {
             Diagnosis::new(SYSTEM_ERROR, "`threadkeep models` checks whether it responds; try again later")
@@ -262,7 +263,7 @@ fn of_model(error: &ModelError) -> Diagnosis {
     }
 }
 
-fn of_context(error: &ContextError) -> Diagnosis {
+fn diagnose_context(error: &ContextError) -> Diagnosis {
     match error {
         ContextError::BudgetTooSmall { needed, .. } => Diagnosis::new(
             USER_ERROR,
@@ -272,29 +273,29 @@ fn of_context(error: &ContextError) -> Diagnosis {
     }
 }
 
-fn of_reason(reason: Reason) -> Diagnosis {
+fn diagnose_reason(reason: Reason) -> Diagnosis {
     let hint = match reason {
         Reason::Busy => "another program has locked the store: wait until it finishes, then run the command again",
         Reason::Full => "free some disk space, then run the command again",
-        Reason::ReadOnly => "change the permissions of the file or its folder, or name another store with --store",
+        Reason::ReadOnly => "change the permissions of the file or its folder, or specify another store with --store",
         Reason::Io => "check that the folder exists and is writable, and that the disk has no errors",
         Reason::Disconnected | Reason::Timeout => {
-            "check that the server is running and that host and port are correct, then run the command again"
+            "check that the server is running and that the host and port are correct, then run the command again"
         }
         _ => "check that the store is reachable, then run the command again",
     };
     Diagnosis::new(SYSTEM_ERROR, hint)
 }
 
-fn of_format(error: &FormatError) -> Diagnosis {
+fn diagnose_format(error: &FormatError) -> Diagnosis {
     match error {
         FormatError::Open { .. } => Diagnosis::new(USER_ERROR, "check the name and the permissions of the file"),
         FormatError::Read(_) => Diagnosis::new(SYSTEM_ERROR, "copy the file to another disk and try the copy"),
-        FormatError::Empty => Diagnosis::new(USER_ERROR, "name a file that contains conversations"),
+        FormatError::Empty => Diagnosis::new(USER_ERROR, "choose a file that contains conversations"),
         FormatError::LaterVersion { .. } => {
             Diagnosis::new(USER_ERROR, "import it with the version of threadkeep that wrote it")
         }
-        _ => Diagnosis::new(USER_ERROR, "name the format with --format, or convert the file to a supported format"),
+        _ => Diagnosis::new(USER_ERROR, "specify the format with --format, or convert the file to a supported format"),
     }
 }
 

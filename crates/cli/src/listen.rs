@@ -35,7 +35,7 @@ impl ListenAddress {
         let found: Vec<SocketAddr> = (host, self.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
         if found.is_empty() {
             let failure = Failure::usage(format!("cannot listen on {self}: unknown host `{}`", self.host));
-            return Err(failure.hint("name an address of this machine, such as 127.0.0.1:7437 or 0.0.0.0:7437").into());
+            return Err(failure.hint("use an address of this machine, such as 127.0.0.1:7437 or 0.0.0.0:7437").into());
         }
         Ok(found)
     }

@@ -71,10 +71,12 @@ fn state_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 
 fn unusable(error: LocalTokenError, file: Option<&Path>) -> Failure {
     match (error, file) {
-        (LocalTokenError::Form, Some(file)) => Failure::usage(format!("invalid token in {}: {error}", file.display()))
-            .hint("delete the file: the next start generates a new token"),
-        (LocalTokenError::Form, None) => Failure::usage(format!("invalid token: {error}"))
-            .hint("omit --token and THREADKEEP_TOKEN to generate a random token"),
+        (LocalTokenError::InvalidFormat, Some(file)) => {
+            Failure::usage(format!("invalid token in {}: {error}", file.display()))
+                .hint("delete the file: the next start generates a new token")
+        }
+        (LocalTokenError::InvalidFormat, None) => Failure::usage(format!("invalid token: {error}"))
+            .hint("omit --token and unset THREADKEEP_TOKEN to generate a random token"),
         _ => Failure::system_error(format!("cannot generate a token: {error}")),
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn prices(file: Option<&Path>, settings: &Settings) -> Result<PriceTa
         prices.merge(read_prices(&file).map_err(|error| {
             let failure =
                 Failure::user_error(format!("cannot read the prices in {}: {}", file.display(), sentence(&error)));
-            failure.hint("docs/models.md describes the format; THREADKEEP_PRICES and --prices name the file")
+            failure.hint("docs/models.md describes the format; set the file with THREADKEEP_PRICES or --prices")
         })?);
     }
     Ok(prices)

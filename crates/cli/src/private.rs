@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 /// Creates the folder of a file and its missing parents, for the user only.
-pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
+pub(crate) fn make_parent_folder(file: &Path) -> io::Result<()> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) => make_folder(folder),
         None => Ok(()),

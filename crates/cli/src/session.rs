@@ -138,7 +138,7 @@ impl Session {
         turn.map_err(agent_error)
     }
 
-    /// Decides an approval and resumes its turn. Ctrl-C stops the turn.
+    /// Approves or denies a call and resumes its turn. Ctrl-C stops the turn.
     pub(crate) async fn decide(
         &self,
         interrupt: &Interrupt,

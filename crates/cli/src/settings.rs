@@ -1,7 +1,7 @@
 //! Settings, and the sources of their values: an option, the environment, the configuration file, or the built-in default.
 //!
-//! The configuration file never contains secrets. Secrets come from the environment, or from a separate file, which the
-//! environment (`GROQ_API_KEY_FILE`) or the configuration file (`groq.api_key_file`) names.
+//! The configuration file never contains secrets. Secrets come from the environment, or from a separate file, whose path
+//! the environment (`GROQ_API_KEY_FILE`) or the configuration file (`groq.api_key_file`) specifies.
 
 mod file;
 mod kind;
@@ -57,7 +57,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the configuration file that `--config` or THREADKEEP_CONFIG names. Without either, reads `threadkeep.toml` or
+    /// Reads the configuration file that `--config` or THREADKEEP_CONFIG specifies. Without either, reads `threadkeep.toml` or
     /// `config.yaml` in the configuration folder, if one exists.
     pub(crate) fn load(named: Option<&Path>) -> Self {
         let mut settings = match named.map(Path::to_owned).or_else(|| standard_file().filter(|path| path.exists())) {

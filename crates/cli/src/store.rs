@@ -1,4 +1,4 @@
-//! Opens the store that `--store` names.
+//! Opens the store that `--store` specifies.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ impl Location {
         }
     }
 
-    /// Whether both locations name the same store, as far as their names show.
+    /// Whether both locations refer to the same store, as far as their text shows.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let is_same_file = match (self.file(), other.file()) {
             (Some(one), Some(other)) => {
@@ -159,7 +159,7 @@ fn open_file(path: &Path, purpose: Purpose) -> Result<SqliteStore> {
         return Err(Failure::usage("missing file name after sqlite:").hint("write sqlite:FILE").into());
     }
     if path.is_dir() {
-        let hint = format!("name a file in it, such as {}", path.join(FILE_NAME).display());
+        let hint = format!("specify a file in it, such as {}", path.join(FILE_NAME).display());
         return Err(Failure::user_error(format!("{} is a folder", path.display())).hint(hint).into());
     }
     if !matches!(purpose, Purpose::Fill | Purpose::Serve) && !path.exists() {
@@ -189,7 +189,7 @@ pub(crate) fn data_folder() -> Option<PathBuf> {
 
 fn default_file() -> Result<PathBuf> {
     let folder = data_folder().ok_or_else(|| {
-        Failure::usage("no home folder for the default store").hint("name a file with --store or THREADKEEP_STORE")
+        Failure::usage("no home folder for the default store").hint("specify a file with --store or THREADKEEP_STORE")
     })?;
     Ok(folder.join(FILE_NAME))
 }

@@ -111,10 +111,10 @@ pub(crate) fn pairs<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> St
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Formats a part of a whole as a rounded percentage: `12 %`.
+/// Formats a part of a whole as a rounded percentage: `12%`.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let rounded = (u128::from(part) * 200 + u128::from(whole)) / (u128::from(whole.max(1)) * 2);
-    format!("{rounded} %")
+    format!("{rounded}%")
 }
 
 /// Truncates a text to a number of columns and appends an ellipsis.
@@ -176,6 +176,6 @@ mod tests {
             ("1,234,567".to_owned(), "1 thread".to_owned(), "0 threads".to_owned())
         );
         let percents = [(0, 7), (1, 200), (2, 3), (5, 4), (0, 0)].map(|(part, whole)| percent(part, whole));
-        assert_eq!(percents, ["0 %", "1 %", "67 %", "125 %", "0 %"]);
+        assert_eq!(percents, ["0%", "1%", "67%", "125%", "0%"]);
     }
 }

@@ -28,7 +28,9 @@ pub(crate) async fn get(memory: &Memory, scope: &Scope, name: &str) -> Result<Th
     }
     let shown = cut(&printable_line(name), 60);
     let failure = Failure::user_error(format!("thread `{shown}` not found"));
-    Err(failure.hint("`threadkeep threads` lists threads; name one by its id, a prefix of the id, or its key").into())
+    Err(failure
+        .hint("`threadkeep threads` lists threads; specify one by its id, a prefix of the id, or its key")
+        .into())
 }
 
 /// Like [`get`], but returns `None` if no thread has the name.

@@ -71,7 +71,7 @@ impl<'a> FittedContext<'a> {
     fn required(plan: &Plan<'a>, budget: &Budget<'_>) -> Result<Self, ContextError> {
         let system_prompt = plan.policy.system_prompt.clone().unwrap_or_default();
         let mut fitted = Self { parts: SelectedParts { system_prompt, ..SelectedParts::default() }, ..Self::default() };
-        fitted.take(plan, plan.newest_unit().into_iter().collect());
+        fitted.set_units(plan, plan.newest_unit().into_iter().collect());
         fitted.cut_newest(plan, None);
         if budget.fits(&fitted.parts) {
             return Ok(fitted);
@@ -158,7 +158,7 @@ impl<'a> FittedContext<'a> {
         };
         if plan.input.recalled.is_empty() {
             let selected = self.select_units(plan, budget, share(available, keep_percent));
-            return self.take(plan, selected.units);
+            return self.set_units(plan, selected.units);
         }
         let reserved = share(available, plan.policy.recall.share_percent);
         let selected = self.select_units(plan, budget, share(available.saturating_sub(reserved), keep_percent));
@@ -177,7 +177,7 @@ impl<'a> FittedContext<'a> {
         };
         let unused = available.saturating_sub(selected.cost);
         self.parts.recalled = recalled_lines(plan, budget, unused, found, &selected.units);
-        self.take(plan, selected.units);
+        self.set_units(plan, selected.units);
     }
 
     /// Selects the newest unit, then other units that fit, in order of preference.
@@ -207,7 +207,7 @@ impl<'a> FittedContext<'a> {
         selected
     }
 
-    fn take(&mut self, plan: &Plan<'a>, units: Vec<usize>) {
+    fn set_units(&mut self, plan: &Plan<'a>, units: Vec<usize>) {
         let mut indices: Vec<usize> = plan.members(&units).collect();
         indices.sort_unstable();
         self.parts.history = history_entries(plan, &indices, self.newest_cut);
@@ -233,7 +233,7 @@ impl<'a> FittedContext<'a> {
         if self.units.len() > required {
             let mut units = std::mem::take(&mut self.units);
             units.pop();
-            self.take(plan, units);
+            self.set_units(plan, units);
             return true;
         }
         self.parts.recalled.pop().is_some()
@@ -248,7 +248,7 @@ impl<'a> FittedContext<'a> {
     }
 
     /// Returns the positions that the summary in the context covers; an empty range without a summary.
-    pub(crate) fn covered(&self) -> std::ops::Range<u64> {
+    pub(crate) fn summarised_positions(&self) -> std::ops::Range<u64> {
         match (&self.parts.summary, &self.summary) {
             (Some(_), Some(summary)) => summary.first_seq.max(1)..summary.through_seq + 1,
             _ => 1..1,

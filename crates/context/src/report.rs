@@ -296,15 +296,15 @@ fn spans(
         spans_by_seq.insert(found.seq, single(found.seq, Fate::Recalled, Some(FateReason::Found), found.tokens));
     }
     let loaded_from = plan.input.loaded_from();
-    let covered = fitted.covered();
+    let summarised = fitted.summarised_positions();
     let mut spans = Vec::new();
     let mut next = first_seq;
     for (seq, span) in spans_by_seq.range(first_seq..=last_seq) {
-        push_gap(&mut spans, next, *seq - 1, loaded_from, &covered);
+        push_gap(&mut spans, next, *seq - 1, loaded_from, &summarised);
         push(&mut spans, *span);
         next = seq + 1;
     }
-    push_gap(&mut spans, next, last_seq, loaded_from, &covered);
+    push_gap(&mut spans, next, last_seq, loaded_from, &summarised);
     spans
 }
 
@@ -318,9 +318,9 @@ fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, 
         };
     }
     let reason = plan.candidates.omission_reasons[index].unwrap_or(FateReason::OverBudget);
-    let is_covered = fitted.covered().contains(&plan.input.history[index].seq);
+    let is_summarised = fitted.summarised_positions().contains(&plan.input.history[index].seq);
     let fate = match reason {
-        _ if is_covered => Fate::Summarised,
+        _ if is_summarised => Fate::Summarised,
         FateReason::LessRelevant => Fate::Pruned,
         _ => Fate::Dropped,
     };

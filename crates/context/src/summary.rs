@@ -124,23 +124,23 @@ impl Summary {
         (self.first_seq..=self.through_seq).contains(&seq)
     }
 
-    /// Renders the summary of the messages before `seq` in at most `at_most` tokens: a model's text, then one sentence per
+    /// Renders the summary of the messages before `seq` in at most `max_tokens` tokens: a model's text, then one sentence per
     /// line. Omits a model's text that does not fit. Returns `None` if there is nothing to render.
     pub(crate) fn render_before(
         &self,
         seq: u64,
-        at_most: Option<TokenCount>,
+        max_tokens: Option<TokenCount>,
         counter: &dyn TokenCounter,
     ) -> Option<String> {
-        let text = self.written.as_ref().and_then(|written| self.fit(seq, Some(written), at_most, counter));
-        text.or_else(|| self.fit(seq, None, at_most, counter))
+        let text = self.written.as_ref().and_then(|written| self.fit(seq, Some(written), max_tokens, counter));
+        text.or_else(|| self.fit(seq, None, max_tokens, counter))
     }
 
     fn fit(
         &self,
         before: u64,
         written: Option<&ModelSummary>,
-        at_most: Option<TokenCount>,
+        max_tokens: Option<TokenCount>,
         counter: &dyn TokenCounter,
     ) -> Option<String> {
         let covered = written.map_or(0, |written| written.through_seq);
@@ -154,13 +154,15 @@ impl Summary {
             }
             is_last = items.is_empty();
             let text = self.write(&head, &items);
-            let tokens = at_most.map_or(TokenCount::ZERO, |_| counter.count(&text));
-            let Some(limit) = at_most.filter(|limit| tokens > *limit) else { return Some(text) };
+            let tokens = max_tokens.map_or(TokenCount::ZERO, |_| counter.count(&text));
+            let Some(limit) = max_tokens.filter(|limit| tokens > *limit) else { return Some(text) };
             // Reducing the limit in proportion to the excess converges in a few rounds.
             let (length, limit) = (text.chars().count() as u128, u128::from(limit.0));
-            let wanted = (length * limit / u128::from(tokens.0.max(1))).saturating_sub(head.chars().count() as u128);
+            let target_characters =
+                (length * limit / u128::from(tokens.0.max(1))).saturating_sub(head.chars().count() as u128);
             let count = items.len();
-            items = keep_best(items, |item| item.line_characters() + 1, usize::try_from(wanted).unwrap_or(0));
+            items =
+                keep_best(items, |item| item.line_characters() + 1, usize::try_from(target_characters).unwrap_or(0));
             if items.len() == count {
                 items = without_worst(items);
             }

@@ -312,7 +312,7 @@ pub struct PutRecord {
     pub name: RecordName,
     /// Its new value.
     pub value: JsonText,
-    /// When it expires. An expired record does not exist for readers.
+    /// When it expires. Readers treat an expired record as absent.
     pub expires_at: Option<Timestamp>,
 }
 

@@ -184,7 +184,7 @@ pub enum WakeUp {
         name: RecordName,
     },
     /// Anything may have changed: hints were lost, or another process wrote.
-    Anything,
+    Unspecified,
 }
 
 impl WakeUp {

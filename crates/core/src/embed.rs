@@ -28,10 +28,10 @@ pub enum EmbedderError {
     #[error("embedder unavailable")]
     Unavailable(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
     /// The embedder rejected the request. Retrying the same request does not help.
-    #[error("embedder refused the request: {0}")]
+    #[error("embedder rejected the request: {0}")]
     Refused(String),
     /// The response is invalid.
-    #[error("embedder gave an invalid answer: {0}")]
+    #[error("embedder returned an invalid answer: {0}")]
     InvalidAnswer(String),
 }
 

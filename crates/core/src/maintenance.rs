@@ -226,7 +226,8 @@ pub enum DumpEntry {
         created_at: Timestamp,
         /// Its content as stored ([`crate::codec::encode_content`]).
         body: String,
-        /// The checksum that was computed when the message was written; `None` if a version without checksums wrote it.
+        /// The checksum that was computed when the message was written; `None` if an earlier release of Threadkeep, which had no
+        /// checksums, wrote the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checksum: Option<Checksum>,
     },

@@ -144,7 +144,7 @@ impl Content {
         Cow::Owned(all)
     }
 
-    /// Checks that every store can store the content.
+    /// Checks the content against the limits that all stores share.
     ///
     /// # Errors
     /// `Invalid` if a text contains NUL characters or JSON cannot represent a number, `LimitExceeded` if a size or count exceeds its
@@ -398,7 +398,7 @@ pub struct NewMessage {
 }
 
 impl NewMessage {
-    /// Checks that every store can store the message.
+    /// Checks the message against the limits that all stores share.
     ///
     /// # Errors
     /// The same as [`Content::check`].

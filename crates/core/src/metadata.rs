@@ -104,8 +104,8 @@ impl MetadataFilter {
         })
     }
 
-    /// Checks that every store can apply the filter: at most 8 conditions, with keys of at most [`limits::NAME_BYTES`] and values of
-    /// at most [`METADATA_VALUE_BYTES`].
+    /// Checks the filter against the limits that all stores share: at most 8 conditions, with keys of at most
+    /// [`limits::NAME_BYTES`] and values of at most [`METADATA_VALUE_BYTES`].
     ///
     /// # Errors
     /// `LimitExceeded` if a limit is exceeded, `Invalid` for a key that appears twice, is empty or contains control characters, and for a

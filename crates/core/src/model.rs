@@ -348,7 +348,7 @@ pub enum ModelError {
         retry_after: Option<Duration>,
     },
     /// The model did not answer in time.
-    #[error("model {model} gave no answer within {} ms", after.as_millis())]
+    #[error("model {model} did not answer within {} ms", after.as_millis())]
     TimedOut {
         /// The model.
         model: String,
@@ -364,7 +364,7 @@ pub enum ModelError {
         detail: String,
     },
     /// The provider rejected the request. Retrying the same request does not help.
-    #[error("model {model} refused the request ({status}): {detail}")]
+    #[error("model {model} rejected the request ({status}): {detail}")]
     Refused {
         /// The model.
         model: String,
@@ -388,7 +388,7 @@ pub enum ModelError {
         text: String,
     },
     /// The response from the provider is not a valid answer.
-    #[error("model {model} gave an invalid answer: {detail}")]
+    #[error("model {model} returned an invalid answer: {detail}")]
     InvalidAnswer {
         /// The model.
         model: String,

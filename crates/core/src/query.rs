@@ -34,7 +34,7 @@ pub struct TextQuery {
     /// Beginnings of words, any of which may match, in lower case without accents.
     pub prefixes: Vec<String>,
     /// Words and phrases that must not occur.
-    pub without: Vec<Without>,
+    pub exclusions: Vec<Exclusion>,
     /// Words and phrases in the title of the thread, which must all occur.
     pub titles: Vec<String>,
     /// The roles of the messages; empty for all roles.
@@ -51,7 +51,7 @@ pub struct TextQuery {
 
 /// What must not occur in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Without {
+pub enum Exclusion {
     /// A word in any inflected form.
     Word(String),
     /// Words in this order.
@@ -94,7 +94,7 @@ impl TextQuery {
     /// Whether the query has any condition besides words.
     #[must_use]
     pub fn is_filtered(&self) -> bool {
-        let has_message_condition = !(self.roles.is_empty() && self.phrases.is_empty() && self.without.is_empty());
+        let has_message_condition = !(self.roles.is_empty() && self.phrases.is_empty() && self.exclusions.is_empty());
         has_message_condition || self.since.is_some() || self.until.is_some() || self.filters_threads()
     }
 
@@ -128,9 +128,9 @@ impl TextQuery {
     #[must_use]
     pub fn matches_text(&self, text: &str) -> bool {
         self.phrases.iter().all(|phrase| contains_phrase(text, phrase))
-            && !self.without.iter().any(|without| match without {
-                Without::Word(word) => contains_all(text, word),
-                Without::Phrase(phrase) => contains_phrase(text, phrase),
+            && !self.exclusions.iter().any(|exclusion| match exclusion {
+                Exclusion::Word(word) => contains_all(text, word),
+                Exclusion::Phrase(phrase) => contains_phrase(text, phrase),
             })
     }
 
@@ -176,12 +176,12 @@ impl TextQuery {
         let whole = token.whole();
         let words = text::words(whole);
         if token.is_negative {
-            let without = match token.is_quoted || words.len() > 1 {
-                true => Without::Phrase(whole.to_owned()),
-                false => Without::Word(whole.to_owned()),
+            let exclusion = match token.is_quoted || words.len() > 1 {
+                true => Exclusion::Phrase(whole.to_owned()),
+                false => Exclusion::Word(whole.to_owned()),
             };
-            if !words.is_empty() && self.without.len() < MAX_CONDITIONS {
-                self.without.push(without);
+            if !words.is_empty() && self.exclusions.len() < MAX_CONDITIONS {
+                self.exclusions.push(exclusion);
             }
         } else if token.is_quoted && token.name.is_none() {
             if !words.is_empty() {
@@ -321,8 +321,8 @@ mod tests {
         );
         assert_eq!(query.words, ["ledger"]);
         assert_eq!(query.phrases, ["SQLite  file"]);
-        let without = [Without::Word("postgres".to_owned()), Without::Phrase("one writer".to_owned())];
-        assert_eq!(query.without, without);
+        let exclusions = [Exclusion::Word("postgres".to_owned()), Exclusion::Phrase("one writer".to_owned())];
+        assert_eq!(query.exclusions, exclusions);
         assert_eq!(
             (query.prefixes, query.titles),
             (vec!["migrat".to_owned()], vec!["storage".to_owned(), "of the".to_owned()])
@@ -347,11 +347,11 @@ mod tests {
         ] {
             let parsed = parse(query);
             assert_eq!(parsed.words, words, "{query}");
-            assert!(parsed.phrases.is_empty() && parsed.without.is_empty(), "{query}");
+            assert!(parsed.phrases.is_empty() && parsed.exclusions.is_empty(), "{query}");
         }
         assert_eq!(parse("a \"b c").phrases, ["b c"]);
         assert_eq!(parse("“smart quotes” «y más»").phrases, ["smart quotes", "y más"]);
-        assert_eq!(parse("-since:2026").without, [Without::Phrase("since:2026".to_owned())]);
+        assert_eq!(parse("-since:2026").exclusions, [Exclusion::Phrase("since:2026".to_owned())]);
         assert!(parse("\u{0} \u{202e}").is_empty());
     }
 

@@ -34,14 +34,14 @@ impl RecordOwner {
 /// The namespace of a record. Text form: `app/NAME` or `system/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Namespace {
-    /// A namespace of the application.
+    /// A namespace that the application may use.
     App(String),
-    /// A namespace of Threadkeep, for journals, approvals, summaries and leases. No API exposes it.
+    /// A namespace reserved for Threadkeep: journals, approvals, summaries and leases. No API exposes it.
     System(String),
 }
 
 impl Namespace {
-    /// Creates a namespace of the application.
+    /// Creates a namespace for the application.
     ///
     /// # Errors
     /// `Invalid` if the name is empty or contains control characters, `LimitExceeded` for more than 200 bytes.
@@ -51,7 +51,7 @@ impl Namespace {
         Ok(Self::App(name))
     }
 
-    /// Creates a namespace of Threadkeep.
+    /// Creates a namespace reserved for Threadkeep.
     ///
     /// # Errors
     /// The same as [`Namespace::app`].
@@ -61,7 +61,7 @@ impl Namespace {
         Ok(Self::System(name))
     }
 
-    /// Returns the namespace of derived records of threads, which [`crate::Store::write_derived`] writes.
+    /// Returns the namespace in which [`crate::Store::write_derived`] stores a thread's derived records.
     #[must_use]
     pub fn derived() -> Self {
         Self::System("summary".to_owned())
@@ -113,16 +113,16 @@ pub struct Record {
     pub namespace: Namespace,
     /// The key in the namespace.
     pub key: String,
-    /// The value, byte for byte.
+    /// The value, stored byte for byte.
     pub value: JsonText,
-    /// The version, which changes with every write. A name never gets the same version twice, not even after a deletion, so that
-    /// compare-and-set is safe.
+    /// The version, which changes with every write. The same namespace and key never get the same version twice, not even after a
+    /// deletion, so that compare-and-set is safe.
     pub version: u64,
-    /// The tag of the commit that wrote the record; `None` if a version without tags wrote it, and for records of users and tenants,
-    /// which commits do not write.
+    /// The tag of the commit that wrote the record. `None` if an earlier release of Threadkeep, which had no tags, wrote the record,
+    /// and for records of users and tenants, which commits do not write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<ChangeTag>,
-    /// When it expires. An expired record does not exist for readers.
+    /// When it expires. Readers treat an expired record as absent.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -143,7 +143,7 @@ pub struct RecordWrite {
     pub namespace: Namespace,
     /// The key in the namespace.
     pub key: String,
-    /// The required current version; `Some(0)` if the record must not exist, `None` to write in any case.
+    /// The required current version; `Some(0)` if the record must not exist, `None` to write unconditionally.
     pub expected: Option<u64>,
     /// The new value; `None` deletes the record.
     pub value: Option<JsonText>,
@@ -152,7 +152,7 @@ pub struct RecordWrite {
 }
 
 impl RecordWrite {
-    /// Checks that every store can store the record.
+    /// Checks the record against the limits that all stores share.
     ///
     /// # Errors
     /// `Invalid` if a name is invalid or the owner is a thread, `LimitExceeded` if the key or value is too large.
@@ -175,7 +175,7 @@ impl RecordWrite {
 pub struct DerivedWrite {
     /// The key in [`Namespace::derived`].
     pub key: String,
-    /// The change of the thread from which the value was computed.
+    /// The thread's change number when the value was computed.
     pub at_change: TaggedNumber,
     /// The required current version; `None` if the record must not exist.
     pub expected: Option<TaggedNumber>,
@@ -204,7 +204,7 @@ impl DerivedWrite {
         self.expected.map_or(0, |version| version.number >> 32) + 1
     }
 
-    /// Checks that every store can store the record.
+    /// Checks the record against the limits that all stores share.
     ///
     /// # Errors
     /// `Invalid` if the key is invalid; `LimitExceeded` if the key or value is too large, or after more than 2,147,483,647 derived
@@ -235,9 +235,9 @@ impl DerivedWrite {
 /// The result of a write to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteOutcome {
-    /// The new version; 0 if the record was deleted or did not exist.
+    /// The new version; 0 for a deletion, even if there was nothing to delete.
     pub version: u64,
-    /// The tag of the version, like [`Record::tag`].
+    /// The tag of the version, as in [`Record::tag`].
     pub tag: Option<ChangeTag>,
 }
 

@@ -87,8 +87,8 @@ pub struct IndexEntry {
 }
 
 impl IndexEntry {
-    /// Checks that every backend can store the entries: at most [`limits::COMMIT_MESSAGES`] entries with [`limits::COMMIT_BYTES`] of
-    /// text, distinct ids of at most [`limits::KEY_BYTES`], embeddings of finite numbers.
+    /// Checks the entries against the limits that all backends share: at most [`limits::COMMIT_MESSAGES`] entries with
+    /// [`limits::COMMIT_BYTES`] of text, distinct ids of at most [`limits::KEY_BYTES`], embeddings of finite numbers.
     ///
     /// # Errors
     /// `LimitExceeded` if a limit is exceeded, `Invalid` for any other reason.

@@ -274,7 +274,7 @@ impl OpenThread {
         Self { key: Some(key), ..self }
     }
 
-    /// Checks that every store can store the values.
+    /// Checks the values against the limits that all stores share.
     ///
     /// # Errors
     /// `Invalid` if a text contains NUL characters, `LimitExceeded` if a value is too large.

@@ -25,7 +25,7 @@ pub struct Thread {
     pub created_at: Timestamp,
     /// The `now` of the last commit.
     pub updated_at: Timestamp,
-    /// When it expires. An expired thread does not exist for callers.
+    /// When it expires. Calls treat an expired thread as absent.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -55,7 +55,8 @@ pub struct Positions {
     pub change: u64,
     /// The first position that is not trimmed; `seq + 1` if all positions are.
     pub first_seq: u64,
-    /// The tag of the commit that made `change`; `None` before the first commit, and if a version without tags made the commit.
+    /// The tag of the commit that made `change`; `None` before the first commit, and if an earlier release of Threadkeep, which had
+    /// no tags, made the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<ChangeTag>,
 }
@@ -147,7 +148,7 @@ impl ThreadPatch {
         self.title.is_some() || self.metadata.is_some() || self.state.is_some()
     }
 
-    /// Checks that every store can store the values.
+    /// Checks the values against the limits that all stores share.
     ///
     /// # Errors
     /// `Invalid` if a text contains NUL characters, `LimitExceeded` if a value is too large.

@@ -12,7 +12,7 @@ pub trait Tool: Portable + std::fmt::Debug {
     /// Returns the specification.
     fn spec(&self) -> &ToolSpec;
 
-    /// Returns whether a call with these arguments has side effects, and therefore requires an approval. Aliases of arguments are
+    /// Returns whether a call with these arguments has side effects, and therefore requires approval. Aliases of arguments are
     /// already replaced by their names.
     fn effect(&self, arguments: &Map) -> ToolEffect;
 
@@ -73,7 +73,7 @@ impl ToolSpec {
 pub enum ToolEffect {
     /// It only reads. It may be repeated.
     ReadOnly,
-    /// It changes something outside the conversation. It requires an approval and is never repeated.
+    /// It changes something outside the conversation. It requires approval and is never repeated.
     HasSideEffects {
         /// What the call will do, such as the command, for the person who approves it.
         preview: String,

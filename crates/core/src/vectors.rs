@@ -50,8 +50,8 @@ pub fn commit_vectors() -> [CommitVectors; 2] {
     let first_seq = |seq: u64| seq + 1 - prepared::ENTRIES;
     let seq = limits::LAST_POSITION - prepared::FREE_POSITIONS;
     let tag = Some(ChangeTag::of(&prepared::used_key()));
-    let few_left = Positions { seq, change: 9, first_seq: first_seq(seq), tag };
-    let mut last_append = prepared::valid_commit("nothing", few_left);
+    let few_positions_left = Positions { seq, change: 9, first_seq: first_seq(seq), tag };
+    let mut last_append = prepared::valid_commit("nothing", few_positions_left);
     last_append
         .batch
         .append
@@ -66,12 +66,12 @@ pub fn commit_vectors() -> [CommitVectors; 2] {
     };
     last_append.expected_result = Ok(outcome);
 
-    let none_left = Positions { seq: 20, change: limits::LAST_POSITION, first_seq: first_seq(20), tag };
-    let mut empty = prepared::valid_commit("nothing", none_left);
+    let no_changes_left = Positions { seq: 20, change: limits::LAST_POSITION, first_seq: first_seq(20), tag };
+    let mut empty = prepared::valid_commit("nothing", no_changes_left);
     empty.batch = Batch::new(empty.batch.key, empty.batch.fingerprint);
     empty.expected_result =
-        Ok(CommitOutcome { change: none_left.change, tag, first_seq: 21, count: 0, replayed: false });
-    [create_vectors(1, few_left, last_append), create_vectors(2, none_left, empty)]
+        Ok(CommitOutcome { change: no_changes_left.change, tag, first_seq: 21, count: 0, replayed: false });
+    [create_vectors(1, few_positions_left, last_append), create_vectors(2, no_changes_left, empty)]
 }
 
 fn create_vectors(thread_number: u128, positions: Positions, accepted: CommitVector) -> CommitVectors {

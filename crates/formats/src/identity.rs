@@ -15,7 +15,7 @@ const MESSAGE_DIGITS: usize = 8;
 pub(crate) fn thread_key(format: Format, record: &Record, source_id: Option<&str>) -> Result<ThreadKey> {
     let prefix = format!("import:{format}:");
     let identity = match source_id {
-        Some(id) => valid_or_hashed(id, limits::KEY_BYTES - prefix.len()),
+        Some(id) => hash_if_invalid(id, limits::KEY_BYTES - prefix.len()),
         None => format!("{}:{}", record.index, hex(Sha256::new_with_prefix(&record.text), RECORD_DIGITS)),
     };
     ThreadKey::new(format!("{prefix}{identity}"))
@@ -23,7 +23,7 @@ pub(crate) fn thread_key(format: Format, record: &Record, source_id: Option<&str
 
 /// Returns the external id of a message with an id in its source.
 pub(crate) fn message_id(source_id: &str) -> String {
-    valid_or_hashed(source_id, limits::KEY_BYTES)
+    hash_if_invalid(source_id, limits::KEY_BYTES)
 }
 
 /// Returns the external id of a message in a file to which the program only appends: the 0-based position of its record
@@ -34,7 +34,7 @@ pub(crate) fn message_id_by_record(position: u64, record: &Record) -> String {
 
 /// Returns the external id of a message whose id and content repeat those of another message.
 pub(crate) fn message_id_by_fallback(fallback_id: &str) -> String {
-    valid_or_hashed(&format!("node:{fallback_id}"), limits::KEY_BYTES)
+    hash_if_invalid(&format!("node:{fallback_id}"), limits::KEY_BYTES)
 }
 
 /// Returns the external id of a message without an id: its 1-based position and a hash of its content.
@@ -63,7 +63,7 @@ pub(crate) fn message_id_by_content(position: usize, content: &Content) -> Strin
 }
 
 /// Returns the id, or a hash of it if it is empty, too long or contains control characters.
-fn valid_or_hashed(id: &str, max_bytes: usize) -> String {
+fn hash_if_invalid(id: &str, max_bytes: usize) -> String {
     if id.is_empty() || id.len() > max_bytes || id.chars().any(char::is_control) {
         format!("sha256:{}", hex(Sha256::new_with_prefix(id), 64))
     } else {

@@ -16,7 +16,7 @@ const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 /// Unsupported file types, recognised by their first bytes.
 const UNSUPPORTED: [(&[u8], &str); 6] = [
-    (b"PK\x03\x04", "a zip archive (name its file; an archive cannot be read from a stream)"),
+    (b"PK\x03\x04", "a zip archive (pass the path of its file; an archive cannot be read from a stream)"),
     (b"SQLite format 3\0", "a SQLite database"),
     (&[0xff, 0xfe], "UTF-16 text (convert it to UTF-8)"),
     (&[0xfe, 0xff], "UTF-16 text (convert it to UTF-8)"),

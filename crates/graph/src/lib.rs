@@ -1,6 +1,6 @@
 //! Assistants as state graphs, executed as deterministic state machines: events in, effects out.
 //!
-//! Start with [`Graph`], which is declared with its nodes, edges and branches. [`Graph::start`] returns a [`Run`], which
+//! Start with [`Graph`]: declare its nodes, edges and branches. [`Graph::start`] returns a [`Run`], which
 //! requests work ([`Run::take_effects`]) and receives the outcomes ([`Run::handle_event`]). A run's checkpoint is the
 //! [`Journal`] of its events: [`Graph::replay`] rebuilds the run from it, and the run then requests only the work that is still
 //! outstanding.

@@ -5,7 +5,7 @@
 //! `protocol` is the only module that uses the MCP library.
 //!
 //! A memory is a user message in the scope's thread with the key `memories`, so searches, recalls and assistants find it like any
-//! other message. Tools change and erase memories only, never other messages. Results quote stored text and say that it is data.
+//! other message. Tools change and erase memories only, never other messages. Results mark quoted text as data.
 #![warn(missing_docs)]
 
 mod date;

@@ -47,6 +47,5 @@ pub(crate) async fn get_thread(memory: &Memory, scope: &Scope, name: &str) -> Re
             found = memory.backend().store.find_thread(scope, &shared, memory.now()).await?;
         }
     }
-    found
-        .ok_or(ToolFailure::NotFound { what: "thread", hint: "name it by its id or key, or by the id of a search hit" })
+    found.ok_or(ToolFailure::NotFound { what: "thread", hint: "specify its id or key, or the id of a search hit" })
 }

@@ -1,4 +1,4 @@
-//! Prompts that a user can choose in a client. They name the tools to use.
+//! Prompts that a user can choose in a client. Their texts mention the tools to use.
 
 use serde_json::{Map, Value};
 
@@ -39,11 +39,11 @@ const PROMPTS: [Prompt; 3] = [
     },
     Prompt {
         name: "remember",
-        description: "Store what matters of this conversation for later sessions",
+        description: "Store the important points of this conversation for later sessions",
         arguments: &[],
         tool: Tool::AddMemory,
-        text: "List the facts and decisions of this conversation that later sessions need, one self-contained statement each, and ask me \
-            which to keep. Store those with add_memory.",
+        text: "List the facts and decisions from this conversation that later sessions need, one self-contained statement each, and \
+            ask me which to keep. Store those with add_memory.",
     },
 ];
 

@@ -47,20 +47,20 @@ pub struct Analytics {
     pub sources: CitationStats,
     /// How long answers took; `None` if no message has a duration.
     pub durations: Option<Durations>,
-    /// When the oldest message was created; `None` without messages.
+    /// When the oldest message was created; `None` if there are no messages.
     pub first_message_at: Option<Timestamp>,
-    /// When the newest message was created; `None` without messages.
+    /// When the newest message was created; `None` if there are no messages.
     pub last_message_at: Option<Timestamp>,
 }
 
 impl Analytics {
-    /// Average number of messages per thread; 0 without threads.
+    /// Average number of messages per thread; 0 if there are no threads.
     #[must_use]
     pub fn messages_per_thread(&self) -> f64 {
         ratio(self.messages, self.threads)
     }
 
-    /// Time from the first message to the last, in milliseconds; 0 without messages.
+    /// Time from the first message to the last, in milliseconds; 0 if there are no messages.
     #[must_use]
     pub fn span_ms(&self) -> i64 {
         match (self.first_message_at, self.last_message_at) {
@@ -86,7 +86,7 @@ pub struct CitationStats {
 }
 
 impl CitationStats {
-    /// The fraction of citing messages that needed no search, from 0 to 1; 0 without citing messages.
+    /// The fraction of citing messages that needed no search, from 0 to 1; 0 if no message cites a source.
     #[must_use]
     pub fn reuse_rate(&self) -> f64 {
         ratio(self.reusing_messages, self.citing_messages)

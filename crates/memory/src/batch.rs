@@ -127,9 +127,9 @@ impl BatchBuilder {
         self
     }
 
-    /// Keeps all messages, however many the retention policy allows. Its maximum age still applies.
+    /// Ignores the retention policy's maximum number of messages. The policy's maximum age still applies.
     #[must_use]
-    pub fn keep_messages(mut self) -> Self {
+    pub fn skip_trimming(mut self) -> Self {
         if let Some(retention) = &mut self.retention {
             retention.max_messages = None;
         }

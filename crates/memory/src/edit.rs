@@ -91,11 +91,11 @@ impl Memory {
         batch: &mut Batch,
     ) -> Result<()> {
         let found = self.get_thread(scope, thread).await?;
-        let was_made_from_edited =
+        let is_from_edited_message =
             found.title.is_some() && edited.iter().any(|message| title_from(&message.content) == found.title);
-        let is_as_expected = batch.expected.is_none_or(|expected| expected.check(found.positions).is_ok());
+        let meets_expectation = batch.expected.is_none_or(|expected| expected.check(found.positions).is_ok());
         // If the thread is not at the expected position or change, the store has to report the conflict.
-        if !was_made_from_edited || !is_as_expected {
+        if !is_from_edited_message || !meets_expectation {
             return Ok(());
         }
         batch.patch.title = Some(self.title_after(scope, &found, batch).await?);

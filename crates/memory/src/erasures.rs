@@ -1,7 +1,7 @@
 //! Recording erasures in a log outside the store, and applying them again to a store that was restored from an older backup.
 //!
 //! [`ErasureLog`] is the port that a log implements. [`Memory::with_erasure_log`] wraps the store in one that writes to the log.
-//! [`KnownErasures`] is the port for reading, with which [`Memory::apply_erasures`] compares all data in a store. The log
+//! [`ErasureEntries`] is the port for reading, against which [`Memory::apply_erasures`] checks all data in a store. The log
 //! records only what callers erase: users, threads, messages, records. It does not record trimming and expiry.
 
 mod apply;
@@ -36,7 +36,7 @@ pub enum ErasedItem {
         user: UserId,
         /// Whether the user's messages in shared threads were also erased.
         shared_messages: bool,
-        /// The highest version among the user's records at that time; 0 without records.
+        /// The highest version among the user's records at that time; 0 if there were none.
         record_version: u64,
     },
     /// A thread with its messages and records.
@@ -50,7 +50,7 @@ pub enum ErasedItem {
         /// The change number of the commit that erased the message.
         change: u64,
     },
-    /// A record of a user or tenant, or an application's record of a thread.
+    /// A record of a user or tenant, or a record of a thread in an `app/` namespace.
     Record {
         /// The owner of the record.
         owner: RecordOwner,
@@ -58,7 +58,7 @@ pub enum ErasedItem {
         namespace: Namespace,
         /// The key of the record.
         key: String,
-        /// The highest version of the record.
+        /// The highest version that the erasure covers.
         version: u64,
     },
 }
@@ -91,20 +91,20 @@ pub struct ErasureBound {
     /// The time of the erasure.
     pub at: Timestamp,
     /// For a message, the change number of the commit that erased it; for records, their highest version; otherwise 0.
-    pub number: u64,
+    pub up_to: u64,
 }
 
 /// The entry of an erased user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasedUser {
-    /// The newest data to which the entry applies. Its `number` is the highest version of the user's records.
+    /// The newest data to which the entry applies. Its `up_to` is the highest version of the user's records.
     pub bound: ErasureBound,
     /// When the user's messages in shared threads were last erased; `None` if they never were.
     pub shared_messages_at: Option<Timestamp>,
 }
 
 /// The entries of an erasure log, looked up by item. If an item has several entries, the latest bound applies.
-pub trait KnownErasures: Send + Sync {
+pub trait ErasureEntries: Send + Sync {
     /// Called for every thread in the store before any other method, so that an implementation can load the threads' entries.
     fn load_thread(&mut self, tenant: &TenantId, thread: ThreadId);
     /// The entry of a user, if the user was erased.
@@ -118,7 +118,7 @@ pub trait KnownErasures: Send + Sync {
     /// The bound of a record, if it was erased.
     fn record(&self, tenant: &TenantId, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Option<ErasureBound>;
     /// Whether any user's messages in shared threads were erased.
-    fn has_shared_messages(&self) -> bool;
+    fn has_erased_shared_messages(&self) -> bool;
     /// The highest version of any erased record.
     fn highest_version(&self) -> u64;
 }

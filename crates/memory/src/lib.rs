@@ -55,7 +55,7 @@ pub use context::{AssembledContext, CachedContext, ContextOptions, Prefetched, R
 pub use draft::Draft;
 pub use erase::{EraseOptions, EraseReport, SharedMessages};
 pub use erasures::{
-    AppliedErasures, ErasedItem, ErasedUser, Erasure, ErasureBound, ErasureLog, ErasureReceipt, KnownErasures,
+    AppliedErasures, ErasedItem, ErasedUser, Erasure, ErasureBound, ErasureEntries, ErasureLog, ErasureReceipt,
 };
 pub use error::{MemoryError, Result};
 pub use export::ExportLines;

@@ -21,7 +21,7 @@ use crate::{Memory, MemoryError, Result, Snippet};
 /// Range of the number of candidates that are requested from the index.
 const CANDIDATES: RangeInclusive<usize> = 200..=1_000;
 /// The minimum number of letters of a word that is corrected.
-const CORRECTED_LETTERS: usize = 5;
+const MIN_CORRECTED_LETTERS: usize = 5;
 /// The factor by which the score of a tool's output is multiplied.
 const TOOL_FACTOR: f64 = 0.25;
 /// The number of threads whose messages are read for a query without words, and for the vocabulary.
@@ -142,7 +142,8 @@ impl Memory {
         let typed = Question::of_all_words(&query.words.join(" "));
         let missing: Vec<String> =
             typed.words().filter(|word| !results.occurring.contains(*word)).map(str::to_owned).collect();
-        let missing = missing.into_iter().filter(|word| word.chars().count() >= CORRECTED_LETTERS).collect::<Vec<_>>();
+        let missing =
+            missing.into_iter().filter(|word| word.chars().count() >= MIN_CORRECTED_LETTERS).collect::<Vec<_>>();
         if missing.is_empty() {
             return Ok(results.results);
         }

@@ -50,7 +50,7 @@ fn find_matches(text: &str, query: &[String]) -> Vec<Range<usize>> {
     matching.map(|(start, word)| start..start + word.len()).collect()
 }
 
-/// Returns the start of the first match in the snippet that would cover the most matches; 0 without matches.
+/// Returns the start of the first match in the snippet that would cover the most matches; 0 if there are no matches.
 fn find_densest(matches: &[Range<usize>]) -> usize {
     let length = SNIPPET_BYTES - LEAD_BYTES;
     let mut best = (0, 0);

@@ -179,12 +179,12 @@ impl Memory {
     ) -> Result<(MessagePage, Option<ExtraResult>)> {
         let (store, thread_ref) = (self.store(), ThreadRef::Id(thread));
         let ExtraRequest { records, lists, .. } = extra.clone();
-        let wanted = ThreadRead { messages: Some(query.clone()), records, lists };
+        let request = ThreadRead { messages: Some(query.clone()), records, lists };
         let read = async || {
             if extra.is_empty() && !needs_row {
                 return store.list_messages(scope, thread, query, now).await.map(|page| (page, None));
             }
-            let view = store.read_thread(scope, &thread_ref, &wanted, now).await?;
+            let view = store.read_thread(scope, &thread_ref, &request, now).await?;
             let Some(ThreadView { thread, page: Some(page), records, lists }) = view else {
                 return Err(StoreError::NotFound(Kind::Thread));
             };

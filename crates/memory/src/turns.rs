@@ -36,6 +36,6 @@ pub use queries::{
 pub use record::{PendingQuestion, RunRecord, TurnKind, TurnRecord, turn_id_for_key};
 pub use stop_requests::{request_stop, wait_for_stop_request};
 pub use thread_access::{Runs, ThreadAccess, Versioned};
-pub use turn::{ApprovalTrace, ContextNumbers, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage};
+pub use turn::{ApprovalTrace, ContextSize, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage};
 pub use turn_state::{TurnState, find_turn_state, read_turn_messages, stopped_completion};
 pub use waiter::TurnWaiter;

@@ -126,8 +126,8 @@ impl PriceTable {
     #[must_use]
     pub fn cost_usd(&self, provider: &str, model: &str, tokens: Tokens) -> Option<f64> {
         let price = self.find(provider, model)?;
-        let plain = tokens.input.saturating_sub(tokens.cached_input).saturating_sub(tokens.cache_write);
-        let cost = plain as f64 * price.input
+        let uncached_input = tokens.input.saturating_sub(tokens.cached_input).saturating_sub(tokens.cache_write);
+        let cost = uncached_input as f64 * price.input
             + tokens.cached_input as f64 * price.cached_input.unwrap_or(price.input)
             + tokens.cache_write as f64 * price.cache_write.unwrap_or(price.input)
             + tokens.output as f64 * price.output;

@@ -77,9 +77,9 @@ pub(crate) fn is_failed_call(body: &str) -> bool {
 /// body (S2.44).
 pub(crate) fn parts_of_failure(body: &str, request: &ChatRequest) -> Result<Vec<Part>, UnreadableCall> {
     let generation = failed_generation(body);
-    let tried = generation.iter().map(String::as_str).chain([body]);
+    let candidates = generation.iter().map(String::as_str).chain([body]);
     let mut mint_id = text_call_ids(request);
-    for text in tried {
+    for text in candidates {
         // The request has no messages, so that no text counts as a quotation: the provider itself reports that this is a
         // call.
         let tools_only = ChatRequest { tools: request.tools.clone(), ..ChatRequest::default() };

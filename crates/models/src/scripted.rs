@@ -164,7 +164,7 @@ impl ScriptedModel {
                 (step.name, (step.answer)(request))
             }
             (None, Some(always)) => ("always".to_owned(), always(request)),
-            (None, None) => ("none".to_owned(), Err(format!("the script has {} steps", state.played))),
+            (None, None) => ("none".to_owned(), Err(format!("the script ended after step {}", state.played))),
         };
         let reply = reply.map_err(|reason| format!("step {number} ({step_name}): {reason}"));
         if let Err(error) = &reply {

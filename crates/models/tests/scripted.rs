@@ -75,7 +75,7 @@ async fn calls_after_the_last_step_are_errors() {
     model.answer(&request_with("hi"), &mut |_| {}).await.unwrap();
     model.verify().unwrap();
     model.answer(&request_with("hi"), &mut |_| {}).await.unwrap_err();
-    assert_eq!(model.verify().unwrap_err(), "step 2 (none): the script has 1 steps");
+    assert_eq!(model.verify().unwrap_err(), "step 2 (none): the script ended after step 1");
 }
 
 #[tokio::test]

@@ -31,8 +31,8 @@ pub(crate) enum RequiredAccess {
     Role(KeyRole),
     /// A caller with a role, or with the shared key of the compatibility endpoints.
     Shared(KeyRole),
-    /// A sender with a role, authenticated by the door.
-    Recognised(KeyRole, Arc<dyn SenderAuthenticator>),
+    /// A sender with a role, whom the door authenticates.
+    Sender(KeyRole, Arc<dyn SenderAuthenticator>),
 }
 
 /// Authenticates the senders of requests without a key, for example by a signature over the body.
@@ -86,8 +86,8 @@ impl Rule {
 
     /// Admits senders that the door itself authenticates and that have a role. Keys and tokens of the server are not accepted.
     #[must_use]
-    pub fn recognised(role: KeyRole, authenticator: Arc<dyn SenderAuthenticator>) -> Self {
-        Self::of(RequiredAccess::Recognised(role, authenticator))
+    pub fn sender(role: KeyRole, authenticator: Arc<dyn SenderAuthenticator>) -> Self {
+        Self::of(RequiredAccess::Sender(role, authenticator))
     }
 
     const fn of(required_access: RequiredAccess) -> Self {
@@ -116,9 +116,7 @@ impl Rule {
     fn required_role(&self) -> Option<KeyRole> {
         match &self.required_access {
             RequiredAccess::Anyone => None,
-            RequiredAccess::Role(role) | RequiredAccess::Shared(role) | RequiredAccess::Recognised(role, _) => {
-                Some(*role)
-            }
+            RequiredAccess::Role(role) | RequiredAccess::Shared(role) | RequiredAccess::Sender(role, _) => Some(*role),
         }
     }
 }
@@ -266,7 +264,7 @@ impl Door {
         self.background_task.as_ref().map(|start| start(service.clone()))
     }
 
-    /// Returns the name of the door, which logs contain.
+    /// Returns the name of the door, as logs show it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name

@@ -31,7 +31,7 @@ pub fn read_attempt(headers: &HeaderMap, api: &str, digest: &str) -> Result<Atte
     Ok(Attempt::new(api, idempotency_key(headers)?, digest, retry_count(headers)))
 }
 
-/// Reads the `Idempotency-Key` of a request; `None` without the header.
+/// Reads the `Idempotency-Key` of a request; `None` if the header is missing.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_IDEMPOTENCY_KEY_BYTES);
@@ -42,8 +42,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     Ok(Some(key.to_owned()))
 }
 
-/// Reads `If-Match`: the number of the change or version that the resource must have. Returns `None` for `*` or without the
-/// header.
+/// Reads `If-Match`: the number of the change or version that the resource must have. Returns `None` for `*`, or if the
+/// header is missing.
 pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<TaggedNumber>, ApiError> {
     let Some(value) = headers.get("if-match") else { return Ok(None) };
     let tag = value.to_str().unwrap_or_default();
@@ -66,7 +66,8 @@ pub(crate) fn metadata_filter(param: &str, values: Option<&Map>) -> Result<Metad
     Ok(filter.map_err(|error| ApiError::from(error).param(param))?.unwrap_or_default())
 }
 
-/// Reads the number of earlier attempts of this request, which OpenAI's SDKs report in a header. Returns 0 without the header.
+/// Reads the number of earlier attempts of this request, which OpenAI's SDKs report in a header. Returns 0 if the
+/// header is missing.
 fn retry_count(headers: &HeaderMap) -> u64 {
     let value = headers.get("x-stainless-retry-count").and_then(|value| value.to_str().ok());
     value.and_then(|value| value.parse().ok()).unwrap_or(0)

@@ -21,7 +21,7 @@ use crate::compat::access::admit;
 use crate::door::{ErrorFormat, RequiredAccess, Rule, TimeLimit};
 use crate::limits;
 use crate::middleware::{LoggedResponse, RequestId, handle};
-use crate::security::authenticate::{authenticate, recognise};
+use crate::security::authenticate::{authenticate, authenticate_sender};
 
 /// Wraps the actions of a route.
 #[derive(Clone, Debug)]
@@ -84,8 +84,8 @@ impl Inner {
             RequiredAccess::Role(role) => authenticate(&self.app, *role, request, next).await,
             RequiredAccess::Shared(role) => admit(&self.app, *role, request, next).await,
             // Boxed, so that the futures of all other routes stay small.
-            RequiredAccess::Recognised(role, by) => {
-                Box::pin(recognise(&self.app, *role, by.as_ref(), request, next)).await
+            RequiredAccess::Sender(role, authenticator) => {
+                Box::pin(authenticate_sender(&self.app, *role, authenticator.as_ref(), request, next)).await
             }
         }
     }

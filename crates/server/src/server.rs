@@ -43,7 +43,7 @@ pub enum DoorError {
         path: String,
     },
     /// The door has no case that tests this route for tenant isolation, or has a case for this route but not the route itself.
-    #[error("the door {door} has no tenant case for the route {method} {path}, or has a case without this route")]
+    #[error("the door {door} has no tenant case for the route {method} {path}, or has a case for it but no such route")]
     MissingTenantCase {
         /// The door.
         door: &'static str,
@@ -105,7 +105,7 @@ impl Server {
         Ok(self)
     }
 
-    /// Returns an empty list of assistants that rejects names with which a path of a built-in door begins.
+    /// Returns an empty list of assistants that rejects the first segments of the paths of built-in doors.
     #[must_use]
     pub fn assistants() -> Assistants {
         let assistants = Assistants::default();

@@ -14,7 +14,7 @@ pub(crate) const CONVERSATION_PREFIX: &str = "conv_";
 /// The number of digits of a conversation id.
 const DIGITS: usize = 32;
 
-/// Returns the thread name in [`THREAD_HEADER`]; `None` without the header.
+/// Returns the thread name in [`THREAD_HEADER`]; `None` if the header is missing.
 pub(crate) fn in_header(headers: &HeaderMap) -> Option<&str> {
     // Header values are bytes; keys with non-ASCII characters are sent as UTF-8.
     headers.get(THREAD_HEADER).map(|value| std::str::from_utf8(value.as_bytes()).unwrap_or_default())
@@ -41,7 +41,7 @@ pub(crate) async fn resolve(app: &App, scope: &Scope, name: &str) -> Result<Thre
     }
 }
 
-/// Like [`resolve`], but the thread must exist. Returns `None` without a name.
+/// Like [`resolve`], but the thread must exist. Returns `None` if there is no name.
 ///
 /// # Errors
 /// `not_found` if there is no such thread; errors from the store.

@@ -50,7 +50,7 @@ pub enum TlsError {
     Key(String),
     /// The key does not belong to the certificate, or has an unsupported type.
     #[error("the private key does not match the certificate or has an unsupported type")]
-    Pair(#[source] rustls::Error),
+    KeyMismatch(#[source] rustls::Error),
 }
 
 impl Tls {
@@ -59,7 +59,8 @@ impl Tls {
     /// open connections are not affected.
     ///
     /// # Errors
-    /// `Certificate` or `Key` if a file cannot be read or has other content, `Pair` if the key does not match the certificate.
+    /// `Certificate` or `Key` if a file cannot be read or has other content, `KeyMismatch` if the key does not match
+    /// the certificate.
     pub fn from_pem_files(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let (certificates, key) = (certificates.to_owned(), key.to_owned());
         let loaded = RwLock::new(stamp(&certificates, &key));
@@ -109,8 +110,8 @@ fn read(certificates: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> 
     let key = PrivateKeyDer::from_pem_file(key).map_err(|_| TlsError::Key(key.display().to_string()))?;
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(ring).with_safe_default_protocol_versions();
-    let config = config.map_err(TlsError::Pair)?.with_no_client_auth();
-    let mut config = config.with_single_cert(chain, key).map_err(TlsError::Pair)?;
+    let config = config.map_err(TlsError::KeyMismatch)?.with_no_client_auth();
+    let mut config = config.with_single_cert(chain, key).map_err(TlsError::KeyMismatch)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -81,7 +81,7 @@ pub(crate) struct WebhookJson {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NewWebhookJson {
     webhook: WebhookJson,
-    /// The secret with which receivers verify signatures.
+    /// The secret that receivers use to verify signatures.
     secret: String,
 }
 

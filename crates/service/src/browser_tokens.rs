@@ -1,5 +1,5 @@
-//! Short-lived tokens, with which pages in a browser sign in. A token acts for the caller that created it, with at most the caller's
-//! roles.
+//! Short-lived tokens that pages in a browser use to sign in. A token acts for the caller that created it, with at most
+//! the caller's roles.
 //!
 //! A token contains its claims and a MAC. The key of the MAC is stored in the store, so a token is valid on all instances, and no
 //! instance stores tokens.
@@ -127,7 +127,7 @@ impl BrowserTokens {
             Issuer::Local(expires_at_seconds) => Credential::Local { expires_at_seconds },
         };
         let credential = Credential::Browser { issuer: Box::new(issuer) };
-        Ok(Some(Caller { scope, is_user_named: false, roles, credential, rate: None }))
+        Ok(Some(Caller { scope, may_select_user: false, roles, credential, rate: None }))
     }
 
     /// Returns the key that signs tokens. The first instance that needs it creates it.

@@ -46,8 +46,8 @@ pub enum Credential {
 pub struct Caller {
     /// The scope of the request.
     pub scope: Scope,
-    /// Whether the request may name the user. Otherwise the key or token belongs to the user.
-    pub is_user_named: bool,
+    /// Whether the request may select the user. Otherwise the key or token belongs to the user.
+    pub may_select_user: bool,
     /// The roles.
     pub roles: Vec<KeyRole>,
     /// The credential.
@@ -69,7 +69,7 @@ pub struct Sender {
 
 impl From<Sender> for Caller {
     fn from(Sender { name, scope, roles }: Sender) -> Self {
-        Self { scope, is_user_named: true, roles, credential: Credential::Door(name), rate: None }
+        Self { scope, may_select_user: true, roles, credential: Credential::Door(name), rate: None }
     }
 }
 
@@ -101,10 +101,10 @@ impl Caller {
         if self.has(KeyRole::Write) { MayResume::Yes } else { MayResume::No }
     }
 
-    /// Whether the caller's key or token belongs to this user, rather than to an application that names the user.
+    /// Whether the caller's key or token belongs to this user, rather than to an application that selects the user.
     #[must_use]
     pub fn is_user(&self, user: &UserId) -> bool {
-        !self.is_user_named && matches!(&self.scope, Scope::User(_, own_user) if own_user == user)
+        !self.may_select_user && matches!(&self.scope, Scope::User(_, own_user) if own_user == user)
     }
 
     /// Whether the credential is still valid. Long-lived connections check this periodically.

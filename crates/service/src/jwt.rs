@@ -71,7 +71,7 @@ pub enum IssuerError {
     #[error("the HS256 secret must be at least {MIN_SECRET_BYTES} bytes long")]
     ShortSecret,
     /// The issuer or the audience is empty.
-    #[error("issuer and audience must not be empty")]
+    #[error("the issuer and the audience must not be empty")]
     EmptyName,
     /// The tenant is the internal tenant.
     #[error("this tenant is reserved for keys and the audit log; choose another one")]
@@ -107,7 +107,7 @@ impl TrustedIssuer {
     /// `write`.
     ///
     /// The keys are fetched when the first token arrives, through the proxy if one is set. They are fetched again when they are ten
-    /// minutes old or a token names an unknown key, but at most four times a minute.
+    /// minutes old or a token refers to an unknown key, but at most four times a minute.
     ///
     /// # Errors
     /// `UntrustedLocation`, `ClientSetup`, `EmptyName` and `ReservedTenant`.
@@ -148,7 +148,7 @@ impl TrustedIssuer {
         Some(Caller {
             scope,
             // The token determines the user: the request does not name one.
-            is_user_named: false,
+            may_select_user: false,
             roles: self.roles.clone(),
             credential: Credential::Token { expires_at_seconds: claims.exp.0 },
             rate: None,

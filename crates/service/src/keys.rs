@@ -40,7 +40,7 @@ pub enum KeyRole {
     Write,
     /// Deciding on approvals.
     Approve,
-    /// Importing, and erasing data of others.
+    /// Importing, and erasing other users' data.
     Admin,
     /// Reading the metrics of the whole server and the names of its tenants.
     Operate,
@@ -91,7 +91,7 @@ pub struct NewKey {
     /// The tenant.
     pub tenant: TenantId,
     /// The only user on whose behalf the key may be used. A key without a user is valid for the whole tenant, and its requests
-    /// may name any user.
+    /// may select any user.
     pub user: Option<UserId>,
     /// A name for people.
     pub name: String,
@@ -127,7 +127,7 @@ pub struct KeyRecord {
     pub id: String,
     /// The tenant.
     pub tenant: TenantId,
-    /// The only user on whose behalf the key may be used; `None` if its requests may name any user.
+    /// The only user on whose behalf the key may be used; `None` if its requests may select any user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// A name for people.

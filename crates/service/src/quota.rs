@@ -44,13 +44,13 @@ impl FromStr for Quota {
 
 /// Why a request was not counted.
 #[derive(Debug)]
-pub(crate) enum Uncounted {
+pub(crate) enum CountError {
     /// The quota is used up. Contains the time until the next day.
     Exceeded(Duration),
     Store(StoreError),
 }
 
-impl From<StoreError> for Uncounted {
+impl From<StoreError> for CountError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -87,11 +87,13 @@ impl fmt::Debug for Quotas {
 
 impl Quotas {
     /// Counts a request from a caller.
-    pub(crate) async fn count(&self, memory: &Memory, caller: &str, quota: Quota) -> Result<(), Uncounted> {
+    pub(crate) async fn count(&self, memory: &Memory, caller: &str, quota: Quota) -> Result<(), CountError> {
         let now = memory.now();
         let day = now.as_millis().div_euclid(DAY_MS);
         let exceeded = || {
-            Uncounted::Exceeded(Duration::from_millis(u64::try_from((day + 1) * DAY_MS - now.as_millis()).unwrap_or(0)))
+            CountError::Exceeded(Duration::from_millis(
+                u64::try_from((day + 1) * DAY_MS - now.as_millis()).unwrap_or(0),
+            ))
         };
         match self.take_reserved(caller, day, quota) {
             Some(true) => return Ok(()),
@@ -131,7 +133,7 @@ impl Quotas {
 impl Quotas {
     /// Returns the number of requests from a caller that all instances have counted today. Requests that other instances have
     /// reserved but not received are included.
-    pub(crate) async fn count_of_today(&self, memory: &Memory, caller: &str) -> Result<u32, StoreError> {
+    pub(crate) async fn requests_today(&self, memory: &Memory, caller: &str) -> Result<u32, StoreError> {
         let now = memory.now();
         let day = now.as_millis().div_euclid(DAY_MS);
         let (_, count) = find_count(memory, &record_key(caller), now).await?;

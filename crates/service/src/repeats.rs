@@ -80,7 +80,7 @@ impl Attempt {
     }
 
     /// Returns the id for a resource that the request creates. The id is derived from the key, so that it is the same for all
-    /// attempts; `None` without a key.
+    /// attempts; `None` if there is no key.
     pub fn named_id(&self, scope: &Scope) -> Option<ThreadId> {
         let key = self.key.as_ref()?;
         let user = match scope {

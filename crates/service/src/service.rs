@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jwt::TrustedIssuer;
 use crate::keys::{KeyRecord, KeyRole, Keys};
 use crate::metrics::Metrics;
-use crate::quota::{Quota, Quotas, Uncounted};
+use crate::quota::{CountError, Quota, Quotas};
 use crate::rate::{RateLimit, RateLimits, RateStatus};
 use crate::telemetry::{Instrumentation, Telemetry, TelemetryOptions};
 use crate::turns::resuming::{self, Resumptions};
@@ -212,8 +212,8 @@ impl Service {
         Ok(Caller { rate, ..sender.into() })
     }
 
-    /// Creates a short-lived token with which a page in a browser acts for a caller, with some of the caller's roles. The lifetime is
-    /// at most [`MAX_SECONDS`](crate::browser_tokens::MAX_SECONDS). Returns its text and when it expires.
+    /// Creates a short-lived token that lets a page in a browser act for a caller, with some of the caller's roles. The
+    /// lifetime is at most [`MAX_SECONDS`](crate::browser_tokens::MAX_SECONDS). Returns its text and when it expires.
     ///
     /// # Errors
     /// `Forbidden` if the caller lacks a role, or is itself authenticated by such a token; errors from the store.
@@ -272,10 +272,10 @@ impl Service {
         Ok(!self.inner.options.token_issuers.is_empty() || self.keys().has_any().await?)
     }
 
-    /// Counts a request with a valid token and sets the scope of its caller. A request with a user's token may name only that
-    /// user; a request with a token of the application may name any user.
+    /// Counts a request with a valid token and sets the scope of its caller. A request with a user's token may select
+    /// only that user; a request with a token of the application may select any user.
     async fn token_caller(&self, caller: Caller, named_user: Option<UserId>) -> Result<Caller> {
-        let is_user_named = matches!(caller.scope, Scope::Tenant(_));
+        let may_select_user = matches!(caller.scope, Scope::Tenant(_));
         let scope = match (caller.scope, named_user) {
             (Scope::User(_, token_user), Some(named)) if token_user != named => return Err(other_user_error()),
             (Scope::Tenant(tenant), Some(user)) => Scope::User(tenant, user),
@@ -286,7 +286,7 @@ impl Service {
             Scope::User(tenant, user) => format!("token {tenant}\n{user}"),
         };
         let rate = self.count(&name, None, None).await?;
-        Ok(Caller { scope, is_user_named, rate, ..caller })
+        Ok(Caller { scope, may_select_user, rate, ..caller })
     }
 
     /// Counts a request from the caller with this name against the caller's limits, or against the default limits if the caller has
@@ -314,10 +314,10 @@ impl Service {
         let Some(quota) = quota.or(options.quota) else { return Ok(status) };
         match Box::pin(self.inner.quotas.count(memory, caller, quota)).await {
             Ok(()) => Ok(status),
-            Err(Uncounted::Exceeded(wait)) => {
+            Err(CountError::Exceeded(wait)) => {
                 Err(too_many_error("quota_exceeded", "daily request quota exceeded", wait))
             }
-            Err(Uncounted::Store(error)) => Err(error.into()),
+            Err(CountError::Store(error)) => Err(error.into()),
         }
     }
 
@@ -325,8 +325,8 @@ impl Service {
     ///
     /// # Errors
     /// Errors from the store.
-    pub async fn count_of_today(&self, caller: &str) -> Result<u32> {
-        Ok(self.inner.quotas.count_of_today(self.memory(), caller).await?)
+    pub async fn requests_today(&self, caller: &str) -> Result<u32> {
+        Ok(self.inner.quotas.requests_today(self.memory(), caller).await?)
     }
 
     /// Performs an action on behalf of a caller. Writes a record to the audit log before the action, and another with the outcome
@@ -422,11 +422,11 @@ fn key_caller(key: &KeyRecord, named_user: Option<UserId>, rate: Option<RateStat
         (None, None) => Scope::Tenant(tenant.clone()),
     };
     let credential = Credential::Key(id.clone());
-    Ok(Caller { scope, is_user_named: user.is_none(), roles: roles.clone(), credential, rate })
+    Ok(Caller { scope, may_select_user: user.is_none(), roles: roles.clone(), credential, rate })
 }
 
 fn other_user_error() -> Error {
-    Error::forbidden("other_user", "this key is limited to another user")
+    Error::forbidden("other_user", "this key can act only for its own user")
 }
 
 /// Creates an error for an exceeded limit. `wait` is the time until the caller may retry.

@@ -84,14 +84,15 @@ impl Telemetry {
         }
     }
 
-    /// Starts the span of a request. Returns `None` without a collector. `traceparent` returns the W3C `traceparent` header of the
-    /// client; it is called only if there is a collector.
+    /// Starts the span of a request. Returns `None` if no collector is configured. `traceparent` returns the W3C
+    /// `traceparent` header of the client; it is called only if a collector is configured.
     pub fn begin_request<'a>(&self, traceparent: impl FnOnce() -> Option<&'a str>) -> Option<Span> {
         self.exporter.get()?;
         Span::start(traceparent().and_then(parse_traceparent), SpanKind::Server)
     }
 
-    /// Starts a child of the current span, or a new trace if there is no current span. Returns `None` without a collector.
+    /// Starts a child of the current span, or a new trace if there is no current span. Returns `None` if no collector
+    /// is configured.
     fn start_child(&self, kind: SpanKind) -> Option<Span> {
         self.exporter.get()?;
         Span::start(CURRENT.try_with(|context| *context).ok(), kind)

@@ -24,7 +24,7 @@ use crate::telemetry::{self, Instrumentation};
 /// The result of a request for a turn.
 #[derive(Debug)]
 pub struct TurnResult {
-    /// The turn, which has ended or waits for an approval.
+    /// The turn, which has ended or waits for approval.
     pub turn: Turn,
     /// Whether an earlier request started this turn.
     pub replayed: bool,
@@ -44,7 +44,7 @@ pub enum TurnTask {
 pub enum TurnUpdate {
     /// An event, except the end of the turn.
     Event(TurnEvent),
-    /// The turn has ended or waits for an approval.
+    /// The turn has ended or waits for approval.
     End(Result<Box<TurnResult>>),
 }
 
@@ -95,7 +95,7 @@ pub fn start(guard: impl Send + 'static, request: TurnTask) -> TurnUpdates {
     updates
 }
 
-/// Waits until a turn has ended or waits for an approval, and returns its result.
+/// Waits until a turn has ended or waits for approval, and returns its result.
 pub async fn wait_for_result(mut updates: TurnUpdates) -> Result<Box<TurnResult>> {
     while let Some(update) = updates.recv().await {
         if let TurnUpdate::End(result) = update {

@@ -78,7 +78,7 @@ pub struct Webhook {
     pub events: Vec<String>,
     /// A description for people.
     pub description: String,
-    /// Whether the webhook sends events. If not, its events wait.
+    /// Whether the webhook sends events. Otherwise its events are held.
     pub is_enabled: bool,
     /// Why the server disabled the webhook; `None` unless it did.
     pub disabled_reason: Option<String>,
@@ -283,7 +283,7 @@ impl Webhooks {
                 return Ok(webhook);
             }
         }
-        Err(Error::new(ErrorKind::Conflict, "conflict", "the webhook is being changed by others; retry"))
+        Err(Error::new(ErrorKind::Conflict, "conflict", "other requests are changing the webhook; retry"))
     }
 
     fn apply(&self, webhook: &mut Webhook, patch: WebhookPatch) -> Result<()> {

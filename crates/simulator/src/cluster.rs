@@ -1,8 +1,8 @@
 //! A Kubernetes API server whose objects come from a folder.
 //!
-//! It serves discovery, get, list, watch, create, update, patch, delete, eviction, the scale subresource, logs and exec, with dry runs,
-//! version conflicts, preconditions, tables, and denials as RBAC words them. Its controllers replace the pods of replica sets,
-//! deployments and stateful sets. It does not check credentials.
+//! It serves discovery, get, list, watch, create, update, patch, delete, eviction, the scale subresource, logs and
+//! exec, with dry runs, version conflicts, preconditions, tables, and RBAC's error messages for denied requests. Its
+//! controllers replace the pods of replica sets, deployments and stateful sets. It does not check credentials.
 
 mod controllers;
 mod exec;

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
 /// How long a command may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the programs to test; none if `cargo xtask test` could not install one.
 fn programs() -> Vec<PathBuf> {
@@ -61,7 +61,7 @@ impl Bench {
 
     /// Runs a command line. Returns its standard output if it succeeds, otherwise its standard error.
     async fn run(&self, line: &str) -> Result<String, String> {
-        let output = tokio::time::timeout(PATIENCE, self.command(line).output()).await.unwrap().unwrap();
+        let output = tokio::time::timeout(COMMAND_TIMEOUT, self.command(line).output()).await.unwrap().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
@@ -293,7 +293,8 @@ async fn kubectl_watches() {
         let mut command = bench.command("get pods -n shop --watch --no-headers");
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut next = async || tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let mut next =
+            async || tokio::time::timeout(COMMAND_TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
         assert!(next().await.starts_with("api-7b4f9c6d5-x1x9k"));
         assert!(next().await.starts_with("api-7b4f9c6d5-x2x9k"));
         bench.cluster.edit("", "pods", "shop", "api-7b4f9c6d5-x2x9k", |pod| {

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// How long a script may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SCRIPT_TIMEOUT: Duration = Duration::from_secs(60);
 const CHANNEL: &str = "C0CLIENT";
 
 fn is_skipped(program: &str) -> bool {
@@ -52,7 +52,7 @@ fn node(name: &str, folder: &Path, arguments: &[&str]) -> Command {
 }
 
 async fn output(mut command: Command) -> Value {
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
+    let output = tokio::time::timeout(SCRIPT_TIMEOUT, command.output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -135,7 +135,7 @@ impl Running {
 
     /// Returns what the script prints next.
     async fn next(&mut self) -> Value {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.unwrap().unwrap().unwrap();
+        let line = tokio::time::timeout(SCRIPT_TIMEOUT, self.lines.next_line()).await.unwrap().unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     }
 }
@@ -212,7 +212,7 @@ async fn slack_sdk_connects_in_socket_mode() {
     }
     let slack = Slack::start().await.unwrap();
     let running = Running::start(python("socket", &slack));
-    tokio::time::timeout(PATIENCE, drive_in_socket_mode(&slack, running, true)).await.unwrap();
+    tokio::time::timeout(SCRIPT_TIMEOUT, drive_in_socket_mode(&slack, running, true)).await.unwrap();
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn the_node_package_connects_in_socket_mode() {
     let slack = Slack::start().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(node("socket_client.mjs", folder.path(), &[&slack.api_url(), APP_TOKEN]));
-    tokio::time::timeout(PATIENCE, drive_in_socket_mode(&slack, running, false)).await.unwrap();
+    tokio::time::timeout(SCRIPT_TIMEOUT, drive_in_socket_mode(&slack, running, false)).await.unwrap();
 }
 
 #[tokio::test]
@@ -247,7 +247,7 @@ async fn bolt_accepts_the_events_that_the_workspace_signs() {
     }
     let find =
         |messages: &[threadkeep_simulator::slack::Message]| messages.iter().find(|one| one.is_from_bot()).cloned();
-    let request = tokio::time::timeout(PATIENCE, slack.wait_for(find)).await.unwrap();
+    let request = tokio::time::timeout(SCRIPT_TIMEOUT, slack.wait_for(find)).await.unwrap();
     assert_eq!(request.thread_ts.as_deref(), Some(&*question.ts));
     assert_eq!(slack.react(&bolt.app, CHANNEL, &request.ts, "U2", "white_check_mark").await.status, Some(200));
     assert_eq!(bolt.next().await, json!(["reaction", "U2", "white_check_mark"]));

@@ -29,12 +29,12 @@ pub(crate) struct Post {
     text: String,
 }
 
-/// An answer, as far as it is posted.
+/// An answer, with the messages that have been posted so far.
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     bot: &'a Bot,
     place: &'a Place,
-    /// What is answered: the key of the question, or the id of a decided approval.
+    /// What the answer is for: the key of a question, or the id of an approval that was decided on.
     cause: &'a str,
     /// The turn; empty until it has started.
     turn: String,
@@ -80,7 +80,7 @@ impl<'a> Answer<'a> {
     }
 
     /// Finds, among the messages of the channel or thread, the parts of the answer that an earlier instance posted.
-    pub(crate) fn recognise(&mut self, posted: &[Value]) {
+    pub(crate) fn find_posted_parts(&mut self, posted: &[Value]) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for number in 0.. {
             let id = self.id(number);
@@ -136,7 +136,7 @@ impl Worker {
                     }
                     if let Err(error) = self.grow(answer, &text).await {
                         // The answer is posted when it is complete.
-                        tracing::warn!(%error, "failed to show an unfinished answer; it is posted when complete");
+                        tracing::warn!(%error, "failed to show an unfinished answer; will post it when complete");
                         may_grow = false;
                     }
                 }
@@ -165,19 +165,19 @@ impl Worker {
         }
         let all = parts.clone();
         parts.truncate(MAX_PARTS);
-        append_note(&mut parts, "The file has the whole answer.");
+        append_note(&mut parts, "The file contains the whole answer.");
         self.show(answer, &parts).await?;
         if answer.has_file {
             return Ok(());
         }
         match self.upload(answer, text).await {
             Err(WorkError::Slack(error @ CallError::Refused { .. })) => {
-                tracing::warn!(%error, "failed to upload a long answer; it is posted as messages");
+                tracing::warn!(%error, "failed to upload a long answer; posting it as messages");
                 let mut parts = all;
                 let is_cut = parts.len() > MAX_PARTS_WITHOUT_FILE;
                 parts.truncate(MAX_PARTS_WITHOUT_FILE);
                 if is_cut {
-                    append_note(&mut parts, "The answer is longer than Slack shows; the rest is left out.");
+                    append_note(&mut parts, "The answer is too long for Slack; the rest is omitted.");
                 }
                 self.show(answer, &parts).await
             }

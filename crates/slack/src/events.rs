@@ -82,7 +82,7 @@ pub(crate) struct Accepted {
 
 /// The context for parsing a message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct ParseContext<'a> {
     /// The user id of the bot, if known.
     pub(crate) bot_user: Option<&'a str>,
     pub(crate) answers_all: bool,
@@ -94,8 +94,9 @@ fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value[name].as_str().filter(|text| !text.is_empty())
 }
 
-/// Returns the channel or thread of a message; `None` if it names no channel. The root message of a thread belongs to the channel.
-pub(crate) fn place_of(envelope: &Value) -> Option<Place> {
+/// Returns the channel or thread of a message; `None` if it contains no channel. The root message of a thread belongs
+/// to the channel.
+pub(crate) fn read_place(envelope: &Value) -> Option<Place> {
     let (team, event) = (text(envelope, "team_id")?, &envelope["event"]);
     let (channel, ts) = (text(event, "channel")?, text(event, "ts")?);
     let thread_ts = text(event, "thread_ts").filter(|thread_ts| *thread_ts != ts);
@@ -109,14 +110,14 @@ pub(crate) fn bot_user(envelope: &Value) -> Option<&str> {
 }
 
 /// Parses an event; `None` if it needs no work.
-pub(crate) fn read_event(envelope: &Value, reader: Reader<'_>) -> Option<Accepted> {
+pub(crate) fn read_event(envelope: &Value, context: ParseContext<'_>) -> Option<Accepted> {
     let event = &envelope["event"];
     let event_id = text(envelope, "event_id")?;
     match text(event, "type")? {
-        "message" | "app_mention" => read_message(envelope, event_id, reader),
+        "message" | "app_mention" => read_message(envelope, event_id, context),
         "reaction_added" => {
             let item = &event["item"];
-            let user = text(event, "user").filter(|user| Some(*user) != reader.bot_user)?;
+            let user = text(event, "user").filter(|user| Some(*user) != context.bot_user)?;
             let approves = decision(text(event, "reaction")?)?;
             let job = Job::Decide {
                 team: text(envelope, "team_id")?.to_owned(),
@@ -132,7 +133,7 @@ pub(crate) fn read_event(envelope: &Value, reader: Reader<'_>) -> Option<Accepte
     }
 }
 
-fn read_message(envelope: &Value, event_id: &str, reader: Reader<'_>) -> Option<Accepted> {
+fn read_message(envelope: &Value, event_id: &str, context: ParseContext<'_>) -> Option<Accepted> {
     let event = &envelope["event"];
     let team = text(envelope, "team_id")?.to_owned();
     if !event["bot_id"].is_null() {
@@ -142,15 +143,15 @@ fn read_message(envelope: &Value, event_id: &str, reader: Reader<'_>) -> Option<
         None | Some("thread_broadcast" | "file_share") => {}
         Some("message_changed") => {
             let message = &event["message"];
-            let is_bots = !message["bot_id"].is_null();
+            let is_by_bot = !message["bot_id"].is_null();
             let is_same = message["text"] == event["previous_message"]["text"];
             let job = Job::Edited {
                 team,
                 channel: text(event, "channel")?.to_owned(),
                 ts: text(message, "ts")?.to_owned(),
-                text: without_mention(&to_plain(text(message, "text")?), reader.bot_user),
+                text: without_mention(&to_plain(text(message, "text")?), context.bot_user),
             };
-            return (!is_bots && !is_same).then(|| Accepted { key: event_id.to_owned(), job });
+            return (!is_by_bot && !is_same).then(|| Accepted { key: event_id.to_owned(), job });
         }
         Some("message_deleted") => {
             let job = Job::Deleted {
@@ -162,17 +163,17 @@ fn read_message(envelope: &Value, event_id: &str, reader: Reader<'_>) -> Option<
         }
         Some(_) => return None,
     }
-    let user = text(event, "user").filter(|user| Some(*user) != reader.bot_user)?;
-    let place = place_of(envelope)?;
+    let user = text(event, "user").filter(|user| Some(*user) != context.bot_user)?;
+    let place = read_place(envelope)?;
     let raw = text(event, "text")?;
     let mentions =
-        reader.bot_user.is_some_and(|bot| raw.contains(&format!("<@{bot}>")) || raw.contains(&format!("<@{bot}|")));
+        context.bot_user.is_some_and(|bot| raw.contains(&format!("<@{bot}>")) || raw.contains(&format!("<@{bot}|")));
     let is_direct = event["channel_type"] == "im" || place.channel.starts_with('D');
     let is_mention = event["type"] == "app_mention" || mentions;
-    if !(is_mention || is_direct || reader.answers_all || reader.is_own_thread) {
+    if !(is_mention || is_direct || context.answers_all || context.is_own_thread) {
         return None;
     }
-    let question = without_mention(&to_plain(raw), reader.bot_user);
+    let question = without_mention(&to_plain(raw), context.bot_user);
     let question: String = question.chars().take(MAX_TEXT).collect();
     if question.is_empty() {
         return None;
@@ -247,7 +248,8 @@ mod tests {
 
     use super::*;
 
-    const READER: Reader<'static> = Reader { bot_user: Some("U0BOT"), answers_all: false, is_own_thread: false };
+    const CONTEXT: ParseContext<'static> =
+        ParseContext { bot_user: Some("U0BOT"), answers_all: false, is_own_thread: false };
 
     fn envelope(event: &Value) -> Value {
         json!({ "team_id": "T1", "event_id": "Ev1", "event": event })
@@ -258,7 +260,7 @@ mod tests {
     }
 
     fn key_of(event: &Value) -> Option<String> {
-        read_event(&envelope(event), READER).map(|accepted| match accepted.job {
+        read_event(&envelope(event), CONTEXT).map(|accepted| match accepted.job {
             Job::Answer { place, .. } => place.key(),
             other => format!("{other:?}"),
         })
@@ -280,10 +282,10 @@ mod tests {
     // S4.46: the mention is stripped. S4.51: both events of a mention have the same key.
     #[test]
     fn a_mention_is_stripped_and_both_of_its_events_share_a_key() {
-        let accepted = read_event(&envelope(&message("<@U0BOT> list &lt;pods&gt;")), READER).unwrap();
+        let accepted = read_event(&envelope(&message("<@U0BOT> list &lt;pods&gt;")), CONTEXT).unwrap();
         let mut mention = message("<@U0BOT> list &lt;pods&gt;");
         mention["type"] = json!("app_mention");
-        let again = read_event(&envelope(&mention), READER).unwrap();
+        let again = read_event(&envelope(&mention), CONTEXT).unwrap();
         assert_eq!(accepted.key, again.key);
         let Job::Answer { text, user, .. } = accepted.job else { panic!() };
         assert_eq!((&*text, &*user), ("list <pods>", "U1"));
@@ -309,7 +311,7 @@ mod tests {
     fn only_some_emoji_decide() {
         let decided = |emoji: &str, user: &str| {
             let event = json!({ "type": "reaction_added", "user": user, "reaction": emoji, "item": { "type": "message", "channel": "C1", "ts": "1.2" } });
-            read_event(&envelope(&event), READER)
+            read_event(&envelope(&event), CONTEXT)
                 .map(|accepted| matches!(accepted.job, Job::Decide { approves: true, .. }))
         };
         for (emoji, expected) in [

@@ -21,7 +21,7 @@ const POSTS: &str = "slack-posts";
 /// The namespace of the leases of instances.
 const INSTANCES: &str = "slack-instances";
 /// The retention of finished requests, in milliseconds. Slack redelivers events for less than an hour.
-const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The maximum length of a record's key, in bytes.
 const MAX_KEY: usize = 400;
 
@@ -109,7 +109,7 @@ impl Inbox {
 
     /// Marks a request as finished.
     pub(crate) async fn finish(&self, key: &str, request: &Request) -> Result<(), MemoryError> {
-        let expires_at = Some(self.memory.now().plus_ms(KEPT_MS));
+        let expires_at = Some(self.memory.now().plus_ms(RETENTION_MS));
         let put = PutRecord { name: name(DONE, key)?, value: JsonText::of(request)?, expires_at };
         let batch = self.memory.batch().delete(name(PENDING, key)?).put(put);
         batch.commit(&self.scope, self.thread).await.map(drop)
@@ -189,7 +189,7 @@ impl Inbox {
 
     /// Stores which approval a posted message requests.
     pub(crate) async fn put_post(&self, channel: &str, ts: &str, post: &PostedApproval) -> Result<(), MemoryError> {
-        let expires_at = Some(self.memory.now().plus_ms(KEPT_MS));
+        let expires_at = Some(self.memory.now().plus_ms(RETENTION_MS));
         let put = PutRecord { name: name(POSTS, &format!("{channel} {ts}"))?, value: JsonText::of(post)?, expires_at };
         self.memory.batch().put(put).commit(&self.scope, self.thread).await.map(drop)
     }

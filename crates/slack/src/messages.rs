@@ -15,8 +15,8 @@ use crate::worker::{WorkError, Worker};
 
 /// The maximum duration of a turn.
 const TURN_LIMIT: Duration = Duration::from_secs(300);
-/// The lifetime of a conversation that is not remembered. It must be long enough for an approval.
-const FORGOTTEN_MS: i64 = 60 * 60 * 1_000;
+/// The lifetime of a conversation that is not remembered. It must be long enough for a decision on an approval.
+const EPHEMERAL_MS: i64 = 60 * 60 * 1_000;
 
 impl Worker {
     /// Answers a message.
@@ -82,7 +82,7 @@ impl Worker {
         let open = OpenThread {
             key: Some(threadkeep::ThreadKey::new(key)?),
             metadata: threadkeep::Map::from_iter([(EPHEMERAL.to_owned(), true.into())]),
-            expires_at: Some(memory.now().plus_ms(FORGOTTEN_MS)),
+            expires_at: Some(memory.now().plus_ms(EPHEMERAL_MS)),
             ..OpenThread::new(inbox.scope(), memory.generate_thread_id())
         };
         Ok(memory.open_thread(inbox.scope(), open).await?.thread.id)

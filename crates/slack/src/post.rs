@@ -32,7 +32,7 @@ impl Worker {
             None => Vec::new(),
         };
         if since.is_some() {
-            answer.recognise(&posted);
+            answer.find_posted_parts(&posted);
         }
         if turn.status == TurnStatus::WaitingForApproval {
             return self.post_approvals(service, answer, requester, turn, &posted).await;

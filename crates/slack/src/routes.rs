@@ -43,7 +43,7 @@ pub(crate) fn door(worker: Arc<Worker>) -> Door {
 fn with_endpoints(door: Door, worker: &Arc<Worker>, signing_secret: &str) -> Door {
     let key = hmac::Key::new(hmac::HMAC_SHA256, signing_secret.as_bytes());
     let authenticator: Arc<dyn SenderAuthenticator> = Arc::new(SignatureCheck(key));
-    let signed = || Rule::recognised(KeyRole::Write, Arc::clone(&authenticator));
+    let signed = || Rule::sender(KeyRole::Write, Arc::clone(&authenticator));
     let [events_worker, interactions_worker] = [Extension(Arc::clone(worker)), Extension(Arc::clone(worker))];
     let format = ErrorFormat::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string());
     door.error_format(format)
@@ -82,7 +82,7 @@ impl SenderAuthenticator for SignatureCheck {
         if !is_valid {
             return Err(refuse("bad_signature", "the signature does not match the body"));
         }
-        let payload = payload_of(body, header("content-type")).unwrap_or_default();
+        let payload = read_payload(body, header("content-type")).unwrap_or_default();
         let team = payload["team_id"].as_str().or(payload["team"]["id"].as_str()).filter(|team| !team.is_empty());
         let scope = Scope::tenant(team.unwrap_or(NO_TEAM)).map_err(ApiError::from)?;
         let name = format!("slack {}", team.unwrap_or(NO_TEAM));
@@ -98,7 +98,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Reads the JSON of a body, or of the field `payload` of a form.
-fn payload_of(body: &[u8], content_type: &str) -> Option<Value> {
+fn read_payload(body: &[u8], content_type: &str) -> Option<Value> {
     if content_type.starts_with("application/x-www-form-urlencoded") {
         let (_, payload) = form_urlencoded::parse(body).find(|(name, _)| name == "payload")?;
         return serde_json::from_str(&payload).ok();
@@ -140,7 +140,7 @@ async fn receive_interaction(
     Extension(worker): Extension<Arc<Worker>>,
     RawBody(body): RawBody,
 ) -> Result<Response, ApiError> {
-    let payload = payload_of(&body, "application/x-www-form-urlencoded").ok_or_else(invalid)?;
+    let payload = read_payload(&body, "application/x-www-form-urlencoded").ok_or_else(invalid)?;
     worker.receive_interaction(&service, &payload).await?;
     Ok(json_response(&json!({ "ok": true })))
 }

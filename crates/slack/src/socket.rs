@@ -23,21 +23,21 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 use crate::worker::Worker;
 
 /// The delay before the first reconnect; doubled with every failure.
-const RECONNECT: Duration = Duration::from_millis(250);
+const RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// The maximum number of times that the delay is doubled, which limits it to about a minute.
 const MAX_DOUBLINGS: u32 = 8;
 /// The interval between pings. Slack answers each, so a connection on which nothing arrives is dead.
-const PING: Duration = Duration::from_secs(10);
+const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum time without a frame.
-const SILENCE: Duration = Duration::from_secs(30);
+const MAX_SILENCE: Duration = Duration::from_secs(30);
 /// The maximum time to read a connection whose end was announced.
-const READ_ON: Duration = Duration::from_secs(30);
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum time to send a frame.
-const SEND: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of messages that are stored concurrently. Those of one channel are stored in order.
 const LANES: usize = 16;
 /// The number of messages that may wait for each lane.
-const WAITING: usize = 32;
+const LANE_CAPACITY: usize = 32;
 
 /// A message from Slack.
 #[derive(Debug, Default, Deserialize)]
@@ -52,7 +52,7 @@ struct Envelope {
 }
 
 impl Envelope {
-    /// Returns the number of the lane for the message's channel.
+    /// Returns the number of the lane that stores the messages of this channel.
     fn lane(&self) -> usize {
         let (payload, event) = (&self.payload, &self.payload["event"]);
         let names = [&event["channel"], &event["item"]["channel"], &payload["container"]["channel_id"]];
@@ -96,7 +96,7 @@ impl Worker {
             }
             tokio::select! {
                 () = service.stopped() => break,
-                () = sleep(RECONNECT * 2_u32.pow(failures.min(MAX_DOUBLINGS))) => {}
+                () = sleep(RECONNECT_DELAY * 2_u32.pow(failures.min(MAX_DOUBLINGS))) => {}
             }
             while connections.try_join_next().is_some() {}
         }
@@ -133,8 +133,8 @@ impl Connection {
         let mut workers = JoinSet::new();
         let lanes = [(); LANES].map(|()| self.start_lane(&mut workers, acknowledge.clone()));
         drop(acknowledge);
-        let mut pings = interval(PING);
-        let mut silent_until = Instant::now() + SILENCE;
+        let mut pings = interval(PING_INTERVAL);
+        let mut silent_until = Instant::now() + MAX_SILENCE;
         let mut read_until = None;
         loop {
             let deadline = read_until.map_or(silent_until, |until: Instant| until.min(silent_until));
@@ -155,7 +155,7 @@ impl Connection {
                 () = sleep_until(deadline) => break,
                 () = self.service.stopped() => break,
             };
-            silent_until = Instant::now() + SILENCE;
+            silent_until = Instant::now() + MAX_SILENCE;
             let text = match frame {
                 Some(Ok(Message::Text(text))) => text,
                 // Pings are answered by the library.
@@ -171,7 +171,7 @@ impl Connection {
                 "disconnect" => {
                     let reason = envelope.reason.as_deref().unwrap_or("unknown");
                     tracing::info!(reason, "Slack will close the connection");
-                    read_until = Some(Instant::now() + READ_ON);
+                    read_until = Some(Instant::now() + CLOSING_TIMEOUT);
                     self.report(Report::Ending { is_disabled: reason == "link_disabled" }).await;
                 }
                 // The lane is open for as long as its sender.
@@ -188,7 +188,7 @@ impl Connection {
             }
         };
         tokio::join!(acknowledge_rest, workers.join_all());
-        drop(timeout(SEND, sink.close()).await);
+        drop(timeout(SEND_TIMEOUT, sink.close()).await);
     }
 
     async fn report(&self, report: Report) {
@@ -202,7 +202,7 @@ impl Connection {
         workers: &mut JoinSet<()>,
         acknowledge: mpsc::UnboundedSender<String>,
     ) -> mpsc::Sender<Envelope> {
-        let (sender, mut envelopes) = mpsc::channel::<Envelope>(WAITING);
+        let (sender, mut envelopes) = mpsc::channel::<Envelope>(LANE_CAPACITY);
         let (worker, service) = (Arc::clone(&self.worker), self.service.clone());
         workers.spawn(async move {
             while let Some(envelope) = envelopes.recv().await {
@@ -238,5 +238,5 @@ fn acknowledgement(id: String) -> Message {
 
 /// Sends a frame. Returns `false` if the connection is dead.
 async fn send<S: futures::Sink<Message> + Unpin>(sink: &mut S, message: Message) -> bool {
-    matches!(timeout(SEND, sink.send(message)).await, Ok(Ok(())))
+    matches!(timeout(SEND_TIMEOUT, sink.send(message)).await, Ok(Ok(())))
 }

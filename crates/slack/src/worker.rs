@@ -11,7 +11,7 @@ use threadkeep_service::{ErrorKind, Service};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::{Bot, SlackApi};
-use crate::events::{Accepted, Job, Reader, bot_user, place_of, read_event, read_interaction};
+use crate::events::{Accepted, Job, ParseContext, bot_user, read_event, read_interaction, read_place};
 use crate::inbox::{Inbox, Request};
 use crate::{EventSource, SlackError, SlackOptions};
 
@@ -20,7 +20,7 @@ const MAX_TASKS: usize = 3;
 /// The maximum number of users for whom a semaphore is kept.
 const MAX_USERS: usize = 10_000;
 /// The delay before signing in is retried.
-const SIGN_IN_AGAIN: Duration = Duration::from_secs(10);
+const SIGN_IN_DELAY: Duration = Duration::from_secs(10);
 
 /// The maximum number of attempts while another instance uses the conversation, and the delay between them.
 const BUSY_ATTEMPTS: u32 = 600;
@@ -111,15 +111,15 @@ impl Worker {
     /// Runs until the service stops. In Socket Mode, also receives events.
     pub(crate) async fn run(self: Arc<Self>, service: Service) {
         match &self.options.source {
-            EventSource::Requests { .. } => self.keep_up(&service).await,
+            EventSource::Requests { .. } => self.maintain_inbox(&service).await,
             EventSource::SocketMode { app_token } => {
-                tokio::join!(self.keep_up(&service), self.listen(&service, app_token));
+                tokio::join!(self.maintain_inbox(&service), self.listen(&service, app_token));
             }
         }
     }
 
     /// Signs in, then renews the lease of this instance and takes over abandoned requests until the service stops.
-    async fn keep_up(self: &Arc<Self>, service: &Service) {
+    async fn maintain_inbox(self: &Arc<Self>, service: &Service) {
         for token in self.options.bot_tokens.clone() {
             loop {
                 match self.recover(service, &token).await {
@@ -128,7 +128,7 @@ impl Worker {
                 }
                 tokio::select! {
                     () = service.stopped() => return,
-                    () = tokio::time::sleep(SIGN_IN_AGAIN) => {}
+                    () = tokio::time::sleep(SIGN_IN_DELAY) => {}
                 }
             }
         }
@@ -229,17 +229,17 @@ impl Worker {
     async fn read_event(&self, service: &Service, envelope: &Value) -> Result<Option<Accepted>, MemoryError> {
         let known =
             envelope["team_id"].as_str().and_then(|team| lock(&self.bots).get(team).map(|bot| bot.user.clone()));
-        let reader = Reader {
+        let context = ParseContext {
             bot_user: known.as_deref().or_else(|| bot_user(envelope)),
             answers_all: self.options.answers_all,
             is_own_thread: false,
         };
-        let accepted = read_event(envelope, reader);
-        let place = place_of(envelope).filter(|place| accepted.is_none() && place.thread_ts.is_some());
+        let accepted = read_event(envelope, context);
+        let place = read_place(envelope).filter(|place| accepted.is_none() && place.thread_ts.is_some());
         let Some(place) = place else { return Ok(accepted) };
         let inbox = self.inbox(service.memory(), &place.team).await?;
         let is_own_thread = service.memory().find_thread_by_key(inbox.scope(), place.key()).await?.is_some();
-        Ok(read_event(envelope, Reader { is_own_thread, ..reader }))
+        Ok(read_event(envelope, ParseContext { is_own_thread, ..context }))
     }
 
     /// Appends a request to the queue of its conversation, and starts the queue if it is idle.
@@ -277,7 +277,7 @@ impl Worker {
         let mut attempts = 0;
         let done = loop {
             attempts += 1;
-            match self.do_job(service, &key, &job, is_recovered).await {
+            match self.execute(service, &key, &job, is_recovered).await {
                 Err(error) if error.is_busy() && attempts < BUSY_ATTEMPTS => tokio::time::sleep(BUSY_WAIT).await,
                 done => break done,
             }
@@ -303,11 +303,11 @@ impl Worker {
         }
     }
 
-    async fn do_job(&self, service: &Service, key: &str, job: &Job, is_recovered: bool) -> Result<Request, WorkError> {
+    async fn execute(&self, service: &Service, key: &str, job: &Job, is_recovered: bool) -> Result<Request, WorkError> {
         let new = Request::new(job.clone());
         match job {
             Job::Answer { place, user, .. } => {
-                let permit = self.task_of(&place.team, user).await;
+                let permit = self.acquire_task(&place.team, user).await;
                 let done = self.answer(service, key, job, is_recovered).await;
                 drop(permit);
                 done
@@ -318,7 +318,7 @@ impl Worker {
     }
 
     /// Waits until the user has fewer than the maximum number of concurrent requests.
-    async fn task_of(&self, team: &str, user: &str) -> Option<OwnedSemaphorePermit> {
+    async fn acquire_task(&self, team: &str, user: &str) -> Option<OwnedSemaphorePermit> {
         let semaphore = {
             let mut tasks = lock(&self.tasks);
             if tasks.len() > MAX_USERS {

@@ -59,11 +59,11 @@ impl FailoverStore {
         }
     }
 
-    /// Switches to the replica. Listeners receive [`WakeUp::Anything`], because wake-ups may be lost.
+    /// Switches to the replica. Listeners receive [`WakeUp::Unspecified`], because wake-ups may be lost.
     pub fn fail_over(&self) {
         self.has_failed_over.store(true, Ordering::SeqCst);
         // Sending fails if there is no listener, which is not an error.
-        let _ = self.wake_ups.send(WakeUp::Anything);
+        let _ = self.wake_ups.send(WakeUp::Unspecified);
     }
 
     fn inner(&self) -> &Backend {

@@ -22,7 +22,7 @@ use tokio::sync::broadcast;
 
 use crate::state::State;
 
-/// The maximum number of unread wake-ups of a subscriber. A subscriber with more gets one [`WakeUp::Anything`] instead.
+/// The maximum number of unread wake-ups of a subscriber. A subscriber with more gets one [`WakeUp::Unspecified`] instead.
 const WAKE_UP_CAPACITY: usize = 1024;
 
 /// A store in memory. Clones share the same conversations.

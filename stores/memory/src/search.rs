@@ -38,7 +38,7 @@ impl SearchIndex for MemoryStore {
     }
 
     async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
-        limits::check_at_most("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
+        limits::check_at_most("ids per call", ids.len(), limits::COMMIT_MESSAGES)?;
         Ok(self.state().remove_entries(scope, collection.name()?, ids))
     }
 

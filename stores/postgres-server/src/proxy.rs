@@ -31,7 +31,7 @@ impl Proxy {
     ///
     /// # Panics
     /// No port is free.
-    pub async fn before(server: &Server) -> Self {
+    pub async fn start(server: &Server) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("this machine has a free port");
         let port = listener.local_addr().expect("a listener has an address").port();
         let cut = Arc::new(AtomicU8::new(0));

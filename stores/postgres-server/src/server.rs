@@ -64,7 +64,7 @@ impl Server {
     /// Starts a separate server with additional settings (`name=value`). It stops when this value is dropped.
     ///
     /// # Panics
-    /// As [`Server::shared`].
+    /// In the same cases as [`Server::shared`].
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
         Self::start_in(Supervisor::make_folder(), &find_postgres(), &[], settings)
@@ -74,7 +74,7 @@ impl Server {
     /// skipped.
     ///
     /// # Panics
-    /// As [`Server::shared`].
+    /// In the same cases as [`Server::shared`].
     #[must_use]
     pub fn start_with_small_folder(size: &str) -> Option<Self> {
         if is_skipped("unshare") {
@@ -95,7 +95,7 @@ impl Server {
     /// Starts a separate server with a fake clock that [`Server::set_clock`] moves. Returns `None` if such tests are skipped.
     ///
     /// # Panics
-    /// As [`Server::shared`].
+    /// In the same cases as [`Server::shared`].
     #[must_use]
     pub fn start_with_clock() -> Option<Self> {
         if is_skipped("faketime") {
@@ -113,7 +113,7 @@ impl Server {
     /// Starts a replica, which follows the primary until it is promoted.
     ///
     /// # Panics
-    /// As [`Server::shared`].
+    /// In the same cases as [`Server::shared`].
     #[must_use]
     pub fn start_replica(primary: &Self) -> Self {
         let folder = Supervisor::make_folder();

@@ -102,7 +102,7 @@ fn scale(vector: &[f32]) -> Option<Vec<f32>> {
 
 pub(crate) async fn remove(shared: &Shared, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
     let name = collection.name()?;
-    limits::check_at_most("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
+    limits::check_at_most("ids per call", ids.len(), limits::COMMIT_MESSAGES)?;
     let (caller, owner) = (Caller::of(scope), scope.default_owner());
     // PostgreSQL rejects text with a NUL, and no entry has such an id.
     let ids: Vec<&str> = ids.iter().map(String::as_str).filter(|id| !id.contains('\0')).collect();

@@ -70,8 +70,8 @@ async fn index_batch(shared: &Shared, limit: usize) -> Result<BatchOutcome> {
     if batch.portions.is_empty() && batch.visible_below - batch.watermark < WATERMARK_LAG {
         return Ok(BatchOutcome { messages: 0, has_progressed: false, is_complete: true });
     }
-    let lines = read_lines(shared, &caller, &batch.portions).await?;
-    shared.transact(caller, async |transaction| write(transaction, &batch, &lines).await).await
+    let terms_by_thread = read_terms(shared, &caller, &batch.portions).await?;
+    shared.transact(caller, async |transaction| write(transaction, &batch, &terms_by_thread).await).await
 }
 
 /// The next portions to index, in the order of the threads' last changes.
@@ -129,9 +129,10 @@ fn portion(row: &Row, remaining: i64) -> Result<ThreadPortion> {
     })
 }
 
-type Lines = HashMap<i64, (Vec<i64>, Vec<String>)>;
+/// The positions and the terms of messages, by thread number.
+type TermsByThread = HashMap<i64, (Vec<i64>, Vec<String>)>;
 
-async fn read_lines(shared: &Shared, caller: &Caller, portions: &[ThreadPortion]) -> Result<Lines> {
+async fn read_terms(shared: &Shared, caller: &Caller, portions: &[ThreadPortion]) -> Result<TermsByThread> {
     let column = |value: fn(&ThreadPortion) -> i64| -> Vec<i64> { portions.iter().map(value).collect() };
     let (numbers, from) = (column(|portion| portion.thread_no), column(|portion| portion.from));
     let through = column(|portion| portion.through);
@@ -141,13 +142,13 @@ async fn read_lines(shared: &Shared, caller: &Caller, portions: &[ThreadPortion]
     let values: [Parameter<'_>; 3] =
         [(&numbers, Type::INT8_ARRAY), (&from, Type::INT8_ARRAY), (&through, Type::INT8_ARRAY)];
     let answers = shared.read(caller, &[(sql, &values)]).await?;
-    let mut lines = Lines::new();
+    let mut terms_by_thread = TermsByThread::new();
     for row in &answers[0] {
-        let (seqs, terms) = lines.entry(get(row, 0)?).or_default();
+        let (seqs, terms) = terms_by_thread.entry(get(row, 0)?).or_default();
         seqs.push(get(row, 1)?);
         terms.push(terms_of(get(row, 2)?));
     }
-    Ok(lines)
+    Ok(terms_by_thread)
 }
 
 /// Returns the terms of a message, separated by spaces. Returns no terms for a message that cannot be decoded; `verify`
@@ -157,13 +158,17 @@ fn terms_of(body: &str) -> String {
     content.map(|content| text::indexed_terms(&content.plain_text()).join(" ")).unwrap_or_default()
 }
 
-async fn write(transaction: &Transaction<'_>, batch: &IndexBatch, lines: &Lines) -> Result<BatchOutcome> {
+async fn write(
+    transaction: &Transaction<'_>,
+    batch: &IndexBatch,
+    terms_by_thread: &TermsByThread,
+) -> Result<BatchOutcome> {
     let lock: [Parameter<'_>; 1] = [(&LOCK, Type::INT8)];
     transaction.query_typed("SELECT pg_advisory_xact_lock($1)", &lock).await?;
     let mut outcome = BatchOutcome { messages: 0, has_progressed: false, is_complete: batch.is_complete };
-    let no_lines = (Vec::new(), Vec::new());
+    let no_terms = (Vec::new(), Vec::new());
     for portion in &batch.portions {
-        let (seqs, terms) = lines.get(&portion.thread_no).unwrap_or(&no_lines);
+        let (seqs, terms) = terms_by_thread.get(&portion.thread_no).unwrap_or(&no_terms);
         let values: [Parameter<'_>; 6] = [
             (&portion.thread_no, Type::INT8),
             (&portion.change, Type::INT8),

@@ -27,7 +27,7 @@ pub(crate) struct Listener {
 }
 
 /// Starts the listening task unless it has been started. Waits until it can receive notifications.
-pub(crate) async fn ensure(shared: &Arc<Shared>) -> Result<()> {
+pub(crate) async fn ensure_started(shared: &Arc<Shared>) -> Result<()> {
     let mut is_started = shared.listener.is_started.lock().await;
     if *is_started {
         return Ok(());
@@ -36,7 +36,7 @@ pub(crate) async fn ensure(shared: &Arc<Shared>) -> Result<()> {
         Listen::Notify => {
             let (ready, mut is_ready) = watch::channel(false);
             shared.spawn(listen(Arc::downgrade(shared), ready));
-            // If the server cannot be reached now, subscribers receive `WakeUp::Anything` once the listener is
+            // If the server cannot be reached now, subscribers receive `WakeUp::Unspecified` once the listener is
             // connected.
             drop(tokio::time::timeout(shared.options.connect_timeout, is_ready.wait_for(|ready| *ready)).await);
         }
@@ -83,7 +83,7 @@ async fn listen_on(weak: &Weak<Shared>, client: &Client, ready: &watch::Sender<b
     client.batch_execute(&format!("LISTEN {}", get::<&str>(row, 0)?)).await?;
     if !is_first {
         // Notifications sent while the listener was disconnected are lost.
-        send(weak, WakeUp::Anything);
+        send(weak, WakeUp::Unspecified);
     }
     ready.send_replace(true);
     loop {
@@ -118,7 +118,7 @@ async fn poll(weak: Weak<Shared>, interval: Duration, mut stamps: (i64, i64)) {
             && last != stamps
         {
             stamps = last;
-            drop(shared.wake_ups.send(WakeUp::Anything));
+            drop(shared.wake_ups.send(WakeUp::Unspecified));
         }
     }
 }

@@ -16,11 +16,11 @@ use crate::row::{self, get};
 
 /// The maximum size of a payload; PostgreSQL's limit is just below 8,000 bytes.
 const PAYLOAD_BYTES: usize = 7_500;
-/// The maximum number of pending wake-ups. If there are more, one [`WakeUp::Anything`] replaces them all.
+/// The maximum number of pending wake-ups. If there are more, one [`WakeUp::Unspecified`] replaces them all.
 const MAX_PENDING: usize = 10_000;
-/// The encoding of [`WakeUp::Anything`].
-const ANYTHING: &str = "*";
-/// Takes the place of a thread id in the wake-up of an owner's record.
+/// The encoding of [`WakeUp::Unspecified`].
+const UNSPECIFIED: &str = "*";
+/// Replaces the thread id in a wake-up for an owner's record.
 const RECORD: &str = "document";
 /// The interval between notifications. A notification costs the server and each listener about as much as a commit.
 const BATCH_INTERVAL: Duration = Duration::from_millis(3);
@@ -47,7 +47,7 @@ impl Outbox {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.len() >= MAX_PENDING {
             pending.clear();
-            pending.insert(ANYTHING.to_owned(), None);
+            pending.insert(UNSPECIFIED.to_owned(), None);
         } else {
             let (subject, change) = encode(wake_up);
             let newest = pending.entry(subject).or_insert(change);
@@ -78,7 +78,7 @@ impl Outbox {
         if lines.next() == Some(&self.instance.to_string()) {
             return Vec::new();
         }
-        lines.map(|line| parse(line).unwrap_or(WakeUp::Anything)).collect()
+        lines.map(|line| parse(line).unwrap_or(WakeUp::Unspecified)).collect()
     }
 }
 
@@ -117,11 +117,11 @@ fn encode(wake_up: &WakeUp) -> (String, Option<u64>) {
         WakeUp::Thread { tenant, owner, thread, change } => {
             (format!("{tenant}\t{thread}\t{}", row::owner_name(owner)), *change)
         }
-        // An instance of version 0.1 decodes this as `Anything`, because it is not a thread id.
+        // An instance of version 0.1 decodes this as `Unspecified`, because it is not a thread id.
         WakeUp::Record { tenant, owner, name: RecordName { namespace, key } } => {
             (format!("{tenant}\t{RECORD}\t{}\t{namespace}\t{key}", row::owner_name(owner)), None)
         }
-        WakeUp::Anything => (ANYTHING.to_owned(), None),
+        WakeUp::Unspecified => (UNSPECIFIED.to_owned(), None),
     }
 }
 
@@ -171,15 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn too_many_wake_ups_become_anything() {
+    fn too_many_wake_ups_become_one_unspecified_wake_up() {
         let (one, other) = (Outbox::default(), Outbox::default());
         (0..=MAX_PENDING as u128).for_each(|number| one.put(&wake_up(number, None)));
-        assert_eq!(other.decode(&one.take_payloads()[0]), [WakeUp::Anything]);
+        assert_eq!(other.decode(&one.take_payloads()[0]), [WakeUp::Unspecified]);
         let name = RecordName { namespace: "system/openai.background".parse().unwrap(), key: "resp 1".to_owned() };
         let (tenant, owner) = (TenantId::new("acme").unwrap(), row::owner("zoë").unwrap());
         let record = WakeUp::Record { tenant, owner, name };
         one.put(&record);
         assert_eq!(other.decode(&one.take_payloads()[0]), [record]);
-        assert_eq!(other.decode("unknown\nnonsense"), [WakeUp::Anything]);
+        assert_eq!(other.decode("unknown\nnonsense"), [WakeUp::Unspecified]);
     }
 }

@@ -22,7 +22,7 @@ use crate::options::PostgresOptions;
 use crate::{change_reader::ChangeReader, commit_batcher::CommitBatcher, listen::Listener, notify::Outbox, tls};
 
 /// The number of wake-ups buffered for a slow listener. A listener that falls further behind receives
-/// [`WakeUp::Anything`] instead.
+/// [`WakeUp::Unspecified`] instead.
 const WAKE_UP_BACKLOG: usize = 1024;
 /// Added to the server's statement timeout on the client side, so that normally the server cancels the statement.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);

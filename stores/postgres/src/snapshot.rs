@@ -47,8 +47,9 @@ struct SnapshotEnded(Option<tokio_postgres::Error>);
 impl fmt::Display for SnapshotEnded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "the snapshot's transaction was ended; check the timeouts of the server (statement_timeout, \
-             transaction_timeout) and of a pooler (query_timeout, idle_transaction_timeout, transaction_timeout)",
+            "the snapshot's transaction has ended; check the timeouts of the server (statement_timeout, \
+             transaction_timeout) and of the pooler, if you use one (query_timeout, idle_transaction_timeout, \
+             transaction_timeout)",
         )
     }
 }

@@ -125,7 +125,7 @@ impl Store for PostgresStore {
 
     async fn wake_ups(&self) -> Result<WakeUps> {
         let receiver = self.shared.wake_ups.subscribe();
-        listen::ensure(&self.shared).await?;
+        listen::ensure_started(&self.shared).await?;
         Ok(stream(receiver))
     }
 
@@ -173,7 +173,7 @@ fn stream(receiver: Receiver<WakeUp>) -> BoxStream<'static, WakeUp> {
     Box::pin(futures::stream::unfold(receiver, |mut receiver| async move {
         match receiver.recv().await {
             Ok(wake_up) => Some((wake_up, receiver)),
-            Err(RecvError::Lagged(_)) => Some((WakeUp::Anything, receiver)),
+            Err(RecvError::Lagged(_)) => Some((WakeUp::Unspecified, receiver)),
             Err(RecvError::Closed) => None,
         }
     }))

@@ -117,7 +117,7 @@ impl ThreadCheck {
     }
 }
 
-/// Returns the damage of a message, if any, and whether it has a checksum.
+/// Returns the damage to a message, if any, and whether it has a checksum.
 fn message_damage_of(row: &Row, seq: u64, body: &str) -> Result<(Option<String>, bool)> {
     let id = MessageId(get(row, 7)?);
     let role = get::<Option<i16>>(row, 8)?.and_then(Role::from_stored);
@@ -202,7 +202,7 @@ async fn check_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -
     let ahead =
         "SELECT t.id FROM threadkeep.indexed i JOIN threadkeep.threads t ON t.no = i.thread_no WHERE i.seq > t.seq";
     for_each_row(transaction, ahead, |row| {
-        add(report, Severity::Derived, Some(ThreadId(get(row, 0)?)), "the search index is ahead of the log");
+        add(report, Severity::Derived, Some(ThreadId(get(row, 0)?)), "the search index is ahead of the change log");
         Ok(())
     })
     .await?;
@@ -211,7 +211,7 @@ async fn check_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -
                      LEFT JOIN threadkeep.message_terms x ON x.thread_no = m.thread_no AND x.seq = m.seq \
                      WHERE NOT t.restoring AND (m.body IS NULL) <> (x.seq IS NULL) GROUP BY t.no ORDER BY t.no";
     for_each_row(transaction, different, |row| {
-        let detail = format!("the search index differs from the log in {} messages", unsigned(row, 1)?);
+        let detail = format!("the search index differs from the change log in {} messages", unsigned(row, 1)?);
         add(report, Severity::Derived, Some(ThreadId(get(row, 0)?)), detail);
         Ok(())
     })

@@ -25,7 +25,7 @@ impl Cluster {
     /// Starts a cluster of three primaries, each with the given number of replicas. Returns `None` if tests with Redis are skipped.
     ///
     /// # Panics
-    /// As [`Cluster::shared`].
+    /// In the same cases as [`Cluster::shared`].
     #[must_use]
     pub fn start(replicas: usize) -> Option<Self> {
         Self::start_with(replicas, &[])
@@ -35,7 +35,7 @@ impl Cluster {
     /// all nodes through proxies.
     ///
     /// # Panics
-    /// As [`Cluster::shared`].
+    /// In the same cases as [`Cluster::shared`].
     #[must_use]
     pub fn start_behind_proxies(replicas: usize) -> Option<(Self, Vec<Proxy>)> {
         let announced =
@@ -49,7 +49,7 @@ impl Cluster {
     /// each other over TLS.
     ///
     /// # Panics
-    /// As [`Cluster::shared`].
+    /// In the same cases as [`Cluster::shared`].
     #[must_use]
     pub fn start_with_tls(certificates: &Certificates, replicas: usize) -> Option<Self> {
         let settings = [

@@ -44,7 +44,7 @@ impl Proxy {
         self.is_cut.store(true, Ordering::SeqCst);
     }
 
-    /// Forwards again. Connections from before are closed.
+    /// Resumes forwarding, and closes the existing connections.
     pub fn repair(&self) {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_cut.store(false, Ordering::SeqCst);

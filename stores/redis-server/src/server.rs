@@ -41,7 +41,7 @@ impl Server {
     /// Starts a server that also has a TLS port, on which it requires client certificates.
     ///
     /// # Panics
-    /// As [`Server::start`].
+    /// In the same cases as [`Server::start`].
     #[must_use]
     pub fn start_with_tls(certificates: &Certificates, settings: &[(&str, &str)]) -> Option<Self> {
         let (authority, certificate, key) = (certificates.authority(), certificates.certificate(), certificates.key());

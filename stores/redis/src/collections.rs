@@ -71,7 +71,7 @@ impl Shared {
 
     pub(crate) async fn remove_entries(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
         let name = collection.name()?;
-        limits::check_at_most("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
+        limits::check_at_most("ids per call", ids.len(), limits::COMMIT_MESSAGES)?;
         let (tenant, owner) = (scope.tenant_id(), scope.default_owner());
         let mut args = Args::new();
         ids.iter().for_each(|id| {

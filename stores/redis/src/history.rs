@@ -102,7 +102,7 @@ pub(crate) async fn watch(shared: Weak<Shared>) {
         let Some(shared) = shared.upgrade() else { return };
         // After an error, the next check detects the failover.
         if shared.observe_history().await.unwrap_or(false) {
-            let _ = shared.wake_ups.send((WakeUp::Anything, u64::MAX));
+            let _ = shared.wake_ups.send((WakeUp::Unspecified, u64::MAX));
         }
     }
 }

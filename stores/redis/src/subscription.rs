@@ -203,7 +203,7 @@ pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<boo
                 let Some(sender) = sender.upgrade() else { return };
                 if subscription.finish(established) && !is_first {
                     // Wake-ups may have been missed before.
-                    let _ = sender.send((WakeUp::Anything, u64::MAX));
+                    let _ = sender.send((WakeUp::Unspecified, u64::MAX));
                 }
                 is_first = false;
                 if subscription.is_complete() {

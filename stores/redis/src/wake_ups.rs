@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::keys::{CHANNELS, owner_name, parse_owner};
 use crate::shared::Shared;
 
-/// The maximum number of unread wake-ups of a subscriber. Beyond that, the subscriber gets one [`WakeUp::Anything`] instead.
+/// The maximum number of unread wake-ups of a subscriber. Beyond that, the subscriber gets one [`WakeUp::Unspecified`] instead.
 pub(crate) const CAPACITY: usize = 1024;
 /// The maximum number of wake-ups that are sent at the same time.
 const MAX_BATCH: usize = 64;
@@ -46,7 +46,7 @@ pub(crate) fn encode(wake_up: &WakeUp, from: &str, number: u64) -> String {
         record: None,
     };
     let text = match wake_up {
-        WakeUp::Anything => return String::new(),
+        WakeUp::Unspecified => return String::new(),
         WakeUp::Thread { tenant, owner, thread, change } => {
             Text { thread: Some(*thread), change: *change, ..text(tenant, owner) }
         }
@@ -59,14 +59,14 @@ pub(crate) fn encode(wake_up: &WakeUp, from: &str, number: u64) -> String {
 
 pub(crate) fn decode(text: &[u8], own: &str) -> Numbered {
     let Ok(Text { from, number, tenant, owner, thread, change, record }) = serde_json::from_slice(text) else {
-        return (WakeUp::Anything, u64::MAX);
+        return (WakeUp::Unspecified, u64::MAX);
     };
     let wake_up = match (parse_owner(&owner), thread, record) {
         (Some(owner), Some(thread), _) => WakeUp::Thread { tenant, owner, thread, change },
         (Some(owner), None, Some((namespace, key))) => {
             WakeUp::Record { tenant, owner, name: RecordName { namespace, key } }
         }
-        _ => WakeUp::Anything,
+        _ => WakeUp::Unspecified,
     };
     (wake_up, if from == own { number } else { u64::MAX })
 }
@@ -75,19 +75,19 @@ pub(crate) fn decode(text: &[u8], own: &str) -> Numbered {
 pub(crate) fn channel_number(wake_up: &WakeUp) -> u8 {
     match wake_up {
         WakeUp::Thread { thread, .. } => thread.0.as_bytes()[15] % CHANNELS,
-        WakeUp::Anything | WakeUp::Record { .. } => 0,
+        WakeUp::Unspecified | WakeUp::Record { .. } => 0,
     }
 }
 
 /// Subscribes to later wake-ups. Those that this handle sent earlier may still arrive, and are skipped. A subscriber that lags
-/// receives [`WakeUp::Anything`].
+/// receives [`WakeUp::Unspecified`].
 pub(crate) fn subscribe(sender: &Sender<Numbered>, sent: u64) -> WakeUps {
     Box::pin(stream::unfold(sender.subscribe(), move |mut receiver| async move {
         loop {
             match receiver.recv().await {
                 Ok((_, number)) if number <= sent => {}
                 Ok((wake_up, _)) => return Some((wake_up, receiver)),
-                Err(RecvError::Lagged(_)) => return Some((WakeUp::Anything, receiver)),
+                Err(RecvError::Lagged(_)) => return Some((WakeUp::Unspecified, receiver)),
                 Err(RecvError::Closed) => return None,
             }
         }
@@ -128,7 +128,7 @@ pub(crate) async fn send(shared: Weak<Shared>, mut outbox: mpsc::Receiver<Number
     while outbox.recv_many(&mut batch, MAX_BATCH).await > 0 {
         let Some(shared) = shared.upgrade() else { return };
         if shared.outbox.has_overflowed.swap(false, Ordering::Relaxed) {
-            batch.push((WakeUp::Anything, u64::MAX));
+            batch.push((WakeUp::Unspecified, u64::MAX));
         }
         let sent = batch.iter().map(|(wake_up, number)| shared.publish(wake_up, *number));
         // If sending fails, subscribers find the changes when they next poll.

@@ -72,7 +72,7 @@ fn detect_external_commits(shared: &Shared, version: &mut Option<i64>) {
         // A sweep by the other process may have been unable to truncate the write-ahead log.
         shared.is_wal_truncation_due.store(true, Ordering::Relaxed);
         // Sending fails only without subscribers.
-        drop(shared.wake_ups.send(WakeUp::Anything));
+        drop(shared.wake_ups.send(WakeUp::Unspecified));
     }
     *version = current;
 }

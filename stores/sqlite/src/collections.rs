@@ -49,7 +49,7 @@ pub(crate) async fn remove(
     ids: &[String],
 ) -> Result<u64, StoreError> {
     let name = collection.name()?.to_owned();
-    limits::check_at_most("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
+    limits::check_at_most("ids per call", ids.len(), limits::COMMIT_MESSAGES)?;
     let (tenant, owner, ids) = (scope.tenant_id().clone(), scope.default_owner(), ids.to_vec());
     maintenance::blocking(shared, move |shared| {
         writer::write_blocking(shared, |connection| {
@@ -139,10 +139,10 @@ fn put(connection: &Connection, collection_no: i64, entry: &IndexEntry) -> Resul
     index(connection, entry_no, &indexed_text(collection_no, &entry.text, &entry.fields))
 }
 
-fn index(connection: &Connection, entry_no: i64, line: &str) -> Result<()> {
+fn index(connection: &Connection, entry_no: i64, terms: &str) -> Result<()> {
     connection
         .prepare_cached("INSERT INTO entry_terms (rowid, terms) VALUES (?1, ?2)")?
-        .execute(params![entry_no, line])?;
+        .execute(params![entry_no, terms])?;
     Ok(())
 }
 
@@ -162,12 +162,12 @@ fn delete_entry(connection: &Connection, collection_no: i64, id: &str) -> Result
 }
 
 fn indexed_text(collection_no: i64, entry_text: &str, fields: &Map) -> String {
-    let mut line = format!("{COLLECTION_MARK}{collection_no}");
+    let mut terms = format!("{COLLECTION_MARK}{collection_no}");
     for term in text::indexed_terms(entry_text).into_iter().chain(filter_terms(fields)) {
-        line.push(' ');
-        line.push_str(&term);
+        terms.push(' ');
+        terms.push_str(&term);
     }
-    line
+    terms
 }
 
 /// Rebuilds the index from the entries.

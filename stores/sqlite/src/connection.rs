@@ -16,7 +16,7 @@ use crate::writer::Queue;
 use crate::{Durability, SqliteOptions, index, schema};
 
 /// The number of wake-ups that are buffered for a slow subscriber. A subscriber that falls further behind receives
-/// [`WakeUp::Anything`] instead.
+/// [`WakeUp::Unspecified`] instead.
 const WAKE_UP_BACKLOG: usize = 1024;
 
 /// The number of pages (4 KiB) in the write-ahead log that triggers a checkpoint. It is high, because commits often rewrite the same

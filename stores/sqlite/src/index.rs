@@ -36,14 +36,14 @@ const TENANT_MARK: char = '\u{e001}';
 
 /// Returns the terms of a message, separated by spaces. A message that cannot be decoded has only scope terms; `verify` reports it.
 fn indexed_text(numbers: &ThreadNumbers, body: &str) -> String {
-    let mut line = format!("{OWNER_MARK}{} {TENANT_MARK}{}", numbers.owner_no, numbers.tenant_no);
+    let mut terms = format!("{OWNER_MARK}{} {TENANT_MARK}{}", numbers.owner_no, numbers.tenant_no);
     if let Ok(content) = codec::decode_content(body) {
         for term in text::indexed_terms(&content.plain_text()) {
-            line.push(' ');
-            line.push_str(&term);
+            terms.push(' ');
+            terms.push_str(&term);
         }
     }
-    line
+    terms
 }
 
 /// Returns the watermark: all changes through this stamp are indexed.
@@ -58,16 +58,16 @@ fn indexed_seq(connection: &Connection, thread_no: i64) -> Result<u64> {
     Ok(seq.unwrap_or(0).unsigned_abs())
 }
 
-fn insert(connection: &Connection, key: i64, line: &str) -> Result<()> {
+fn insert(connection: &Connection, key: i64, terms: &str) -> Result<()> {
     connection
         .prepare_cached("INSERT INTO message_terms (rowid, terms) VALUES (?1, ?2)")?
-        .execute(params![key, line])?;
+        .execute(params![key, terms])?;
     Ok(())
 }
 
-fn remove(connection: &Connection, key: i64, line: &str) -> Result<()> {
+fn remove(connection: &Connection, key: i64, terms: &str) -> Result<()> {
     let sql = "INSERT INTO message_terms (message_terms, rowid, terms) VALUES ('delete', ?1, ?2)";
-    connection.prepare_cached(sql)?.execute(params![key, line])?;
+    connection.prepare_cached(sql)?.execute(params![key, terms])?;
     residue::record(connection, Residue::Index)
 }
 
@@ -192,7 +192,7 @@ struct ThreadPortion {
     /// Whether the portion reaches the end of the thread.
     is_complete: bool,
     /// The key and the terms of each message.
-    lines: Vec<(i64, String)>,
+    messages: Vec<(i64, String)>,
 }
 
 /// Indexes approximately `limit` messages.
@@ -234,8 +234,8 @@ fn read_batch(connection: &Connection, limit: usize) -> Result<IndexBatch> {
         let (seq, first_seq) = (row::unsigned(row, 4)?, row::unsigned(row, 6)?);
         let indexed_seq = indexed_seq(connection, numbers.thread_no)?;
         let from = (indexed_seq + 1).max(first_seq);
-        let (lines, through) = read_lines(connection, &numbers, from, seq, left)?;
-        left = left.saturating_sub(lines.len());
+        let (messages, through) = read_messages(connection, &numbers, from, seq, left)?;
+        left = left.saturating_sub(messages.len());
         let is_thread_complete = through >= seq;
         is_complete &= is_thread_complete;
         let (stamp, change) = (row.get(3)?, row::change_number(row.get(5)?));
@@ -246,7 +246,7 @@ fn read_batch(connection: &Connection, limit: usize) -> Result<IndexBatch> {
             indexed_seq,
             through,
             is_complete: is_thread_complete,
-            lines,
+            messages,
         });
     }
     drop(rows);
@@ -256,7 +256,7 @@ fn read_batch(connection: &Connection, limit: usize) -> Result<IndexBatch> {
 }
 
 /// Reads and analyses messages of a thread. Returns the key and the terms of each message, and the last position that was read.
-fn read_lines(
+fn read_messages(
     connection: &Connection,
     numbers: &ThreadNumbers,
     from: u64,
@@ -272,17 +272,17 @@ fn read_lines(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows =
         statement.query(params![row::key(numbers.thread_no, from), row::key(numbers.thread_no, seq), limit])?;
-    let mut lines = Vec::new();
+    let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
-        let line = row::text(row, 1).map_or_else(|_| String::new(), |body| indexed_text(numbers, body));
-        lines.push((row.get(0)?, line));
+        let terms = row::text(row, 1).map_or_else(|_| String::new(), |body| indexed_text(numbers, body));
+        messages.push((row.get(0)?, terms));
     }
-    let is_limited = lines.len() as i64 == limit;
-    let through = match lines.last() {
+    let is_limited = messages.len() as i64 == limit;
+    let through = match messages.last() {
         Some((key, _)) if is_limited => row::position_of_key(*key),
         _ => seq,
     };
-    Ok((lines, through))
+    Ok((messages, through))
 }
 
 /// The outcome of writing an [`IndexBatch`].
@@ -293,7 +293,7 @@ struct WrittenBatch {
 }
 
 fn write_batch(connection: &Connection, batch: IndexBatch) -> Result<WrittenBatch> {
-    let mut lines = Vec::new();
+    let mut messages = Vec::new();
     let old_watermark = watermark(connection)?;
     let mut new_watermark = old_watermark;
     // A lower watermark means that the index was cleared, so it lacks the threads before this batch.
@@ -310,18 +310,18 @@ fn write_batch(connection: &Connection, batch: IndexBatch) -> Result<WrittenBatc
         if is_contiguous {
             new_watermark = new_watermark.max(portion.stamp);
         }
-        lines.extend(portion.lines);
+        messages.extend(portion.messages);
     }
-    // Lines are inserted in ascending order of keys, because FTS5 starts a new segment whenever the row id decreases.
-    lines.sort_unstable_by_key(|(key, _)| *key);
-    for (key, line) in &lines {
-        insert(connection, *key, line)?;
+    // Messages are inserted in ascending order of keys, because FTS5 starts a new segment whenever the row id decreases.
+    messages.sort_unstable_by_key(|(key, _)| *key);
+    for (key, terms) in &messages {
+        insert(connection, *key, terms)?;
     }
     if new_watermark > old_watermark {
         let sql = "INSERT OR REPLACE INTO marks (name, value) VALUES ('index_stamp', ?1)";
         connection.prepare_cached(sql)?.execute([new_watermark])?;
     }
-    Ok(WrittenBatch { messages: lines.len() as u64, is_complete })
+    Ok(WrittenBatch { messages: messages.len() as u64, is_complete })
 }
 
 /// Whether a portion is still up to date: the thread exists, has not been indexed in the meantime, and none of its messages have been

@@ -73,7 +73,7 @@ fn key_range(thread_no: i64, positions: Positions, query: &MessageQuery) -> (i64
         last = last.min(seq.saturating_sub(1));
     }
     if first > last {
-        // An empty range. Positions beyond 32 bits would otherwise give keys of the next thread.
+        // An empty range. Positions beyond 32 bits would otherwise become keys of the next thread.
         return (1, 0);
     }
     (row::key(thread_no, first), row::key(thread_no, last))

@@ -39,7 +39,7 @@ pub struct Salvage {
     lost_count: u64,
 }
 
-/// An item that was salvaged.
+/// A salvaged item.
 #[derive(Debug)]
 pub enum SalvagedItem {
     /// A chunk of a thread, in the form of a dump.
@@ -83,7 +83,7 @@ struct ThreadInProgress {
     after: Option<u64>,
 }
 
-/// Reports the damage of a file that cannot be opened as a store. Does not modify the file.
+/// Reports the damage to a file that cannot be opened as a store. Does not modify the file.
 ///
 /// # Errors
 /// `Incompatible` if the file is not a store of this version, `Unavailable` if it cannot be read at all.

@@ -16,7 +16,7 @@ use crate::writer;
 const PAGES_PER_STEP: i64 = 1_000;
 /// Files with at least this many pages are rewritten as a whole. In them, overflow pages, which start with a page number, cannot be
 /// distinguished from B-tree pages: the first byte of the number may equal a B-tree page type.
-const MAX_PAGES: i64 = 1 << 25;
+const REWRITE_FROM_PAGES: i64 = 1 << 25;
 
 /// Overwrites the gaps in all pages with zeros.
 pub(crate) fn scrub(shared: &Shared) -> Result<(), StoreError> {
@@ -24,7 +24,7 @@ pub(crate) fn scrub(shared: &Shared) -> Result<(), StoreError> {
         let sql = "SELECT 1 FROM pragma_module_list WHERE name = 'sqlite_dbpage'";
         let is_available = connection.prepare(sql)?.exists([])?;
         let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-        Ok((is_available && pages < MAX_PAGES).then_some(pages))
+        Ok((is_available && pages < REWRITE_FROM_PAGES).then_some(pages))
     })?;
     let Some(pages) = pages else {
         return lock(&shared.writer).execute_batch("VACUUM").map_err(|error| SqliteError::from(error).into());
@@ -80,9 +80,9 @@ fn find_gap(number: i64, data: &[u8]) -> Option<std::ops::Range<usize>> {
         0x0a | 0x0d => 8,
         _ => return None,
     };
-    let number_at = |at: usize| usize::from(u16::from_be_bytes([header[at], header[at + 1]]));
-    let (first_free, cells, content) = (number_at(1), number_at(3), number_at(5));
-    let pointers_end = start + header_size + 2 * cells;
+    let u16_at = |at: usize| usize::from(u16::from_be_bytes([header[at], header[at + 1]]));
+    let (first_free, cell_count, content) = (u16_at(1), u16_at(3), u16_at(5));
+    let pointers_end = start + header_size + 2 * cell_count;
     let content = if content == 0 { 65_536 } else { content };
     let is_plausible = pointers_end <= content
         && content <= data.len()

@@ -168,7 +168,7 @@ fn stream(receiver: Receiver<WakeUp>) -> BoxStream<'static, WakeUp> {
     Box::pin(futures::stream::unfold(receiver, |mut receiver| async move {
         match receiver.recv().await {
             Ok(wake_up) => Some((wake_up, receiver)),
-            Err(RecvError::Lagged(_)) => Some((WakeUp::Anything, receiver)),
+            Err(RecvError::Lagged(_)) => Some((WakeUp::Unspecified, receiver)),
             Err(RecvError::Closed) => None,
         }
     }))

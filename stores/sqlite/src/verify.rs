@@ -213,7 +213,7 @@ fn check_end(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: 
     Ok(())
 }
 
-/// Returns the damage of a message, if any, and whether it has a checksum.
+/// Returns the damage to a message, if any, and whether it has a checksum.
 fn message_damage_of(row: &Row<'_>, seq: u64) -> Result<(Option<String>, bool)> {
     let (body, id, checksum) = (row::text(row, 1)?, MessageId(row::uuid(row, 3)?), row::checksum(row, 6)?);
     let role = row.get::<_, Option<i64>>(2)?.and_then(Role::from_stored);
@@ -279,7 +279,7 @@ fn check_index(shared: &Shared, report: &mut VerifyReport) {
         Ok(connection.query_row(sql, [], |row| row.get::<_, i64>(0))?)
     });
     if !matches!(ahead, Ok(0)) {
-        add_finding(report, Severity::Derived, None, "the search index is ahead of the log");
+        add_finding(report, Severity::Derived, None, "the search index is ahead of the change log");
     }
 }
 

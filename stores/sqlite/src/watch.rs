@@ -89,7 +89,7 @@ impl CommitWatch {
         TransactionStart { header, total_changes: writer.total_changes() }
     }
 
-    /// Records that the transaction was committed. Another process may already have committed since, so the header is known to be
+    /// Records that the transaction was committed. Another process may have committed in the meantime, so the header is known to be
     /// from this commit only if the transaction wrote something and the commit counter advanced by one.
     pub(crate) fn end(&self, writer: &Connection, start: &TransactionStart, kind: WriteKind) {
         let mut thread_only_commits = self.thread_only_commits.write().unwrap_or_else(PoisonError::into_inner);

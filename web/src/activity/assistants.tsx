@@ -106,10 +106,10 @@ function Detail({ detail }: { detail: AgentDetail }) {
 
 function GraphDrawing({ graph }: { graph: Graph }) {
   const at = new Map(graph.nodes.map((node) => [node.name, node]));
-  const spoken = graph.edges.map(({ from, to }) => `${from} → ${to}`).join(", ");
+  const edgeList = graph.edges.map(({ from, to }) => `${from} → ${to}`).join(", ");
   return (
     <div class="graph-scroll" tabIndex={0} role="region" aria-label={t("graph_of_assistant")}>
-      <svg class="graph" viewBox={`0 0 ${graph.width} ${graph.height}`} width={graph.width} height={graph.height} role="img" aria-label={spoken}>
+      <svg class="graph" viewBox={`0 0 ${graph.width} ${graph.height}`} width={graph.width} height={graph.height} role="img" aria-label={edgeList}>
         <defs>
           <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
             <path d="M0 0L8 4L0 8z" />

@@ -63,7 +63,7 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
   );
 }
 
-/** Returns the time that is left to decide an approval, in milliseconds. */
+/** Returns the time that is left to decide on an approval, in milliseconds. */
 function useRemaining(approval: Approval): number {
   const expires = new Date(approval.expires_at).getTime();
   const [now, setNow] = useState(Date.now());

@@ -283,7 +283,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
 
 function ConnectionLine({ open }: { open: Conversation }) {
   const connection = open.connection.value;
-  // A brief loss is over before anyone could read the notice.
+  // The notice appears after a delay, because a brief loss is over before anyone could read it.
   const [isShown, setShown] = useState(false);
   useEffect(() => {
     if (connection !== "lost") {

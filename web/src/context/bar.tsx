@@ -28,11 +28,11 @@ export function partName(part: PartName): string {
 export function TokenBar({ report, scale, slim }: { report: Report; scale?: number; slim?: boolean }) {
   const whole = scale ?? scaleOf(report);
   const segments = segmentsOf(report, whole);
-  const spoken = segments.map(({ part, tokens }) => `${partName(part)} ${number(tokens)}`).join(", ");
+  const partList = segments.map(({ part, tokens }) => `${partName(part)} ${number(tokens)}`).join(", ");
   const label =
     report.budget === undefined
-      ? t("bar_label", { total: report.tokens.total, parts: spoken })
-      : t("bar_label_budget", { total: report.tokens.total, budget: report.budget, parts: spoken });
+      ? t("bar_label", { total: report.tokens.total, parts: partList })
+      : t("bar_label_budget", { total: report.tokens.total, budget: report.budget, parts: partList });
   return (
     <div class={`token-bar${slim ? " slim" : ""}`} role="img" aria-label={label}>
       {segments.map(({ part, tokens, width }) => (

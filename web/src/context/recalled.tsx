@@ -66,10 +66,10 @@ function Found(props: { found: RecalledFate; maxScore: number; own: string; scor
   const message = scored?.message ?? (isOwn ? messages.get(found.seq) : undefined);
   const sum = scored ? SCORE_PARTS.reduce((total, part) => total + scored.parts[part], 0) : 0;
   const parts = scored ? SCORE_PARTS.filter((part) => scored.parts[part] > 0.005) : [];
-  const spoken = parts.map((part) => `${t(`score_${part}` as Key)} ${number(scored?.parts[part] ?? 0, 2)}`).join(", ");
+  const partList = parts.map((part) => `${t(`score_${part}` as Key)} ${number(scored?.parts[part] ?? 0, 2)}`).join(", ");
   return (
     <li class={found.fate === "dropped" ? "left-out" : undefined}>
-      <div class="score-bar" role="img" aria-label={`${t("score")} ${number(found.score, 2)}${spoken ? `: ${spoken}` : ""}`}>
+      <div class="score-bar" role="img" aria-label={`${t("score")} ${number(found.score, 2)}${partList ? `: ${partList}` : ""}`}>
         {scored && sum > 0 ? (
           parts.map((part) => (
             <i key={part} class={`score ${part}`} style={{ width: `${(100 * (found.score / maxScore) * scored.parts[part]) / sum}%` }} title={`${t(`score_${part}` as Key)}: ${number(scored.parts[part], 2)}`} />
@@ -88,7 +88,7 @@ function Found(props: { found: RecalledFate; maxScore: number; own: string; scor
         {message && <time dateTime={message.created_at}> {shortTime(message.created_at)}</time>}
       </p>
       <p class="text">{message ? visibleLine(message.text, 240) : ""}</p>
-      {parts.length > 0 && <p class="parts">{spoken}</p>}
+      {parts.length > 0 && <p class="parts">{partList}</p>}
     </li>
   );
 }

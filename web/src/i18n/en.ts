@@ -143,7 +143,7 @@ export const en = {
   render_transcript: "one transcript",
   tokens_by_part: "Tokens by part",
   no_budget: "tokens, no budget",
-  of_budget: "of {budget} tokens ({percent} %)",
+  of_budget: "of {budget} tokens ({percent}%)",
   total: "Total",
   bar_label: "{total} tokens: {parts}",
   bar_label_budget: "{total} of {budget} tokens: {parts}",

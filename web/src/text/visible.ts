@@ -1,6 +1,6 @@
 /**
- * Replaces invisible characters that change how text is displayed with a dot: control characters, and marks that reverse the direction
- * of text, which make `exe.gpj` look like `jpg.exe`. For names and titles, which appear next to the page's own text.
+ * Puts a dot in place of each invisible character that changes how text is displayed: control characters, and marks that reverse the
+ * direction of text, which make `exe.gpj` look like `jpg.exe`. For names and titles, which appear next to the page's own text.
  */
 // eslint-disable-next-line no-control-regex -- these are the characters to find
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;

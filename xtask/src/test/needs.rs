@@ -86,7 +86,7 @@ const NEEDS: &[Need] = &[
         debian_package: "wrk",
         // `wrk --version` prints the version but exits with an error.
         probe: &["sh", "-c", "command -v wrk"],
-        tests: "none: the load test of the server fails without it",
+        tests: "no tests, but the load test of the server fails without it",
     },
     Need {
         program: "python3",
@@ -132,9 +132,9 @@ pub(super) fn names(missing: &[MissingProgram]) -> String {
 
 fn install_program(need: &Need) -> Option<MissingProgram> {
     let reason = match debian::why_not_installable() {
-        Some(reason) => format!("{} is not installed or may not be used on this system, and {reason}", need.program),
+        Some(reason) => format!("{} is not installed or cannot be used on this system, and {reason}", need.program),
         None if apt_get(need.debian_package) && is_usable(need) => return None,
-        None => format!("{} cannot be installed or may not be used on this system", need.program),
+        None => format!("{} cannot be installed or used on this system", need.program),
     };
     Some(MissingProgram { program: need.program, tests: need.tests, reason })
 }

@@ -18,14 +18,14 @@ enum Token {
     Other,
 }
 
-struct Placed {
+struct PlacedToken {
     token: Token,
     place: Range<usize>,
 }
 
 /// Finds the first calculation in a message. Returns its byte range in the text, and the expression for the calculator.
 pub(crate) fn find(text: &str) -> Option<(Range<usize>, String)> {
-    let tokens: Vec<Placed> = tokens(text).into_iter().filter(|placed| placed.token != Token::Ignored).collect();
+    let tokens: Vec<PlacedToken> = tokens(text).into_iter().filter(|placed| placed.token != Token::Ignored).collect();
     if let Some(found) = aggregate(text, &tokens) {
         return Some(found);
     }
@@ -38,7 +38,7 @@ pub(crate) fn find(text: &str) -> Option<(Range<usize>, String)> {
 
 /// Whether tokens are a calculation rather than a date, a range, a phone number, a size or a time of day: "10-12", "20/40", "2x4",
 /// "a las 5 menos 10". Ambiguous signs and words count only if the message asks for the result directly before or after them.
-fn is_calculation(text: &str, place: &Range<usize>, tokens: &[Placed]) -> bool {
+fn is_calculation(text: &str, place: &Range<usize>, tokens: &[PlacedToken]) -> bool {
     let (before, after) = (text[..place.start].to_lowercase(), text[place.end..].trim_start());
     let is_filler = |word: &&str| {
         matches!(
@@ -50,8 +50,9 @@ fn is_calculation(text: &str, place: &Range<usize>, tokens: &[Placed]) -> bool {
     let is_first = last_word.is_none();
     let is_last = after.chars().next().is_none_or(|next| matches!(next, '?' | '=' | '.' | ',' | '!'));
     let is_asked_here = is_last && last_word.is_none_or(|word| INTRODUCING.contains(&word));
-    let written = |placed: &Placed| text[placed.place.clone()].to_lowercase();
-    let is_operation = |placed: &&Placed| matches!(placed.token, Token::Operator(_) | Token::Percent | Token::Half);
+    let written = |placed: &PlacedToken| text[placed.place.clone()].to_lowercase();
+    let is_operation =
+        |placed: &&PlacedToken| matches!(placed.token, Token::Operator(_) | Token::Percent | Token::Half);
     let is_clear = tokens.iter().filter(is_operation).any(|placed| CLEAR.contains(&written(placed).as_str()))
         || tokens.iter().any(|placed| placed.token == Token::Open);
     // "if two more come along, 12*29?"
@@ -64,12 +65,12 @@ fn is_calculation(text: &str, place: &Range<usize>, tokens: &[Placed]) -> bool {
 }
 
 /// Whether tokens subtract a number from a larger one, which a range of numbers does not: "1911-1889".
-fn is_descent(tokens: &[Placed]) -> bool {
+fn is_descent(tokens: &[PlacedToken]) -> bool {
     match tokens {
         [
-            Placed { token: Token::Number(one), .. },
-            Placed { token: Token::Operator('-'), .. },
-            Placed { token: Token::Number(other), .. },
+            PlacedToken { token: Token::Number(one), .. },
+            PlacedToken { token: Token::Operator('-'), .. },
+            PlacedToken { token: Token::Number(other), .. },
         ] => one.parse::<f64>().is_ok_and(|one| other.parse::<f64>().is_ok_and(|other| one > other)),
         _ => false,
     }
@@ -152,7 +153,7 @@ fn asks(text: &str) -> bool {
 }
 
 /// Finds "the average of 6.5 and 8", "i got 78 84 and 91 whats the average", "add up 3, 4 and 5".
-fn aggregate(text: &str, tokens: &[Placed]) -> Option<(Range<usize>, String)> {
+fn aggregate(text: &str, tokens: &[PlacedToken]) -> Option<(Range<usize>, String)> {
     let folded = text.to_lowercase();
     let says = |words: &[&str]| folded.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word));
     let starts =
@@ -167,8 +168,8 @@ fn aggregate(text: &str, tokens: &[Placed]) -> Option<(Range<usize>, String)> {
         return None;
     }
     // The longest list of numbers with nothing between them except commas and "and".
-    let mut best: Vec<&Placed> = Vec::new();
-    let mut list: Vec<&Placed> = Vec::new();
+    let mut best: Vec<&PlacedToken> = Vec::new();
+    let mut list: Vec<&PlacedToken> = Vec::new();
     for placed in tokens {
         let follows = list.last().is_none_or(|last| is_list_gap(&text[last.place.end..placed.place.start]));
         match &placed.token {
@@ -195,14 +196,14 @@ fn is_list_gap(gap: &str) -> bool {
 }
 
 /// Parses the longest calculation that starts at a token. Returns its tokens and the expression.
-fn expression_at(tokens: &[Placed], start: usize) -> Option<(Range<usize>, String)> {
+fn expression_at(tokens: &[PlacedToken], start: usize) -> Option<(Range<usize>, String)> {
     let mut parser = Parser { tokens, at: start, operations: 0 };
     let expression = parser.sequence(0)?;
     (parser.operations > 0).then_some((start..parser.at, expression))
 }
 
 struct Parser<'a> {
-    tokens: &'a [Placed],
+    tokens: &'a [PlacedToken],
     at: usize,
     operations: usize,
 }
@@ -290,7 +291,7 @@ impl Parser<'_> {
 /// The maximum number of a message's tokens that are searched.
 const MAX_TOKENS: usize = 400;
 
-fn tokens(text: &str) -> Vec<Placed> {
+fn tokens(text: &str) -> Vec<PlacedToken> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next().filter(|_| tokens.len() < MAX_TOKENS) {
@@ -314,15 +315,15 @@ fn tokens(text: &str) -> Vec<Placed> {
             _ if first.is_whitespace() => None,
             _ => Some(Token::Other),
         };
-        tokens.extend(token.map(|token| Placed { token, place: at..at + length }));
+        tokens.extend(token.map(|token| PlacedToken { token, place: at..at + length }));
         at += length;
     }
     joined(tokens)
 }
 
 /// Joins two words that form one operator: "split between", "multiplicado por", "dividido entre".
-fn joined(tokens: Vec<Placed>) -> Vec<Placed> {
-    let mut joined: Vec<Placed> = Vec::with_capacity(tokens.len());
+fn joined(tokens: Vec<PlacedToken>) -> Vec<PlacedToken> {
+    let mut joined: Vec<PlacedToken> = Vec::with_capacity(tokens.len());
     for placed in tokens {
         match (joined.last_mut(), &placed.token) {
             // The second word stands for the same operator as the first.

@@ -1,5 +1,7 @@
-//! The headings of excerpts from conversations. They are text, because a model learns an excerpt's origin only from its heading:
-//! `said by the user on 2026-05-09, after “The dentist is on 12 May.”`.
+//! The headings of excerpts from conversations: `said by the user on 2026-05-09, after “The dentist is on 12 May.”`.
+//!
+//! They are plain text that is parsed back, rather than separate fields, because only the heading shows a model where
+//! an excerpt is from.
 
 const SAID_BY: &str = "said by ";
 const ON: &str = " on ";
@@ -17,9 +19,9 @@ pub(crate) struct Heading<'a> {
     pub(crate) speaker: &'a str,
     /// The day of the message, such as `2026-05-09`.
     pub(crate) day: &'a str,
-    /// The message that this one refers to or changes.
+    /// The message that the excerpt refers to or changes.
     pub(crate) after: Option<&'a str>,
-    /// The day on which a later message changed the statement.
+    /// The day on which a later message changed the excerpt's statement.
     pub(crate) changed_on: Option<&'a str>,
 }
 
@@ -40,16 +42,16 @@ impl<'a> Heading<'a> {
         Some(Self { speaker, day, after, changed_on })
     }
 
-    pub(crate) fn is_of_user(&self) -> bool {
+    pub(crate) fn is_by_user(&self) -> bool {
         self.speaker == USER
     }
 
-    pub(crate) fn is_of_assistant(&self) -> bool {
+    pub(crate) fn is_by_assistant(&self) -> bool {
         self.speaker == ASSISTANT
     }
 }
 
-/// Adds to a heading the message that the excerpt refers to.
+/// Adds to a heading a quotation of the message that the excerpt refers to.
 pub(crate) fn with_reference(heading: &str, text: &str) -> String {
     format!("{heading}{AFTER}{}”", normalized(text))
 }
@@ -59,9 +61,9 @@ pub(crate) fn normalized(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('”', "\"")
 }
 
-/// Replaces the message that the excerpt of a heading refers to; `None` if a later message changed the excerpt, or if the heading
-/// already quotes that message.
-pub(crate) fn with_other_reference(heading: &str, text: &str) -> Option<String> {
+/// Replaces the quoted message in a heading; `None` if a later message changed the excerpt, or if the heading already
+/// quotes this message.
+pub(crate) fn with_replaced_reference(heading: &str, text: &str) -> Option<String> {
     let parsed = Heading::parse(heading).filter(|parsed| parsed.changed_on.is_none())?;
     let (speaker, day) = (parsed.speaker, parsed.day);
     let changed = with_reference(&format!("{SAID_BY}{speaker}{ON}{day}"), text);
@@ -94,7 +96,7 @@ mod tests {
             "2026-06-01",
         );
         let parsed = Heading::parse(&heading).unwrap();
-        assert!(parsed.is_of_user() && !parsed.is_of_assistant());
+        assert!(parsed.is_by_user() && !parsed.is_by_assistant());
         assert_eq!((parsed.day, parsed.changed_on), ("2026-05-09", Some("2026-06-01")));
         assert_eq!(parsed.after, Some("It is on “12\" May, on 2026-01-01."));
         for other in ["guide.md", "said by", "said by Ana on Monday", ""] {

@@ -10,7 +10,7 @@ use super::{sentences, spelling};
 
 /// A word of a question.
 #[derive(Clone, Debug)]
-pub(crate) struct Stems {
+pub(crate) struct QuestionWord {
     /// The word, normalized.
     pub(crate) word: String,
     /// Its stems.
@@ -49,7 +49,7 @@ pub(crate) fn is_light(word: &str) -> bool {
     LIGHT.contains(&word)
 }
 
-impl Stems {
+impl QuestionWord {
     fn new(word: String, mut stems: Vec<String>) -> Self {
         let is_light = is_light(&word);
         let similar: Vec<String> =
@@ -77,7 +77,7 @@ impl Stems {
     }
 }
 
-impl PartialEq for Stems {
+impl PartialEq for QuestionWord {
     fn eq(&self, other: &Self) -> bool {
         self.stems == other.stems
     }
@@ -85,7 +85,7 @@ impl PartialEq for Stems {
 
 /// The kind of value that answers a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum WantedValue {
     /// A time: "when", "what time".
     Time,
     /// A number: "how much", "the code".
@@ -112,13 +112,13 @@ const LIGHT: [&str; 114] = [
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     /// The words of the question that name its topic.
-    pub(crate) topic: Vec<Stems>,
+    pub(crate) topic: Vec<QuestionWord>,
     /// The topic words of the earlier questions that do not occur in the question itself.
-    pub(crate) earlier_topic: Vec<Stems>,
+    pub(crate) earlier_topic: Vec<QuestionWord>,
     /// The words of the question's time expressions.
-    pub(crate) time_words: Vec<Stems>,
+    pub(crate) time_words: Vec<QuestionWord>,
     /// The kind of value that answers the question.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: WantedValue,
     /// Whether the question asks what the user said, rather than what is true.
     pub(crate) asks_what_was_said: bool,
     /// Whether the question asks what the user did or said, which documents cannot answer.
@@ -139,9 +139,9 @@ impl Question {
         let (mut earlier_topic, _) = topic_and_time_words(earlier);
         earlier_topic.retain(|stems| !topic.contains(stems));
         let own = Utterance::new(&*question);
-        let is_name = |word: &Stems| matches!(&*word.word, "name" | "nombre" | "called" | "llamo");
+        let is_name = |word: &QuestionWord| matches!(&*word.word, "name" | "nombre" | "called" | "llamo");
         let asks_for_name = topic.iter().all(|word| word.is_light || is_name(word)) && asks_for_name(&own);
-        let topic = if asks_for_name { vec![Stems::new("name".to_owned(), name_stems())] } else { topic };
+        let topic = if asks_for_name { vec![QuestionWord::new("name".to_owned(), name_stems())] } else { topic };
         let wanted = wanted(&own);
         let both = Utterance::new(format!("{question}\n{earlier}"));
         let asks_what_was_said = asks_what_was_said(&own) || (topic.is_empty() && asks_what_was_said(&both));
@@ -297,7 +297,7 @@ pub(crate) fn split_questions(message: &str) -> Vec<String> {
 }
 
 /// Returns the kind of value that a question asks for.
-fn wanted(question: &Utterance) -> Wanted {
+fn wanted(question: &Utterance) -> WantedValue {
     let words: Vec<&str> = question.words().iter().map(|word| word.folded.as_str()).collect();
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
     let pairs: [[&str; 2]; 11] = [
@@ -315,7 +315,7 @@ fn wanted(question: &Utterance) -> Wanted {
     ];
     let has_pair = words.windows(2).any(|two| pairs.iter().any(|pair| two == pair));
     if has(&["when", "whens", "cuando", "hora", "fecha", "date", "deadline"]) || has_pair {
-        return Wanted::Time;
+        return WantedValue::Time;
     }
     let asks_amount = words.windows(2).any(|two| matches!(two, ["how", "much" | "many" | "big" | "tall" | "heavy"]));
     let names_number = [
@@ -341,7 +341,7 @@ fn wanted(question: &Utterance) -> Wanted {
         "telefono",
         "peso",
     ];
-    if asks_amount || has(&names_number) { Wanted::Number } else { Wanted::Any }
+    if asks_amount || has(&names_number) { WantedValue::Number } else { WantedValue::Any }
 }
 
 /// Whether a message asks for the user's name. In other questions, words such as "name" are not a topic.
@@ -363,7 +363,7 @@ const INTERROGATIVES: [&str; 21] = [
 ];
 
 /// Returns the stems of the words that name the topic, and the stems of the words in time expressions.
-fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
+fn topic_and_time_words(text: &str) -> (Vec<QuestionWord>, Vec<QuestionWord>) {
     let utterance = Utterance::new(text);
     let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();
     let (mut topic, mut time_words) = (Vec::new(), Vec::new());
@@ -374,24 +374,24 @@ fn topic_and_time_words(text: &str) -> (Vec<Stems>, Vec<Stems>) {
                 continue;
             }
             if times.iter().any(|range| range.contains(&at)) {
-                time_words.push(Stems::new(folded, stems));
+                time_words.push(QuestionWord::new(folded, stems));
             } else if !is_request_word(&folded)
-                || (folded == "back" && utterance.words().len() <= MAX_WORDS_OF_RETURN)
-                || (at > MAX_REQUEST_POSITION && NOUNS_TOO.contains(&folded.as_str()))
+                || (folded == "back" && utterance.words().len() <= MAX_RETURN_QUESTION_WORDS)
+                || (at > MAX_REQUEST_POSITION && REQUESTS_OR_NOUNS.contains(&folded.as_str()))
             {
-                topic.push(Stems::new(folded, stems));
+                topic.push(QuestionWord::new(folded, stems));
             }
         }
     }
     (topic, time_words)
 }
 
-/// Words that are requests at the start of a message, and nouns elsewhere: "find my notes", but "the search service".
-const NOUNS_TOO: [&str; 10] =
+/// Words that are requests at the start of a message but nouns elsewhere: "find my notes", but "the search service".
+const REQUESTS_OR_NOUNS: [&str; 10] =
     ["search", "list", "show", "look", "name", "detail", "details", "question", "report", "share"];
 /// The maximum number of words of a question in which "back" means a return: "and back?"
-const MAX_WORDS_OF_RETURN: usize = 4;
-/// The last position at which a word in [`NOUNS_TOO`] is a request.
+const MAX_RETURN_QUESTION_WORDS: usize = 4;
+/// The last position at which a word in [`REQUESTS_OR_NOUNS`] counts as a request.
 const MAX_REQUEST_POSITION: usize = 1;
 
 fn is_request_word(folded: &str) -> bool {
@@ -644,7 +644,7 @@ const REQUEST_WORDS: [&str; 175] = [
 mod tests {
     use super::*;
 
-    fn words(stems: &[Stems]) -> Vec<&str> {
+    fn words(stems: &[QuestionWord]) -> Vec<&str> {
         stems.iter().map(|word| word.stems[0].as_str()).collect()
     }
 

@@ -1,4 +1,4 @@
-//! Words for the same thing: a question about the vet's "phone" is answered by a statement about the vet's "number".
+//! Related words: a question about the vet's "phone" is answered by a statement about the vet's "number".
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,12 +8,12 @@ use threadkeep::core::text::content_terms;
 const GROUPS: &str = include_str!("related.txt");
 
 /// The stems of each group, and the indexes of the groups that contain each stem.
-struct Related {
+struct RelatedGroups {
     groups: Vec<Vec<String>>,
     groups_of: HashMap<String, Vec<usize>>,
 }
 
-static RELATED: LazyLock<Related> = LazyLock::new(|| {
+static RELATED: LazyLock<RelatedGroups> = LazyLock::new(|| {
     let lines = GROUPS.lines().filter(|line| !line.starts_with('#'));
     let groups: Vec<Vec<String>> =
         lines.map(|line| content_terms(line).into_iter().flat_map(|(_, stems)| stems).collect()).collect();
@@ -26,7 +26,7 @@ static RELATED: LazyLock<Related> = LazyLock::new(|| {
             }
         }
     }
-    Related { groups, groups_of }
+    RelatedGroups { groups, groups_of }
 });
 
 /// Returns the stems of the words that are related to a word, given its stems.

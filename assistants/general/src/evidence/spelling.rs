@@ -87,7 +87,7 @@ const FREQUENT: [&str; 74] = [
 ];
 
 /// Abbreviations used in chats.
-const SHORT: [(&str, &str); 25] = [
+const ABBREVIATIONS: [(&str, &str); 25] = [
     ("preferance", "preference"),
     ("preferances", "preferences"),
     ("pw", "password"),
@@ -122,26 +122,26 @@ const MIN_LETTERS: usize = 5;
 
 /// Returns the frequent word that a folded word abbreviates or misspells; `None` if the word is known, or resembles none.
 fn frequent(word: &str) -> Option<&'static str> {
-    if let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == word) {
+    if let Some((_, long)) = ABBREVIATIONS.iter().find(|(short, _)| *short == word) {
         return Some(long);
     }
-    let is_meant = |known: &&&str| match Difference::between(word, known) {
+    let is_likely_intended = |known: &&&str| match Difference::between(word, known) {
         Some(Difference::Swapped) => true,
         Some(Difference::Missing { .. }) => known.len() > MIN_LETTERS && word.len() >= MIN_LETTERS,
         _ => false,
     };
-    if is_known(word) { None } else { FREQUENT.iter().find(is_meant).copied() }
+    if is_known(word) { None } else { FREQUENT.iter().find(is_likely_intended).copied() }
 }
 
-/// Returns the words with known related words that a folded word may be a misspelling of.
+/// Returns the words that a folded word may misspell, among those that have related words.
 pub(crate) fn similar(word: &str) -> impl Iterator<Item = &'static str> {
     let is_candidate = !is_known(word) && word.len() >= MIN_LETTERS;
-    let is_meant = move |known: &&str| {
+    let is_likely_intended = move |known: &&str| {
         let difference = Difference::between(word, known);
         known.len() >= MIN_LETTERS && matches!(difference, Some(Difference::Swapped | Difference::Missing { .. }))
     };
     let similar: Vec<&'static str> =
-        if is_candidate { related::known_words().filter(is_meant).collect() } else { Vec::new() };
+        if is_candidate { related::known_words().filter(is_likely_intended).collect() } else { Vec::new() };
     similar.into_iter()
 }
 
@@ -151,7 +151,7 @@ fn is_known(word: &str) -> bool {
 }
 
 /// Returns the word that the offline model reads instead of a misspelt one.
-pub(crate) fn of_utterance(utterance: &Utterance, at: usize) -> Option<String> {
+pub(crate) fn corrected_word(utterance: &Utterance, at: usize) -> Option<String> {
     frequent(utterance.word(at)).map(str::to_owned)
 }
 

@@ -6,7 +6,7 @@ use threadkeep::core::text::indexed_terms;
 use threadkeep::dialogue::Utterance;
 use threadkeep::dialogue::time::find_times;
 
-use super::question::Stems;
+use super::question::QuestionWord;
 use super::related::related_stems;
 use super::spelling::is_misspelling;
 
@@ -46,20 +46,20 @@ impl Terms {
         let utterance = Utterance::new(text);
         let words = utterance.words().iter().map(|word| word.folded.clone()).collect();
         let has_digit = text.contains(|c: char| c.is_ascii_digit());
-        let has_time = !find_times(&utterance).is_empty() || has_clock(text);
+        let has_time = !find_times(&utterance).is_empty() || has_clock_time_or_ordinal(text);
         let has_number = has_digit || utterance.words().iter().any(|word| NUMBERS.contains(&word.folded.as_str()));
         Self { stems: indexed_terms(text).into_iter().collect(), words, has_time, has_number }
     }
 
-    /// Adds the words of a text that explains this one, such as the message that it refers to.
+    /// Adds the words of a text that explains this one, such as the message that this text refers to.
     pub(crate) fn with_context(mut self, text: &str) -> Self {
         self.stems.extend(indexed_terms(text));
         self.words.extend(Utterance::new(text).words().iter().map(|word| word.folded.clone()));
         self
     }
 
-    /// Returns how a word of a question occurs in the text.
-    pub(crate) fn contains(&self, word: &Stems) -> Option<Match> {
+    /// Returns how a word of a question occurs in the text; `None` if it does not occur.
+    pub(crate) fn contains(&self, word: &QuestionWord) -> Option<Match> {
         if word.iter().any(|stem| self.stems.contains(stem)) {
             return Some(Match::Exact);
         }
@@ -68,10 +68,10 @@ impl Terms {
         }
         // "plumers number"
         let singular = word.word.strip_suffix('s');
-        let is_meant = |known: &String| {
+        let is_likely_intended = |known: &String| {
             is_misspelling(&word.word, known) || singular.is_some_and(|singular| is_misspelling(singular, known))
         };
-        self.words.iter().any(is_meant).then_some(Match::Misspelt)
+        self.words.iter().any(is_likely_intended).then_some(Match::Misspelt)
     }
 
     pub(crate) fn has_time(&self) -> bool {
@@ -84,13 +84,13 @@ impl Terms {
 }
 
 /// Whether a text contains a time such as "8:50" or an ordinal such as "21st".
-pub(crate) fn has_clock(text: &str) -> bool {
+pub(crate) fn has_clock_time_or_ordinal(text: &str) -> bool {
     text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric())).any(|word| {
         let digits = word.bytes().take_while(u8::is_ascii_digit).count();
         let rest = &word[digits..];
-        let is_clock =
+        let is_clock_time =
             rest.starts_with([':', '.']) && rest.len() == 3 && rest[1..].bytes().all(|byte| byte.is_ascii_digit());
-        (1..=2).contains(&digits) && (is_clock || matches!(rest, "st" | "nd" | "rd" | "th" | "am" | "pm"))
+        (1..=2).contains(&digits) && (is_clock_time || matches!(rest, "st" | "nd" | "rd" | "th" | "am" | "pm"))
     })
 }
 

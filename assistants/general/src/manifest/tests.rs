@@ -14,7 +14,7 @@ fn memory_settings_have_defaults() {
         max_messages: 20,
         context_window: 10,
         ttl_minutes: 60,
-        store_user: StoreUser::First,
+        store_user: StoreUserMessage::BeforeModelCall,
     };
     assert_eq!(Manifest::from_yaml("spec: {}", "x").unwrap().memory, defaults);
     assert_eq!(spec("{}").unwrap(), defaults);
@@ -30,7 +30,7 @@ fn memory_settings_have_defaults() {
         max_messages: 7,
         context_window: 7,
         ttl_minutes: 1,
-        store_user: StoreUser::WithAnswer,
+        store_user: StoreUserMessage::WithAnswer,
     };
     assert_eq!(spec(all).unwrap(), expected);
 }

@@ -1,16 +1,19 @@
 //! Commands: requests for work that only a language model or another program can do.
+//!
+//! Three word lists differ in how certain they are: [`COMMANDS`] begin such requests, [`IMPERATIVES`] usually do, and
+//! [`UNAMBIGUOUS_IMPERATIVES`] begin a request and never a statement.
 
 use threadkeep::dialogue::{Utterance, is_question};
 
 /// Whether a message ends like a request: "truck 12 dock again pls".
-pub(super) fn ends_as_request(text: &str) -> bool {
+pub(super) fn ends_like_request(text: &str) -> bool {
     let utterance = Utterance::new(text);
     utterance.words().last().is_some_and(|word| {
         matches!(word.folded.as_str(), "pls" | "plz" | "please" | "again" | "porfa" | "favor" | "vez")
     })
 }
 
-/// Whether a message that resembles a command is one, rather than a short question: "date of the exam pls".
+/// Distinguishes commands from short questions that resemble them, such as "date of the exam pls" (a question).
 pub(super) fn is_command(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -21,12 +24,12 @@ pub(super) fn is_command(text: &str) -> bool {
         )
     });
     let is_noun_phrase = words.iter().any(|word| matches!(*word, "of" | "for" | "de"))
-        && words.first().is_some_and(|first| NOUNS_OF_QUESTIONS.contains(first));
+        && words.first().is_some_and(|first| QUESTION_OPENERS.contains(first));
     asks_politely || !(text.trim_end().ends_with('?') || is_noun_phrase || is_question(text))
 }
 
-/// Whether a message begins with a verb that asks for work that only a language model or another program can do.
-pub(crate) fn starts_as_command(text: &str) -> bool {
+/// Whether a message begins with words that ask for work that only a language model or another program can do.
+pub(crate) fn starts_like_command(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let start = words
@@ -38,7 +41,7 @@ pub(crate) fn starts_as_command(text: &str) -> bool {
     let starts = |phrase: &&str| words[start..].starts_with(&phrase.split(' ').collect::<Vec<_>>());
     // "paint for the hallway is Egret White" and "draft is due on Friday" begin with nouns.
     let is_noun = start == 0
-        && words.first().is_some_and(|first| NOUNS.contains(first))
+        && words.first().is_some_and(|first| NOUNS_OR_VERBS.contains(first))
         && words
             .iter()
             .skip(1)
@@ -47,25 +50,26 @@ pub(crate) fn starts_as_command(text: &str) -> bool {
 }
 
 /// Words that begin commands when they are verbs, and statements when they are nouns.
-const NOUNS: [&str; 5] = ["paint", "draft", "draw", "google", "weather"];
+const NOUNS_OR_VERBS: [&str; 5] = ["paint", "draft", "draw", "google", "weather"];
 
 /// Whether a message begins with a verb in the imperative that usually asks for work: "send Deniz an email saying the page is old".
-pub(super) fn starts_with_request(text: &str) -> bool {
+pub(super) fn starts_with_imperative(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let mut words = utterance.words().iter().map(|word| word.folded.as_str());
     let is_opening =
         |word: &str| matches!(word, "please" | "ok" | "now" | "and" | "then" | "hey" | "por" | "favor" | "y" | "oye");
     let first = words.find(|word| !is_opening(word));
-    first.is_some_and(|first| REQUESTS.contains(&first))
+    first.is_some_and(|first| IMPERATIVES.contains(&first))
 }
 
-/// Whether a message begins with a verb that begins only requests: "restart the staging database for me".
-pub(super) fn orders(text: &str) -> bool {
+/// Whether a message begins with a verb that can only be a request, never a statement: "restart the staging database
+/// for me".
+pub(super) fn starts_with_unambiguous_imperative(text: &str) -> bool {
     let utterance = Utterance::new(text);
-    ORDERS.contains(&utterance.word(0)) && utterance.words().len() > 1
+    UNAMBIGUOUS_IMPERATIVES.contains(&utterance.word(0)) && utterance.words().len() > 1
 }
 
-const ORDERS: [&str; 14] = [
+const UNAMBIGUOUS_IMPERATIVES: [&str; 14] = [
     "play",
     "restart",
     "deploy",
@@ -82,7 +86,7 @@ const ORDERS: [&str; 14] = [
     "traduce",
 ];
 
-const REQUESTS: [&str; 52] = [
+const IMPERATIVES: [&str; 52] = [
     "send",
     "write",
     "book",
@@ -222,8 +226,8 @@ const COMMANDS: [&str; 81] = [
     "escribe a",
 ];
 
-/// Nouns that begin short questions.
-const NOUNS_OF_QUESTIONS: [&str; 30] = [
+/// Words that begin short questions.
+const QUESTION_OPENERS: [&str; 30] = [
     "date", "day", "time", "due", "deadline", "address", "name", "number", "price", "cost", "colour", "color", "size",
     "code", "password", "pin", "place", "location", "start", "end", "amount", "phone", "email", "room", "result",
     "dose", "fecha", "hora", "nombre", "numero",

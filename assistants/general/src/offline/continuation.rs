@@ -12,7 +12,7 @@ use crate::clock::{CURRENT_TIME, zone_of};
 
 /// The maximum number of words in a continuation.
 const MAX_WORDS: usize = 9;
-/// How many of the user's newest messages are searched for the calculation.
+/// How many of the user's newest messages are searched for the last calculation.
 const MAX_EARLIER: usize = 3;
 
 /// Returns the complete question that a message means.
@@ -120,7 +120,7 @@ fn calculation_in_words(message: &str) -> Option<String> {
         }
         "add" => {
             let percent = pieces.get(first + 1)?.strip_suffix('%')?;
-            let to = (first + 2..pieces.len()).take(MAX_WORDS_OF_PERCENTAGE).find(|at| pieces[*at] == "to")?;
+            let to = (first + 2..pieces.len()).take(MAX_WORDS_BEFORE_TO).find(|at| pieces[*at] == "to")?;
             let is_percentage = percent.chars().all(|c| c.is_ascii_digit() || c == '.') && is_number(to + 1);
             is_percentage.then(|| format!("{} + {percent}%", pieces[to + 1]))
         }
@@ -128,11 +128,11 @@ fn calculation_in_words(message: &str) -> Option<String> {
     }
 }
 
-/// The maximum number of words between a percentage and what it is added to.
-const MAX_WORDS_OF_PERCENTAGE: usize = 3;
+/// The maximum number of words between a percentage and "to".
+const MAX_WORDS_BEFORE_TO: usize = 3;
 
-/// Returns the complete question for "and in New York?" after someone asked for the time, and for "my client sits in Denver, what time
-/// is it there?"
+/// Returns the complete question for "and in New York?" after a question for the time, and for "my client sits in
+/// Denver, what time is it there?"
 fn time_there(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let utterance = Utterance::new(message);
     let word = |at: usize| utterance.word(at);
@@ -158,15 +158,14 @@ fn time_there(message: &str, earlier: &[ChatMessage]) -> Option<String> {
 /// Returns the large cities that a message names, longest names first, with their words.
 fn places_in(utterance: &Utterance) -> impl Iterator<Item = (Range<usize>, String)> {
     let count = utterance.words().len();
-    let spans =
-        (1..=MAX_WORDS_OF_PLACE).rev().flat_map(move |length| (0..count).map(move |start| start..start + length));
+    let spans = (1..=MAX_PLACE_WORDS).rev().flat_map(move |length| (0..count).map(move |start| start..start + length));
     spans.filter(move |words| words.end <= count).filter_map(|words| {
         let place = utterance.said(words.clone()).to_owned();
         zone_of(&place).map(|_| (words, place))
     })
 }
 
-const MAX_WORDS_OF_PLACE: usize = 3;
+const MAX_PLACE_WORDS: usize = 3;
 
 /// If more words than this precede a calculation, they are an explanation.
 const MAX_WORDS_BEFORE: usize = 4;
@@ -180,21 +179,22 @@ enum Operation {
 }
 
 fn last_expression(earlier: &[ChatMessage]) -> Option<String> {
-    let mut users = 0;
+    let mut user_messages = 0;
     for message in earlier.iter().rev() {
         if let Some(call) = message.tool_calls().find(|call| call.name == CALCULATOR) {
             let arguments: Value = call.arguments.read().ok()?;
             return arguments["expression"].as_str().map(str::to_owned);
         }
-        users += usize::from(message.role == Role::User);
-        if users >= MAX_EARLIER {
+        user_messages += usize::from(message.role == Role::User);
+        if user_messages >= MAX_EARLIER {
             return None;
         }
     }
     None
 }
 
-/// Parses an operation on the last result. It must be the whole message, except for a word after the number: "plus 20% vat".
+/// Parses an operation on the last result. It must be the whole message, except for a few words after the number: "plus
+/// 20% vat".
 fn operation(message: &str) -> Option<Operation> {
     // Signs become words, so that "+20%" is "plus 20 percent".
     let spelled = [
@@ -300,13 +300,13 @@ fn operation(message: &str) -> Option<Operation> {
     at += number.words;
     let percent = word(at) == "percent";
     let rest = words.len().saturating_sub(at + usize::from(percent));
-    let max_rest = if is_direct { MAX_REST_OF_SIGN } else { MAX_REST };
+    let max_rest = if is_direct { MAX_REST_AFTER_OPERATOR } else { MAX_REST };
     let sign = if percent { "%" } else { "" };
     (rest <= max_rest).then(|| Operation::Other(format!("{operator} {}{sign}", number.text)))
 }
 
 /// The maximum number of words after an operation that begins with an operator: "a square metre".
-const MAX_REST_OF_SIGN: usize = 4;
+const MAX_REST_AFTER_OPERATOR: usize = 4;
 /// The maximum number of words after an operation: "vat please".
 const MAX_REST: usize = 2;
 

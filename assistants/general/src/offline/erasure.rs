@@ -9,7 +9,7 @@ use super::{quoting, text};
 use crate::erase_tools::{ERASE, FIND};
 
 /// The maximum number of messages that are displayed before the user confirms an erasure.
-const MAX_NAMED: usize = 10;
+const MAX_DISPLAYED: usize = 10;
 
 /// Phrases that precede the topic of messages to forget.
 const ABOUT_CUES: [&str; 28] = [
@@ -133,8 +133,8 @@ pub(super) fn list_to_erase(found: &Value, language: Language) -> String {
         let day = quoting::formatted_day(&text(&message["day"]), language);
         format!("- {day}: “{}”", text(&message["text"]).replace('\n', " "))
     };
-    let mut lines: Vec<String> = messages.iter().take(MAX_NAMED).map(line).collect();
-    let (count, more) = (messages.len(), messages.len().saturating_sub(MAX_NAMED));
+    let mut lines: Vec<String> = messages.iter().take(MAX_DISPLAYED).map(line).collect();
+    let (count, more) = (messages.len(), messages.len().saturating_sub(MAX_DISPLAYED));
     let (introduction, others, question) = match (language, count) {
         (Language::English, 1) => ("You said this:", format!("- and {more} more"), "Shall I erase it for good?"),
         (Language::English, _) => {

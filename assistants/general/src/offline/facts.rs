@@ -51,10 +51,11 @@ pub(super) fn calculate() -> Intent {
         })
 }
 
-/// Finds a question for the time or the date that is the whole message: "what time is it in Tokyo right now". The value is the place.
+/// Recognises a message that only asks for the time or the date: "what time is it in Tokyo right now". The value is the
+/// place.
 pub(super) fn clock_questions(message: &Utterance) -> Vec<Mention> {
     let words: Vec<&str> = message.words().iter().map(|word| word.folded.as_str()).collect();
-    let place = place_of_clock(message);
+    let place = place_in_clock_question(message);
     let end = place.as_ref().map_or(words.len(), |(at, ..)| *at);
     let after = place.as_ref().map_or(words.len(), |(_, after, _)| *after);
     let rest = || words[..end].iter().chain(&words[after..]);
@@ -72,8 +73,9 @@ pub(super) fn clock_questions(message: &Utterance) -> Vec<Mention> {
     vec![Mention::new(0..words.len(), vec![Choice::new(place.clone(), place)])]
 }
 
-/// Returns the place of "what time is it in New York now", and its words with the preposition.
-fn place_of_clock(message: &Utterance) -> Option<(usize, usize, String)> {
+/// Returns the place in "what time is it in New York now": the index of its preposition, the index after its last word,
+/// and its text.
+fn place_in_clock_question(message: &Utterance) -> Option<(usize, usize, String)> {
     let words = message.words();
     let at = words.iter().rposition(|word| matches!(word.folded.as_str(), "in" | "en"))?;
     let known = (at + 2..=words.len()).rev().find(|end| zone_of(message.said(at + 1..*end)).is_some());
@@ -88,7 +90,7 @@ fn place_of_clock(message: &Utterance) -> Option<(usize, usize, String)> {
 const MAX_CLOCK_WORDS: usize = 14;
 const MAX_PLACE_WORDS: usize = 3;
 
-/// Words in questions for the time or the date.
+/// Words in questions about the time or the date.
 const CLOCK_WORDS: [&str; 74] = [
     "they",
     "have",

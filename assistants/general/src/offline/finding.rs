@@ -111,8 +111,8 @@ fn list(outcome: &Outcome<'_>) -> String {
     let messages = found["found"].as_array().into_iter().flatten();
     let lines = messages.filter_map(|message| {
         let (heading, said) = (text(&message["from"]), text(&message["text"]));
-        let is_of_user = Heading::parse(&heading).is_some_and(|heading| heading.is_of_user());
-        (is_of_user && !is_question(&said))
+        let is_by_user = Heading::parse(&heading).is_some_and(|heading| heading.is_by_user());
+        (is_by_user && !is_question(&said))
             .then(|| format!("{} “{}”", origin(&heading, outcome.language(), true), said.trim()))
     });
     let lines: Vec<String> = lines.take(MAX_LISTED).collect();

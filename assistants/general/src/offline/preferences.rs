@@ -11,7 +11,7 @@ use super::{NOTED, NOTED_IN_SPANISH, text};
 use crate::erase_tools::FIND;
 
 /// The maximum number of words in a preference's name. A longer text is not a preference.
-const NAME_WORDS: usize = 6;
+const MAX_PREFERENCE_NAME_WORDS: usize = 6;
 
 /// Phrases that precede a preference's name and value.
 const SETTING_CUES: [&str; 22] = [
@@ -170,7 +170,7 @@ pub(super) fn forget_preference() -> Intent {
         .confirmed_by("erase_messages")
         .then_calls("list_preferences", |outcome| is_preference_name(name_to_forget(outcome)).then(|| json!({})))
         .then_calls("forget_preference", |outcome| {
-            let name = named_preference(outcome, name_to_forget(outcome))?;
+            let name = matching_preference(outcome, name_to_forget(outcome))?;
             Some(json!({"name": name}))
         })
         .then_calls(FIND, |outcome| {
@@ -181,7 +181,7 @@ pub(super) fn forget_preference() -> Intent {
             let list = outcome.result(FIND);
             let found = list["messages"].as_array().is_some_and(|messages| !messages.is_empty());
             match outcome.result("forget_preference") {
-                Value::Null if list.is_null() => which_to_forget(outcome.language()),
+                Value::Null if list.is_null() => ask_what_to_forget(outcome.language()),
                 Value::Null => list_to_erase(&list, outcome.language()),
                 done => {
                     let name = text(&done["forgotten"]);
@@ -199,7 +199,7 @@ pub(super) fn forget_preference() -> Intent {
 }
 
 /// Returns the name of the user's preference that a text refers to.
-fn named_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {
+fn matching_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {
     let words_of = |text: &str| -> Vec<String> {
         let words = content_terms(text).into_iter().filter_map(|(_, stems)| stems.into_iter().next());
         words
@@ -220,13 +220,13 @@ fn name_to_forget<'a>(outcome: &'a Outcome<'_>) -> &'a str {
 }
 
 fn is_preference_name(name: &str) -> bool {
-    (1..=NAME_WORDS).contains(&name.split_whitespace().count())
+    (1..=MAX_PREFERENCE_NAME_WORDS).contains(&name.split_whitespace().count())
 }
 
-fn which_to_forget(language: Language) -> String {
+fn ask_what_to_forget(language: Language) -> String {
     match language {
         Language::English => {
-            "What should I forget? Name it, as in “Forget my seat” or “Forget what I said about Berlin”."
+            "What should I forget? Say, for example, “Forget my seat” or “Forget what I said about Berlin”."
         }
         Language::Spanish => {
             "¿Qué debo olvidar? Nómbralo, como en «Olvida mi asiento» o «Olvida lo que dije sobre Berlín»."
@@ -253,7 +253,8 @@ fn parse_setting(setting: &str) -> Option<(&str, &str)> {
     let found = separators.iter().filter_map(|separator| Some((setting.find(separator)?, separator.len())));
     let (at, length) = found.min()?;
     let (name, value) = (setting[..at].trim(), without_asides(&setting[at + length..]));
-    (!name.is_empty() && !value.is_empty() && name.split_whitespace().count() <= NAME_WORDS).then_some((name, value))
+    (!name.is_empty() && !value.is_empty() && name.split_whitespace().count() <= MAX_PREFERENCE_NAME_WORDS)
+        .then_some((name, value))
 }
 
 /// Returns the name in "Winnie, please" or "Sam from now on"; `None` if the words are not a name, as in "call me tomorrow".
@@ -265,7 +266,7 @@ fn parse_name(text: &str) -> Option<&str> {
     let utterance = Utterance::new(name);
     let words = utterance.words().len();
     let is_other = NOT_NAMES.contains(&utterance.word(0)) || !find_times(&utterance).is_empty() || is_question(name);
-    ((1..=MAX_WORDS_OF_NAME).contains(&words) && !is_other).then_some(name)
+    ((1..=MAX_USER_NAME_WORDS).contains(&words) && !is_other).then_some(name)
 }
 
 /// Returns the name and the value of a preference in "metric units" or "the window seat": the name is the last word. `None` if the text
@@ -294,7 +295,7 @@ fn parse_preferred(text: &str) -> Option<(String, String)> {
                 | "se"
         )
     };
-    if words.is_empty() || words.len() > MAX_WORDS_OF_PREFERRED || words.iter().any(compares) {
+    if words.is_empty() || words.len() > MAX_PREFERRED_WORDS || words.iter().any(compares) {
         return None;
     }
     let spanish = text.starts_with("el ") || text.starts_with("la ");
@@ -306,16 +307,16 @@ fn parse_preferred(text: &str) -> Option<(String, String)> {
     }
 }
 
-const MAX_WORDS_OF_PREFERRED: usize = 4;
+const MAX_PREFERRED_WORDS: usize = 4;
 
 /// Returns the allergen in "peanuts, by the way" or "la penicilina"; `None` if the text is too long for an allergen.
 fn parse_allergen(text: &str) -> Option<&str> {
     let allergen = without_asides(text.split([',', '.', '!', ';', '(']).next()?);
-    (1..=NAME_WORDS).contains(&allergen.split_whitespace().count()).then_some(allergen)
+    (1..=MAX_PREFERENCE_NAME_WORDS).contains(&allergen.split_whitespace().count()).then_some(allergen)
 }
 
 /// The maximum number of words in a user's name.
-const MAX_WORDS_OF_NAME: usize = 3;
+const MAX_USER_NAME_WORDS: usize = 3;
 
 /// Words after "call me" that are not names.
 const NOT_NAMES: [&str; 24] = [

@@ -42,7 +42,7 @@ const MONTHS_IN_SPANISH: [&str; 12] = [
 ];
 
 /// A text that may be quoted, with its citation number.
-struct Quotable {
+struct QuotableText {
     number: Option<usize>,
     heading: String,
     text: String,
@@ -74,7 +74,7 @@ fn no_mention(missing: &[&str], language: Language) -> String {
 }
 
 /// Answers a question with the quotations that contain all words of its topic. Returns `None` if there is no such quotation.
-pub(super) fn quote_whole(question: &Question, instructions: &str, language: Language) -> Option<String> {
+pub(super) fn quote_complete_matches(question: &Question, instructions: &str, language: Language) -> Option<String> {
     let quotable = quotable(instructions, language);
     let candidates = candidates(&quotable);
     let mut best = answers(question, &candidates);
@@ -82,25 +82,25 @@ pub(super) fn quote_whole(question: &Question, instructions: &str, language: Lan
     quoted(question, &quotable, best, language)
 }
 
-fn quotable(instructions: &str, language: Language) -> Vec<Quotable> {
-    let mut quotable: Vec<Quotable> = preferences(instructions, language);
+fn quotable(instructions: &str, language: Language) -> Vec<QuotableText> {
+    let mut quotable: Vec<QuotableText> = preferences(instructions, language);
     for (number, heading, text) in DynamicContext::parse_excerpts(instructions) {
-        quotable.push(Quotable { number: Some(number), heading, text: text.trim().to_owned() });
+        quotable.push(QuotableText { number: Some(number), heading, text: text.trim().to_owned() });
     }
     quotable
 }
 
-fn candidates(quotable: &[Quotable]) -> Vec<Candidate<'_>> {
+fn candidates(quotable: &[QuotableText]) -> Vec<Candidate<'_>> {
     quotable.iter().map(|one| Candidate { heading: &one.heading, text: &one.text }).collect()
 }
 
-fn quoted(question: &Question, quotable: &[Quotable], best: Vec<usize>, language: Language) -> Option<String> {
+fn quoted(question: &Question, quotable: &[QuotableText], best: Vec<usize>, language: Language) -> Option<String> {
     let quotations: Vec<String> =
         best.into_iter().map(|index| quotation(question, &quotable[index], language)).collect();
     (!quotations.is_empty()).then(|| quotations.join("\n"))
 }
 
-fn quotation(question: &Question, quotable: &Quotable, language: Language) -> String {
+fn quotation(question: &Question, quotable: &QuotableText, language: Language) -> String {
     let Some(number) = quotable.number else { return quotable.text.clone() };
     let text = without_headings(&quotable.heading, &quotable.text);
     let text = best_part(question, &best_paragraph(question, &quotable.heading, text));
@@ -113,7 +113,7 @@ fn quotation(question: &Question, quotable: &Quotable, language: Language) -> St
 pub(super) fn origin(heading: &str, language: Language, is_list: bool) -> String {
     let Some(parsed) = Heading::parse(heading) else { return format!("{heading}:") };
     let (day, speaker) = (formatted_day(parsed.day, language), parsed.speaker);
-    match (language, parsed.is_of_user(), parsed.changed_on.is_some() && !is_list) {
+    match (language, parsed.is_by_user(), parsed.changed_on.is_some() && !is_list) {
         (Language::English, true, false) => format!("You said on {day}:"),
         (Language::English, true, true) => format!("Before that, you said on {day}:"),
         (Language::English, false, false) => format!("{speaker} said on {day}:"),
@@ -137,7 +137,7 @@ pub(super) fn formatted_day(day: &str, language: Language) -> String {
     }
 }
 
-fn preferences(instructions: &str, language: Language) -> Vec<Quotable> {
+fn preferences(instructions: &str, language: Language) -> Vec<QuotableText> {
     let Some((_, lines)) = instructions.rsplit_once(PREFERENCES) else { return Vec::new() };
     let lines = lines.lines().map_while(|line| line.strip_prefix("- ")?.split_once(": "));
     let quotable = |(name, value)| {
@@ -145,7 +145,7 @@ fn preferences(instructions: &str, language: Language) -> Vec<Quotable> {
             Language::English => format!("Your {name} is {value}."),
             Language::Spanish => format!("Tu preferencia «{name}» es {value}."),
         };
-        Quotable { number: None, heading: String::new(), text }
+        QuotableText { number: None, heading: String::new(), text }
     };
     lines.map(quotable).collect()
 }
@@ -165,7 +165,7 @@ fn best_paragraph(question: &Question, heading: &str, text: &str) -> String {
     answers(question, &candidates).first().map_or(text, |index| paragraphs[*index]).to_owned()
 }
 
-/// Returns a text; of a long text, the part that contains the most words of the question.
+/// Returns a text or, if it is long, the part of it that contains the most words of the question.
 fn best_part(question: &Question, text: &str) -> String {
     let text = text.trim();
     if text.chars().nth(MAX_CHARACTERS).is_none() {
@@ -205,7 +205,8 @@ fn window_end(text: &str, words: &[(usize, &str)], start: usize) -> usize {
 /// The maximum number of words in a quotation before the first word of the question.
 const MAX_INTRODUCTION: usize = 25;
 
-/// Returns the index of the first word of the sentence that contains a word, or of a word shortly before it if that is too far away.
+/// Returns the index of the first word of the sentence that contains the word at an index. If the sentence begins too
+/// far before that word, returns the index of a word shortly before it.
 fn sentence_start(text: &str, words: &[(usize, &str)], at: usize) -> usize {
     let begins = |index: &usize| {
         let before = text[..words[*index].0].trim_end_matches(' ');

@@ -1,4 +1,5 @@
-//! Rewords messages that ask something without being phrased as a question as the questions that they mean.
+//! Rewords messages that ask something without being phrased as a question: "my favourite colour?" becomes "what is my
+//! favourite colour?".
 
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role};
@@ -17,7 +18,7 @@ pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String>
         .or_else(|| meant_instead(message, earlier))
 }
 
-/// Returns the previous question if a message asks for its answer again.
+/// Returns the previous question if a message asks to hear its answer again.
 fn repeated(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     const REPEATS: [&str; 11] = [
         "say it again",
@@ -45,8 +46,7 @@ fn repeated(message: &str, earlier: &[ChatMessage]) -> Option<String> {
 /// Returns the complete question for "my favourite colour?"
 fn named_preference(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
-    let is_short =
-        (2..=MAX_WORDS_OF_PREFERENCE).contains(&utterance.words().len()) && message.trim_end().ends_with('?');
+    let is_short = (2..=MAX_PREFERENCE_WORDS).contains(&utterance.words().len()) && message.trim_end().ends_with('?');
     match utterance.word(0) {
         "my" if is_short => Some(format!("what is {message}")),
         "mi" if is_short => Some(format!("cuál es {message}")),
@@ -54,7 +54,7 @@ fn named_preference(message: &str) -> Option<String> {
     }
 }
 
-const MAX_WORDS_OF_PREFERENCE: usize = 4;
+const MAX_PREFERENCE_WORDS: usize = 4;
 
 /// Returns the complete request for "she uses this tablet too. delete what I wrote about the present".
 fn request_after_remark(message: &str) -> Option<String> {
@@ -63,12 +63,12 @@ fn request_after_remark(message: &str) -> Option<String> {
     let words = before.words();
     // "delete it. erase the locker stuff"
     let names_nothing =
-        words.len() <= MAX_WORDS_OF_REMARK && words.iter().any(|word| matches!(&*word.folded, "it" | "that" | "eso"));
+        words.len() <= MAX_REMARK_WORDS && words.iter().any(|word| matches!(&*word.folded, "it" | "that" | "eso"));
     let is_remark = words.len() > 1 && (names_nothing || !asks_to_forget(message));
     (is_remark && asks_to_forget(last)).then(|| last.trim().to_owned())
 }
 
-const MAX_WORDS_OF_REMARK: usize = 6;
+const MAX_REMARK_WORDS: usize = 6;
 
 /// Returns the statement in "better note that my favourite colour is olive".
 fn noted_preference(message: &str) -> Option<String> {
@@ -121,7 +121,8 @@ const COURTESY: [&str; 24] = [
 fn everything_said(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
-    let all = words.iter().take(MAX_OPENING).position(|word| matches!(*word, "everything" | "all" | "anything"))?;
+    let all =
+        words.iter().take(MAX_OPENING_WORDS).position(|word| matches!(*word, "everything" | "all" | "anything"))?;
     let mut at = all + 1;
     while matches!(words.get(at), Some(&("that" | "i" | "we" | "ive" | "weve" | "have" | "ever"))) {
         at += 1;
@@ -133,7 +134,7 @@ fn everything_said(message: &str) -> Option<String> {
     Some(format!("find everything about {}", &message[subject.place.start..]))
 }
 
-const MAX_OPENING: usize = 5;
+const MAX_OPENING_WORDS: usize = 5;
 
 /// Returns the complete question for "number of Anna from the nursery".
 fn named_value(message: &str) -> Option<String> {
@@ -142,7 +143,7 @@ fn named_value(message: &str) -> Option<String> {
     let is_named = VALUES.contains(&utterance.word(article)) && matches!(utterance.word(article + 1), "of" | "for");
     let is_named_in_spanish =
         VALUES_IN_SPANISH.contains(&utterance.word(article)) && matches!(utterance.word(article + 1), "de" | "del");
-    let is_short = (3 + article..=MAX_WORDS_OF_NAME).contains(&utterance.words().len());
+    let is_short = (3 + article..=MAX_NAMED_VALUE_WORDS).contains(&utterance.words().len());
     let states = utterance.words().iter().any(|word| VERBS.contains(&word.folded.as_str()));
     if !is_short || states || message.contains([':', '=', '!', ',']) {
         return None;
@@ -154,7 +155,7 @@ fn named_value(message: &str) -> Option<String> {
     }
 }
 
-const MAX_WORDS_OF_NAME: usize = 8;
+const MAX_NAMED_VALUE_WORDS: usize = 8;
 const VALUES: [&str; 22] = [
     "number",
     "phone",
@@ -195,7 +196,7 @@ const VALUES_IN_SPANISH: [&str; 14] = [
     "cumpleanos",
     "contrasena",
 ];
-/// Verbs with which such a message states a value.
+/// Words with which a message states a value rather than asking for it.
 const VERBS: [&str; 16] = [
     "is", "are", "was", "were", "will", "has", "changed", "moved", "es", "son", "era", "fue", "sera", "cambio", "no",
     "not",
@@ -220,11 +221,11 @@ fn meant_instead(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     };
     let rest = words.get(opening + says).filter(|_| opening > 0)?.place.start;
     let rest = message[rest..].trim_end_matches(['.', '!', '?', ' ']);
-    let is_short = Utterance::new(rest).words().len() <= MAX_WORDS_MEANT;
+    let is_short = Utterance::new(rest).words().len() <= MAX_MEANT_WORDS;
     (is_short && !rest.contains(|c: char| c.is_ascii_digit())).then(|| format!("{language} {rest}?"))
 }
 
-const MAX_WORDS_MEANT: usize = 6;
+const MAX_MEANT_WORDS: usize = 6;
 
 #[cfg(test)]
 mod tests {

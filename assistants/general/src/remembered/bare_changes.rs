@@ -12,10 +12,10 @@ use super::{MAX_REFERENCE, messages_within};
 use crate::evidence::heading::{DATE_LENGTH, with_change, with_reference};
 use crate::evidence::question::is_light;
 use crate::evidence::spelling::is_misspelling;
-use crate::evidence::terms::has_clock;
+use crate::evidence::terms::has_clock_time_or_ordinal;
 
-/// The maximum number of threads that are searched for changes to their statements.
-const MAX_THREADS_OF_CHANGES: usize = 4;
+/// The maximum number of threads with excerpts that are searched for changes, besides the current thread.
+const MAX_SEARCHED_THREADS: usize = 4;
 
 /// Adds the messages that change an excerpt without naming what they change: "me han cambiado la hora, ahora es a las 10:30". Such a
 /// message changes the newest earlier statement in its conversation that has a value of the same kind.
@@ -25,7 +25,7 @@ pub(super) async fn add_bare_changes(
 ) -> Result<(), Failure> {
     let mut threads: Vec<ThreadId> = Vec::new();
     for (thread, _) in excerpts.iter().filter_map(|excerpt| excerpt.source.message_position()) {
-        if !threads.contains(&thread) && threads.len() < MAX_THREADS_OF_CHANGES {
+        if !threads.contains(&thread) && threads.len() < MAX_SEARCHED_THREADS {
             threads.push(thread);
         }
     }
@@ -34,13 +34,13 @@ pub(super) async fn add_bare_changes(
     }
     for thread in threads {
         let messages = messages_within(source_query, thread, None, None).await?;
-        let quoted = |before: u64| -> Option<&Message> {
+        let last_quotation_before = |before: u64| -> Option<&Message> {
             let is_answer = |message: &&Message| message.seq < before && !message.content.sources.is_empty();
             messages.iter().rev().find(is_answer)
         };
-        let is_of_user = |message: &&Message| message.content.role == Role::User;
+        let is_by_user = |message: &&Message| message.content.role == Role::User;
         let statements: Vec<(&Message, String)> =
-            messages.iter().filter(is_of_user).map(|message| (message, message.plain_text().into_owned())).collect();
+            messages.iter().filter(is_by_user).map(|message| (message, message.plain_text().into_owned())).collect();
         for (at, (message, text)) in statements.iter().enumerate() {
             let (Some(kind), true) = (value_kind(text), is_bare_change(text) && !refers_back(text)) else { continue };
             let is_changed = |(_, older): &&(&Message, String)| {
@@ -51,7 +51,7 @@ pub(super) async fn add_bare_changes(
             // If there is no such statement, the message changes what the assistant quoted last.
             let ids: Vec<String> = match older {
                 Some((older, _)) => vec![Source::of_message(thread, older).id],
-                None => quoted(message.seq)
+                None => last_quotation_before(message.seq)
                     .into_iter()
                     .flat_map(|answer| &answer.content.sources)
                     .map(|it| it.id.clone())
@@ -82,7 +82,7 @@ enum ValueKind {
 
 fn value_kind(text: &str) -> Option<ValueKind> {
     let utterance = Utterance::new(text);
-    if !find_times(&utterance).is_empty() || has_clock(text) {
+    if !find_times(&utterance).is_empty() || has_clock_time_or_ordinal(text) {
         return Some(ValueKind::Time);
     }
     let digits = |word: &str| word.bytes().filter(u8::is_ascii_digit).count();
@@ -97,7 +97,7 @@ fn is_bare_change(text: &str) -> bool {
     let is_change = |word: &str| CHANGES.iter().any(|change| *change == word || is_misspelling(word, change));
     let is_value =
         |at: usize| times.iter().any(|range| range.contains(&at)) || words[at].contains(|c: char| c.is_ascii_digit());
-    let is_empty = |at: usize| {
+    let is_uninformative = |at: usize| {
         let word = words[at];
         is_value(at)
             || is_change(word)
@@ -105,5 +105,5 @@ fn is_bare_change(text: &str) -> bool {
             || is_light(word)
             || content_terms(word).is_empty()
     };
-    words.iter().any(|word| is_change(word)) && !is_question(text) && (0..words.len()).all(is_empty)
+    words.iter().any(|word| is_change(word)) && !is_question(text) && (0..words.len()).all(is_uninformative)
 }

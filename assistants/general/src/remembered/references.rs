@@ -31,7 +31,7 @@ pub(super) async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Exce
     // "its 2.25 high not 2.1" refers to the statement with that value.
     if let Some(rejected) = rejected_value(&excerpt.text) {
         let has_value =
-            |text: &&String| text.split_whitespace().any(|word| without_marks(word).to_lowercase() == rejected);
+            |text: &&String| text.split_whitespace().any(|word| without_punctuation(word).to_lowercase() == rejected);
         if let Some(found) = earlier.iter().find(has_value) {
             return Some(found.chars().take(MAX_REFERENCE).collect());
         }
@@ -54,7 +54,7 @@ pub(super) async fn referred_text(source_query: &SourceQuery<'_>, excerpt: &Exce
 
 /// Returns the value that a message rejects: "2.1" in "its 2.25 high not 2.1", "50" in "50 minutes was too long".
 fn rejected_value(text: &str) -> Option<String> {
-    let words: Vec<String> = text.split_whitespace().map(|word| without_marks(word).to_lowercase()).collect();
+    let words: Vec<String> = text.split_whitespace().map(|word| without_punctuation(word).to_lowercase()).collect();
     let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
     let is_rejected =
         |two: &&[String]| matches!(&*two[0], "not" | "no" | "than" | "of" | "instead" | "de") && is_number(&two[1]);
@@ -81,17 +81,17 @@ fn is_copula(word: &str) -> bool {
     matches!(word, "was" | "were" | "is" | "are" | "era" | "eran" | "fue" | "fueron" | "es" | "son")
 }
 
-fn without_marks(word: &str) -> &str {
+fn without_punctuation(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// Whether a message refers to a person with a pronoun without naming a person before it.
+/// Whether a message contains a personal pronoun, and names no person before it.
 fn refers_to_person(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let pronoun = utterance.words().iter().position(|word| PERSONAL_PRONOUNS.contains(&word.folded.as_str()));
     pronoun.is_some_and(|at| {
         let before = &utterance.text()[..utterance.words()[at].place.start];
-        at < MAX_POSITION_OF_PERSON
+        at < MAX_PERSONAL_PRONOUN_POSITION
             && names_in(before).is_empty()
             && !Utterance::new(before).words().iter().any(|word| PEOPLE.contains(&word.folded.as_str()))
     })
@@ -128,7 +128,7 @@ const PEOPLE: [&str; 26] = [
 ];
 
 const PERSONAL_PRONOUNS: [&str; 6] = ["her", "him", "his", "she", "he", "hers"];
-const MAX_POSITION_OF_PERSON: usize = 7;
+const MAX_PERSONAL_PRONOUN_POSITION: usize = 7;
 
 /// Whether a word is the given name or its possessive form.
 fn is_form_of(word: &str, name: &str) -> bool {

@@ -9,9 +9,9 @@ use threadkeep::{ThreadId, Timestamp};
 use super::MAX_REFERENCE;
 use super::change_words::{CHANGES, CHANGES_FROM_A_TIME, ENDS, HANDOVERS};
 use super::references::{capitalized_words, names_in};
-use crate::evidence::heading::{Heading, with_change, with_other_reference};
+use crate::evidence::heading::{Heading, with_change, with_replaced_reference};
 use crate::evidence::question::Question;
-use crate::evidence::terms::has_clock;
+use crate::evidence::terms::has_clock_time_or_ordinal;
 
 /// Marks excerpts that a later excerpt changes.
 pub(super) fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
@@ -59,7 +59,7 @@ pub(super) fn mark_changed(excerpts: &mut [Excerpt], question: &Question) {
         let Some((newer, day)) = changes[index].clone() else { continue };
         // A message does not always change the message that it directly follows.
         let text: String = excerpts[index].text.chars().take(MAX_REFERENCE).collect();
-        if let Some(heading) = with_other_reference(&excerpts[newer].heading, &text) {
+        if let Some(heading) = with_replaced_reference(&excerpts[newer].heading, &text) {
             excerpts[newer].heading = heading;
         }
         excerpts[index].heading = with_change(&excerpts[index].heading, &day);
@@ -95,7 +95,7 @@ struct Statement {
 
 impl Statement {
     fn of(excerpt: &Excerpt) -> Option<Self> {
-        let heading = Heading::parse(&excerpt.heading).filter(|heading| !heading.is_of_assistant())?;
+        let heading = Heading::parse(&excerpt.heading).filter(|heading| !heading.is_by_assistant())?;
         if is_question(&excerpt.text) {
             return None;
         }
@@ -123,7 +123,7 @@ impl Statement {
             values,
             names: names_in(&excerpt.text),
             capitalized: capitalized_words(&excerpt.text),
-            names_time: !times.is_empty() || has_clock(&excerpt.text),
+            names_time: !times.is_empty() || has_clock_time_or_ordinal(&excerpt.text),
             names_number,
             thread: excerpt.source.message_position().map(|(thread, _)| thread),
             says_change: says(&CHANGES) || is_within(&all, &CHANGES_FROM_A_TIME),
@@ -181,7 +181,7 @@ impl Statement {
         let shares_name = self.capitalized.iter().any(|name| older.capitalized.contains(name));
         let shares_value = self.values.iter().any(|value| older.values.contains(value));
         let reports = self.says_change || self.says_end || self.says_handover;
-        let is_of_same = reports && shares_name && (shares_value || shares_some);
-        (has_answer && (refers || is_same_sentence || says_change)) || is_of_same
+        let is_same_subject = reports && shares_name && (shares_value || shares_some);
+        (has_answer && (refers || is_same_sentence || says_change)) || is_same_subject
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn fate(requested: &Requested) -> Option<String> {
         ApprovalState::Expired => {
             Some(format!("No: the request `{line}` expired without an approval, so nothing was changed."))
         }
-        ApprovalState::Replaced => {
+        ApprovalState::Void => {
             Some(format!("No: the request `{line}` was replaced by a later one, so it was not carried out."))
         }
         ApprovalState::OutcomeUnknown => Some(format!("I do not know: the process ended while `{line}` was running.")),
@@ -73,7 +73,7 @@ pub(super) fn line_of_history(requested: &Requested) -> String {
         ApprovalState::Pending => "waits for its approval".to_owned(),
         ApprovalState::Denied => format!("was denied{by}: not approved, so nothing was changed"),
         ApprovalState::Expired => "expired without an approval, so nothing was changed".to_owned(),
-        ApprovalState::Replaced => "was taken back or replaced, so it was not carried out".to_owned(),
+        ApprovalState::Void => "was taken back or replaced, so it was not carried out".to_owned(),
         ApprovalState::Done => format!("was approved{by} and carried out"),
         ApprovalState::Failed => format!("was approved{by}, and failed"),
         ApprovalState::OutcomeUnknown => "was approved; its outcome is not known".to_owned(),

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use threadkeep::{Map, Value};
 use tokio::sync::mpsc::Sender;
 
-use super::Parsed;
+use super::ReaderMessage;
 use crate::corpus::Item;
 use crate::record::Tesis;
 use crate::statute;
@@ -88,13 +88,13 @@ fn format_of(path: &Path) -> Option<Format> {
 }
 
 /// Reads a file and sends its items. Stops without an error if the receiver is gone.
-pub(crate) fn read(path: &Path, sender: &Sender<Parsed>) -> Result<(), ReadError> {
+pub(crate) fn read(path: &Path, sender: &Sender<ReaderMessage>) -> Result<(), ReadError> {
     let failed = |error: io::Error| ReadError::of(path, error);
     let format = format_of(path)
         .ok_or_else(|| ReadError::of(path, "unknown format; expected .json, .jsonl or .csv, optionally with .gz"))?;
     let file = File::open(path).map_err(failed)?;
     let count = Rc::new(Cell::new(0));
-    let counted = Counted { inner: file, count: Rc::clone(&count) };
+    let counted = CountingReader { inner: file, count: Rc::clone(&count) };
     let is_compressed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
     let source: Box<dyn Read> = if is_compressed { Box::new(MultiGzDecoder::new(counted)) } else { Box::new(counted) };
     let mut output = Output { path, sender, count, reported: 0 };
@@ -116,12 +116,12 @@ fn skip_byte_order_mark(source: &mut impl BufRead) -> io::Result<()> {
 }
 
 /// Counts the bytes that are read from a file.
-struct Counted<R> {
+struct CountingReader<R> {
     inner: R,
     count: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.count.set(self.count.get() + read as u64);
@@ -131,32 +131,32 @@ impl<R: Read> Read for Counted<R> {
 
 struct Output<'a> {
     path: &'a Path,
-    sender: &'a Sender<Parsed>,
+    sender: &'a Sender<ReaderMessage>,
     count: Rc<Cell<u64>>,
     reported: u64,
 }
 
-/// The receiver is gone.
-struct Closed;
+/// The receiver of the channel was dropped.
+struct ReceiverDropped;
 
 impl Output<'_> {
-    fn send(&mut self, parsed: Parsed) -> Result<(), Closed> {
+    fn send(&mut self, parsed: ReaderMessage) -> Result<(), ReceiverDropped> {
         if self.count.get() >= self.reported + PROGRESS_BYTES {
             self.reported = self.count.get();
-            self.sender.blocking_send(Parsed::Bytes(self.reported)).map_err(|_| Closed)?;
+            self.sender.blocking_send(ReaderMessage::Bytes(self.reported)).map_err(|_| ReceiverDropped)?;
         }
-        self.sender.blocking_send(parsed).map_err(|_| Closed)
+        self.sender.blocking_send(parsed).map_err(|_| ReceiverDropped)
     }
 
-    fn broken(&mut self, place: &str, reason: &dyn fmt::Display) -> Result<(), Closed> {
+    fn broken(&mut self, place: &str, reason: &dyn fmt::Display) -> Result<(), ReceiverDropped> {
         let problem = format!("{}, {place}: {reason}", self.path.display());
-        self.send(Parsed::Broken(problem))
+        self.send(ReaderMessage::Broken(problem))
     }
 
     /// Sends the items in a record, or the reason why it is broken.
-    fn record(&mut self, place: &str, record: Value) -> Result<(), Closed> {
+    fn record(&mut self, place: &str, record: Value) -> Result<(), ReceiverDropped> {
         match items_of(&record) {
-            Ok(items) => self.send(Parsed::Items(items)),
+            Ok(items) => self.send(ReaderMessage::Items(items)),
             Err(reason) => self.broken(place, &reason),
         }
     }
@@ -265,7 +265,7 @@ impl<'de> Visitor<'de> for TopLevel<'_, '_> {
         let mut number = 0_u64;
         while let Some(record) = list.next_element::<Value>()? {
             number += 1;
-            self.output.record(&format!("record {number}"), record).map_err(|Closed| closed())?;
+            self.output.record(&format!("record {number}"), record).map_err(|ReceiverDropped| closed())?;
         }
         Ok(())
     }
@@ -291,7 +291,7 @@ impl<'de> Visitor<'de> for TopLevel<'_, '_> {
         }
         match has_list {
             true => Ok(()),
-            false => self.output.record("record 1", Value::Object(members)).map_err(|Closed| closed()),
+            false => self.output.record("record 1", Value::Object(members)).map_err(|ReceiverDropped| closed()),
         }
     }
 }

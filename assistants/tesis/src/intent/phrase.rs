@@ -61,7 +61,7 @@ impl Words {
 
     /// `busca …`, `hay alguna tesis …`, `dame jurisprudencia sobre …`, `tesis de …`.
     pub(super) fn states_search(&self) -> bool {
-        if self.is_among_sources() {
+        if self.asks_among_sources() {
             return false;
         }
         let noun = |from: usize, within: usize| {
@@ -105,7 +105,7 @@ impl Words {
     }
 
     /// Whether a question asks for some of the sources at hand: `¿hay alguna aislada entre esas?`
-    fn is_among_sources(&self) -> bool {
+    fn asks_among_sources(&self) -> bool {
         let joined = self.joined();
         [
             " entre esas ",
@@ -233,11 +233,11 @@ impl Words {
         ]
         .iter()
         .any(|word| joined.contains(word));
-        is_request || !is_question && !self.points_back() && !self.names_one()
+        is_request || !is_question && !self.points_back() && !self.selects_one_source()
     }
 
-    /// Whether a message names one source by a filter: `cítame la del Pleno`, `la de penal`.
-    pub(super) fn names_one(&self) -> bool {
+    /// Whether a message selects one source by a filter: `cítame la del Pleno`, `la de penal`.
+    pub(super) fn selects_one_source(&self) -> bool {
         let before = ["", "y", "vez", "solo", "solamente", "unicamente", "mejor", "ok", "bueno", "ahora", "entonces"];
         (0..self.words.len()).any(|index| {
             let previous = self.at(index.wrapping_sub(1));
@@ -394,7 +394,7 @@ impl Words {
             self.is(*index, &["la", "las", "el", "los"])
                 && ["que", "de", "del"].contains(&next)
                 && (*index == 0 || !NOUNS.contains(&self.at(index - 1)))
-                && (!is_question_of_what(self.at(index.wrapping_sub(1)))
+                && (!introduces_topic(self.at(index.wrapping_sub(1)))
                     || *index > 1 && self.is(index - 2, &["volviendo", "regresando", "vuelve", "regresa"]))
         });
         let Some(start) = start.filter(|start| *start <= 6) else { return false };
@@ -467,7 +467,7 @@ impl Words {
                 || FAREWELLS.iter().any(|phrase| joined.contains(&format!(" {phrase} "))))
             && vocabulary.legal.is_empty()
             && (!asks || is_exclamation)
-            && self.joined_pronoun().is_none()
+            && self.attached_pronoun().is_none()
     }
 
     /// Whether the message is about neither law nor the sources: `¿quién ganó el mundial?`, `¿cuánto es 345 por 12?`
@@ -478,7 +478,7 @@ impl Words {
                 .iter()
                 .all(|(word, _)| word.chars().all(|c| c.is_ascii_digit()) || is_ordinary(word) || word.len() < 4);
         let asks = ["como", "cuanto", "cuanta", "cuando", "que", "por", "a", "en", "alguna", "algun", "hay"];
-        // A single word that the lists lack may belong to the topic: `¿cómo se calcula la lana?`
+        // A single word that is not in the lists may belong to the topic: `¿cómo se calcula la lana?`
         let is_introduced = (1..self.words.len()).any(|index| {
             self.is(index - 1, &["un", "una"]) && vocabulary.unknown.iter().any(|word| word == self.at(index))
         });
@@ -492,8 +492,9 @@ impl Words {
         !vocabulary.is_about_law && (is_sum || !vocabulary.unknown.is_empty() && !is_elliptic)
     }
 
-    /// Returns the position of a request with a pronoun for the answer or a source: `ponla`, `explícamelo`.
-    pub(super) fn joined_pronoun(&self) -> Option<usize> {
+    /// Returns the position of a request with an attached pronoun that stands for the answer or a source: `ponla`,
+    /// `explícamelo`.
+    pub(super) fn attached_pronoun(&self) -> Option<usize> {
         let is_joined = |word: &String| {
             let verb = ["las", "los", "la", "lo"].iter().find_map(|pronoun| word.strip_suffix(pronoun));
             verb.is_some_and(|verb| IMPERATIVES.contains(&verb))
@@ -558,8 +559,9 @@ impl Words {
     }
 }
 
-/// Whether `la que` or `lo de` after this word does not describe a source: it does in `¿cuál es la que …?`, but not in `busca la de …`.
-fn is_question_of_what(word: &str) -> bool {
+/// Whether `la que` or `la de` after this word introduces a topic, as in `busca la de …`, rather than describing a
+/// source, as in `¿cuál es la que …?`.
+fn introduces_topic(word: &str) -> bool {
     SEARCH.contains(&word) || ["sobre", "contra", "a", "en", "con", "por", "para"].contains(&word)
 }
 

@@ -49,9 +49,9 @@ impl Words {
         vocabulary.is_about_law = rest.split_whitespace().count() < self.words.len() || answer::asks_attribute(&all);
         for (word, stems) in content_terms(&rest) {
             let is_in = |known: &dyn Fn(&str) -> bool| stems.iter().any(|stem| known(stem));
-            let is_law = is_in(&words::is_stem_of_law);
+            let is_law = is_in(&words::is_legal_stem);
             let is_of_topic = is_in(&|stem| topic.contains(stem));
-            let is_weak = is_in(&words::is_weak_stem_of_law)
+            let is_weak = is_in(&words::is_weak_legal_stem)
                 || is_in(&thesaurus::has_stem)
                     && !is_ordinary(&word)
                     && !is_follow_up_word(&word)

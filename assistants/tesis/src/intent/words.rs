@@ -11,10 +11,10 @@ fn words(text: &'static str) -> Vec<&'static str> {
     text.split_whitespace().collect()
 }
 
-/// Words that make a message courtesy.
+/// Words that make a message a courtesy.
 pub(super) static COURTESY_CORE: List = LazyLock::new(|| words(include_str!("words/courtesy_core.txt")));
 
-/// Other words that courtesy contains.
+/// Other words in courtesies.
 pub(super) static COURTESY: List = LazyLock::new(|| words(include_str!("words/courtesy.txt")));
 
 /// Verbs that ask for a search.
@@ -50,7 +50,7 @@ pub(super) static FOLLOW_UP_STEMS: List = LazyLock::new(|| words(include_str!("w
 /// Beginnings of words that concern an answer or a source, which a message about another matter seldom has.
 pub(super) static ANSWER_STEMS: List = LazyLock::new(|| words(include_str!("words/answer_stems.txt")));
 
-/// Requests to which a pronoun is joined: `ponla`, `explicamelo`.
+/// Requests to which a pronoun can be attached: `ponla`, `explicamelo`.
 pub(super) static IMPERATIVES: List = LazyLock::new(|| words(include_str!("words/imperatives.txt")));
 
 /// Verbs that begin a question about a source without naming it: `¿incluye bonos?`
@@ -71,7 +71,7 @@ pub(super) static CLOSING: List = LazyLock::new(|| words(include_str!("words/clo
 /// Phrases that close a conversation.
 pub(super) static FAREWELLS: List = LazyLock::new(|| include_str!("words/farewells.txt").lines().collect());
 
-/// Words of questions.
+/// Question words.
 pub(super) static ASKING: List = LazyLock::new(|| words(include_str!("words/asking.txt")));
 
 /// Words in the groups of related words that alone do not indicate a legal matter.
@@ -108,13 +108,13 @@ pub(crate) fn is_request(word: &str) -> bool {
 }
 
 /// Whether a stem is that of a legal term.
-pub(crate) fn is_stem_of_law(stem: &str) -> bool {
+pub(crate) fn is_legal_stem(stem: &str) -> bool {
     static STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| stems_of(&LEGAL));
     STEMS.contains(stem)
 }
 
 /// Whether a stem is that of an everyday word that is frequent in legal matters.
-pub(crate) fn is_weak_stem_of_law(stem: &str) -> bool {
+pub(crate) fn is_weak_legal_stem(stem: &str) -> bool {
     static STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| stems_of(&WEAK_LEGAL));
     STEMS.contains(stem)
 }

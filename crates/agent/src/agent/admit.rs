@@ -29,7 +29,7 @@ impl Agent {
             BusyPolicy::Wait(timeout) => timeout,
             BusyPolicy::Refuse => Duration::ZERO,
         };
-        let (began, mut waiting) = (memory.runtime().now(), None);
+        let (deadline, mut waiter) = (memory.runtime().now() + timeout, None);
         let mut resumed_turn = None;
         loop {
             let runs = match known_runs.take() {
@@ -40,11 +40,11 @@ impl Agent {
                 if legacy.is_free(memory, access).await? {
                     return self.close_expired(access, runs).await;
                 }
-                self.wait_for_thread(access, &mut waiting, None, began + timeout, stop).await?;
+                self.wait_for_thread(access, &mut waiter, None, deadline, stop).await?;
                 continue;
             };
             if active.value.is_alive(memory) {
-                self.wait_for_thread(access, &mut waiting, Some(&active.value.driver), began + timeout, stop).await?;
+                self.wait_for_thread(access, &mut waiter, Some(&active.value.driver), deadline, stop).await?;
                 continue;
             }
             // The run was resumed in this call already. A run that cannot be ended must not block the thread.
@@ -61,24 +61,24 @@ impl Agent {
     async fn wait_for_thread(
         &self,
         access: &ThreadAccess,
-        waiting: &mut Option<TurnWaiter>,
+        waiter: &mut Option<TurnWaiter>,
         driver: Option<&str>,
-        until: MonotonicTime,
+        deadline: MonotonicTime,
         stop: &Stop,
     ) -> Result<()> {
         let runtime = self.memory().runtime();
-        if runtime.now() >= until {
+        if runtime.now() >= deadline {
             return Err(AgentError::Busy);
         }
-        let Some(waiting) = waiting else {
+        let Some(waiter) = waiter else {
             // The caller reads the thread again, because a change before this subscription would be missed.
-            *waiting = Some(TurnWaiter::begin(self.memory(), &access.scope, access.thread).await);
+            *waiter = Some(TurnWaiter::begin(self.memory(), &access.scope, access.thread).await);
             return Ok(());
         };
         tokio::select! {
-            () = waiting.wait(driver) => Ok(()),
+            () = waiter.wait(driver) => Ok(()),
             // The caller reads the thread once more; the next call of this function returns `Busy`.
-            () = runtime.sleep_until(until) => Ok(()),
+            () = runtime.sleep_until(deadline) => Ok(()),
             () = stop.wait() => Err(AgentError::Busy),
         }
     }

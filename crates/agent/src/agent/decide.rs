@@ -178,7 +178,7 @@ impl Agent {
         waiting: &Versioned<RunRecord>,
         approval: &str,
     ) -> Result<AgentError> {
-        let (name, state) = (record::waiting_name(&waiting.value.turn), ApprovalState::Replaced);
+        let (name, state) = (record::waiting_name(&waiting.value.turn), ApprovalState::Void);
         close(self.memory(), access, &name, waiting, state, None).await?;
         Ok(AgentError::ApprovalClosed { id: approval.to_owned(), state })
     }
@@ -198,7 +198,7 @@ impl Agent {
         record.lease_until = lease_until(memory);
         let id = record::message_id(&record.turn, record.started_at, record.messages);
         record.messages += 1;
-        record.keeps_messages = true;
+        record.skips_trimming = true;
         let name = record::waiting_name(&record.turn);
         let batch = lock::acquire(begin_batch(memory, &record), &record, legacy)?
             .require(name.clone(), RecordState::Version(version))

@@ -14,7 +14,7 @@ use crate::{AgentError, ApprovalState, Result, Stop, Turn};
 enum ClaimFrom {
     /// The run's driver has ended, but the run still holds the thread's lock.
     EndedDriver,
-    /// The run waited for approvals, which have all been decided.
+    /// The run was waiting for approval, and all its requests have been decided.
     Waiting,
 }
 
@@ -150,7 +150,7 @@ impl Agent {
     async fn close_erased(&self, access: &ThreadAccess, active: &Versioned<RunRecord>) -> Result<Turn> {
         let failure = Failure::new("question_erased", "the question was erased before it was answered");
         let name = record::active_name();
-        close(self.memory(), access, &name, active, ApprovalState::Replaced, Some(failure)).await?;
+        close(self.memory(), access, &name, active, ApprovalState::Void, Some(failure)).await?;
         let turn = active.value.turn.clone();
         let found = self.find_turn(&access.scope, access.thread, &turn).await?;
         found.ok_or(AgentError::Superseded { turn })

@@ -19,15 +19,15 @@ const QUERY_CHARACTERS: usize = 1_000;
 const LARGEST_ITERATIONS: u64 = 10;
 /// The longest title of a conversation, in characters.
 const TITLE_CHARACTERS: usize = 100;
-/// The lifetime of the thread of a question that is not stored, in case the thread cannot be deleted: an hour, in
+/// The lifetime of a thread whose question is not to be stored, in case the thread cannot be deleted: an hour, in
 /// milliseconds.
 const EPHEMERAL_MS: i64 = 60 * 60 * 1000;
-/// The notice of a run without ids.
+/// The notice for a run without ids.
 const NOT_STORED: &str = "No conversation_id or user_id, skipping save";
-/// The notice of a run with a conversation but without a user.
+/// The notice for a run with a conversation but without a user.
 const NO_USER: &str = "user_id required for persistence";
-/// The notice of a failed run.
-const FAILED: &str = "the turn failed, so neither question nor answer was stored";
+/// The notice for a failed run.
+const FAILED: &str = "the turn failed, so neither the question nor the answer was stored";
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl RunRequest {
         }
     }
 
-    /// Whether question and answer are stored.
+    /// Whether the question and the answer are stored.
     #[must_use]
     pub fn is_stored(&self) -> bool {
         self.user_id.is_some()

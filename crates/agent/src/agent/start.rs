@@ -18,7 +18,9 @@ use crate::executor::{Contexts, EffectExecutor};
 use crate::record::{self, RecordedEvent, RunRecord};
 use crate::run_state::RunState;
 use crate::segment::begin_batch;
-use crate::{ContextNumbers, PrepareRequest, Result, Stop, StoreUser, StoredMessage, Turn, TurnEvent, TurnPreparation};
+use crate::{
+    ContextSize, PrepareRequest, Result, Stop, StoreUserMessage, StoredMessage, Turn, TurnEvent, TurnPreparation,
+};
 
 /// Maximum number of attempts to lock a thread if other turns lock it first.
 const ATTEMPTS: usize = 64;
@@ -93,7 +95,7 @@ impl Agent {
             None => (None, None),
         };
         for attempt in 1.. {
-            let keeps_messages =
+            let skips_trimming =
                 !self.admit(access, known_runs.take(), &request.stop, &mut legacy).await?.waiting.is_empty();
             // The first attempt needs no lookup: its commit requires that no turn with this key exists.
             if attempt > 1
@@ -107,11 +109,11 @@ impl Agent {
                 text: request.text.clone(),
                 author: request.author.clone().or_else(|| access.author.clone()),
             };
-            let is_stored_first = self.assistant().definition().store_user == StoreUser::First;
+            let is_stored_first = self.assistant().definition().store_user_message == StoreUserMessage::BeforeModelCall;
             let record = RunRecord {
                 extra_input: request.extra_input.clone(),
                 is_ephemeral: request.is_ephemeral,
-                keeps_messages,
+                skips_trimming,
                 requester: Some(access.scope.default_owner()),
                 messages: u16::from(is_stored_first),
                 pending_question: (!is_stored_first).then(|| question.clone()),
@@ -165,16 +167,16 @@ impl Agent {
             taken_over: 0,
             extra_input: threadkeep_core::Map::new(),
             is_ephemeral: false,
-            keeps_messages: false,
+            skips_trimming: false,
             is_prepared: false,
             model: definition.model.name().to_owned(),
             started_at: memory.now(),
             entries: 0,
             started_once: Vec::new(),
-            own_messages: 0,
+            run_messages: 0,
             messages: 1,
-            context: ContextNumbers::default(),
-            worked_ms: 0,
+            context: ContextSize::default(),
+            active_ms: 0,
             embedding_calls: 0,
             pending_question: None,
         }
@@ -322,7 +324,7 @@ impl Agent {
         journal.events = recorded.iter().map(|recorded| recorded.event.clone()).collect();
         let replayed = graph.replay_any(&input, &journal);
         let has_no_lasting_effects =
-            run.value.own_messages == 0 && run.value.started_once.is_empty() && approvals.is_empty();
+            run.value.run_messages == 0 && run.value.started_once.is_empty() && approvals.is_empty();
         let (replayed_run, recorded): (Box<dyn AnyRun>, _) = match replayed {
             Ok(replayed_run) => (replayed_run, recorded),
             // The graph has changed in the meantime. A run without lasting effects starts again; its reads are repeated.

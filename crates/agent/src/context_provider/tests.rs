@@ -92,7 +92,7 @@ async fn failed_and_hanging_sources_do_not_affect_others() {
     let failed: Vec<_> = found.failed.iter().map(|(name, failure)| (name.as_str(), failure.code.as_str())).collect();
     assert_eq!(failed, [("laws", "down"), ("stuck", "timeout")]);
     let text = found.instructions().unwrap();
-    assert!(text.ends_with("These could not be searched just now: laws, stuck."), "{text}");
+    assert!(text.ends_with("These could not be searched this time: laws, stuck."), "{text}");
 }
 
 // S1.31

@@ -8,7 +8,7 @@ use threadkeep_graph::Failure;
 use threadkeep_memory::{CachedContext, ContextOptions, MemoryError, Prefetched};
 
 use super::EffectExecutor;
-use crate::ContextNumbers;
+use crate::ContextSize;
 
 impl EffectExecutor<'_> {
     /// Returns the conversation through the user's question.
@@ -25,7 +25,7 @@ impl EffectExecutor<'_> {
         let length: usize = messages.iter().map(|message| message.plain_text().chars().count()).sum();
         tracing::debug!("Conversation context length: {length} chars");
         if let Some(report) = report.filter(|_| contexts.report.is_none()) {
-            contexts.numbers = context_numbers(&report);
+            contexts.size = context_size(&report);
             contexts.report = Some(report);
         }
         let messages = Arc::new(messages);
@@ -67,12 +67,12 @@ impl EffectExecutor<'_> {
     }
 }
 
-fn context_numbers(report: &Report) -> ContextNumbers {
+fn context_size(report: &Report) -> ContextSize {
     let count = |fates: &[Fate]| {
         report.messages.iter().filter(|span| fates.contains(&span.fate)).map(threadkeep_context::FateSpan::count).sum()
     };
     let recalled = report.recalled.iter().filter(|found| found.fate == Fate::Recalled).count();
-    ContextNumbers {
+    ContextSize {
         messages: count(&[Fate::Kept, Fate::Truncated]),
         tokens: report.tokens.total.0,
         summary: count(&[Fate::Summarised]),

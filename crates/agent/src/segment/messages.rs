@@ -50,7 +50,7 @@ pub(super) fn only_failure_draft<T>(
     end.as_ref().err().map(|failure| failure_draft(executor, run_state, failure)).into_iter().collect()
 }
 
-/// Returns the messages of a turn that waits for approvals, and its reply for the user.
+/// Returns the messages of a turn that is waiting for approval, and its reply for the user.
 pub(super) fn waiting_drafts(executor: &EffectExecutor<'_>, run_state: &RunState) -> (Vec<Draft>, String) {
     let mut drafts = new_messages(run_state);
     let pending = run_state.approvals.iter().map(|approval| &approval.value);
@@ -85,7 +85,7 @@ fn failure_draft(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &
 
 /// Returns the run's messages that are not in the thread yet.
 fn new_messages(run_state: &RunState) -> Vec<Draft> {
-    let new = run_state.run.messages().get(run_state.record.own_messages..).unwrap_or_default();
+    let new = run_state.run.messages().get(run_state.record.run_messages..).unwrap_or_default();
     new.iter().map(|message| create_draft(run_state, message)).collect()
 }
 

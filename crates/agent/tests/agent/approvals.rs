@@ -30,7 +30,7 @@ impl Cluster {
                 if command.starts_with("get") {
                     return Ok(ToolOutput::text("nginx-7d4b Running"));
                 }
-                assert!(context.approval.is_some(), "deleted without an approval");
+                assert!(context.approval.is_some(), "deleted without approval");
                 if command.contains("missing") {
                     return Err(ToolError::NotFound(command));
                 }
@@ -197,7 +197,7 @@ async fn a_new_turn_closes_runs_with_expired_approvals() {
 #[tokio::test]
 async fn the_policy_determines_whether_a_request_replaces_an_earlier_one() {
     for (earlier_requests, expected) in
-        [(EarlierRequests::Replace, ApprovalState::Replaced), (EarlierRequests::Keep, ApprovalState::Pending)]
+        [(EarlierRequests::Replace, ApprovalState::Void), (EarlierRequests::Keep, ApprovalState::Pending)]
     {
         let (env, cluster) = (TestEnv::new().await, Cluster::default());
         let model = ScriptedModel::new()
@@ -229,7 +229,7 @@ async fn only_deciders_with_access_to_the_thread_can_decide() {
     let agent = env.agent(definition);
     let turn = env.chat(&agent, "Delete it").await;
     let error = decide(&env, &agent, &turn, Verdict::Approve).await.unwrap_err();
-    assert_eq!((error.as_str(), cluster.deletion_count()), ("ana is not allowed to decide this approval", 0));
+    assert_eq!((error.as_str(), cluster.deletion_count()), ("ana is not allowed to decide on this approval", 0));
     let (id, thread) = (&turn.approvals[0].id, env.thread);
     let other_thread = env.memory.open(&env.scope).await.unwrap().thread.id;
     let error = agent.decide(&env.scope, other_thread, id, Verdict::Approve, "bob", &mut |_| {}).await.unwrap_err();
@@ -334,7 +334,7 @@ fn with_retention(env: &TestEnv, definition: Definition) -> (Agent, threadkeep_m
     (Agent::new(memory.clone(), definition), memory)
 }
 
-// S4.08, S4.47: what waits for an approval is kept, however many messages follow.
+// S4.08, S4.47: messages of a turn that is waiting for approval are not trimmed, however many messages follow.
 #[tokio::test]
 async fn a_pending_request_outlives_the_retention_limit() {
     let (env, cluster) = (TestEnv::new().await, Cluster::default());

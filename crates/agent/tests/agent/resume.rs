@@ -149,7 +149,12 @@ async fn a_run_of_another_assistant_is_closed() {
     assert_eq!(env.chat(&other, "Hello?").await.reply, "Hello.");
     assert_eq!(
         env.transcript().await,
-        ["user: Anyone?", "assistant: the program ended before this was answered", "user: Hello?", "assistant: Hello.",]
+        [
+            "user: Anyone?",
+            "assistant: the program ended before the question was answered",
+            "user: Hello?",
+            "assistant: Hello.",
+        ]
     );
 }
 

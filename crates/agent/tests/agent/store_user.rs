@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use threadkeep_agent::{
-    Agent, Definition, FnTool, RunError, RunRequest, StoreUser, TurnStatus, Verdict, find_turn_state,
+    Agent, Definition, FnTool, RunError, RunRequest, StoreUserMessage, TurnStatus, Verdict, find_turn_state,
 };
 use threadkeep_core::{JsonText, Map, Scope, ThreadOrder, ThreadQuery, ToolContext, ToolOutput, UserId};
 use threadkeep_models::{Failure, Reply, ScriptedModel};
@@ -16,7 +16,7 @@ use crate::env::{TestEnv, assistant};
 use crate::resume::{SharedModel, chat_until_it_hangs};
 
 fn storing_with_answer(model: impl threadkeep_core::ChatModel) -> Definition {
-    Definition { store_user: StoreUser::WithAnswer, ..assistant(model) }
+    Definition { store_user_message: StoreUserMessage::WithAnswer, ..assistant(model) }
 }
 
 /// A tool that counts the messages of the thread.
@@ -95,7 +95,7 @@ async fn an_interrupted_turn_of_another_assistant_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_for_an_approval_stores_its_question() {
+async fn a_turn_that_waits_for_approval_stores_its_question() {
     let env = TestEnv::new().await;
     let cluster = Cluster::default();
     let model = ScriptedModel::new()

@@ -1,4 +1,4 @@
-//! Signed thinking blocks are returned unchanged: within their turn, after an approval and a crash, and only to the provider
+//! Signed thinking blocks are returned unchanged: within their turn, after approval and a crash, and only to the provider
 //! that signed them.
 
 use serde_json::{Value, json};

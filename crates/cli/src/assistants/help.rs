@@ -21,7 +21,7 @@ pub(crate) fn chat_details() -> String {
 }
 
 /// Returns the assistants' examples of a command, each preceded by a newline. Descriptions start at `column`.
-pub(crate) fn examples_of(command: &str, column: usize) -> String {
+pub(crate) fn command_examples(command: &str, column: usize) -> String {
     let is_of_command = |example: &&Example| example.command.split(' ').next() == Some(command);
     lines(BUILT_IN.iter().flat_map(|plugin| plugin.examples).filter(is_of_command), column)
 }

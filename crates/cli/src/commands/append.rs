@@ -66,7 +66,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         appended => appended?,
     };
     let Some(message) = appended.messages.first() else {
-        return Err(Failure::user_error("the message was added before and has been erased since")
+        return Err(Failure::user_error("the message was added earlier, and was then erased")
             .hint("use a new --key to add it again")
             .into());
     };
@@ -97,7 +97,9 @@ fn text(app: &App, given: Option<&str>) -> Result<String> {
         }
     };
     if text.trim().is_empty() {
-        return Err(Failure::user_error("the message is empty").hint("give its text, or pipe it in").into());
+        return Err(Failure::user_error("the message is empty")
+            .hint("pass its text as an argument, or pipe it in")
+            .into());
     }
     Ok(text)
 }

@@ -16,7 +16,7 @@ use crate::thread_name;
 
 const PREVIEW_COLUMNS: usize = 60;
 
-/// List and decide the approvals that assistants request
+/// List the approvals that assistants request, and approve or deny them
 ///
 /// An approval allows exactly one call. It can be used once, until it expires.
 #[derive(Debug, clap::Args)]
@@ -42,13 +42,13 @@ enum Action {
     Approve {
         /// The approval's id
         id: String,
-        /// Other arguments for the call, as a JSON object
+        /// Arguments that replace those of the call, as a JSON object
         #[arg(long, value_name = "JSON")]
         arguments: Option<String>,
         #[command(flatten)]
         options: AssistantOptions,
     },
-    /// Refuse a call
+    /// Deny a call
     Deny {
         /// The approval's id
         id: String,
@@ -143,7 +143,7 @@ async fn decide(app: &App, id: &str, verdict: Verdict, options: &AssistantOption
     // The assistant that requested the approval also continues the turn.
     let requester = match find_turn_state(&session.memory, &session.scope, thread, &approval.turn).await? {
         Some(TurnState::Running(running)) => running.assistant,
-        Some(TurnState::Settled(turn)) => turn.agent,
+        Some(TurnState::NotRunning(turn)) => turn.agent,
         _ => DEFAULT.to_owned(),
     };
     let session = open(app, &requester, options).await?;
@@ -166,7 +166,7 @@ async fn open(app: &App, requester: &str, options: &AssistantOptions) -> Result<
         let failure =
             Failure::user_error(format!("cannot load the assistant that requested the approval: {}", sentence(&error)));
         let file = quoted(&format!("./{}.yaml", printable_line(requester)));
-        return Err(failure.hint(format!("name its file: --assistant {file}")).into());
+        return Err(failure.hint(format!("specify its file: --assistant {file}")).into());
     }
     let session = Session::open(app, name, options.model.as_deref(), Purpose::Change).await?;
     let given = &session.assistant().definition().name;
@@ -178,7 +178,7 @@ async fn open(app: &App, requester: &str, options: &AssistantOptions) -> Result<
     Ok(session)
 }
 
-/// Prints the commands that decide the open approvals of a turn.
+/// Prints the commands that approve or deny a turn's pending calls.
 pub(super) fn print_open_approvals(app: &App, session: &Session, turn: &Turn) {
     let open = turn.approvals.iter().filter(|approval| approval.state == ApprovalState::Pending);
     for approval in open.filter(|_| !session.is_in_memory) {
@@ -186,7 +186,7 @@ pub(super) fn print_open_approvals(app: &App, session: &Session, turn: &Turn) {
     }
 }
 
-/// Prints the commands that decide an approval.
+/// Prints the commands that approve or deny a call.
 pub(super) fn print_decision_commands(app: &App, session: &Session, id: &str) {
     let program = app.global.command_prefix();
     let assistant = session.name_to_suggest().map(|name| format!(" --assistant {}", quoted(&name))).unwrap_or_default();

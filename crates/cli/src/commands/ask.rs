@@ -2,7 +2,7 @@ use anyhow::Result;
 use threadkeep::{Turn, TurnStatus};
 
 use super::{App, Status, approvals, trace};
-use crate::assistants::{DEFAULT, examples_of};
+use crate::assistants::{DEFAULT, command_examples};
 use crate::failure::Failure;
 use crate::output::printable;
 use crate::session::{Session, was_stopped};
@@ -33,7 +33,7 @@ fn after_help() -> String {
   threadkeep ask 'What did I say about the tent?'
   threadkeep ask 'And the stove?' --thread camping     in the thread with the key `camping`, created if needed{}
   threadkeep ask {DEFAULT} 'Who has the keys?' --json    the whole turn, as described in docs/cli.md",
-        examples_of("ask", 55)
+        command_examples("ask", 55)
     )
 }
 

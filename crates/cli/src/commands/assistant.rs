@@ -156,7 +156,7 @@ impl Host<'_> {
 
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<()> {
         let cannot_write = || format!("cannot write {}", file.display());
-        private::make_folder_of(file).with_context(cannot_write)?;
+        private::make_parent_folder(file).with_context(cannot_write)?;
         let unfinished = UnfinishedFile::next_to(self.app, file)?;
         std::fs::write(unfinished.path(), bytes).with_context(cannot_write)?;
         unfinished.rename(file)

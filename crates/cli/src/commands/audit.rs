@@ -15,7 +15,7 @@ const HASH_DIGITS: usize = 64;
 /// `threadkeep serve`, `keys`, `erase` and `approvals` write the log into the store. The records of the tenant given by
 /// --tenant are listed, oldest first. Each record contains the hash of the previous record of any tenant; the head is the hash
 /// of the newest. Store the head elsewhere: `threadkeep audit verify --head` detects records that were changed or removed
-/// since.
+/// after it was printed.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:

@@ -23,7 +23,7 @@ use crate::store::Purpose;
 /// portable backup in JSON Lines is written instead, from any store and for any store (docs/export-format.md).
 ///
 /// The finished backup is read again and its checksums are verified. If it is damaged, the damage is listed and the exit code
-/// is 3; the backup stays, since it may be the best copy available.
+/// is 3; the backup is kept, because it may be the best copy available.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep backup monday.db
@@ -64,7 +64,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         Some(sqlite) => copy_pages(app, sqlite, file).await?,
         None => {
             let failure = Failure::usage("only a SQLite store can be backed up to a SQLite file");
-            let hint = "name it FILE.jsonl.gz, or copy the store with `threadkeep migrate --from URL --to FILE`";
+            let hint =
+                "use a name such as FILE.jsonl.gz, or copy the store with `threadkeep migrate --from URL --to FILE`";
             return Err(failure.hint(hint).into());
         }
     };

@@ -9,7 +9,7 @@ use threadkeep::agent::ApprovalState;
 use threadkeep::{ThreadId, Turn, TurnStatus, Verdict};
 
 use super::{App, Status, approvals, ask, trace};
-use crate::assistants::{DEFAULT, chat_details, examples_of, names};
+use crate::assistants::{DEFAULT, chat_details, command_examples, names};
 use crate::output::{DIM, printable_line};
 use crate::session::{Session, agent_error};
 use crate::store::Purpose;
@@ -39,7 +39,7 @@ fn after_help() -> String {
   threadkeep chat {DEFAULT} --json < questions   one turn per line
 
 In a chat: /context, /trace, /threads, /clear, /approve, /deny, /help, /quit",
-        examples_of("chat", 47)
+        command_examples("chat", 47)
     )
 }
 
@@ -180,7 +180,7 @@ impl Chat<'_> {
         self.finish_turn(printer, turn)
     }
 
-    /// Prints what remains of a turn: the end of the reply, the sources, and how to decide open approvals.
+    /// Prints the rest of a turn: the end of the reply, the sources, and how to decide open approvals.
     fn finish_turn(&mut self, printer: ReplyPrinter<'_>, turn: Turn) -> Result<()> {
         printer.finish(&turn)?;
         trace::print_sources(&self.app.output, &turn)?;
@@ -194,7 +194,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Decides the oldest open approval.
+    /// Approves or denies the oldest pending call.
     async fn decide(&mut self, verdict: Verdict) -> Result<()> {
         let open = match self.thread {
             Some(thread) => {
@@ -216,7 +216,7 @@ impl Chat<'_> {
         self.finish_turn(printer, turn)
     }
 
-    /// Prints the last turn again if it waited for an approval that another program has decided.
+    /// Prints the last turn again if it waited for approval and another program has decided.
     async fn show_decided_elsewhere(&mut self) -> Result<()> {
         let Some(last) = self.last.as_ref().filter(|last| last.status == TurnStatus::WaitingForApproval) else {
             return Ok(());

@@ -68,7 +68,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     print_report(app, report?, arguments.repair)
 }
 
-/// Reports the damage of a file that cannot be opened as a store. Returns `error` if its cause is not damage.
+/// Reports the damage to a file that cannot be opened as a store. Returns `error` if its cause is not damage.
 fn examine(app: &App, error: anyhow::Error) -> Result<Status> {
     let is_damaged = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StoreError::Corrupt { .. })));
     let location = app.location()?;
@@ -81,7 +81,7 @@ fn examine(app: &App, error: anyhow::Error) -> Result<Status> {
 
 fn print_report(app: &App, report: VerifyReport, repaired: bool) -> Result<Status> {
     let is_clean = report.findings.is_empty();
-    let exposed = exposure::of_data(app);
+    let exposed = exposure::data_files(app);
     if app.output.is_json() {
         app.output.json(&CheckJson { damaged_threads: damaged_threads(&report), report, repaired, exposed })?;
     } else {

@@ -81,7 +81,7 @@ async fn check(app: &App) -> Result<Status> {
             None
         }
     };
-    let exposed: Vec<_> = exposure::of_secrets(&app.settings).into_iter().chain(exposure::of_data(app)).collect();
+    let exposed: Vec<_> = exposure::secret_files(&app.settings).into_iter().chain(exposure::data_files(app)).collect();
     let file = file.as_ref().filter(|file| file.exists()).map(|file| file.display().to_string());
     if app.output.is_json() {
         let report = serde_json::json!({

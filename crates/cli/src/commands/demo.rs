@@ -73,7 +73,7 @@ pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
 }
 
 /// Returns the store given on the command line, or otherwise a new one in the temporary folder. A store that the environment
-/// names is ignored, because it contains real data.
+/// specifies is ignored, because it contains real data.
 fn demo_store(app: &App) -> Result<(String, Location)> {
     if app.global.is_store_typed() {
         return Ok((app.global.store.clone().unwrap_or_default(), app.location()?));

@@ -4,7 +4,7 @@ use threadkeep::Memory;
 use threadkeep::agent::plugin::AssistantParts;
 
 use super::{App, Status};
-use crate::assistants::{AssistantSource, BUILT_IN, DEFAULT, examples_of};
+use crate::assistants::{AssistantSource, BUILT_IN, DEFAULT, command_examples};
 
 /// Draw an assistant's graph as a Mermaid flowchart
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ struct GraphJson<'a> {
 }
 
 fn after_help() -> String {
-    format!("Examples:{}\n  threadkeep graph ./gardener.yaml > gardener.mmd", examples_of("graph", 0))
+    format!("Examples:{}\n  threadkeep graph ./gardener.yaml > gardener.mmd", command_examples("graph", 0))
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {

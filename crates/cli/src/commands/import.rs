@@ -42,7 +42,7 @@ const INDEX_STEP: usize = 2_000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep import --all                          everything that programs on this machine keep; asks first
-  threadkeep import --all --watch                  and what is added to it, until Ctrl-C
+  threadkeep import --all --watch                  and keep importing what is added, until Ctrl-C
   threadkeep import --all --watch --service systemd    prints a unit that does so in the background
   threadkeep import conversations.json
   threadkeep import chatgpt-export.zip --exclude '*.html'
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     /// Import the conversations of all known programs on this machine
     #[arg(long, conflicts_with_all = ["paths", "format"])]
     all: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short = 'y', requires = "all")]
     yes: bool,
     /// Leave out files, folders and conversations of projects that match a pattern with * and ?; can be repeated
@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     /// Import what looks like a key, a token or a password, instead of masking it
     #[arg(long)]
     keep_secrets: bool,
-    /// Continue to import what is added to the files, until Ctrl-C
+    /// Keep importing what is added to the files, until Ctrl-C
     #[arg(long)]
     watch: bool,
     /// Print a service that runs this command in the background, instead of running it
@@ -154,7 +154,7 @@ fn known_places(app: &App, exclusions: &Exclusions, yes: bool) -> Result<Vec<Pat
     places.retain(|place| !exclusions.matches(&place.path));
     if places.is_empty() {
         let failure = Failure::user_error("no conversations of known programs found on this machine");
-        return Err(failure.hint("name the files: threadkeep import PATH").into());
+        return Err(failure.hint("specify the files: threadkeep import PATH").into());
     }
     for Place { program, path } in &places {
         let files =
@@ -228,7 +228,7 @@ impl<'a> Import<'a> {
         let format = match format {
             Some(ImportFormat::Records(format)) => Some(format),
             Some(ImportFormat::TflSqlite | ImportFormat::Cursor) => {
-                intake.report_unreadable_file("a database cannot be read from standard input; name its file");
+                intake.report_unreadable_file("a database cannot be read from standard input; specify its file");
                 return Ok(());
             }
             None => None,

@@ -1,6 +1,6 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
-use threadkeep::memory::KnownErasures as _;
+use threadkeep::memory::ErasureEntries as _;
 use threadkeep::memory::migrate::{CopySummary, Damage, Differences, Migration, Progress, Totals, Verification};
 use threadkeep::{Backend, Memory};
 
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// The store to read: a file, sqlite:FILE, postgres://USER@HOST/DATABASE, redis://HOST or redis-cluster://HOST,HOST
     #[arg(long, value_name = "URL")]
     from: String,
-    /// The store to fill; a missing file is created
+    /// The store to copy to; a missing file is created
     #[arg(long, value_name = "URL")]
     to: String,
     /// Only compare; copy nothing
@@ -58,8 +58,8 @@ struct RefusedJson<'a> {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (from, to) = (Location::find(Some(&arguments.from))?, Location::find(Some(&arguments.to))?);
     if from.is_same_as(&to) {
-        let failure = Failure::usage("--from and --to name the same store");
-        return Err(failure.hint("name another store to fill").into());
+        let failure = Failure::usage("--from and --to are the same store");
+        return Err(failure.hint("specify another store with --to").into());
     }
     let source = app.open_at(&from, Purpose::Read).await.context("--from")?.memory;
     let purpose = if arguments.verify_only { Purpose::Read } else { Purpose::Fill };

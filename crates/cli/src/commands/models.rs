@@ -119,7 +119,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 }
 
 /// Returns the configured models, starting with the selected one, which may differ from the model that its provider's
-/// variables name.
+/// variables specify.
 fn listed(
     mut found: Vec<Result<AvailableModel, SelectionError>>,
     selected: Option<&Selected>,

@@ -80,7 +80,7 @@ fn browser_address(listen: &str) -> Result<String> {
         return Ok(listen.to_owned());
     };
     if address.port() == 0 {
-        return Err(refused().hint("give the port that `serve` printed when it started").into());
+        return Err(refused().hint("use the port that `serve` printed when it started").into());
     }
     if address.ip().is_unspecified() {
         address.set_ip(match address {

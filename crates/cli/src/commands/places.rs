@@ -22,7 +22,7 @@ impl System {
         }
     }
 
-    /// Returns the user's home folder; `None` if the environment does not name it.
+    /// Returns the user's home folder; `None` if the environment does not specify it.
     pub(super) fn home(self, variable: &impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
         variable(if self == Self::Windows { "USERPROFILE" } else { "HOME" })
     }

@@ -31,7 +31,7 @@ const SQLITE_HEADER: &[u8] = b"SQLite format 3\0";
 ///
 /// Data that was erased after the backup was made is erased again, as recorded in the erasure ledger. The backup is first read
 /// completely; a damaged one is refused, and the store does not change. A portable backup (.jsonl.gz) is added to the existing
-/// data of any store, unless that has other data under the same ids. An export file is imported in the same way.
+/// data of any store, unless that store has other data under the same ids. An export file is imported in the same way.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep restore monday.db
@@ -40,7 +40,7 @@ const SQLITE_HEADER: &[u8] = b"SQLite format 3\0";
 pub(crate) struct Arguments {
     /// A file written by `threadkeep backup` or `threadkeep export`
     file: PathBuf,
-    /// Replace a store that contains data without asking
+    /// Do not ask for confirmation before replacing a store that contains data
     #[arg(long, short)]
     yes: bool,
 }
@@ -73,7 +73,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let is_same = matches!((target.canonicalize(), file.canonicalize()), (Ok(one), Ok(other)) if one == other);
     if is_same {
         return Err(Failure::usage("the backup and the store are the same file")
-            .hint("name another store with --store")
+            .hint("choose another store with --store")
             .into());
     }
     if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {

@@ -33,7 +33,7 @@ const PORT: u16 = 7437;
 /// programs can write to the store.
 const THREAD_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Serve store and assistants over HTTP: REST, live events, OpenAI-compatible API
+/// Serve the store and the assistants over HTTP: REST, live events, the OpenAI API
 ///
 /// Listens on this machine only, unless --listen is given. Until the first key is created (`threadkeep keys create`), programs
 /// on this machine authenticate with the server's token and act as the user given by --user. The token is generated once and
@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
     /// Accept such tokens with the role `service_role` for the whole tenant
     #[arg(long)]
     token_service_role: bool,
-    /// The model of the OpenAI-compatible API, as `threadkeep models` names it [default: the first one found]
+    /// The model of the OpenAI-compatible API, as `threadkeep models` lists it [default: the first one found]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Serve only this assistant: a built-in one, or a YAML file by name or path; can be repeated [default: all assistants].

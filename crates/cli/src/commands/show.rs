@@ -27,7 +27,7 @@ const AROUND: usize = 21;
 #[command(after_help = "Examples:
   threadkeep show 0193a5b2                        the newest 50, by a prefix of the id
   threadkeep show slack:T1:C123:1717.0001 -n 10   the newest 10, by key
-  threadkeep show 0193a5b2 --around 17            the messages around position 17, as a search names it
+  threadkeep show 0193a5b2 --around 17            the messages around position 17, such as that of a hit
   threadkeep show 0193a5b2 --before 101           messages before position 101
   threadkeep show 0193a5b2 --after 2026-05-04     messages since the start of a day
   threadkeep show 0193a5b2 --all --role user      all messages of the user")]

@@ -50,8 +50,9 @@ pub(crate) fn door_options(settings: &Settings) -> Result<Option<SlackOptions>> 
         (_, Some(app_token), Some(tokens)) => (EventSource::SocketMode { app_token }, tokens),
         (Some(signing_secret), None, Some(tokens)) => (EventSource::Requests { signing_secret }, tokens),
         (_, _, None) | (None, None, Some(_)) => {
-            let failure =
-                Failure::usage("a Slack app needs a bot token, and its signing secret or a token for Socket Mode");
+            let failure = Failure::usage(
+                "a Slack app needs a bot token, and either its signing secret or a token for Socket Mode",
+            );
             return Err(failure
                 .hint("set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN; docs/slack.md says where to find them")
                 .into());

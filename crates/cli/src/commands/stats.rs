@@ -18,7 +18,7 @@ use crate::thread_name;
 pub(crate) struct Arguments {
     /// The thread: its id, a prefix of the id, or its key [default: all threads]
     thread: Option<String>,
-    /// The cost of a search, to show what answers from known sources saved
+    /// The cost of a search in US dollars, to show what answers from known sources saved
     #[arg(long, value_name = "USD", value_parser = price)]
     usd_per_search: Option<f64>,
 }
@@ -98,7 +98,7 @@ fn table(stats: &Stats) -> String {
         rows.push(("cost", format!("${:.4}", figures.cost_usd)));
     }
     if let Some(durations) = &figures.durations {
-        rows.push(("answer time", format!("{} ms median, {} ms at 95 %", durations.median_ms, durations.p95_ms)));
+        rows.push(("answer time", format!("{} ms median, {} ms at 95%", durations.median_ms, durations.p95_ms)));
     }
     if figures.sources.citations > 0 {
         let sources = &figures.sources;
@@ -109,7 +109,7 @@ fn table(stats: &Stats) -> String {
     }
     if figures.sources.citing_messages > 0 {
         let (percent, answers) = (100.0 * stats.reuse_rate, number(figures.sources.citing_messages));
-        rows.push(("reuse", format!("{percent:.0} % of the answers with sources ({answers}) needed no search")));
+        rows.push(("reuse", format!("{percent:.0}% of the answers with sources ({answers}) needed no search")));
     }
     rows.extend(stats.saved_usd.map(|saved| ("saved", format!("${saved:.4}"))));
     if figures.corrupt_messages > 0 {

@@ -1,10 +1,10 @@
-//! Erases the data that the ledger records from a restored store.
+//! Erases from a restored store everything that the ledger lists as erased.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use threadkeep::memory::{AppliedErasures, KnownErasures};
+use threadkeep::memory::{AppliedErasures, ErasureEntries};
 use threadkeep::{Memory, Timestamp};
 
 use super::{LedgerContents, LedgerLocation, key_file};
@@ -21,11 +21,12 @@ pub(crate) struct Applied {
     ledger: Option<PathBuf>,
     #[serde(flatten)]
     pub(crate) removed: AppliedErasures,
-    /// The number of entries skipped because they are for other stores, which may use the same names as this store.
-    passed_over: u64,
-    /// The numbers of unreadable lines.
+    /// The number of entries skipped because they are for other stores, whose users and records may have the same names.
+    #[serde(rename = "passed_over")]
+    skipped: u64,
+    /// The line numbers of unreadable entries.
     damaged_lines: Vec<u64>,
-    /// The numbers of lines that a crash truncated before their erasure was executed.
+    /// The line numbers of entries that a crash cut off before the erasure was carried out.
     #[serde(rename = "torn_lines")]
     truncated_lines: Vec<u64>,
     #[serde(skip)]
@@ -46,7 +47,7 @@ pub(crate) fn load(app: &App, store: &Location) -> Result<Option<LedgerContents>
             }))
         ));
         let hint = format!(
-            "restore its key {}, name another ledger with --erasure-ledger, or disable it with --erasure-ledger none",
+            "restore its key {}, specify another ledger with --erasure-ledger, or disable it with --erasure-ledger none",
             key_file(file).display()
         );
         failure.hint(hint)
@@ -54,8 +55,8 @@ pub(crate) fn load(app: &App, store: &Location) -> Result<Option<LedgerContents>
     Ok(contents)
 }
 
-/// Removes all data that was erased after the backup was made, including its bytes. The caller must have exclusive access to
-/// the restored store.
+/// Removes all data that was erased after the backup was made, and overwrites its bytes on disk. The caller must have exclusive
+/// access to the restored store.
 pub(crate) async fn apply(
     app: &App,
     contents: Option<&mut LedgerContents>,
@@ -66,13 +67,13 @@ pub(crate) async fn apply(
     let mut applied = Applied {
         ledger: None,
         removed: AppliedErasures::default(),
-        passed_over: 0,
+        skipped: 0,
         damaged_lines: Vec::new(),
         truncated_lines: Vec::new(),
         is_disabled: location == LedgerLocation::Disabled,
     };
     let Some(contents) = contents else { return Ok(applied) };
-    let spinner = progress::spinner("applying erasures since the backup…");
+    let spinner = progress::spinner("reapplying erasures made since the backup…");
     let removed = async {
         let removed = restored.apply_erasures(contents, made_at).await?;
         restored.raise_record_versions(contents.highest_version()).await?;
@@ -83,9 +84,9 @@ pub(crate) async fn apply(
     };
     let removed = removed.await;
     spinner.finish_and_clear();
-    applied.removed = removed.context("cannot apply the erasures since the backup; the store is unchanged")?;
+    applied.removed = removed.context("cannot reapply the erasures made since the backup; nothing was restored")?;
     applied.ledger = location.file().map(PathBuf::from);
-    applied.passed_over = contents.skipped();
+    applied.skipped = contents.skipped();
     applied.damaged_lines.clone_from(&contents.damaged);
     applied.truncated_lines.clone_from(&contents.truncated);
     Ok(applied)
@@ -99,15 +100,15 @@ impl Applied {
 
     pub(crate) fn print(&self, app: &App) -> Result<()> {
         let Some(ledger) = &self.ledger else {
-            let reason = if self.is_disabled { "the erasure ledger is off" } else { "there is no erasure ledger" };
+            let reason = if self.is_disabled { "the erasure ledger is disabled" } else { "there is no erasure ledger" };
             app.output.note(format_args!("note: {reason}: data erased since the backup was made has been restored"));
             return Ok(());
         };
         app.output.line(format_args!("{} (erasure ledger {})", self.summary(), ledger.display()))?;
-        self.note(app, &self.truncated_lines, "was truncated by a crash before its erasure was executed");
-        self.note(app, &self.damaged_lines, "is damaged: the data it names may have been restored");
-        if self.passed_over > 0 {
-            let entries = match self.passed_over {
+        self.note(app, &self.truncated_lines, "was cut off by a crash before the erasure was carried out");
+        self.note(app, &self.damaged_lines, "is damaged: the erased data that it lists may have been restored");
+        if self.skipped > 0 {
+            let entries = match self.skipped {
                 1 => "1 entry".to_owned(),
                 many => format!("{} entries", number(many)),
             };
@@ -137,7 +138,8 @@ impl Applied {
         if counts.is_empty() {
             return "the backup contains no data that was erased later".to_owned();
         }
-        let users = if users > 0 { format!(", including {}", counted(users, "user")) } else { String::new() };
+        let users =
+            if users > 0 { format!(", including all data of {}", counted(users, "user")) } else { String::new() };
         format!("removed data erased since the backup: {}{users}", counts.join(", "))
     }
 }

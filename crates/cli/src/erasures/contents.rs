@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use threadkeep::core::{Namespace, RecordOwner};
-use threadkeep::memory::{ErasedUser, ErasureBound, KnownErasures};
+use threadkeep::memory::{ErasedUser, ErasureBound, ErasureEntries};
 use threadkeep::{MessageId, TenantId, ThreadId, UserId};
 
 use super::key::Key;
@@ -131,11 +131,11 @@ impl LedgerContents {
     }
 
     fn add(&mut self, Entry { at, store, item, .. }: Entry) {
-        let with_number = |number| StoreEntry { store: store.clone(), bound: ErasureBound { at, number } };
+        let with_number = |number| StoreEntry { store: store.clone(), bound: ErasureBound { at, up_to: number } };
         match item {
             Item::User { name, shared_messages, record_version } => {
                 self.highest_version = self.highest_version.max(record_version);
-                let bound = ErasureBound { at, number: record_version };
+                let bound = ErasureBound { at, up_to: record_version };
                 let bound = ErasedUser { bound, shared_messages_at: shared_messages.then_some(at) };
                 self.users.entry(name).or_default().push(StoreEntry { store, bound });
             }
@@ -173,10 +173,10 @@ impl LedgerContents {
 }
 
 fn later(one: ErasureBound, other: ErasureBound) -> ErasureBound {
-    ErasureBound { at: one.at.max(other.at), number: one.number.max(other.number) }
+    ErasureBound { at: one.at.max(other.at), up_to: one.up_to.max(other.up_to) }
 }
 
-impl KnownErasures for LedgerContents {
+impl ErasureEntries for LedgerContents {
     /// Thread ids are unique, so a store that contains a thread which another store erased is a copy of that store.
     fn load_thread(&mut self, tenant: &TenantId, thread: ThreadId) {
         let name = names::thread(&self.key, tenant, thread);
@@ -211,7 +211,7 @@ impl KnownErasures for LedgerContents {
         self.latest(self.records.get(&names::record(&self.key, tenant, owner, namespace, key)), includes_all_stores)
     }
 
-    fn has_shared_messages(&self) -> bool {
+    fn has_erased_shared_messages(&self) -> bool {
         self.users
             .values()
             .flatten()
@@ -249,7 +249,7 @@ impl Lines {
                     self.take(line);
                 }
                 Err(Unusable::LaterVersion) => return Err(LedgerError::LaterVersion),
-                // A crash truncated the line, so its erasure was not executed.
+                // A crash truncated the line, so its erasure was not carried out.
                 Err(Unusable::Damaged) if !is_whole => self.truncated.push(number),
                 Err(Unusable::Damaged) => self.damaged.push(number),
             }

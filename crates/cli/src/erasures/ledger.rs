@@ -23,7 +23,7 @@ pub(crate) struct ErasureLedger {
 
 /// An error that prevented writing to the ledger.
 #[derive(Debug, thiserror::Error)]
-#[error("the erasure ledger {} cannot be written, so nothing is erased: {source}", file.display())]
+#[error("cannot write to the erasure ledger {}, so nothing was erased: {source}", file.display())]
 pub(crate) struct LedgerWriteError {
     file: PathBuf,
     #[source]
@@ -37,7 +37,7 @@ impl ErasureLedger {
 
     /// Checks that entries can be written. Writes none.
     pub(crate) fn try_open(&self) -> Result<(), LedgerWriteError> {
-        let opened = private::make_folder_of(&self.file).and_then(|()| private::open_to_append(&self.file));
+        let opened = private::make_parent_folder(&self.file).and_then(|()| private::open_to_append(&self.file));
         opened.map(drop).map_err(|source| LedgerWriteError { file: self.file.clone(), source })
     }
 
@@ -99,7 +99,7 @@ fn item(key: &Key, erasure: &Erasure) -> Item {
 
 /// Appends lines and syncs them to disk. Locks the file against other processes.
 fn append(path: &Path, lines: impl FnOnce(&Key) -> Vec<Line>) -> io::Result<()> {
-    private::make_folder_of(path)?;
+    private::make_parent_folder(path)?;
     let mut file = private::open_to_append(path)?;
     file.lock()?;
     let length = file.metadata()?.len();

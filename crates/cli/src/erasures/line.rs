@@ -13,11 +13,11 @@ pub(super) const VERSION: u32 = 1;
 pub(super) enum Line {
     /// The first line.
     ThreadkeepErasures { version: u32 },
-    /// An erasure that is about to be executed.
+    /// An erasure that is about to be carried out.
     Erased(Entry),
     /// The entries with this id are void, because the store rejected their erasure.
     Void { id: String },
-    /// A crash truncated the previous line, so its erasure was not executed.
+    /// A crash truncated the previous line, so its erasure was not carried out.
     #[serde(rename = "torn")]
     Truncated {},
 }

@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Content {
         Err(problem) => return Content { problems: vec![problem], ..Content::default() },
     };
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    if is_yaml { content_of(from_yaml(&text)) } else { content_of(from_toml(&text)) }
+    if is_yaml { collect_entries(from_yaml(&text)) } else { collect_entries(from_toml(&text)) }
 }
 
 /// Reads a text file of at most [`FILE_BYTES`].
@@ -42,7 +42,7 @@ pub(super) fn bounded(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("the file {} is not UTF-8", path.display()))
 }
 
-fn content_of(entries: Result<Vec<(String, RawValue)>, String>) -> Content {
+fn collect_entries(entries: Result<Vec<(String, RawValue)>, String>) -> Content {
     let mut content = Content::default();
     match entries {
         Ok(entries) => entries.into_iter().for_each(|(key, raw)| match entry(&key, raw) {
@@ -70,12 +70,12 @@ fn entry(key: &str, raw: RawValue) -> Result<(String, String), String> {
     let setting = setting.ok_or_else(|| unknown(key))?;
     let file_key = || setting.file_key().unwrap_or_default();
     if setting.kind == Kind::Secret {
-        let instead = format!("set {} in the environment, or name its file with {}", setting.name, file_key());
+        let instead = format!("set {} in the environment, or specify its file with {}", setting.name, file_key());
         return Err(format!("{key}: secrets are not allowed in this file; {instead}"));
     }
     let value = setting.kind.read(raw).map_err(|problem| format!("{key}: {problem}"))?;
     if setting.kind == Kind::Url && has_password(&value) {
-        let instead = format!("set {} in the environment, or name a file with {}", setting.name, file_key());
+        let instead = format!("set {} in the environment, or specify a file with {}", setting.name, file_key());
         return Err(format!("{key}: passwords are not allowed in this file; {instead}"));
     }
     Ok((setting.name.to_owned(), value))
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn toml(text: &str) -> Content {
-        content_of(from_toml(text))
+        collect_entries(from_toml(text))
     }
 
     #[test]
@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(written, Content { values: expected.clone(), problems: vec![] });
         let yaml = "# a comment\nTHREADKEEP_USER: ana\nnow: 2026-05-04T18:12:00Z\nserver:\n  rate: 600\nlog:\n  json: true\n\
                     groq: {api_key_file: /run/secrets/groq}\nollama.host: 127.0.0.1\n";
-        assert_eq!(content_of(from_yaml(yaml)), Content { values: expected, problems: vec![] });
-        assert_eq!(content_of(from_yaml("# nothing\n\n")), Content::default());
+        assert_eq!(collect_entries(from_yaml(yaml)), Content { values: expected, problems: vec![] });
+        assert_eq!(collect_entries(from_yaml("# nothing\n\n")), Content::default());
     }
 
     #[test]
@@ -201,12 +201,12 @@ mod tests {
         );
         let expected = [
             "unknown setting `usr`; did you mean `user`?",
-            "store: passwords are not allowed in this file; set THREADKEEP_STORE in the environment, or name a file with \
+            "store: passwords are not allowed in this file; set THREADKEEP_STORE in the environment, or specify a file with \
              store_file",
             "model: expected text, found a number",
             "server.rate: expected a whole number of at least 1, found text",
             "server.listen: expected a host and a port such as \"127.0.0.1:7437\", found `everywhere`",
-            "groq.api_key: secrets are not allowed in this file; set GROQ_API_KEY in the environment, or name its file with \
+            "groq.api_key: secrets are not allowed in this file; set GROQ_API_KEY in the environment, or specify its file with \
              groq.api_key_file",
             "unknown setting `groq.models`; did you mean `groq.model`?",
             "log.json: expected true or false, found text",
@@ -223,7 +223,7 @@ mod tests {
     fn syntax_errors_name_the_line() {
         let problem = &toml("user = 'ana'\nmodel = = 3\n").problems[0];
         assert!(problem.starts_with("line 2: "), "{problem}");
-        assert!(!content_of(from_yaml("- a\n")).problems.is_empty());
+        assert!(!collect_entries(from_yaml("- a\n")).problems.is_empty());
         assert_eq!(
             toml("[server]\nrate = 0\n").problems,
             ["server.rate: expected a whole number of at least 1, found `0`"]

@@ -55,12 +55,12 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.name == name || setting.key == name)
     }
 
-    /// Returns the variable that names a file with the value. `None` if the value is never secret.
+    /// Returns the variable that specifies a file with the value. `None` if the value is never secret.
     pub(crate) fn file_name(&self) -> Option<String> {
         self.kind.may_be_secret().then(|| format!("{}_FILE", self.name))
     }
 
-    /// Returns the key that names a file with the value. `None` if the value is never secret.
+    /// Returns the key that specifies a file with the value. `None` if the value is never secret.
     pub(crate) fn file_key(&self) -> Option<String> {
         self.kind.may_be_secret().then(|| format!("{}_file", self.key))
     }
@@ -100,8 +100,8 @@ const BEFORE: [Setting; 41] = [
     setting("THREADKEEP_PRICES", "prices", File, "a file with model prices", "built-in prices"),
     setting("THREADKEEP_LISTEN", "server.listen", Listen, "the address that the server listens on", "127.0.0.1:7437"),
     setting("THREADKEEP_TOKEN", "server.token", Secret, "the token of clients while there is no API key", ""),
-    setting("THREADKEEP_RATE", "server.rate", Count, "maximum requests per key and minute", "no limit"),
-    setting("THREADKEEP_QUOTA", "server.quota", Count, "maximum requests per key and day (UTC)", "no limit"),
+    setting("THREADKEEP_RATE", "server.rate", Count, "maximum requests per minute for each key", "no limit"),
+    setting("THREADKEEP_QUOTA", "server.quota", Count, "maximum requests per day (UTC) for each key", "no limit"),
     setting(
         "THREADKEEP_STRICT_MODELS",
         "server.strict_models",

@@ -106,7 +106,7 @@ fn config_check_lists_all_problems_with_suggestions() {
         "unknown setting `server.lisen`; did you mean `server.listen`?",
         "server.rate: expected a whole number",
         "openai.api_key: secrets are not allowed in this file",
-        "set OPENAI_API_KEY in the environment, or name its file with openai.api_key_file",
+        "set OPENAI_API_KEY in the environment, or specify its file with openai.api_key_file",
         "GROQ_API_KEY_FILE: the file nowhere cannot be read",
     ] {
         assert!(output.out.contains(named), "{named}: {output}");

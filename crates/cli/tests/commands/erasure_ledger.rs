@@ -97,7 +97,7 @@ fn erased_users_stay_erased_and_their_later_data_is_kept() {
 
         std::fs::remove_file(cli.store()).unwrap();
         let restored = cli.out(&["restore", &monday, "--yes"]);
-        assert!(restored.contains("2 threads") && restored.contains("including 1 user"), "{restored}");
+        assert!(restored.contains("2 threads") && restored.contains("including all data of 1 user"), "{restored}");
         assert_eq!(cli.message_count(), 0, "{name}");
         for start in ["A thread about", "A message about"] {
             assert!(!cli.contains_bytes(format!("{start} the {MARKER}").as_bytes()), "{name}");
@@ -164,7 +164,7 @@ fn restores_without_a_ledger_are_reported() {
     assert!(output.code == Some(0) && output.err.contains("there is no erasure ledger"), "{output}");
     cli.out(&["erase", "plans", "--yes"]);
     let output = cli.run(&["restore", "monday.db", "--yes", "--erasure-ledger", "none"]);
-    assert!(output.code == Some(0) && output.err.contains("the erasure ledger is off"), "{output}");
+    assert!(output.code == Some(0) && output.err.contains("the erasure ledger is disabled"), "{output}");
     assert_eq!(cli.run(&["show", "plans"]).code, Some(0));
     cli.out(&["erase", "plans", "--yes", "--erasure-ledger", "none"]);
     let restored = cli.json(&["restore", "monday.db", "--yes", "--erasure-ledger", "other.jsonl"]);
@@ -216,7 +216,7 @@ fn truncated_ledger_lines_are_reported_and_skipped() {
     cli.file("erasures.jsonl", format!("{ledger}{}", &last[..last.len() / 2]));
     let output = cli.run(&["restore", "monday.db", "--yes"]);
     assert!(
-        output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was truncated by a crash"),
+        output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was cut off by a crash"),
         "{output}"
     );
     assert_eq!(cli.run(&["show", "plans"]).code, Some(1));
@@ -253,7 +253,7 @@ fn damaged_ledger_lines_are_reported_and_the_rest_applied() {
         let output = cli.run(&["restore", "monday.db", "--yes"]);
         assert!(output.code == Some(3) && output.err.contains("cannot be used"), "{output}");
         let output = cli.run(&["erase", "talk", "--yes"]);
-        assert!(output.code == Some(3) && output.err.contains("nothing is erased"), "{output}");
+        assert!(output.code == Some(3) && output.err.contains("nothing was erased"), "{output}");
         assert_eq!(cli.message_count(), before);
         drop(std::fs::remove_file(cli.path("erasures.jsonl.key")));
     }
@@ -325,7 +325,7 @@ fn the_default_ledger_distinguishes_stores() {
 }
 
 #[test]
-fn erasures_that_cannot_be_recorded_are_not_executed() {
+fn erasures_that_cannot_be_recorded_are_not_carried_out() {
     let cli = with_marked_data();
     cli.file("file", "");
     let nowhere = cli.path("file/ledger.jsonl").display().to_string();

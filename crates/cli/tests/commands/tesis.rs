@@ -69,6 +69,6 @@ fn stats_show_reuse_and_savings() {
     assert_eq!((&stats["reuse_rate"], &stats["saved_usd"]), (&json!(0.5), &json!(0.5)));
     assert_eq!(stats["messages_per_thread"], 4.0);
     let table = cli.out(&["stats", "--usd-per-search", "0.5"]);
-    assert!(table.contains("50 % of the answers with sources (2) needed no search"), "{table}");
+    assert!(table.contains("50% of the answers with sources (2) needed no search"), "{table}");
     assert_eq!(cli.run(&["stats", "--usd-per-search", "much"]).code, Some(2));
 }

@@ -81,7 +81,7 @@ pub struct ScoreParts {
     pub words: f64,
     /// The question's words in the message or near it.
     pub passage: f64,
-    /// The share of the adjacent messages' scores.
+    /// The contribution of the scores of adjacent messages.
     pub neighbours: f64,
     /// The bonus for the speaker.
     pub speaker: f64,

@@ -41,7 +41,7 @@ impl FieldFilter {
         Self { field: field.into(), values: values.into_iter().map(Into::into).collect() }
     }
 
-    /// Checks that every backend can apply the filters: at most 8 filters with at most 200 filterable values each.
+    /// Checks the filters against the limits that all backends share: at most 8 filters with at most 200 filterable values each.
     ///
     /// # Errors
     /// `LimitExceeded` if there are too many filters or values, `Invalid` if a value is not filterable.

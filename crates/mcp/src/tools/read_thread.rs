@@ -45,13 +45,13 @@ impl Start {
 pub(crate) async fn run(toolbox: &Toolbox, arguments: Arguments) -> Result<Value, ToolFailure> {
     let Toolbox { memory, scope, .. } = toolbox;
     let limit = limit(arguments.limit, 20, 100)?;
-    let named = MessageName::find(&arguments.thread);
-    let name = named.map_or_else(|| arguments.thread.clone(), |named| named.thread.to_string());
+    let message_name = MessageName::find(&arguments.thread);
+    let name = message_name.map_or_else(|| arguments.thread.clone(), |message_name| message_name.thread.to_string());
     let thread = get_thread(memory, scope, &name).await?;
     let first_seq = thread.positions.first_seq;
-    let start = match (&arguments.cursor, named) {
+    let start = match (&arguments.cursor, message_name) {
         (Some(cursor), _) => Start::parse(cursor)?,
-        (None, Some(named)) => Start { seq: named.seq.saturating_sub(limit as u64 / 2), offset: 0 },
+        (None, Some(message_name)) => Start { seq: message_name.seq.saturating_sub(limit as u64 / 2), offset: 0 },
         (None, None) => Start { seq: first_seq, offset: 0 },
     };
     let start = if start.seq < first_seq { Start { seq: first_seq, offset: 0 } } else { start };

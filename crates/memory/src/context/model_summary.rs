@@ -75,7 +75,7 @@ impl Memory {
         thread: ThreadId,
         after: u64,
         through: u64,
-    ) -> Result<Option<Unsummarised>> {
+    ) -> Result<Option<UnsummarisedMessages>> {
         let missing = through.saturating_sub(after);
         if missing == 0 {
             return Ok(None);
@@ -87,7 +87,7 @@ impl Memory {
         let cutoff = self.options().retention.and_then(|retention| retention.cutoff(self.now()));
         messages
             .retain(|message| message.seq <= through_seq && cutoff.is_none_or(|cutoff| message.created_at >= cutoff));
-        Ok(Some(Unsummarised { messages, through_seq }))
+        Ok(Some(UnsummarisedMessages { messages, through_seq }))
     }
 
     /// Stores a summary that a model wrote from the context state `former`, unless a message that the model may have read has
@@ -121,7 +121,7 @@ impl Memory {
 }
 
 /// Messages that contexts no longer include and that the model's summary does not cover yet.
-struct Unsummarised {
+struct UnsummarisedMessages {
     messages: Vec<Message>,
     /// The last position that was read.
     through_seq: u64,

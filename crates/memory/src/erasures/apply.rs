@@ -10,7 +10,7 @@ use threadkeep_core::{
     Scope, StoreError, TenantId, Thread, ThreadId, Timestamp, UserId, limits,
 };
 
-use super::{ErasureBound, KnownErasures, walk};
+use super::{ErasureBound, ErasureEntries, walk};
 use crate::messages::READ_PAGE;
 use crate::retry::retry;
 use crate::{EraseOptions, Memory, MemoryError, Platform, Result};
@@ -47,7 +47,7 @@ impl Memory {
     /// Errors from the store. Removals before the error remain in effect.
     pub async fn apply_erasures(
         &self,
-        known: &mut dyn KnownErasures,
+        known: &mut dyn ErasureEntries,
         made_at: Option<Timestamp>,
     ) -> Result<AppliedErasures> {
         let tenants = walk::list_tenants(self).await?;
@@ -100,7 +100,7 @@ impl Memory {
 /// Applies erasures to one tenant.
 struct TenantErasures<'a> {
     memory: &'a Memory,
-    known: &'a dyn KnownErasures,
+    known: &'a dyn ErasureEntries,
     made_at: Option<Timestamp>,
     tenant: &'a TenantId,
     scope: Scope,
@@ -177,7 +177,7 @@ impl TenantErasures<'_> {
     /// Erases messages and records of a thread that is not itself erased.
     async fn erase_contents(&mut self, thread: &Thread) -> Result<()> {
         let has_entries = self.known.has_entries_in_thread(self.tenant, thread.id);
-        if has_entries || (thread.owner == Owner::Tenant && self.known.has_shared_messages()) {
+        if has_entries || (thread.owner == Owner::Tenant && self.known.has_erased_shared_messages()) {
             let (ids, at) = self.messages_to_erase(thread).await?;
             // The clock returns the time of the erasure, so that the result is deterministic.
             let memory = self.memory_at(thread, at);
@@ -208,7 +208,7 @@ impl TenantErasures<'_> {
     /// The time at which a message was erased; `None` if it was not erased.
     fn erased_at(&self, thread: &Thread, message: &Message) -> Option<Timestamp> {
         let bound = self.known.message(self.tenant, thread.id, message.id);
-        let bound = bound.filter(|bound| thread.positions.change < bound.number && is_not_newer(thread, *bound));
+        let bound = bound.filter(|bound| thread.positions.change < bound.up_to && is_not_newer(thread, *bound));
         let author_erased_at = || {
             let author = UserId::new(message.content.author.as_deref()?).ok()?;
             let at = self.known.user(self.tenant, &author)?.shared_messages_at?;
@@ -222,7 +222,7 @@ impl TenantErasures<'_> {
         let records = self.memory.all_records(&self.scope, RecordQuery::of(owner.clone())).await?;
         for Record { namespace, key, version, .. } in records {
             let Some(bound) = self.known.record(self.tenant, &owner, &namespace, &key) else { continue };
-            if version < bound.number && is_not_newer(thread, bound) {
+            if version < bound.up_to && is_not_newer(thread, bound) {
                 let at = thread.updated_at.max(bound.at);
                 let batch = self.memory_at(thread, at).batch().delete(RecordName { namespace, key });
                 batch.commit(&self.scope, thread.id).await?;
@@ -262,7 +262,7 @@ impl TenantErasures<'_> {
         match self.made_at {
             Some(made_at) if made_at <= bound.at => true,
             Some(made_at) if made_at > bound.at.plus_ms(BACKUP_SLACK_MS) => false,
-            _ => version <= bound.number,
+            _ => version <= bound.up_to,
         }
     }
 

@@ -128,7 +128,7 @@ impl Feed {
     }
 
     /// Whether a pending commit may fill a gap in the buffer.
-    pub(super) fn may_gap_be_filled(&self, after: TaggedNumber) -> bool {
+    pub(super) fn may_fill_gap(&self, after: TaggedNumber) -> bool {
         let state = self.lock();
         state.pending_commits > 0 && state.known_change > after.number && !state.has_all_after(after)
     }

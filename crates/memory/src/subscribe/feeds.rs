@@ -143,7 +143,7 @@ impl Feeds {
     fn dispatch(&self, wake_up: &WakeUp) {
         // The registry must not be locked while feeds are used, because dropping the last reference to a feed locks it.
         match wake_up {
-            WakeUp::Anything => {
+            WakeUp::Unspecified => {
                 self.lock().watched.values().for_each(notify);
                 self.all_feeds().iter().for_each(|feed| feed.invalidate());
             }
@@ -218,7 +218,7 @@ async fn dispatch_all(
         match feeds.upgrade() {
             None => return,
             // Wake-ups may have been missed meanwhile.
-            Some(feeds) if wake_ups.is_some() => feeds.dispatch(&WakeUp::Anything),
+            Some(feeds) if wake_ups.is_some() => feeds.dispatch(&WakeUp::Unspecified),
             Some(_) => {}
         }
     }

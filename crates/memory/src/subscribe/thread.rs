@@ -183,7 +183,7 @@ impl Subscription {
             return Ok(found);
         }
         let deadline = self.runtime().now() + PENDING_COMMIT_WAIT;
-        while self.feed.may_gap_be_filled(self.after) {
+        while self.feed.may_fill_gap(self.after) {
             if self.log.memory.runtime().timeout_at(deadline, self.signals.changed()).await.is_none() {
                 break;
             }

@@ -55,7 +55,7 @@ impl Waker {
 
 fn concerns(wake_up: &WakeUp, scope: &Scope, wanted: Option<ThreadId>) -> bool {
     match wake_up {
-        WakeUp::Anything => true,
+        WakeUp::Unspecified => true,
         WakeUp::Record { .. } => false,
         WakeUp::Thread { tenant, owner, thread, .. } => {
             tenant == scope.tenant_id()
@@ -82,7 +82,7 @@ mod tests {
         let scope = Scope::user("t", "u").unwrap();
         assert!(concerns(&wake_up("t", user("u")), &scope, Some(thread)));
         assert!(concerns(&wake_up("t", Owner::Tenant), &scope, None));
-        assert!(concerns(&WakeUp::Anything, &scope, Some(thread)));
+        assert!(concerns(&WakeUp::Unspecified, &scope, Some(thread)));
         assert!(!concerns(&wake_up("t", user("v")), &scope, None));
         assert!(!concerns(&wake_up("other", user("u")), &scope, None));
         assert!(!concerns(&wake_up("t", user("u")), &scope, Some(ThreadId::from_name(b"another"))));

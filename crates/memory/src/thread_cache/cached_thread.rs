@@ -111,9 +111,9 @@ impl CachedThread {
         if positions == self.positions {
             return new.is_empty().then_some(self);
         }
-        let are_own = self.positions.change < positions.change && positions.change <= self.last_own_change;
+        let are_own_commits = self.positions.change < positions.change && positions.change <= self.last_own_change;
         let appended = positions.seq.checked_sub(self.positions.seq);
-        if !are_own || positions.first_seq != self.positions.first_seq || appended != Some(new.len() as u64) {
+        if !are_own_commits || positions.first_seq != self.positions.first_seq || appended != Some(new.len() as u64) {
             return None;
         }
         let mut all = Vec::with_capacity(self.messages.len() + new.len());

@@ -99,8 +99,9 @@ pub enum ApprovalState {
     Denied,
     /// Not decided in time.
     Expired,
-    /// Void, because a later request replaced the approval or the turn has ended.
-    Replaced,
+    /// A later request replaced the approval, or the turn ended before a decision.
+    #[serde(rename = "replaced")]
+    Void,
 }
 
 impl ApprovalState {
@@ -110,7 +111,7 @@ impl ApprovalState {
         let explanation = match self {
             Self::Denied => "the approval was denied",
             Self::Expired => "the approval expired",
-            Self::Replaced => "a later request replaced it",
+            Self::Void => "a later request replaced it",
             _ => "the approval was already used",
         };
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -128,7 +129,7 @@ impl fmt::Display for ApprovalState {
             Self::OutcomeUnknown => "outcome unknown",
             Self::Denied => "denied",
             Self::Expired => "expired",
-            Self::Replaced => "replaced",
+            Self::Void => "replaced",
         })
     }
 }

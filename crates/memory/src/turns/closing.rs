@@ -10,7 +10,7 @@ use super::{
 use crate::{Memory, MemoryError, Result};
 
 /// Closes the run that is stored as the record `name`. Pending approvals get the state `state`. Without a `failure`, the turn's
-/// error is derived from `state`. Does nothing if others decide an approval or close the run at the same time.
+/// error is derived from `state`. Does nothing if others decide on a pending approval or close the run at the same time.
 ///
 /// # Errors
 /// Errors from the store.
@@ -79,11 +79,11 @@ pub async fn interrupt(memory: &Memory, access: &ThreadAccess, interrupted: &Ver
     if interrupted.value.kind == TurnKind::Completion {
         return lock::release_abandoned(memory, access, interrupted).await;
     }
-    let failure = Failure::new("interrupted", "the program ended before this was answered");
-    close(memory, access, &record::active_name(), interrupted, ApprovalState::Replaced, Some(failure)).await
+    let failure = Failure::new("interrupted", "the program ended before the question was answered");
+    close(memory, access, &record::active_name(), interrupted, ApprovalState::Void, Some(failure)).await
 }
 
-/// Whether the commit failed because others decided an approval or closed the run at the same time.
+/// Whether the commit failed because others decided on an approval or closed the run at the same time.
 fn is_concurrent_change(error: &MemoryError) -> bool {
     record::is_run_conflict(error) || record::is_approval_conflict(error)
 }
@@ -91,7 +91,7 @@ fn is_concurrent_change(error: &MemoryError) -> bool {
 const fn error_code(state: ApprovalState) -> &'static str {
     match state {
         ApprovalState::Expired => "expired",
-        ApprovalState::Replaced => "replaced",
+        ApprovalState::Void => "replaced",
         _ => "closed",
     }
 }

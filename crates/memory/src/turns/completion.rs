@@ -9,9 +9,7 @@ use tokio::sync::Mutex;
 
 use super::lock::{self, LegacyLock};
 use super::record::{self, RunRecord, TurnKind};
-use super::{
-    ContextNumbers, Driver, LEASE_RENEWAL_INTERVAL, ThreadAccess, Versioned, lease_until, wait_for_stop_request,
-};
+use super::{ContextSize, Driver, LEASE_RENEWAL_INTERVAL, ThreadAccess, Versioned, lease_until, wait_for_stop_request};
 use crate::{Appended, BatchBuilder, Memory, MemoryError, Result};
 
 /// Maximum number of attempts to lock a thread while others lock and release it.
@@ -200,17 +198,17 @@ fn new_record(memory: &Memory, scope: &Scope, turn: &str, model: &str, driver: &
         lease_until: lease_until(memory),
         taken_over: 0,
         extra_input: Map::new(),
-        keeps_messages: false,
+        skips_trimming: false,
         is_ephemeral: false,
         is_prepared: true,
         model: model.to_owned(),
         started_at: memory.now(),
         entries: 0,
         started_once: Vec::new(),
-        own_messages: 0,
+        run_messages: 0,
         messages: 0,
-        context: ContextNumbers::default(),
-        worked_ms: 0,
+        context: ContextSize::default(),
+        active_ms: 0,
         embedding_calls: 0,
         pending_question: None,
     }

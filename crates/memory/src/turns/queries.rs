@@ -115,7 +115,7 @@ pub async fn remove_interrupted_completion(memory: &Memory, scope: &Scope, threa
     }
 }
 
-/// Ends a turn that waits for an approval: voids the approval and stores the turn as failed with the code `stopped`.
+/// Ends a turn that is waiting for approval: voids the request and stores the turn as failed with the code `stopped`.
 ///
 /// Returns whether the turn was waiting. If a decision is made at the same time, only one of the two takes effect.
 ///
@@ -126,8 +126,7 @@ pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId,
     let waiting = access.runs(memory).await?.waiting.into_iter().find(|run| run.value.turn == turn);
     let Some(waiting) = waiting else { return Ok(false) };
     let failure = Failure::new("stopped", "the turn was stopped");
-    closing::close(memory, &access, &record::waiting_name(turn), &waiting, ApprovalState::Replaced, Some(failure))
-        .await?;
+    closing::close(memory, &access, &record::waiting_name(turn), &waiting, ApprovalState::Void, Some(failure)).await?;
     Ok(true)
 }
 

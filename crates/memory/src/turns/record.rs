@@ -10,7 +10,7 @@ use threadkeep_core::{
     ThreadId, Timestamp,
 };
 
-use super::{ContextNumbers, TurnStatus, TurnUsage};
+use super::{ContextSize, TurnStatus, TurnUsage};
 use crate::{Draft, MemoryError};
 
 const JOURNALS: &str = "journal";
@@ -64,10 +64,10 @@ pub struct RunRecord {
     /// Whether the turn's messages are marked as ephemeral.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ephemeral: bool,
-    /// Whether the turn's commits keep messages beyond the maximum of the retention policy, because a turn that waits for an approval
+    /// Whether the turn's commits ignore the retention policy's maximum number of messages, because a turn that waits for approval
     /// needs its question.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub keeps_messages: bool,
+    #[serde(rename = "keeps_messages", default, skip_serializing_if = "std::ops::Not::not")]
+    pub skips_trimming: bool,
     /// Whether `extra_input` is complete, so that the assistant need not prepare the turn again.
     pub is_prepared: bool,
     /// The name of the model.
@@ -79,18 +79,18 @@ pub struct RunRecord {
     /// The numbers of requests for work that may be started only once and has been started.
     #[serde(rename = "begun", default, skip_serializing_if = "Vec::is_empty")]
     pub started_once: Vec<u32>,
-    /// The number of messages from the run that are stored in the thread.
+    /// The number of messages created by the run's graph that are stored in the thread.
     #[serde(rename = "said")]
-    pub own_messages: usize,
-    /// The number of messages from this turn that are stored in the thread, including the user's. The run record does not contain
+    pub run_messages: usize,
+    /// The number of messages of this turn that are stored in the thread, including the user's. The run record does not contain
     /// their text, so erasing a message erases all copies of its text.
     pub messages: u16,
     /// The size of the context.
     #[serde(default)]
-    pub context: ContextNumbers,
+    pub context: ContextSize,
     /// How long the turn ran before it started to wait, in milliseconds.
-    #[serde(default)]
-    pub worked_ms: u64,
+    #[serde(rename = "worked_ms", default)]
+    pub active_ms: u64,
     /// The number of embedder calls, except those by tools.
     #[serde(default)]
     pub embedding_calls: u64,
@@ -170,7 +170,7 @@ pub struct TurnRecord {
     /// The usage of models.
     pub usage: TurnUsage,
     /// The size of the context.
-    pub context: ContextNumbers,
+    pub context: ContextSize,
     /// The number of messages in the thread that belong to the turn.
     pub messages: u16,
     /// When the turn started.
@@ -323,7 +323,7 @@ mod tests {
                 details: TokenDetails { cached_input: big, cache_write: big, reasoning: big },
                 cost_usd: None,
             },
-            context: ContextNumbers { messages: 20, tokens: big, summary: big, recalled: 50, dropped: big },
+            context: ContextSize { messages: 20, tokens: big, summary: big, recalled: 50, dropped: big },
             messages: u16::MAX,
             started_at: at,
             duration_ms: big,

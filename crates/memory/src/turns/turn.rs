@@ -22,7 +22,7 @@ pub struct Turn {
     pub confidence: Option<f64>,
     /// The model: a provider's model id, `offline`, or `scripted`.
     pub model: String,
-    /// How the turn ended, or that it waits for an approval.
+    /// How the turn ended, or that it is waiting for approval.
     pub status: TurnStatus,
     /// The text for the user, even after a failure.
     pub reply: String,
@@ -37,7 +37,7 @@ pub struct Turn {
     /// The usage of models.
     pub usage: TurnUsage,
     /// The size of the context.
-    pub context: ContextNumbers,
+    pub context: ContextSize,
     /// Data of the assistant that is stored with the answer.
     pub data: Option<JsonText>,
     /// The messages that this turn added.
@@ -54,7 +54,7 @@ pub struct Turn {
 pub enum TurnStatus {
     /// The turn has an answer.
     Completed,
-    /// The turn waits for a decision about an approval.
+    /// The turn is waiting for a decision about an approval.
     WaitingForApproval,
     /// The turn failed. The reply explains why.
     Failed,
@@ -150,7 +150,7 @@ impl Default for TurnUsage {
 
 /// The size of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContextNumbers {
+pub struct ContextSize {
     /// Number of history messages.
     pub messages: u64,
     /// Total number of tokens, counted by the assistant's counter.

@@ -8,8 +8,8 @@ use threadkeep_core::{
 
 use super::record::{self, RunRecord, TurnKind, TurnRecord};
 use super::{
-    ApprovalTrace, ContextNumbers, RunningTurn, StoredMessage, ThreadAccess, ToolCallTrace, Turn, TurnStatus,
-    TurnUsage, journal,
+    ApprovalTrace, ContextSize, RunningTurn, StoredMessage, ThreadAccess, ToolCallTrace, Turn, TurnStatus, TurnUsage,
+    journal,
 };
 use crate::{Memory, Result};
 
@@ -19,8 +19,8 @@ use crate::{Memory, Result};
 pub enum TurnState {
     /// The turn is running, or was interrupted.
     Running(RunningTurn),
-    /// The turn has ended, or waits for an approval.
-    Settled(Box<Turn>),
+    /// The turn has ended, or is waiting for approval.
+    NotRunning(Box<Turn>),
 }
 
 /// Finds a turn in any state: running, waiting or ended. Also finds a turn whose state changes during the call.
@@ -39,7 +39,7 @@ pub async fn find_turn_state(
         Some(FoundRecord::Running(record)) => {
             return Ok(Some(TurnState::Running(RunningTurn::from(record))));
         }
-        Some(FoundRecord::Settled(record)) => record,
+        Some(FoundRecord::NotRunning(record)) => record,
     };
     let messages = read_turn_messages(memory, &access, turn, record.started_at, record.messages).await?;
     let approvals: Vec<ApprovalTrace> =
@@ -47,7 +47,7 @@ pub async fn find_turn_state(
     let answer = messages.iter().rev().find(|message| message.content.role == Role::Assistant);
     let reply = answer.map(|message| message.plain_text().into_owned()).unwrap_or_default();
     let content = answer.map(|message| &message.content);
-    Ok(Some(TurnState::Settled(Box::new(Turn {
+    Ok(Some(TurnState::NotRunning(Box::new(Turn {
         thread,
         turn: turn.to_owned(),
         agent: record.assistant,
@@ -73,7 +73,7 @@ pub async fn find_turn_state(
 /// find it.
 #[must_use]
 pub fn stopped_completion(thread: ThreadId, running: RunningTurn, now: Timestamp) -> Turn {
-    let worked_ms = now.as_millis() - running.started_at.as_millis();
+    let active_ms = now.as_millis() - running.started_at.as_millis();
     Turn {
         thread,
         turn: running.turn,
@@ -88,18 +88,18 @@ pub fn stopped_completion(thread: ThreadId, running: RunningTurn, now: Timestamp
         approvals: Vec::new(),
         sources: Vec::new(),
         usage: TurnUsage::default(),
-        context: ContextNumbers::default(),
+        context: ContextSize::default(),
         data: None,
         stored: Vec::new(),
         started_at: running.started_at,
-        duration_ms: u64::try_from(worked_ms).unwrap_or(0),
+        duration_ms: u64::try_from(active_ms).unwrap_or(0),
     }
 }
 
 /// The record of a turn.
 enum FoundRecord {
     Running(RunRecord),
-    Settled(TurnRecord),
+    NotRunning(TurnRecord),
 }
 
 /// Finds the record of a turn. Reads all run records in one call before the turn record: a turn alternates between waiting and
@@ -116,11 +116,11 @@ async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Resu
     }
     let Some(waiting) = runs.waiting.into_iter().find(|run| run.value.turn == turn) else {
         let found = memory.find_thread_record(&access.writer, access.thread, &record::turn_record_name(turn)).await?;
-        return Ok(found.map(|record| record.value.read()).transpose()?.map(FoundRecord::Settled));
+        return Ok(found.map(|record| record.value.read()).transpose()?.map(FoundRecord::NotRunning));
     };
     let record = waiting.value;
     let (model, usage) = journal::model_and_usage(memory, access, &record).await?;
-    Ok(Some(FoundRecord::Settled(TurnRecord {
+    Ok(Some(FoundRecord::NotRunning(TurnRecord {
         assistant: record.assistant,
         graph: record.graph,
         version: record.version,
@@ -132,7 +132,7 @@ async fn find_record(memory: &Memory, access: &ThreadAccess, turn: &str) -> Resu
         context: record.context,
         messages: record.messages,
         started_at: record.started_at,
-        duration_ms: record.worked_ms,
+        duration_ms: record.active_ms,
     })))
 }
 

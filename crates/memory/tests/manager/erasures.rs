@@ -9,8 +9,8 @@ use threadkeep_core::{
 };
 use threadkeep_memory::migrate::Migration;
 use threadkeep_memory::{
-    AppendOptions, AppliedErasures, Draft, EraseOptions, ErasedItem, ErasedUser, Erasure, ErasureBound, ErasureLog,
-    ErasureReceipt, KnownErasures, Memory, MemoryError, NewLibraryDocument, Passage, Retention, SharedMessages,
+    AppendOptions, AppliedErasures, Draft, EraseOptions, ErasedItem, ErasedUser, Erasure, ErasureBound, ErasureEntries,
+    ErasureLog, ErasureReceipt, Memory, MemoryError, NewLibraryDocument, Passage, Retention, SharedMessages,
 };
 use threadkeep_store_memory::MemoryStore;
 
@@ -48,26 +48,26 @@ impl InMemoryLog {
     }
 
     /// Returns the current entries, as read from a log when a backup is restored.
-    fn known_erasures(&self) -> InMemoryKnownErasures {
-        InMemoryKnownErasures(
+    fn erasure_entries(&self) -> InMemoryErasureEntries {
+        InMemoryErasureEntries(
             self.entries.lock().unwrap().iter().map(|(_, erasure, at)| (erasure.clone(), *at)).collect(),
         )
     }
 }
 
 /// The entries of an [`InMemoryLog`], with the times at which they were recorded.
-struct InMemoryKnownErasures(Vec<(Erasure, Timestamp)>);
+struct InMemoryErasureEntries(Vec<(Erasure, Timestamp)>);
 
-impl InMemoryKnownErasures {
+impl InMemoryErasureEntries {
     /// Returns the latest time and the highest number among the items for which `number` returns a number.
     fn latest_bound(&self, tenant: &TenantId, number: impl Fn(&ErasedItem) -> Option<u64>) -> Option<ErasureBound> {
         let found = self.0.iter().filter(|(erasure, _)| erasure.tenant == *tenant);
-        let found = found.filter_map(|(erasure, at)| Some(ErasureBound { at: *at, number: number(&erasure.item)? }));
-        found.reduce(|a, b| ErasureBound { at: a.at.max(b.at), number: a.number.max(b.number) })
+        let found = found.filter_map(|(erasure, at)| Some(ErasureBound { at: *at, up_to: number(&erasure.item)? }));
+        found.reduce(|a, b| ErasureBound { at: a.at.max(b.at), up_to: a.up_to.max(b.up_to) })
     }
 }
 
-impl KnownErasures for InMemoryKnownErasures {
+impl ErasureEntries for InMemoryErasureEntries {
     fn load_thread(&mut self, _: &TenantId, _: ThreadId) {}
 
     fn user(&self, tenant: &TenantId, expected: &UserId) -> Option<ErasedUser> {
@@ -119,7 +119,7 @@ impl KnownErasures for InMemoryKnownErasures {
         })
     }
 
-    fn has_shared_messages(&self) -> bool {
+    fn has_erased_shared_messages(&self) -> bool {
         self.0.iter().any(|(erasure, _)| matches!(erasure.item, ErasedItem::User { shared_messages: true, .. }))
     }
 
@@ -298,8 +298,8 @@ async fn later_erasures_are_applied_to_a_restored_backup() {
             let backend = copy_store(&Memory::with_clock(backend.clone(), env.clock.clone())).await;
             let restored = Memory::with_clock(backend, env.clock.clone());
             let made_at = is_dated.then_some(*made_at);
-            let applied = restored.apply_erasures(&mut log.known_erasures(), made_at).await.unwrap();
-            let repeated = restored.apply_erasures(&mut log.known_erasures(), made_at).await.unwrap();
+            let applied = restored.apply_erasures(&mut log.erasure_entries(), made_at).await.unwrap();
+            let repeated = restored.apply_erasures(&mut log.erasure_entries(), made_at).await.unwrap();
             assert_eq!(repeated, AppliedErasures::default());
             (restored, applied)
         };

@@ -100,10 +100,10 @@ impl Assembly {
         let previous = self.draft.tokens.unwrap_or_default();
         let cached = count(usage, "cache_read_input_tokens").unwrap_or(previous.cached_input);
         let cache_write = count(usage, "cache_creation_input_tokens").unwrap_or(previous.cache_write);
-        let plain = previous.input.saturating_sub(previous.cached_input).saturating_sub(previous.cache_write);
+        let uncached = previous.input.saturating_sub(previous.cached_input).saturating_sub(previous.cache_write);
         self.draft.tokens = Some(Tokens {
             // Anthropic excludes cached tokens from the input count; `Tokens` includes them.
-            input: count(usage, "input_tokens").unwrap_or(plain) + cached + cache_write,
+            input: count(usage, "input_tokens").unwrap_or(uncached) + cached + cache_write,
             cached_input: cached,
             cache_write,
             output: count(usage, "output_tokens").unwrap_or(previous.output),

@@ -114,7 +114,7 @@ impl EmbeddingModel {
             .map_err(|error| ProviderFailure::Invalid(format!("not valid JSON: {error}")))?;
         let data = answer.get("data").and_then(Value::as_array).ok_or_else(|| invalid("no data"))?;
         if data.len() != count {
-            return Err(ProviderFailure::Invalid(format!("{} embeddings for {count} texts", data.len())));
+            return Err(ProviderFailure::Invalid(format!("expected {count} embeddings, found {}", data.len())));
         }
         let mut embeddings: Vec<Option<Vec<f32>>> = vec![None; count];
         for (position, entry) in (0..).zip(data) {

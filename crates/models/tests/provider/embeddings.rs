@@ -59,7 +59,7 @@ async fn texts_are_sent_in_batches_that_are_retried() {
         server.requests().iter().map(|request| request.body["input"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [128, 128, 1]);
     assert!(embedder(&server, None).embed(&[]).await.unwrap().is_empty());
-    assert_eq!(server.requests().len(), 3, "no texts cause no request");
+    assert_eq!(server.requests().len(), 3, "an empty list causes no request");
 }
 
 #[tokio::test]
@@ -68,12 +68,12 @@ async fn failures_report_their_cause_and_retryability() {
         (
             vec![Reply::json(400, &json!({"error": {"message": "input is too long"}}))],
             false,
-            "embedder refused the request: input is too long",
+            "embedder rejected the request: input is too long",
         ),
         (
             vec![Reply::json(401, &json!({"error": {"message": format!("bad {KEY}")}}))],
             false,
-            "embedder refused the request: bad [key]",
+            "embedder rejected the request: bad [key]",
         ),
         (
             vec![Reply::json(503, &json!({})), Reply::json(503, &json!({})), Reply::json(503, &json!({}))],
@@ -83,34 +83,34 @@ async fn failures_report_their_cause_and_retryability() {
         (
             vec![Reply::json(200, &embeddings_json(&[(0, &[1.0])]))],
             false,
-            "embedder gave an invalid answer: 1 embeddings for 2 texts",
+            "embedder returned an invalid answer: expected 2 embeddings, found 1",
         ),
         (
             vec![Reply::json(200, &embeddings_json(&[(0, &[1.0]), (0, &[1.0])]))],
             false,
-            "embedder gave an invalid answer: a text has no embedding",
+            "embedder returned an invalid answer: a text has no embedding",
         ),
         (
             vec![Reply::json(200, &embeddings_json(&[(0, &[1.0]), (7, &[1.0])]))],
             false,
-            "embedder gave an invalid answer: an embedding has an index out of range",
+            "embedder returned an invalid answer: an embedding has an index out of range",
         ),
         (
             vec![Reply::json(200, &embeddings_json(&[(0, &[1.0]), (1, &[1.0, 2.0])]))],
             false,
-            "embedder gave an invalid answer: embeddings have different lengths",
+            "embedder returned an invalid answer: embeddings have different lengths",
         ),
         (
             vec![Reply::json(200, &embeddings_json(&[(0, &[1e300]), (1, &[1.0])]))],
             false,
-            "embedder gave an invalid answer: an embedding is not a list of finite numbers",
+            "embedder returned an invalid answer: an embedding is not a list of finite numbers",
         ),
         (
             vec![Reply::json(200, &json!({"data": [{"embedding": "AAAA"}, {"embedding": []}]}))],
             false,
-            "embedder gave an invalid answer: an embedding is not a list of finite numbers",
+            "embedder returned an invalid answer: an embedding is not a list of finite numbers",
         ),
-        (vec![Reply::json(200, &json!([]))], false, "embedder gave an invalid answer: no data"),
+        (vec![Reply::json(200, &json!([]))], false, "embedder returned an invalid answer: no data"),
     ] {
         let server = Server::start(replies).await;
         let error: EmbedderError = embedder(&server, None).embed(&texts(&["a", "b"])).await.unwrap_err();

@@ -180,7 +180,7 @@ async fn errors_within_a_stream_are_errors() {
         vec![openai(json!({"message": "no", "type": "invalid_request_error", "status_code": 400}))],
     )
     .await;
-    assert_eq!((error.to_string().as_str(), waits.len()), ("model m refused the request (400): no", 0));
+    assert_eq!((error.to_string().as_str(), waits.len()), ("model m rejected the request (400): no", 0));
     let overloaded = || {
         Reply::stream([
             named_event(
@@ -215,7 +215,7 @@ async fn invalid_answers_are_reported() {
         (Reply::stream(["data: {\n\n"]), "an event is not valid JSON"),
     ] {
         let (error, _) = failing(Provider::Compatible, vec![reply]).await;
-        assert!(error.to_string().starts_with("model m gave an invalid answer"), "{error}");
+        assert!(error.to_string().starts_with("model m returned an invalid answer"), "{error}");
         assert!(error.to_string().contains(detail), "{error}");
     }
     let (error, _) = failing(Provider::Anthropic, vec![Reply::json(200, &json!({"content": "x"}))]).await;
@@ -236,7 +236,7 @@ async fn an_endless_answer_is_rejected() {
         config.http.answer_bytes = 100_000;
         let (model, _) = model(config);
         let error = ask(&model, &request_with("Hi")).await.0.unwrap_err();
-        assert_eq!(error.to_string(), "model m gave an invalid answer: the response exceeds the size limit");
+        assert_eq!(error.to_string(), "model m returned an invalid answer: the response exceeds the size limit");
         server.closed.recv().await.unwrap();
     }
 }
@@ -248,13 +248,13 @@ async fn timeouts_limit_silence_and_total_time() {
     let mut silence = config(Provider::Compatible, &server, "m");
     silence.http.silence_timeout = Duration::from_millis(40);
     let error = ask(&model(silence).0, &request_with("Hi")).await.0.unwrap_err();
-    assert_eq!(error.to_string(), "model m gave no answer within 40 ms");
+    assert_eq!(error.to_string(), "model m did not answer within 40 ms");
     assert!(server.has_answered_all(), "timeouts are retried");
     let mut server = Server::start([silent()]).await;
     let mut total = config(Provider::Compatible, &server, "m");
     total.http.total_timeout = Duration::from_millis(40);
     let error = ask(&model(total).0, &request_with("Hi")).await.0.unwrap_err();
-    assert_eq!(error.to_string(), "model m gave no answer within 40 ms");
+    assert_eq!(error.to_string(), "model m did not answer within 40 ms");
     server.closed.recv().await.unwrap();
 }
 

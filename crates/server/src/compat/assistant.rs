@@ -31,14 +31,14 @@ pub(crate) fn single_assistant(app: &App) -> Option<Agent> {
     if all.len() == 1 { all.pop() } else { None }
 }
 
-/// Returns the scope of the user that a client names. Without a name, returns the scope of the caller's own user, or of the user
-/// `default`.
+/// Returns the scope of the user that a request selects. If it selects none, returns the scope of the caller's own
+/// user, or of the user `default`.
 ///
 /// # Errors
-/// `other_user` if the caller may not act for the named user.
+/// `other_user` if the caller may not act for the selected user.
 pub(super) fn scope(caller: &Caller, user: Option<&str>) -> Result<Scope> {
     match (&caller.scope, user) {
-        (Scope::User(_, own_user), Some(named)) if named != own_user.as_str() && !may_name_others(caller) => {
+        (Scope::User(_, own_user), Some(named)) if named != own_user.as_str() && !may_select_any_user(caller) => {
             Err(ApiError::forbidden("other_user", "this key can act only for its own user"))
         }
         (Scope::User(..), None) => Ok(caller.scope.clone()),
@@ -50,17 +50,17 @@ pub(super) fn scope(caller: &Caller, user: Option<&str>) -> Result<Scope> {
     }
 }
 
-/// Returns the scope of the conversations that a caller can access by id. If the caller may name any user, these are the
-/// conversations of all users.
+/// Returns the scope of the conversations that a caller can access by id. If the caller may select any user, these are
+/// the conversations of all users.
 pub(super) fn accessible_scope(caller: &Caller) -> Scope {
-    match may_name_others(caller) {
+    match may_select_any_user(caller) {
         true => Scope::Tenant(caller.scope.tenant_id().clone()),
         false => caller.scope.clone(),
     }
 }
 
-/// Whether the caller may name any user, because it is a local caller of a server on which no key was ever created.
-fn may_name_others(caller: &Caller) -> bool {
+/// Whether the caller may select any user, because it is a local caller of a server on which no key was ever created.
+fn may_select_any_user(caller: &Caller) -> bool {
     caller.key_id().is_none() && caller.has(KeyRole::Admin)
 }
 

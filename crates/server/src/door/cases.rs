@@ -43,7 +43,7 @@ pub struct OwnedIds {
     pub completion: String,
     /// An uploaded file.
     pub file: String,
-    /// A turn that waits for an approval.
+    /// A turn that waits for approval.
     pub turn: String,
     /// The pending approval of the turn.
     pub approval: String,

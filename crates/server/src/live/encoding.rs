@@ -120,7 +120,7 @@ impl UpdateCache {
     fn find(&self, thread: ThreadId, update: &Arc<ThreadUpdate>) -> Option<Arc<EncodedUpdate>> {
         let last = self.lock().by_thread.get(&thread).and_then(Weak::upgrade);
         // The updates for one change can differ: a subscription to some roles receives fewer messages, and a message may have been
-        // replaced or erased since.
+        // replaced or erased in the meantime.
         last.filter(|last| {
             last.update.as_ref().is_some_and(|cached| Arc::ptr_eq(cached, update) || **cached == **update)
         })

@@ -24,11 +24,11 @@ const BUFFERED_EVENTS: usize = 16;
 
 /// Streams the changes of a thread as server-sent events
 ///
-/// The id of an event consists of the number of its change and a tag (`17-a1b2c3d4`). The tag distinguishes the change from a
-/// change with the same number in another history of the thread, such as the history before a backup was restored. With
-/// `Last-Event-ID` or `after`, the stream starts with all later changes, erasures included. Otherwise it starts with the next
-/// change, or, with `last`, with that many of the latest messages. The stream ends with an event `end`, which contains a reason,
-/// or with `deleted`.
+/// The id of an event consists of the number of its change and a tag (`17-a1b2c3d4`). The tag distinguishes the change
+/// from a change with the same number in another history of the thread, such as the history before a backup was
+/// restored. With `Last-Event-ID` or `after`, the stream starts with all later changes, erasures included. Otherwise it
+/// starts with the next change, or, with `last`, with that many of the latest messages. The stream ends with an `end`
+/// event, which contains a reason, or with a `deleted` event.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/events",

@@ -1,4 +1,4 @@
-//! Reads the commits to all threads of a caller, for a client that follows all threads without naming them.
+//! Reads the commits to all threads of a caller, for a client that follows all threads without listing them.
 //!
 //! The store reports which threads have changed. The changes to each thread are then read from the client's position in the thread,
 //! which is the number of the last change that the client has received. Only these positions are kept in memory. A thread whose
@@ -57,7 +57,7 @@ impl FollowedThreads {
         loop {
             match self.read_once(changed).await {
                 Ok(updates) => return updates,
-                // The thread has been deleted since. The next update reports that.
+                // The thread has been deleted. The next update reports the deletion.
                 Err(error) if error.status == StatusCode::NOT_FOUND => return None,
                 Err(error) if error.status == StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(RETRY_DELAY).await,
                 Err(error) => {

@@ -88,12 +88,12 @@ pub(super) struct Notices {
     /// Keeps the poller running.
     _poller: Arc<Poller>,
     values: watch::Receiver<Values>,
-    /// The values that were sent.
+    /// The values that were sent to the client.
     sent: BTreeMap<String, JsonText>,
 }
 
 impl Notices {
-    /// Subscribes to topics, or to all topics if none are named. Without an assistant, there is nothing to subscribe to.
+    /// Subscribes to topics, or to all topics if `topics` is empty. Returns `None` if there is no assistant.
     ///
     /// # Errors
     /// `invalid_request` if the assistant has no such topics.

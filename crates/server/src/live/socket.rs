@@ -71,7 +71,7 @@ pub(crate) async fn socket(
                 () = run(socket, app.clone(), caller) => {}
                 () = app.shutdown_timed_out() => tracing::info!("closing a client that stalled during shutdown"),
             }
-            // When the server stops, it waits until this is dropped.
+            // A stopping server waits until this guard is dropped.
             drop(connection);
         })
         .into_response())
@@ -131,7 +131,7 @@ impl Client {
         loop {
             tokio::select! {
                 () = &mut stopped => {
-                    // The subscriptions stop as well, and send their end.
+                    // The subscriptions stop as well, and send their last messages.
                     self.detach();
                     return Some(close_frame(close_code::AWAY, "shutdown"));
                 }
@@ -200,7 +200,7 @@ impl Client {
         drop(self.outgoing.send(error_message(thread, error)).await);
     }
 
-    /// Drops this handle of the queue to the client. The subscriptions keep theirs, to send their end.
+    /// Drops this handle of the queue to the client. The subscriptions keep their handles, to send their last messages.
     fn detach(self) {
         drop(self.outgoing);
     }

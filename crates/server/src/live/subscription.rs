@@ -27,7 +27,7 @@ pub(super) struct Subscription<T> {
     /// A message that is sent periodically to keep an idle stream alive. `None` if the connection has its own heartbeat and key
     /// check.
     pub(super) heartbeat: Option<T>,
-    /// What is sent besides the updates of the thread.
+    /// The notices that are sent in addition to the updates of the thread.
     pub(super) notices: Option<Notices>,
 }
 

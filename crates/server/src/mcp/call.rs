@@ -13,7 +13,7 @@ use crate::input::{QueryParams, read_body};
 use crate::security::loopback::is_own_origin;
 use crate::security::{Caller, KeyRole};
 
-/// The two formats from which the protocol lets a server choose. Responses are always JSON.
+/// The two response formats that the protocol allows. Responses are always JSON.
 const RESPONSE_FORMATS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// Answers a message of the Model Context Protocol
@@ -27,7 +27,7 @@ const RESPONSE_FORMATS: HeaderValue = HeaderValue::from_static("application/json
     tag = "mcp",
     params(
         ("tools" = Option<String>, Query, description = "The tools, separated by commas: names, `default` or `all`."),
-        ("read_only" = Option<bool>, Query, description = "Whether to leave out the tools that change something."),
+        ("read_only" = Option<bool>, Query, description = "Whether to omit the tools that change data."),
     ),
     request_body(content = Value, description = "A JSON-RPC request or notification."),
     responses(
@@ -54,7 +54,7 @@ pub(crate) async fn call(State(app): State<App>, caller: Caller, mut params: Que
     Ok(Response::from_parts(head, Body::from(body)).into_response())
 }
 
-/// Returns the tools that the request selects, as far as the caller's role allows them.
+/// Returns those tools selected by the request that the caller's role allows.
 fn selected_tools(params: &mut QueryParams, caller: &Caller) -> Result<ToolSelection, ApiError> {
     let tools = match params.take("tools")? {
         Some(list) => list.parse().map_err(|error| ApiError::invalid("tools", format!("{error}")))?,
@@ -65,7 +65,7 @@ fn selected_tools(params: &mut QueryParams, caller: &Caller) -> Result<ToolSelec
 }
 
 /// Rejects requests from web pages, except pages of this server and of the origins that the operator allows. The protocol
-/// requires this check as a defence against DNS rebinding, with which pages could reach a local server.
+/// requires this check as a defence against DNS rebinding, which would let pages reach a local server.
 fn check_origin(app: &App, head: &Parts) -> Result<(), ApiError> {
     let is_allowed = |origin: &HeaderValue| {
         origin.to_str().is_ok_and(|origin| {

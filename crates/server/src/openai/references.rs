@@ -14,7 +14,7 @@ const MAX_REFERENCES: usize = 500;
 /// An item of an input after references were resolved.
 #[derive(Debug)]
 pub(super) enum ResolvedItem {
-    /// The item is not in the conversation, as far as its id shows.
+    /// The item has no id, or the conversation contains no item with this id.
     New(Draft),
     /// The conversation contains this message with the id of the item.
     Stored(Message),

@@ -108,7 +108,7 @@ impl<'a> SentPieces<'a> {
 }
 
 /// Returns a thread's latest messages, oldest first. Their number is about twice `sent`, the number of pieces in the request,
-/// because other messages may have been added since.
+/// because other messages may have been added in the meantime.
 async fn newest_messages(app: &App, scope: &Scope, thread: ThreadId, sent: usize) -> Result<Vec<Message>, ApiError> {
     let (mut pages, mut before) = (Vec::new(), None);
     let mut remaining = sent.saturating_mul(2).max(MIN_MESSAGES);

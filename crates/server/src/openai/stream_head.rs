@@ -42,7 +42,7 @@ impl HeldHead {
     ///
     /// # Errors
     /// The error that replaces the response.
-    pub(super) async fn released(self, app: &App) -> Result<(), ApiError> {
+    pub(super) async fn wait_until_released(self, app: &App) -> Result<(), ApiError> {
         let mut receiver = self.0;
         match tokio::time::timeout(app.options().stream_head, &mut receiver).await {
             Ok(Ok(error)) => Err(error),

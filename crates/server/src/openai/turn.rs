@@ -299,7 +299,7 @@ fn result_call_id(part: &Part) -> Option<&str> {
 
 /// Rejects options and message content that the model would ignore. Only the new messages are checked. `param` is the parameter that contains
 /// them.
-pub(super) fn reject_ignored(
+pub(super) fn reject_ignored_options(
     app: &App,
     request: &mut ChatRequest,
     new: &[&Draft],

@@ -13,12 +13,12 @@ use crate::output::json;
 pub(crate) struct ReadyJson {
     /// Always `ready`.
     status: &'static str,
-    /// Which failures acknowledged writes survive, if that depends on the store's servers.
+    /// The kinds of failures after which acknowledged writes still exist, if that depends on the store's servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     durability: Option<DurabilityJson>,
 }
 
-/// Which failures acknowledged writes survive.
+/// The kinds of failures after which acknowledged writes still exist.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DurabilityJson {
     /// A description for people.

@@ -32,7 +32,7 @@ pub(crate) struct AnalyticsJson {
     output_tokens: u64,
     cost_usd: f64,
     sources: SourcesJson,
-    /// The durations of the answers, as far as they are stored.
+    /// The durations of those answers whose duration is stored.
     durations: Option<DurationsJson>,
     #[schema(value_type = Option<String>, format = DateTime)]
     first_message_at: Option<Timestamp>,
@@ -50,9 +50,9 @@ pub(crate) struct SourcesJson {
     citing_messages: u64,
     /// Messages whose citations all occur earlier in their thread: they needed no search.
     reusing_messages: u64,
-    /// The share of the citing messages that needed no search.
+    /// The share of the messages with citations that needed no search.
     reuse_rate: f64,
-    /// The cost of the searches that were not needed; null without `usd_per_search`.
+    /// The cost of the searches that were not needed; null if `usd_per_search` is not set.
     saved_usd: Option<f64>,
 }
 
@@ -113,7 +113,7 @@ impl AnalyticsJson {
     tag = "analytics",
     params(
         ("thread" = Option<String>, Query, description = "Only this thread"),
-        ("usd_per_search" = Option<f64>, Query, description = "The cost of a search, to compute what was saved")
+        ("usd_per_search" = Option<f64>, Query, description = "The cost of a search, to compute the savings")
     ),
     responses((status = 200, body = AnalyticsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))

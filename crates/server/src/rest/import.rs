@@ -61,7 +61,7 @@ pub(crate) struct CountsJson {
     security(("key" = []))
 )]
 pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: QueryParams, body: Body) -> Result {
-    if matches!(caller.scope, Scope::Tenant(_)) || caller.is_user_named {
+    if matches!(caller.scope, Scope::Tenant(_)) || caller.may_select_user {
         caller.require(KeyRole::Admin)?;
     }
     let format = params.parse::<Format>("format", "a supported format")?;

@@ -29,9 +29,9 @@ pub(crate) struct KeyQuotaJson {
     /// The maximum number of requests per day; null if there is none.
     quota: Option<u32>,
     /// The number of requests today. It includes requests that other instances have reserved in advance, each at most a hundredth
-    /// of the quota. Null without a quota.
+    /// of the quota. Null if there is no quota.
     used: Option<u32>,
-    /// Null without a quota.
+    /// Null if there is no quota.
     remaining: Option<u32>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result {
         let rate = key.rate_limit.or(app.options().rate_limit).map(|limit| limit.per_minute);
         let quota = key.quota.or(app.options().quota).map(|quota| quota.per_day);
         let used = match quota {
-            Some(_) => Some(app.count_of_today(&key.id).await?),
+            Some(_) => Some(app.requests_today(&key.id).await?),
             None => None,
         };
         let remaining = quota.zip(used).map(|(quota, used)| quota.saturating_sub(used));

@@ -13,7 +13,7 @@ use crate::rest::json::message::MessageJson;
 use crate::security::Caller;
 use crate::thread_names;
 
-/// A question for which to recall messages.
+/// A question for which messages are to be recalled.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallJson {
@@ -72,9 +72,9 @@ pub(crate) struct ScorePartsJson {
     words: f64,
     /// The words of the question in the message or near it.
     passage: f64,
-    /// The share of the adjacent messages' scores.
+    /// The contribution of the scores of adjacent messages.
     neighbours: f64,
-    /// The bonus for a speaker whom the question names.
+    /// The bonus for a speaker whom the question mentions.
     speaker: f64,
     /// The bonus for a time to which the question refers.
     time: f64,

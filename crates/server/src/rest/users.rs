@@ -34,7 +34,7 @@ fn managed_tenant(caller: &Caller) -> Result<&TenantId> {
 }
 
 /// Reads the user in the path.
-fn user_of(path_params: &PathParams) -> Result<UserId> {
+fn user_in_path(path_params: &PathParams) -> Result<UserId> {
     UserId::new(path_params.get("user")).map_err(|error| ApiError::from(error).param("user"))
 }
 

@@ -20,7 +20,7 @@ use crate::input::{QueryParams, read_body};
 use crate::middleware::LoggedResponse;
 use crate::route_layer::Next;
 
-/// The header that names the user on whose behalf the key of a tenant is used.
+/// The header that contains the name of the user on whose behalf the key of a tenant is used.
 pub(crate) const USER_HEADER: &str = "threadkeep-user";
 
 /// The query parameter that contains a short-lived token.
@@ -36,7 +36,7 @@ pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, nex
 }
 
 /// Runs the action if the door authenticates the sender, from the request's head and body, and the sender has the role.
-pub(crate) async fn recognise(
+pub(crate) async fn authenticate_sender(
     app: &App,
     role: KeyRole,
     authenticator: &dyn SenderAuthenticator,
@@ -133,7 +133,7 @@ async fn find_caller(app: &App, request: &Parts, accepts_token_in_query: bool) -
         Some(user) => Scope::User(local.tenant_id().clone(), user),
         None => local.clone(),
     };
-    Ok(Caller { scope, is_user_named: true, roles: vec![KeyRole::Admin], credential, rate })
+    Ok(Caller { scope, may_select_user: true, roles: vec![KeyRole::Admin], credential, rate })
 }
 
 /// Returns the address of the client.

@@ -67,7 +67,7 @@ pub struct LocalToken {
 pub enum LocalTokenError {
     /// The text is too short or too long, or cannot be sent in a header.
     #[error("a token must have 16 to 1024 visible ASCII characters and no spaces")]
-    Form,
+    InvalidFormat,
     /// The system returned no random bytes.
     #[error("cannot generate random bytes")]
     Randomness,
@@ -87,10 +87,10 @@ impl LocalToken {
     /// Creates a token from its text.
     ///
     /// # Errors
-    /// `Form` if the text is too short, too long, or cannot be sent in a header.
+    /// `InvalidFormat` if the text is too short, too long, or cannot be sent in a header.
     pub fn new(text: &str) -> Result<Self, LocalTokenError> {
         if !TOKEN_BYTES.contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(LocalTokenError::Form);
+            return Err(LocalTokenError::InvalidFormat);
         }
         let mac_key = Arc::new(hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes()));
         Ok(Self { hash: Sha256::digest(text).into(), mac_key, is_chosen: !is_generated(text) })
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn tokens_with_invalid_length_or_characters_are_rejected() {
         for text in ["", "tooshort", "with a space in the middle", "ñandúñandúñandúñandú", &"x".repeat(2000)] {
-            assert_eq!(LocalToken::new(text).unwrap_err(), LocalTokenError::Form, "{text}");
+            assert_eq!(LocalToken::new(text).unwrap_err(), LocalTokenError::InvalidFormat, "{text}");
         }
         assert!(LocalToken::new("a-chosen-one-of-some-length").unwrap().is_chosen);
     }

@@ -81,7 +81,8 @@ impl ChatModel for CommandModel {
     }
 }
 
-/// Creates an assistant with the tools `look` and `delete`; `delete` requires an approval. Also returns the assistant's model.
+/// Creates an assistant with the tools `look` and `delete`; `delete` requires approval. Also returns the assistant's
+/// model.
 pub(crate) fn test_assistant(name: &str) -> (Definition, Arc<CommandModel>) {
     let deleted = Arc::new(Mutex::new(Vec::new()));
     let model = CommandModel {

@@ -33,7 +33,7 @@ async fn pages_of_configured_origins_may_call_the_server() {
     assert_eq!((allowed.status, allowed.header("access-control-allow-origin")), (200, ORIGIN));
     assert_eq!(allowed.header("access-control-allow-headers"), "authorization,content-type");
     assert!(allowed.header("access-control-allow-methods").contains("PATCH"));
-    assert_eq!(allowed.header("access-control-allow-credentials"), "", "cookies are not for other origins");
+    assert_eq!(allowed.header("access-control-allow-credentials"), "", "cookies are not valid for other origins");
     assert_eq!(preflight("https://evil.example").await.header("access-control-allow-origin"), "");
     for (origin, expected) in [(ORIGIN, ORIGIN), ("https://evil.example", "")] {
         for path in ["/v1/threads", "/v1/threads/unknown", "/nowhere"] {

@@ -134,7 +134,7 @@ fn only_listed_routes_are_open() {
 }
 
 #[tokio::test]
-async fn plain_proxies_give_no_access_without_the_token() {
+async fn plain_proxies_grant_no_access_without_the_token() {
     if is_skipped() {
         return;
     }
@@ -168,7 +168,7 @@ async fn plain_proxies_give_no_access_without_the_token() {
 }
 
 #[tokio::test]
-async fn plain_proxies_give_no_access_to_sockets_without_the_token() {
+async fn plain_proxies_grant_no_access_to_sockets_without_the_token() {
     if is_skipped() {
         return;
     }
@@ -185,7 +185,7 @@ async fn plain_proxies_give_no_access_to_sockets_without_the_token() {
 
 /// This is why the local token exists: without it, a server cannot distinguish clients of a plain proxy from local callers.
 #[tokio::test]
-async fn plain_proxies_give_access_to_servers_without_a_token() {
+async fn plain_proxies_grant_access_to_servers_without_a_token() {
     if is_skipped() {
         return;
     }

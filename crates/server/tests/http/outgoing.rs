@@ -68,7 +68,7 @@ async fn an_issuers_keys_are_fetched_through_the_proxy() {
         TrustedIssuer::jwks("https://issuer.invalid/keys", Some(&proxy), "https://issuer", "me", tenant).unwrap();
     let options = ServerOptions { token_issuers: vec![issuer], ..TestConfig::default().options };
     let server = TestServer::start_with(TestConfig { options, ..TestConfig::default() }).await;
-    // Keys are fetched when a token names an unknown key.
+    // Keys are fetched when a token refers to an unknown key.
     let token = "eyJhbGciOiJSUzI1NiIsImtpZCI6Im9uZSJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6Im1lIiwiZXhwIjo0MTAyNDQ0ODAwLCJzdWIiOiJhbmEifQ.AAAA";
     server.client().with_key(token).get("/v1/threads").await.error(401);
     let request = tokio::time::timeout(TIMEOUT, request).await.unwrap().unwrap();

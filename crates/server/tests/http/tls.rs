@@ -118,5 +118,5 @@ async fn errors_name_the_invalid_file() {
     assert!(matches!(Tls::from_pem_files(&missing, &key), Err(TlsError::Certificate(_))));
     assert!(matches!(Tls::from_pem_files(&key, &key), Err(TlsError::Certificate(_))));
     assert!(matches!(Tls::from_pem_files(&certificate, &certificate), Err(TlsError::Key(_))));
-    assert!(matches!(Tls::from_pem_files(&certificate, &other_key), Err(TlsError::Pair(_))));
+    assert!(matches!(Tls::from_pem_files(&certificate, &other_key), Err(TlsError::KeyMismatch(_))));
 }

@@ -318,7 +318,7 @@ async fn failed_deliveries_are_repeated_and_delay_no_other_webhook() {
 }
 
 #[tokio::test]
-async fn deliveries_that_were_given_up_can_be_replayed() {
+async fn failed_deliveries_can_be_replayed() {
     let (server, mut endpoint) = (TestServer::start_with(config(&[10])).await, Endpoint::start().await);
     let client = server.client();
     let (path, _) = create(&client, &endpoint.url(), &["appended"]).await;
@@ -329,7 +329,7 @@ async fn deliveries_that_were_given_up_can_be_replayed() {
     let id = endpoint.next().await.id();
     endpoint.next().await;
     let failed = wait_for(&client, &path, &id, "failed").await;
-    assert_eq!((&failed["attempts"], &failed["last_error"]), (&json!(2), &json!("the endpoint answered 500")));
+    assert_eq!((&failed["attempts"], &failed["last_error"]), (&json!(2), &json!("the endpoint responded with 500")));
     assert_eq!(failed["next_attempt_at"], Value::Null);
     let mut target = target;
     assert!(target.received.try_recv().is_err(), "redirects are not followed");
@@ -480,7 +480,7 @@ async fn webhooks_belong_to_their_tenant_or_user() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_is_gone_is_disabled_and_its_events_wait() {
+async fn a_webhook_whose_endpoint_is_gone_is_disabled_and_its_events_are_held() {
     let (server, mut endpoint) = (TestServer::start_with(config(&[10])).await, Endpoint::start().await);
     let client = server.client();
     endpoint.prepare(&[410]);
@@ -491,7 +491,7 @@ async fn a_webhook_that_is_gone_is_disabled_and_its_events_wait() {
     wait_for(&client, &path, &id, "failed").await;
     let webhook = client.get(&path).await.expect(200);
     let disabled = (&webhook["enabled"], &webhook["disabled_reason"]);
-    assert_eq!(disabled, (&json!(false), &json!("the endpoint answered 410 Gone")));
+    assert_eq!(disabled, (&json!(false), &json!("the endpoint responded with 410 Gone")));
     client.say(&thread, "second").await;
     let enabled = client.send("PATCH", &path, json!({ "enabled": true })).await.expect(200);
     assert_eq!((&enabled["enabled"], &enabled["disabled_reason"]), (&json!(true), &Value::Null));

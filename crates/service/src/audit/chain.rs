@@ -95,7 +95,7 @@ impl AuditLog {
         if head.is_some() && !is_head_seen {
             verification.add_finding(
                 None,
-                "no record has the hash of the given head: the log was truncated or changed, or it is another log",
+                "no record has the given hash: the log was truncated or changed, or is a different log",
             );
         }
         let (unchained, late) = self.count_unchained(started_at).await?;
@@ -176,10 +176,11 @@ impl ChainVerifier<'_> {
         match serde_json::from_str::<AuditRecord>(&text) {
             Ok(record) if record.previous.as_deref() == Some(previous) => {}
             Ok(_) => {
-                let detail = "its hash of the previous record does not match: one of the two was changed";
+                let detail =
+                    "the hash of the previous record does not match: this record or the previous one was changed";
                 self.verification.add_finding(Some(position), detail);
             }
-            Err(_) => self.verification.add_finding(Some(position), "it is not a record of the audit log"),
+            Err(_) => self.verification.add_finding(Some(position), "not a record of the audit log"),
         }
         let hash = hash_record(&text);
         self.is_head_seen |= self.head.is_some_and(|head| head.eq_ignore_ascii_case(&hash));
@@ -193,9 +194,9 @@ impl ChainVerifier<'_> {
         let first = self.position + 1;
         if first <= last {
             let detail = if first == last {
-                "it is missing".to_owned()
+                "missing".to_owned()
             } else {
-                format!("it is missing, and so are all records up to {last}")
+                format!("this record and all records up to {last} are missing")
             };
             self.verification.add_finding(Some(first), detail);
         }

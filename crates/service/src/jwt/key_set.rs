@@ -1,5 +1,5 @@
 //! The published keys of an issuer (JWKS). They are read from a file or a URL and cached. They are read again when they are old
-//! or when a token names an unknown key.
+//! or when a token refers to an unknown key.
 //!
 //! The frequency of reads is limited, so that clients cannot make the server flood an issuer with requests.
 

@@ -74,10 +74,10 @@ impl PublicKey {
             return None;
         }
         let (algorithm, material) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
-            // RS256 is the default for RSA keys that name no algorithm.
+            // RS256 is the default for RSA keys that specify no algorithm.
             ("RSA", _) => {
-                let named = jwk.alg.as_deref().unwrap_or("RS256");
-                let (algorithm, parameters) = RSA.into_iter().find(|(name, _)| *name == named)?;
+                let specified = jwk.alg.as_deref().unwrap_or("RS256");
+                let (algorithm, parameters) = RSA.into_iter().find(|(name, _)| *name == specified)?;
                 (
                     algorithm,
                     Material::Rsa { modulus: decode_member(&jwk.n)?, exponent: decode_member(&jwk.e)?, parameters },
@@ -90,7 +90,7 @@ impl PublicKey {
             }
             _ => return None,
         };
-        let is_consistent = jwk.alg.as_deref().is_none_or(|named| named == algorithm);
+        let is_consistent = jwk.alg.as_deref().is_none_or(|specified| specified == algorithm);
         is_consistent.then_some(Self { id: jwk.kid, algorithm, material })
     }
 

@@ -43,7 +43,8 @@ pub struct AskRequest {
 impl AskRequest {
     /// Runs the turn, or returns the turn of an earlier attempt.
     pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
-        // A thread is not deleted but expires if the request may be retried with its key, or if its turn waits for an approval.
+        // A thread is not deleted but expires if the request may be retried with its key, or if its turn waits for
+        // approval.
         let deletes_thread = self.is_ephemeral && self.attempt.key().is_none();
         let (memory, scope, thread) = (self.agent.memory().clone(), self.scope.clone(), self.thread);
         let result = Box::pin(self.run_or_find(events)).await;
@@ -152,7 +153,7 @@ impl AskRequest {
                 (Some(running), _) if is_running(&running) => running,
                 (None, Some(question)) => match self.find_turn(&newest, question.seq).await? {
                     Some(TurnState::Running(running)) => running,
-                    Some(TurnState::Settled(turn)) => return Ok(Some(TurnResult { turn: *turn, replayed: true })),
+                    Some(TurnState::NotRunning(turn)) => return Ok(Some(TurnResult { turn: *turn, replayed: true })),
                     _ => return Ok(None),
                 },
                 _ => return Ok(None),
@@ -180,7 +181,7 @@ impl AskRequest {
         let Some(turn) = last.content.metadata.get("turn").and_then(|turn| turn.as_str()) else { return Ok(None) };
         let found = find_turn_state(memory, &self.scope, self.thread, turn).await?;
         let is_same = |found: &TurnState| match found {
-            TurnState::Settled(turn) => {
+            TurnState::NotRunning(turn) => {
                 let seqs = (turn.stored.first().map(|stored| stored.seq), turn.stored.last().map(|stored| stored.seq));
                 turn.agent == self.assistant_name() && seqs == (Some(question), Some(last.seq))
             }

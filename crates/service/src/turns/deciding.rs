@@ -40,8 +40,8 @@ pub struct DecisionRequest {
 }
 
 impl DecisionRequest {
-    /// Decides and resumes the turn. If the approval is already decided and the request may be a retry, returns the turn that the
-    /// first decision resumed.
+    /// Makes the decision and resumes the turn. If a decision was already made and the request may be a retry, returns
+    /// the turn that the first decision resumed.
     pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
         let Self { service, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
         let stop = Stop::new();
@@ -71,7 +71,7 @@ impl DecisionRequest {
             loop {
                 match find_turn_state(memory, scope, thread, &approval.turn).await? {
                     Some(TurnState::Running(_)) => {}
-                    Some(TurnState::Settled(turn)) => return Ok::<_, Error>(Some(*turn)),
+                    Some(TurnState::NotRunning(turn)) => return Ok::<_, Error>(Some(*turn)),
                     _ => return Ok(None),
                 }
                 resume(&self.service, &self.agent, scope, thread, &approval.turn).await?;

@@ -84,8 +84,8 @@ async fn resume_in_background(
     drop(permit);
 }
 
-/// Resumes a turn and runs it until it ends, waits for an approval, or a client requests a stop. Does nothing if another task
-/// drives the turn.
+/// Resumes a turn and runs it until it ends, waits for approval, or a client requests a stop. Does nothing if another
+/// task drives the turn.
 pub async fn resume(
     service: &Service,
     agent: &Agent,

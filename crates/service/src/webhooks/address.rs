@@ -51,7 +51,7 @@ impl Resolve for AddressFilter {
 }
 
 /// Returns the address in a URL whose host is an address. Such hosts are not resolved.
-pub(super) fn address_of(url: &Url) -> Option<IpAddr> {
+pub(super) fn ip_address_in(url: &Url) -> Option<IpAddr> {
     url.host_str()?.trim_matches(['[', ']']).parse().ok()
 }
 
@@ -70,9 +70,9 @@ pub(super) fn parse_url(text: &str, networks: &Arc<[IpNet]>) -> Result<Url> {
         return Err(invalid("`url` must begin with https://"));
     }
     let filter = AddressFilter { networks: Arc::clone(networks), allows_public };
-    if address_of(&url).is_some_and(|address| !filter.allows(address)) {
+    if ip_address_in(&url).is_some_and(|address| !filter.allows(address)) {
         return Err(
-            invalid("`url` has a private address; the server does not send webhooks there").code("private_address")
+            invalid("`url` has a private address, to which the server does not send webhooks").code("private_address")
         );
     }
     Ok(url)

@@ -68,7 +68,7 @@ impl ChangeReader {
             Some(Position::Deleted(_)) | None => self.read_first(webhook, changed.id, positions).await,
         };
         match result {
-            // The thread has been deleted since. The next update reports that.
+            // The thread has been deleted. The next update reports the deletion.
             Err(error) if error.kind == ErrorKind::NotFound => Ok(Step::NOTHING),
             result => result,
         }

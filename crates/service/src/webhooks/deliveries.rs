@@ -44,7 +44,7 @@ impl EventKind {
     }
 }
 
-/// An event of a thread. Its text is the id with which receivers recognise repeated deliveries (`webhook-id`).
+/// An event of a thread. Its text form is the id by which receivers recognise repeated deliveries (`webhook-id`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebhookEvent {
     /// The thread.

@@ -17,12 +17,13 @@ use super::worker::Worker;
 use crate::error::Result;
 use crate::service::Service;
 
-/// The key of the record that names the sending instance.
+/// The key of the record that contains the lease.
 const KEY: &str = "dispatcher";
 
-/// The instance that sends webhooks.
+/// The lease for sending webhooks, and the process that holds it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Lease {
+    /// The name of the process.
     driver: String,
     until: Timestamp,
 }
@@ -64,6 +65,7 @@ struct Dispatcher<'a> {
     encoder: &'a Arc<dyn EventEncoder>,
     sender: &'a Sender,
     records: Records,
+    /// This process, as a holder of the lease.
     driver: Driver,
     tasks: HashMap<String, Task>,
 }
@@ -75,7 +77,7 @@ impl<'a> Dispatcher<'a> {
         Self { service, encoder, sender, records, driver, tasks: HashMap::new() }
     }
 
-    /// Sends webhooks while this instance has the lease and there are webhooks.
+    /// Sends webhooks while this instance holds the lease and there are webhooks.
     async fn run(mut self) -> Result<()> {
         if self.list_webhooks().await?.is_empty() {
             return Ok(());
@@ -127,7 +129,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Acquires the lease if no live instance has it. Returns its version.
+    /// Acquires the lease if no live instance holds it. Returns the version of the lease's record.
     async fn acquire(&self) -> Result<Option<u64>> {
         let memory = self.service.memory();
         let found = self.records.find::<Lease>(Kind::Dispatcher, KEY).await?;

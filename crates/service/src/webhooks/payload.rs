@@ -1,4 +1,5 @@
-//! The body of a delivery. It is read from the thread for each attempt, so it contains no text that was erased meanwhile.
+//! The body of a delivery. It is read from the thread for each attempt, so that it contains no text that has been
+//! erased.
 
 use std::fmt;
 

@@ -14,7 +14,7 @@ const SECRET_BYTES: usize = 32;
 /// How long the previous secret also signs after a rotation: one day, in milliseconds.
 const ROTATION_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// A secret with which deliveries are signed. It is stored in plain text, because signing requires it.
+/// A secret that signs deliveries. It is stored in plain text, because signing requires it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Secret(String);

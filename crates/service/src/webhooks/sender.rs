@@ -11,7 +11,7 @@ use reqwest::{Client, StatusCode, Url};
 use threadkeep::Timestamp;
 
 use super::Webhook;
-use super::address::{AddressFilter, PrivateAddressError, address_of};
+use super::address::{AddressFilter, PrivateAddressError, ip_address_in};
 use crate::error::{Error, Result};
 
 /// How long an unused connection is kept open.
@@ -33,7 +33,7 @@ impl Outcome {
         Self { status: None, error: Some(error.to_owned()), retry_after: None }
     }
 
-    /// Whether the endpoint answered that it no longer exists.
+    /// Whether the endpoint reported that it no longer exists.
     pub(super) fn is_gone(&self) -> bool {
         self.status == Some(StatusCode::GONE.as_u16())
     }
@@ -74,7 +74,7 @@ impl Sender {
         let Ok(url) = Url::parse(&webhook.url) else { return Outcome::failed("the URL is invalid") };
         let (client, filter) =
             if url.scheme() == "https" { (&self.https, &self.https_filter) } else { (&self.http, &self.http_filter) };
-        if address_of(&url).is_some_and(|address| !filter.allows(address)) {
+        if ip_address_in(&url).is_some_and(|address| !filter.allows(address)) {
             return Outcome::failed(&PrivateAddressError.to_string());
         }
         let seconds = now.as_millis().div_euclid(1000);
@@ -87,19 +87,19 @@ impl Sender {
             .header("webhook-signature", signature)
             .body(payload);
         match request.send().await {
-            Ok(response) => outcome_of(response.status(), response.headers(), now),
+            Ok(response) => read_outcome(response.status(), response.headers(), now),
             Err(error) => Outcome::failed(describe(&error)),
         }
     }
 }
 
-fn outcome_of(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Outcome {
+fn read_outcome(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Outcome {
     let error = if status.is_success() {
         None
     } else if status.is_redirection() {
-        Some(format!("the endpoint answered {}; redirects are not followed", status.as_u16()))
+        Some(format!("the endpoint responded with {}; redirects are not followed", status.as_u16()))
     } else {
-        Some(format!("the endpoint answered {}", status.as_u16()))
+        Some(format!("the endpoint responded with {}", status.as_u16()))
     };
     let retry_after = headers.get(RETRY_AFTER).and_then(|value| read_retry_after(value.to_str().ok()?, now));
     Outcome { status: Some(status.as_u16()), error, retry_after }

@@ -334,7 +334,7 @@ impl<'a> Session<'a> {
             Attempt::Sent(outcome) => {
                 apply(delivery, &outcome, now, &self.worker.service.webhooks().options);
                 if outcome.is_gone() {
-                    self.disable("the endpoint answered 410 Gone").await?;
+                    self.disable("the endpoint responded with 410 Gone").await?;
                 }
             }
         }
@@ -421,12 +421,12 @@ mod tests {
     use super::*;
 
     fn outcome(status: u16, retry_after: Option<u64>) -> Outcome {
-        let error = (!(200..300).contains(&status)).then(|| format!("the endpoint answered {status}"));
+        let error = (!(200..300).contains(&status)).then(|| format!("the endpoint responded with {status}"));
         Outcome { status: Some(status), error, retry_after: retry_after.map(Duration::from_secs) }
     }
 
     #[test]
-    fn attempts_are_repeated_with_growing_delays_and_then_given_up() {
+    fn attempts_are_repeated_with_growing_delays_until_the_delivery_fails() {
         let options = WebhookOptions::default();
         let now = Timestamp::from_millis(1_000_000).unwrap();
         let event = WebhookEvent {
@@ -444,7 +444,7 @@ mod tests {
         }
         apply(&mut delivery, &outcome(500, None), now, &options);
         assert_eq!((delivery.state, delivery.next_attempt_at), (DeliveryState::Failed, None));
-        assert_eq!(delivery.last_error.as_deref(), Some("the endpoint answered 500"));
+        assert_eq!(delivery.last_error.as_deref(), Some("the endpoint responded with 500"));
         // An endpoint can ask for a longer delay, up to a limit.
         let wait = |seconds| {
             let mut delivery = Delivery::new(&event, now);

@@ -79,7 +79,7 @@ fn unix_seconds() -> u64 {
 }
 
 impl Slack {
-    /// Adds a message of a user, and returns it. No event is sent: see [`Slack::say`].
+    /// Adds a message by a user, and returns the message. No event is sent: see [`Slack::say`].
     pub fn write(&self, channel: &str, user: &str, text: &str, thread_ts: Option<&str>) -> Message {
         let mut workspace = lock(&self.shared.workspace);
         let message = Message {
@@ -100,7 +100,7 @@ impl Slack {
     }
 
     /// A user writes a message. The app receives `message`, and also `app_mention` if the text mentions the bot, as
-    /// Slack sends both.
+    /// with the real Slack.
     pub async fn say(&self, app: &App, channel: &str, user: &str, text: &str, thread_ts: Option<&str>) -> Message {
         let message = self.write(channel, user, text, thread_ts);
         self.send_event(app, &message_event(&message, "message")).await;
@@ -141,11 +141,11 @@ impl Slack {
     pub async fn erase(&self, app: &App, channel: &str, ts: &str) -> Delivery {
         let mut previous = Value::Null;
         lock(&self.shared.workspace).messages.retain(|message| {
-            let is_it = message.channel == channel && message.ts == ts;
-            if is_it {
+            let is_deleted = message.channel == channel && message.ts == ts;
+            if is_deleted {
                 previous = message_event(message, "message");
             }
-            !is_it
+            !is_deleted
         });
         let event = json!({
             "type": "message", "subtype": "message_deleted", "channel": channel, "ts": self.tick(), "hidden": true,

@@ -187,7 +187,7 @@ async fn a_long_answer_is_also_uploaded_as_a_file() {
     let messages = question.wait_until(|messages| messages.last().is_some_and(|last| !last.files.is_empty())).await;
     assert_eq!(messages.len(), 4, "three messages and the file");
     assert!(messages[0].text.starts_with("line 0000 of the answer &lt;b&gt;\n"), "{}", messages[0].text);
-    assert!(messages[2].text.ends_with("_The file has the whole answer._"), "{}", messages[2].text);
+    assert!(messages[2].text.ends_with("_The file contains the whole answer._"), "{}", messages[2].text);
     assert_eq!(messages[3].files[0].text(), lines.join("\n"));
     assert!(messages[3].files[0].name.ends_with(".txt"));
 }
@@ -200,7 +200,7 @@ async fn a_long_answer_is_posted_as_messages_without_the_permission_to_upload() 
     question.write(&lines.join("\n"));
     question.step(Step::End);
     let messages = question.wait_until(|messages| messages.len() == 10).await;
-    assert!(messages[9].text.ends_with("_The answer is longer than Slack shows; the rest is left out._"));
+    assert!(messages[9].text.ends_with("_The answer is too long for Slack; the rest is omitted._"));
     assert!(!messages[2].text.contains("file"), "{}", messages[2].text);
 }
 

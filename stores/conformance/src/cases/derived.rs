@@ -65,7 +65,7 @@ pub(super) async fn a_derived_write_does_not_change_its_thread(env: &TestEnv<'_>
     if !env.has_faults() {
         // The first wake-up is that of the commit: the derived write caused none.
         let first = tokio::time::timeout(Duration::from_secs(10), wake_ups.next()).await.expect("a commit wakes");
-        assert!(matches!(first, Some(WakeUp::Thread { change: Some(2), .. } | WakeUp::Anything)), "{first:?}");
+        assert!(matches!(first, Some(WakeUp::Thread { change: Some(2), .. } | WakeUp::Unspecified)), "{first:?}");
     }
     assert_eq!(store.client.verify().await.expect("verifying works").findings, []);
 }

@@ -23,7 +23,7 @@ async fn expect_wake_up(wake_ups: &mut WakeUps, id: ThreadId, is_expected: impl 
                     assert_eq!(&tenant, acme().tenant_id());
                     return assert!(change.is_none_or(is_expected), "{change:?}");
                 }
-                Some(WakeUp::Anything) => return,
+                Some(WakeUp::Unspecified) => return,
                 None => panic!("the wake-ups ended while the store is open"),
             }
         }
@@ -79,7 +79,7 @@ pub(super) async fn user_and_tenant_records_wake_subscribers(env: &TestEnv<'_>) 
                         let actual = (tenant, name.namespace, name.key);
                         return assert_eq!(actual, (acme().tenant_id().clone(), write.namespace, write.key));
                     }
-                    Some(WakeUp::Anything) => return,
+                    Some(WakeUp::Unspecified) => return,
                     Some(_) => {}
                     None => panic!("the wake-ups ended while the store is open"),
                 }

@@ -82,7 +82,7 @@ async fn open_on_shared_server(parameters: &str) -> Option<(&'static Server, Dat
 async fn commit_is_applied_once_after_a_lost_connection() {
     let Some((server, database, direct)) = open_on_shared_server("").await else { return };
     open_thread(&direct, &ana(), 1).await;
-    let proxy = Proxy::before(server).await;
+    let proxy = Proxy::start(server).await;
     let url = format!("{}?background=off&listen=off&pool_size=1&sslmode=disable", proxy.url(database.name()));
     let backend = PostgresStore::open(&url).await.unwrap().backend();
     commit(&backend, thread_id(1), 0).await;

@@ -25,7 +25,7 @@ async fn expect_wake_up(wake_ups: &mut WakeUps, expected: impl Fn(&WakeUp) -> bo
         }
         panic!("the stream of wake-ups ended");
     };
-    tokio::time::timeout(TIMEOUT, waiting).await.expect("a wake-up in time");
+    tokio::time::timeout(TIMEOUT, waiting).await.expect("a wake-up arrives in time");
 }
 
 async fn two_instances(parameters: &str) -> Option<(Database, PostgresStore, PostgresStore)> {
@@ -59,20 +59,20 @@ async fn instance_behind_a_pooler_polls_for_commits() {
     let pooled = PostgresStore::open(&url).await.unwrap();
     let mut wake_ups = pooled.backend().store.wake_ups().await.unwrap();
     open_thread(&here.backend(), &ana(), 1).await;
-    expect_wake_up(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
+    expect_wake_up(&mut wake_ups, |wake_up| *wake_up == WakeUp::Unspecified).await;
     here.backend().store.delete_thread(&ana(), thread_id(1), now()).await.unwrap();
-    expect_wake_up(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
+    expect_wake_up(&mut wake_ups, |wake_up| *wake_up == WakeUp::Unspecified).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reconnected_listener_receives_anything() {
+async fn reconnected_listener_receives_an_unspecified_wake_up() {
     let Some((database, here, there)) = two_instances("background=off").await else { return };
     let mut wake_ups = there.backend().store.wake_ups().await.unwrap();
     let client = client(&database).await;
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
                AND query LIKE 'LISTEN%'";
     assert_eq!(client.query(sql, &[]).await.unwrap().len(), 1);
-    expect_wake_up(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
+    expect_wake_up(&mut wake_ups, |wake_up| *wake_up == WakeUp::Unspecified).await;
     open_thread(&here.backend(), &ana(), 1).await;
     expect_wake_up(
         &mut wake_ups,

@@ -300,7 +300,7 @@ async fn notifications_cannot_be_read_or_forged() {
         .commit(&ana, thread_id(1), Batch { append: vec![message(9, "x")], ..batch(9) }, now())
         .await
         .unwrap();
-    let first = tokio::time::timeout(TIMEOUT, wake_ups.next()).await.expect("a wake-up in time");
+    let first = tokio::time::timeout(TIMEOUT, wake_ups.next()).await.expect("a wake-up arrives in time");
     assert!(matches!(first, Some(WakeUp::Thread { thread, .. }) if thread == thread_id(1)), "{first:?}");
     // Pending notifications arrive with the response: only the outsider's own.
     outsider.batch_execute("").await.unwrap();

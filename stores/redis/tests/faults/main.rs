@@ -346,7 +346,7 @@ async fn events_reach_other_instances_after_a_node_was_killed_and_slots_have_mov
     assert_woken(&one, &mut wake_ups, &threads).await;
 }
 
-/// Writes to each thread until another instance receives a wake-up for this thread, not only `WakeUp::Anything`.
+/// Writes to each thread until another instance receives a wake-up for this thread, not only `WakeUp::Unspecified`.
 async fn assert_woken(memory: &Memory, wake_ups: &mut WakeUps, threads: &[ThreadId]) {
     let began = Instant::now();
     for expected in threads {

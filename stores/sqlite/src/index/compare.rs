@@ -71,8 +71,8 @@ fn add_text(connection: &Connection, sums: &mut [u64]) -> Result<()> {
         let sum = &mut sums[slot(numbers.thread_no)];
         while let Some(message) = rows.next()? {
             let key: i64 = message.get(0)?;
-            let line = row::text(message, 1).map_or_else(|_| String::new(), |body| indexed_text(&numbers, body));
-            for token in tokens(&line) {
+            let terms = row::text(message, 1).map_or_else(|_| String::new(), |body| indexed_text(&numbers, body));
+            for token in tokens(&terms) {
                 *sum = sum.wrapping_add(hash_pair(token.as_bytes(), key));
             }
         }
@@ -120,11 +120,11 @@ fn slot(thread_no: i64) -> usize {
     (thread_no.unsigned_abs() % SUM_COUNT as u64) as usize
 }
 
-/// Splits a line as the FTS5 tokenizer `ascii` does, and removes duplicates.
-fn tokens(line: &str) -> Vec<String> {
+/// Splits the terms of a message as the FTS5 tokenizer `ascii` does, and removes duplicates.
+fn tokens(terms: &str) -> Vec<String> {
     let is_separator = |character: char| character.is_ascii() && !character.is_ascii_alphanumeric();
     let mut tokens: Vec<String> =
-        line.split(is_separator).filter(|token| !token.is_empty()).map(str::to_ascii_lowercase).collect();
+        terms.split(is_separator).filter(|token| !token.is_empty()).map(str::to_ascii_lowercase).collect();
     tokens.sort_unstable();
     tokens.dedup();
     tokens

@@ -18,7 +18,7 @@ use crate::threads;
 
 /// The maximum number of positions that are read per term. Limits the cost of a common term.
 pub(crate) const MAX_POSITIONS: i64 = 4_000;
-/// The number of positions per term that a search in one thread reads first. It reads more only if the rarer terms give too few hits.
+/// The number of positions per term that a search in one thread reads first. It reads more only if the rarer terms yield too few hits.
 const FIRST_POSITIONS: i64 = 256;
 /// A term with fewer positions in the whole index counts as rare: filtering its positions by scope is cheaper than intersecting them
 /// with the long list of the scope's positions.

@@ -127,7 +127,7 @@ async fn search_finds_newest_positions_of_common_terms() {
         let found = env.search(&[term], 200);
         assert_eq!(found.hits.iter().map(|hit| hit.seq).collect::<Vec<_>>(), newest, "{word}");
     }
-    // If the rarer terms give enough hits, the frequency of a common term is estimated from its newest positions.
+    // If the rarer terms yield enough hits, the frequency of a common term is estimated from its newest positions.
     let found = env.search(&["seldom", "alway", "even"], 20);
     let seqs: Vec<u64> = found.hits.iter().map(|hit| hit.seq).collect();
     assert!(seqs.iter().all(|seq| seq % 100 == 1), "{seqs:?}");
@@ -144,7 +144,7 @@ async fn write_batch_skips_threads_indexed_in_the_meantime() {
     assert_eq!(env.catch_up(), 1);
     env.rename("Boats").await;
     let without_messages = env.read_batch();
-    assert_eq!(without_messages.portions.iter().map(|portion| portion.lines.len()).collect::<Vec<_>>(), [0]);
+    assert_eq!(without_messages.portions.iter().map(|portion| portion.messages.len()).collect::<Vec<_>>(), [0]);
     env.append(&["harbour".to_owned()]).await;
     let with_a_message = env.read_batch();
     assert_eq!(env.catch_up(), 1);

@@ -261,7 +261,7 @@ async fn salvage_recovers_data_of_undamaged_pages() {
         damaged[page * PAGE..(page + 1) * PAGE].fill(0xa5);
         let copy = folder.path().join(format!("{page}.db"));
         fs::write(&copy, &damaged).unwrap();
-        assert!(!verify(&copy).await.findings.is_empty(), "the damage of page {page} was not found");
+        assert!(!verify(&copy).await.findings.is_empty(), "the damage to page {page} was not found");
         let Ok(outcome) = salvage(&copy, &folder.path().join(format!("{page}-new.db"))).await else {
             without_schema += 1;
             continue;

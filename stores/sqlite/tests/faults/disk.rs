@@ -4,7 +4,7 @@ use std::process::Command;
 
 use threadkeep_core::{Reason, StoreError};
 
-use crate::processes::given_path;
+use crate::processes::path_from_parent;
 use crate::{append, append_text, assert_no_findings, open, open_thread, texts};
 
 /// Runs one of this binary's tests in a child process with its own mount namespace, and with a small file system mounted at the child's
@@ -59,7 +59,7 @@ async fn fill_until_full(folder: &Path) {
 
 #[tokio::test]
 async fn full_disk_rejects_commits_without_data_loss() {
-    match given_path() {
+    match path_from_parent() {
         Some(folder) => fill_until_full(&folder).await,
         None => {
             run_on_small_disk("disk::full_disk_rejects_commits_without_data_loss", "size=6m");
@@ -85,7 +85,7 @@ async fn protect_and_read(folder: &Path) {
 
 #[tokio::test]
 async fn open_fails_on_a_write_protected_disk() {
-    match given_path() {
+    match path_from_parent() {
         Some(folder) => protect_and_read(&folder).await,
         None => {
             run_on_small_disk("disk::open_fails_on_a_write_protected_disk", "size=6m");

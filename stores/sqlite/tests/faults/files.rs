@@ -146,7 +146,7 @@ async fn damaged_pages_cause_errors_and_never_wrong_data() {
             }
         }
         let is_found = store.backend().maintenance.verify().await.map_or(true, |report| !report.findings.is_empty());
-        assert!(is_found, "the damage of page {page} was not found");
+        assert!(is_found, "the damage to page {page} was not found");
     }
     assert!(failed > 30 && unaffected > 3, "{failed} failed, {unaffected} unaffected");
 }

@@ -11,18 +11,18 @@ const MESSAGES_PER_PROCESS: usize = 150;
 
 /// Creates a command that runs one of this binary's tests in another process, and passes a path to it.
 pub(crate) fn child(test: &str, path: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("path of the test binary"));
+    let mut command = Command::new(std::env::current_exe().expect("a running program has a path"));
     command.args(["--exact", test, "--nocapture"]).env("THREADKEEP_TEST_CHILD", path).stdout(Stdio::null());
     command
 }
 
 /// Returns the path that [`child`] passed to this process; `None` in the parent process.
-pub(crate) fn given_path() -> Option<std::path::PathBuf> {
+pub(crate) fn path_from_parent() -> Option<std::path::PathBuf> {
     std::env::var_os("THREADKEEP_TEST_CHILD").map(Into::into)
 }
 
 fn start_writer(path: &Path, name: &str) -> Child {
-    child("processes::two_processes_write_one_file", path).env("THREADKEEP_TEST_NAME", name).spawn().unwrap()
+    child("processes::three_processes_write_one_file", path).env("THREADKEEP_TEST_NAME", name).spawn().unwrap()
 }
 
 async fn write_as(path: &Path, name: &str) {
@@ -35,8 +35,8 @@ async fn write_as(path: &Path, name: &str) {
 
 // S4.37
 #[tokio::test(flavor = "multi_thread")]
-async fn two_processes_write_one_file() {
-    if let Some(path) = given_path() {
+async fn three_processes_write_one_file() {
+    if let Some(path) = path_from_parent() {
         return write_as(&path, &std::env::var("THREADKEEP_TEST_NAME").unwrap()).await;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -65,7 +65,7 @@ async fn two_processes_write_one_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commit_of_another_process_sends_wake_up() {
-    if let Some(path) = given_path() {
+    if let Some(path) = path_from_parent() {
         append(&open(&path).unwrap(), "from elsewhere").await.unwrap();
         return;
     }
@@ -79,8 +79,9 @@ async fn commit_of_another_process_sends_wake_up() {
     assert!(matches!(wake_ups.next().await, Some(WakeUp::Thread { .. })));
     let status = child("processes::commit_of_another_process_sends_wake_up", &path).status().unwrap();
     assert!(status.success());
-    let wake_up = tokio::time::timeout(Duration::from_secs(30), wake_ups.next()).await.expect("a wake-up in time");
-    assert_eq!(wake_up, Some(WakeUp::Anything));
+    let wake_up =
+        tokio::time::timeout(Duration::from_secs(30), wake_ups.next()).await.expect("a wake-up arrives in time");
+    assert_eq!(wake_up, Some(WakeUp::Unspecified));
     assert_eq!(texts(&store).await.unwrap().len(), 2);
 }
 

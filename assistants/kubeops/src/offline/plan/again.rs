@@ -56,7 +56,7 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         .find(|word| !matches!(&***word, "ok" | "okay" | "good" | "great" | "thanks" | "cool" | "alright"));
     let continues = is_newest && first.is_some_and(|word| matches!(&**word, "and" | "now" | "then" | "next" | "plus"));
     let requested = last.requested.first()?;
-    let is_void = matches!(requested.state, ApprovalState::Replaced | ApprovalState::Denied);
+    let is_void = matches!(requested.state, ApprovalState::Void | ApprovalState::Denied);
     let corrects = !conversation.withdrawn.is_empty() || is_void && reading.has_any(&["meant", "mean", "wanted"]);
     let command = &requested.command;
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent | Act::Refusal));
@@ -238,7 +238,7 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
 
 /// Returns the previous request as a correction changes it: "no, make it 5", "staging, actually", "no, web-1".
 pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
-    let waits = |requested: &Requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Replaced);
+    let waits = |requested: &Requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Void);
     let newest = conversation.earlier.last()?;
     // "Make it 5 instead", after a look at something.
     let refers_back = reading.has_any(&["instead", "actually", "rather", "make", "correction"]);
@@ -381,7 +381,7 @@ pub(super) fn kept_after_cancel(reading: &Reading, conversation: &Conversation) 
         .requested
         .iter()
         .filter(|requested| {
-            requested.state == ApprovalState::Replaced && conversation.withdrawn.contains(&requested.command.line())
+            requested.state == ApprovalState::Void && conversation.withdrawn.contains(&requested.command.line())
         })
         .map(|requested| &requested.command)
         .collect();
@@ -403,7 +403,7 @@ pub(super) fn kept_after_cancel(reading: &Reading, conversation: &Conversation) 
 fn kept_of_several(reading: &Reading, requested: &[Requested]) -> Option<Vec<Command>> {
     let waiting: Vec<&Requested> = requested
         .iter()
-        .filter(|requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Replaced))
+        .filter(|requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Void))
         .collect();
     let excludes = reading.has_any(&[
         "only", "just", "not", "leave", "leav", "keep", "except", "skip", "spare", "without", "dont", "wait", "still",

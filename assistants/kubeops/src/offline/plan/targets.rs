@@ -156,7 +156,7 @@ impl Planner<'_> {
     fn is_reference_unclear(&self) -> bool {
         // After a correction that was not understood, "it" is not the object that was wrong.
         if let [.., before, last] = &self.conversation.earlier[..] {
-            let is_taken_back = |requested: &Requested| requested.state == ApprovalState::Replaced;
+            let is_taken_back = |requested: &Requested| requested.state == ApprovalState::Void;
             let is_open = last.asked && last.steps.is_empty() && last.requested.is_empty() && last.offered.is_empty();
             if is_open && !before.requested.is_empty() && before.requested.iter().all(is_taken_back) {
                 return true;

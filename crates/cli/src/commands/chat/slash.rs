@@ -14,9 +14,9 @@ const HELP: &str = "/context          show the context that the model received i
 /trace            show the details of the last turn: tools, sources, tokens
 /threads          list the most recently changed conversations
 /thread THREAD    switch to another conversation
-/clear            start a new conversation; this one stays stored
+/clear            start a new conversation; the current one is kept
 /approve          allow the call that waits for approval
-/deny [REASON]    refuse it
+/deny [REASON]    deny it
 /quit             quit, as does Ctrl-D";
 /// The maximum number of listed threads.
 const MAX_THREADS: usize = 10;

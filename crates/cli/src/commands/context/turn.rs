@@ -24,7 +24,7 @@ pub(super) fn check(name: &str) -> Result<()> {
     if (1..=NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control) {
         return Ok(());
     }
-    let hint = format!("an ID has 1 to {NAME_BYTES} bytes and no control characters, such as turn-7");
+    let hint = format!("use 1 to {NAME_BYTES} bytes without control characters, such as turn-7");
     Err(Failure::usage("invalid ID for an explanation").hint(hint).into())
 }
 
@@ -44,8 +44,10 @@ pub(super) async fn show(
         None => find(memory, scope, turn).await?,
     };
     let Some((thread, report)) = found else {
-        let failure =
-            Failure::user_error(format!("explanation `{}` not found", cut(&printable_line(turn), QUESTION_COLUMNS)));
+        let failure = Failure::user_error(format!(
+            "no explanation is stored under `{}`",
+            cut(&printable_line(turn), QUESTION_COLUMNS)
+        ));
         let hint = "`threadkeep context THREAD --keep ID` stores one for 30 days";
         return Err(failure.hint(hint).into());
     };

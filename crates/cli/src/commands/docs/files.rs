@@ -53,7 +53,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<File>> {
     }
     if files.is_empty() {
         let failure = Failure::user_error("no documents found in the given paths");
-        return Err(failure.hint("documents end in .txt, .md, .markdown, .html or .htm").into());
+        return Err(failure.hint("file names must end in .txt, .md, .markdown, .html or .htm").into());
     }
     Ok(files)
 }

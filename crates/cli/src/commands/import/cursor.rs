@@ -1,6 +1,6 @@
 //! Reads the conversations of Cursor: the database `state.vscdb` in its folder `User/globalStorage`.
 //!
-//! Cursor does not document the format, and no registry carries the program. This reader follows the descriptions published
+//! Cursor does not document the format, and no package registry offers the program. This reader follows the descriptions published
 //! by projects that read these databases: `docs/cursor/storage-reference.md` in the repository `michaeldhood/chatrxiv` and
 //! `docs/vscdbRelation.md` in `pppp606/cursor-efficiency`. The fixture was written by hand from these descriptions.
 //!
@@ -29,9 +29,9 @@ const MESSAGES: usize = 1_000_000;
 /// The conversations of a database, one of them in memory at a time.
 pub(super) struct CursorDatabase {
     connection: Connection,
-    /// The keys of the conversations that are not read yet.
+    /// The keys of the conversations that have not been read yet.
     keys: VecDeque<String>,
-    /// The items of the current conversation that were read but not returned yet.
+    /// The items of the current conversation that have been read but not returned yet.
     pending: VecDeque<RowResult>,
 }
 
@@ -54,7 +54,8 @@ impl CursorDatabase {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         // A range condition uses the index on the key. In ASCII, ';' follows ':'.
         let sql = "SELECT key FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' ORDER BY rowid";
-        let mut statement = connection.prepare(sql).context("it has no table `cursorDiskKV` in Cursor's format")?;
+        let mut statement =
+            connection.prepare(sql).context("the file has no table `cursorDiskKV` in Cursor's format")?;
         let keys = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         drop(statement);
         Ok(Self { connection, keys, pending: VecDeque::new() })

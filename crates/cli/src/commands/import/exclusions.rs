@@ -27,7 +27,9 @@ impl Exclusions {
         for pattern in patterns {
             let trimmed = pattern.trim_end_matches('/');
             if trimmed.is_empty() {
-                return Err(Failure::usage("an --exclude pattern is empty").hint("name a file, a folder or a pattern"));
+                return Err(
+                    Failure::usage("an --exclude pattern is empty").hint("specify a file, a folder or a pattern")
+                );
             }
             match (trimmed.strip_prefix('~'), home) {
                 (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {

@@ -90,13 +90,13 @@ impl<'a> Intake<'a> {
 
     /// Reports a row that is skipped, or imported in part.
     fn row_problem(&self, reason: &str) {
-        self.state.borrow_mut().report.add_problem(ProblemJson::of(&self.name, reason));
+        self.state.borrow_mut().report.add_problem(ProblemJson::without_line(&self.name, reason));
         self.bar.suspend(|| self.output.note(format_args!("{}: {}", self.name, printable_line(reason))));
     }
 
     /// Reports an unreadable file, which is skipped.
     pub(super) fn report_unreadable_file(&self, reason: &str) {
-        self.state.borrow_mut().report.add_problem(ProblemJson::of_file(&self.name, reason));
+        self.state.borrow_mut().report.add_problem(ProblemJson::unreadable_file(&self.name, reason));
         self.bar.suspend(|| self.output.note(format_args!("{}: {reason}", self.name)));
     }
 
@@ -133,7 +133,7 @@ impl<'a> Intake<'a> {
         self.bar.set_position(self.bytes_before + reader.bytes_read());
         let last = state.origins.last().map(|(_, origin)| origin);
         let (line, record) = (reader.line(), reader.record());
-        let new_conversation = conversation_of(item);
+        let new_conversation = starting_conversation(item);
         if new_conversation.is_none() && last.is_some_and(|last| last.record == record) {
             return;
         }
@@ -143,7 +143,7 @@ impl<'a> Intake<'a> {
 }
 
 /// Returns the conversation that starts with an item, or `None` if none does.
-fn conversation_of(item: &ImportItem) -> Option<ConversationName> {
+fn starting_conversation(item: &ImportItem) -> Option<ConversationName> {
     let thread = match item {
         ImportItem::Thread(thread) => thread,
         ImportItem::Tree(tree) => &tree.thread,

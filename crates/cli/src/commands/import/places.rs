@@ -23,7 +23,7 @@ pub(super) fn existing() -> Vec<Place> {
     places
 }
 
-/// Returns all places in which programs keep their conversations: the defaults, or the folders that the environment names.
+/// Returns all places in which programs keep their conversations: the defaults, or the folders set in the environment.
 fn candidates(system: System, variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Place> {
     let mut places = Vec::new();
     let mut add = |program, path: Option<PathBuf>| places.extend(path.map(|path| Place { program, path }));

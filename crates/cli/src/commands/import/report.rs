@@ -93,18 +93,18 @@ impl ProblemJson {
     pub(super) fn new(file: &str, origin: &Origin, reason: &str) -> Self {
         let ConversationName { title, id } = origin.conversation.clone();
         let conversation = (title.is_some() || id.is_some()).then_some(ConversationJson { title, id });
-        Self { conversation, line: Some(origin.line), ..Self::of(file, reason) }
+        Self { conversation, line: Some(origin.line), ..Self::without_line(file, reason) }
     }
 
     /// Returns a problem without a line.
-    pub(super) fn of(file: &str, reason: &str) -> Self {
+    pub(super) fn without_line(file: &str, reason: &str) -> Self {
         let (file, reason) = (file.to_owned(), reason.to_owned());
         Self { file, line: None, conversation: None, reason, is_whole_file: false }
     }
 
     /// Returns the problem of an unreadable file.
-    pub(super) fn of_file(file: &str, reason: &str) -> Self {
-        Self { is_whole_file: true, ..Self::of(file, reason) }
+    pub(super) fn unreadable_file(file: &str, reason: &str) -> Self {
+        Self { is_whole_file: true, ..Self::without_line(file, reason) }
     }
 }
 

@@ -33,9 +33,9 @@ pub(super) fn is_database(path: &Path) -> bool {
 /// The conversations of a database, one thread in memory at a time.
 pub(super) struct TflDatabase {
     connection: Connection,
-    /// The row numbers of the threads that are not read yet.
+    /// The row numbers of the threads that have not been read yet.
     threads: VecDeque<i64>,
-    /// The items of the current thread that were read but not returned yet.
+    /// The items of the current thread that have been read but not returned yet.
     pending: VecDeque<RowResult>,
 }
 
@@ -47,9 +47,9 @@ impl TflDatabase {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let threads = rows(&connection, "SELECT rowid FROM threads ORDER BY created_at, rowid", [], |row| row.get(0));
-        let threads = threads.context("it has no table `threads` in the format of the TFL assistant")?;
+        let threads = threads.context("the file has no table `threads` in the format of the TFL assistant")?;
         let columns = "SELECT id, thread_id, role, content, agent_type, tfl_data, created_at FROM messages LIMIT 0";
-        connection.prepare(columns).context("it has no table `messages` in the format of the TFL assistant")?;
+        connection.prepare(columns).context("the file has no table `messages` in the format of the TFL assistant")?;
         let orphans =
             "SELECT rowid, thread_id FROM messages WHERE thread_id NOT IN (SELECT id FROM threads) ORDER BY rowid";
         let orphans =

@@ -31,7 +31,7 @@ impl Client {
         }
     }
 
-    /// Returns the file in which the program keeps its servers; `None` if the environment does not name the user's folder.
+    /// Returns the file in which the program keeps its servers; `None` if the environment does not specify the user's folder.
     pub(super) fn file(self, system: System, variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
         let home = || system.home(&variable);
         let application_data = || system.application_data(&variable);

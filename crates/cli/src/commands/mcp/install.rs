@@ -91,7 +91,7 @@ pub(super) fn run(app: &App, arguments: &Arguments) -> Result<Status> {
             .hint(format!("run the command again; quit {} first if it keeps writing the file", client.name()))
             .into());
     }
-    let backup = before.as_ref().map(|_| backup_of(&file));
+    let backup = before.as_ref().map(|_| backup_path(&file));
     if let Some(backup) = &backup {
         std::fs::copy(&file, backup)
             .with_context(|| format!("cannot copy {} to {}", file.display(), backup.display()))?;
@@ -146,7 +146,7 @@ fn write(file: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-fn backup_of(file: &Path) -> PathBuf {
+fn backup_path(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".before-threadkeep");
     file.with_file_name(name)
@@ -158,7 +158,7 @@ fn edit_failure(file: &Path, error: &EditError, client: Client, name: &str, entr
     failure.hint(match entry {
         Some(entry) => {
             let (section, name) = (client.section(), Value::from(name));
-            format!("correct the file, or add to its `{section}` yourself: {name}: {entry}")
+            format!("correct the file, or add this to its `{section}` yourself: {name}: {entry}")
         }
         None => "correct the file, or remove the entry yourself".to_owned(),
     })

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use flate2::read::MultiGzDecoder;
 use threadkeep::exchange::BackupLine;
-use threadkeep::memory::KnownErasures as _;
+use threadkeep::memory::ErasureEntries as _;
 use threadkeep::memory::migrate::BackupReader;
 use threadkeep::{Memory, Timestamp};
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
@@ -48,7 +48,7 @@ pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     let bar = progress::count(0, "messages read");
     let mut made_at = None;
     while let Some(line) = next_line(&mut lines).with_context(cannot_restore)? {
-        made_at = made_at.or_else(|| instant_of(&line));
+        made_at = made_at.or_else(|| backup_time(&line));
         bar.set_position(reader.line(&line).await.with_context(cannot_restore)?.messages);
     }
     bar.finish_and_clear();
@@ -69,7 +69,7 @@ pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
 }
 
 /// Returns the time at which a backup was made, if `line` is its header.
-fn instant_of(line: &str) -> Option<Timestamp> {
+fn backup_time(line: &str) -> Option<Timestamp> {
     let head = line.starts_with(std::str::from_utf8(HEADER).unwrap_or_default());
     match head.then(|| serde_json::from_str(line))?.ok()? {
         BackupLine::ThreadkeepBackup { made_at, .. } => Some(made_at),

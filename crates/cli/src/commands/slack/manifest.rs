@@ -30,7 +30,7 @@ const EVENTS: [&str; 5] = ["app_mention", "message.channels", "message.groups", 
   threadkeep slack manifest https://bot.example.com > manifest.json
   threadkeep slack manifest --socket > manifest.json        for a server that Slack cannot reach")]
 pub(crate) struct Arguments {
-    /// The URL at which Slack reaches this server, with https
+    /// The https URL at which Slack reaches this server
     #[arg(value_name = "URL", required_unless_present = "socket")]
     url: Option<String>,
     /// Use Socket Mode: the server connects to Slack, and needs no URL
@@ -48,7 +48,7 @@ pub(crate) fn run(app: &App, arguments: &Arguments) -> Result<Status> {
     {
         let failure = Failure::usage(format!("{url} is not an https URL"));
         return Err(failure
-            .hint("Slack sends events only to https; give the URL of the proxy in front of the server, or --socket")
+            .hint("Slack sends events only over https; pass the URL of the proxy in front of the server, or --socket")
             .into());
     }
     let manifest = manifest(url, &arguments.name);
@@ -69,7 +69,7 @@ fn manifest(url: Option<&str>, name: &str) -> Value {
         interactivity["request_url"] = json!(format!("{url}{INTERACTIONS_PATH}"));
     }
     json!({
-        "display_information": { "name": name, "description": "Operates systems, and changes nothing without an approval" },
+        "display_information": { "name": name, "description": "Operates systems, and changes nothing without approval" },
         "features": {
             "app_home": { "home_tab_enabled": false, "messages_tab_enabled": true, "messages_tab_read_only_enabled": false },
             "bot_user": { "display_name": name, "always_online": true },

@@ -57,13 +57,13 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let world = world(&arguments)?;
-    let cluster = Cluster::start(world).await.context("the local cluster cannot be started")?;
+    let cluster = Cluster::start(world).await.context("cannot start the local cluster")?;
     for reason in cluster.refused() {
         app.output.note(format_args!("not loaded: {reason}"));
     }
-    let folder = tempfile::tempdir().context("a temporary folder cannot be created")?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let kubeconfig = folder.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, cluster.kubeconfig()).context("the kubeconfig cannot be written")?;
+    std::fs::write(&kubeconfig, cluster.kubeconfig()).context("cannot write the kubeconfig")?;
     let memory = match arguments.keep {
         true => app.open(Purpose::Fill).await?.memory,
         false => {
@@ -71,9 +71,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             app.open_at(&Location::find(Some(&store))?, Purpose::Fill).await?.memory
         }
     };
-    let slack = Slack::start().await.context("the local Slack cannot be started")?;
+    let slack = Slack::start().await.context("cannot start the local Slack")?;
     let server = server(app, &arguments, &memory, &kubeconfig.display().to_string(), &slack)?;
-    let listener = TcpListener::bind("127.0.0.1:0").await.context("no port can be opened")?;
+    let listener = TcpListener::bind("127.0.0.1:0").await.context("cannot open a port")?;
     let url = format!("http://{}", listener.local_addr()?);
     let endpoints = SlackApp::at(&url, EVENTS_PATH, INTERACTIONS_PATH);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -88,7 +88,7 @@ fn world(arguments: &Arguments) -> Result<World> {
     if let Some(folder) = &arguments.folder {
         let world = World::read(folder).map_err(|error| Failure::user_error(error.to_string()))?;
         if world.objects.is_empty() {
-            let failure = Failure::user_error(format!("{} has no objects", folder.display()));
+            let failure = Failure::user_error(format!("{} contains no objects", folder.display()));
             return Err(failure
                 .hint("put files with Kubernetes objects in YAML or JSON there, such as `kubectl get all -o yaml`")
                 .into());
@@ -102,7 +102,7 @@ fn world(arguments: &Arguments) -> Result<World> {
 
 fn server(app: &App, arguments: &Arguments, memory: &Memory, kubeconfig: &str, slack: &Slack) -> Result<Server> {
     let settings = &app.settings;
-    // The cluster is the simulated one, whatever the settings name.
+    // The assistant uses the simulated cluster, whatever the settings specify.
     let names_context = |name: &str| {
         OPERATOR.settings.iter().any(|setting| setting.variable == name && setting.key.ends_with(".context"))
     };

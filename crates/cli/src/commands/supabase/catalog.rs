@@ -43,12 +43,12 @@ pub(super) struct Policy {
 
 impl Policy {
     /// Whether the policy applies to a command such as `SELECT`.
-    pub(super) fn is_for(&self, command: &str) -> bool {
+    pub(super) fn applies_to_command(&self, command: &str) -> bool {
         self.command == command || self.command == "ALL"
     }
 
     /// Whether the policy applies to a role.
-    pub(super) fn is_of(&self, role: &str) -> bool {
+    pub(super) fn applies_to_role(&self, role: &str) -> bool {
         self.roles.iter().any(|found| found == role || found == "public")
     }
 }

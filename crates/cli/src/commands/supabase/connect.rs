@@ -26,7 +26,7 @@ pub(super) async fn connect(url: &str, environment: &Environment) -> Result<Clie
 fn refused(error: anyhow::Error, environment: &Environment) -> anyhow::Error {
     let reason = crate::failure::sentence(&error);
     let hint = format!(
-        "check host, port, user and password. The password is that of the database: neither SUPABASE_SERVICE_ROLE_KEY nor \
+        "check the host, port, user and password. The password is that of the database: neither SUPABASE_SERVICE_ROLE_KEY nor \
          the anon key gives access to it. {}",
         environment.database_hint()
     );

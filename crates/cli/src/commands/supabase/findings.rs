@@ -219,7 +219,9 @@ fn policies(required: &RequiredTable, table: &Table) -> Vec<Finding> {
 }
 
 fn is_allowed(table: &Table, command: &str) -> bool {
-    table.policies.iter().any(|policy| policy.is_permissive && policy.is_for(command) && policy.is_of("authenticated"))
+    table.policies.iter().any(|policy| {
+        policy.is_permissive && policy.applies_to_command(command) && policy.applies_to_role("authenticated")
+    })
 }
 
 /// Whether a policy gives users of the application access without checking the owner of the row.

@@ -184,7 +184,7 @@ impl Attempt {
         };
         let set_role = format!("SET LOCAL ROLE {role}; SET LOCAL request.jwt.claims = '{claims}'");
         if let Err(error) = savepoint.batch_execute(&set_role).await {
-            bail!("the database user cannot act as {role}: {error}; connect as postgres");
+            bail!("the database user cannot act as {role}: {error}; connect as the user `postgres`");
         }
         let sql = [("OF_ANA", OF_ANA), ("OF_BEN", OF_BEN), ("ANA", ANA), ("BEN", BEN)];
         let sql = sql.iter().fold(self.sql.to_owned(), |sql, (name, id)| sql.replace(name, id));

@@ -143,7 +143,7 @@ pub(super) struct PendingCompletion {
     pub(super) envelope: Envelope,
     /// The stored answer, if an earlier attempt at the request was answered.
     answered: Option<Answer>,
-    /// The data to store with the completion, if the client wants it to be stored.
+    /// The data to store with the completion, if the client asked for the completion to be stored.
     store: Option<StoreRequest>,
 }
 
@@ -235,7 +235,7 @@ async fn prepare(
     let drafts = messages::read_messages(&body.messages)?;
     // Checked before a thread is created, because an invalid request must not leave an empty thread behind.
     let mut request = chat_request(&mut body)?;
-    turn::reject_ignored(&app, &mut request, &drafts.iter().collect::<Vec<_>>(), "messages")?;
+    turn::reject_ignored_options(&app, &mut request, &drafts.iter().collect::<Vec<_>>(), "messages")?;
     let thread = selected_thread(&app, &scope, headers, body.metadata.as_ref()).await?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
     let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
@@ -248,7 +248,7 @@ async fn prepare(
         include_usage: body.stream_options.take().unwrap_or_default().include_usage,
     };
     let store = match body.store {
-        // In a thread, the messages are stored in any case, and are deleted with the thread.
+        // In a thread, the messages are always stored, and are deleted with the thread.
         Some(true) if thread.is_none() => {
             Some(StoreRequest { messages: body.messages, metadata: check_metadata(body.metadata)? })
         }
@@ -363,7 +363,7 @@ async fn read_thread(
 }
 
 impl PendingCompletion {
-    /// Calls the model, stores the turn if there is a thread, and stores the completion if the client wants that.
+    /// Calls the model, stores the turn if there is a thread, and stores the completion if the client asked for that.
     pub(super) async fn answer(self, deltas: &mut (dyn FnMut(ChatDelta) + Send)) -> Result<Answer> {
         let Self { app, scope, attempt, request, turn, new, envelope, answered, store, .. } = self;
         if let Some(answer) = answered {

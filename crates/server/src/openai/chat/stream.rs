@@ -40,7 +40,7 @@ pub(super) async fn respond(completion: PendingCompletion) -> Result<Response> {
             }
         }
     }));
-    held.released(&app).await?;
+    held.wait_until_released(&app).await?;
     Ok(response(app, receiver))
 }
 

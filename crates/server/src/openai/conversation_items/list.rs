@@ -122,7 +122,7 @@ async fn read_page(app: &App, scope: &Scope, thread: ThreadId, query: &PageQuery
 }
 
 /// Returns the position of the message that contains an item, and the index of the item in the message. Recently deleted items are
-/// found too, because a client may delete the items of a page before it requests the next page.
+/// also found, because a client may delete the items of a page before it requests the next page.
 async fn position_of(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> Result<(u64, usize)> {
     let not_found = match find(app, scope, thread, item).await {
         Ok((message, index)) => return Ok((message.seq, index)),

@@ -111,7 +111,7 @@ async fn read_file(field: Field<'_>) -> Result<(String, DocumentFormat, String)>
     let name = field.file_name().unwrap_or_default().to_owned();
     if name.trim().is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
         let message =
-            format!("Invalid 'file': its name must have 1 to {MAX_NAME_BYTES} bytes without control characters.");
+            format!("Invalid 'file': the file name must have 1 to {MAX_NAME_BYTES} bytes without control characters.");
         return Err(ApiError::invalid("file", message));
     }
     let media_type = field.content_type().map(|media_type| media_type.essence_str().to_ascii_lowercase());
@@ -126,7 +126,7 @@ async fn read_file(field: Field<'_>) -> Result<(String, DocumentFormat, String)>
     })?;
     let bytes = field.bytes().await.map_err(form_error)?;
     let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
-    let text = text.ok_or_else(|| unsupported_file("Invalid 'file': it is not UTF-8 text."))?;
+    let text = text.ok_or_else(|| unsupported_file("Invalid 'file': the file is not UTF-8 text."))?;
     Ok((name, format, text.to_owned()))
 }
 

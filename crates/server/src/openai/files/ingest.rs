@@ -60,7 +60,7 @@ pub(super) async fn split(text: String, format: DocumentFormat) -> Result<SplitD
     let split = split.map_err(|_| ApiError::task_panicked())?;
     let split = split.map_err(|error| unsupported_file(format!("Invalid 'file': {error}.")))?;
     if split.passages.is_empty() {
-        return Err(unsupported_file("Invalid 'file': it contains no text."));
+        return Err(unsupported_file("Invalid 'file': the file contains no text."));
     }
     Ok(split)
 }
@@ -88,7 +88,7 @@ fn read_format(name: &str) -> DocumentFormat {
 
 async fn run(app: &App, scope: &Scope, mut stored: StoredUpload) -> Result<()> {
     let (upload, progress) = (stored.upload.clone(), AtomicUsize::new(0));
-    let mut has_lease = true;
+    let mut holds_lease = true;
     let mut work = pin!(add_passages(app, scope, &upload, &progress));
     let result = loop {
         tokio::select! {
@@ -100,7 +100,7 @@ async fn run(app: &App, scope: &Scope, mut stored: StoredUpload) -> Result<()> {
                 update(app, scope, stored, |upload| upload.leased_until = now).await?;
                 return Ok(());
             }
-            () = tokio::time::sleep(PROGRESS_INTERVAL), if has_lease => {
+            () = tokio::time::sleep(PROGRESS_INTERVAL), if holds_lease => {
                 let (now, added) = (app.memory().now(), progress.load(Ordering::Relaxed));
                 let is_renewed = stored.upload.leased_until > now.plus_ms(RENEWAL_MS);
                 if is_renewed && added == stored.upload.stored_passages {
@@ -114,7 +114,7 @@ async fn run(app: &App, scope: &Scope, mut stored: StoredUpload) -> Result<()> {
                     Ok(renewed) => stored = renewed,
                     // The upload was removed, or another process works on it. The library notices both while passages are added,
                     // and removes what was added to a removed document.
-                    Err(MemoryError::Store(StoreError::Conflict(_))) => has_lease = false,
+                    Err(MemoryError::Store(StoreError::Conflict(_))) => holds_lease = false,
                     Err(error) => ApiError::from(error).log("cannot store the progress of an upload"),
                 }
             }

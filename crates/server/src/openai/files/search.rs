@@ -57,8 +57,8 @@ pub(crate) struct FoundPassageJson {
 
 /// Finds passages in the files of a library
 ///
-/// Searches the caller's own files and those of the whole tenant. Of files that are still being processed, only the passages
-/// added so far are found.
+/// Searches the caller's own files and those of the whole tenant. If a file is still being
+/// processed, only the passages added so far are found.
 #[utoipa::path(
     post,
     path = "/v1/files/search",

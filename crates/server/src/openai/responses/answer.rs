@@ -157,7 +157,7 @@ impl PendingResponse {
             return Err(ApiError::invalid("input", message).code("missing_required_parameter"));
         }
         let new: Vec<&Draft> = input.iter().filter_map(InputItem::draft).collect();
-        turn::reject_ignored(&app, &mut chat, &new, "input")?;
+        turn::reject_ignored_options(&app, &mut chat, &new, "input")?;
         let thread = match &conversation {
             Some(conversation) => Some(conversation.find_thread(&app, &scope).await?),
             None => None,
@@ -337,7 +337,7 @@ pub(super) async fn read_answered(
     Ok(PendingResponse { app, scope, attempt, id: record.id, envelope, text_id, is_streamed: false, work })
 }
 
-/// Reads a response in a conversation. Messages that have been erased since are missing.
+/// Reads a response in a conversation. Erased messages are missing.
 pub(super) async fn read_response(
     app: &App,
     scope: &Scope,

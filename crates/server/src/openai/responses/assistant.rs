@@ -173,7 +173,7 @@ pub(super) async fn recover(
             }
             Ok(Some(ResponseState::InProgress { envelope, text_id: None, deltas: Vec::new() }))
         }
-        Some(TurnState::Settled(turn)) => {
+        Some(TurnState::NotRunning(turn)) => {
             let deltas = TextDeltas::default();
             let finished = build_response(app, scope, identity, &mut envelope, &turn, &deltas, may_resume).await?;
             Ok(Some(ResponseState::Ended { envelope, output: finished.output, delta_lengths: Vec::new() }))

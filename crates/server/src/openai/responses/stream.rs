@@ -55,7 +55,7 @@ pub(super) async fn respond(pending: PendingResponse) -> Result<Response> {
             }
         }
     }));
-    held.released(&app).await?;
+    held.wait_until_released(&app).await?;
     Ok(response(app, events))
 }
 

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_closed_where_that_keeps_their_meaning() {
+    fn schemas_are_closed_if_their_meaning_stays_the_same() {
         let inner = json!({ "type": "object", "properties": { "line": { "enum": ["A", "C"] } } });
         let open = json!({ "type": "object", "properties": { "at": { "type": "string" }, "via": { "items": inner } } });
         let (strict, closed) = strictness(open);

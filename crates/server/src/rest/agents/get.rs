@@ -16,8 +16,8 @@ pub(crate) struct AgentDetailJson {
     #[serde(flatten)]
     agent: AgentJson,
     graph: GraphJson,
-    /// The policy with which the context of the assistant's model is assembled, including its instructions. A turn may first look
-    /// up passages of documents and earlier conversations, and add them to the context.
+    /// The policy for assembling the context of the assistant's model, including the instructions. A turn may first
+    /// look up passages of documents and earlier conversations, and add them to the context.
     context: PolicyJson,
 }
 

@@ -1,5 +1,5 @@
-//! Runs. A run answers a question in a conversation, which is named by a conversation id and a user id, and returns a flat
-//! result.
+//! Runs. A run answers a question in a conversation, which is identified by a conversation id and a user id, and
+//! returns a flat result.
 
 mod stream;
 
@@ -72,7 +72,7 @@ pub(crate) struct RunResultJson {
     exit_reason: String,
     /// The reasons for the decisions of the run.
     llm_reasoning: String,
-    /// The cost in US dollars, as far as prices are known.
+    /// The cost in US dollars of the calls whose prices are known.
     total_cost: f64,
     /// The number of embedder calls.
     embedding_calls: u64,
@@ -85,10 +85,10 @@ pub(crate) struct RunResultJson {
 
 /// Answers a question in a conversation of a user
 ///
-/// This is a shorter form of `POST /v1/agents/{name}/turns`: the conversation is named by `conversation_id` and `user_id`, and
-/// the result is flat. With `user_id` alone, a conversation is created; its title is the question's first 100 characters. Without
-/// `user_id`, nothing is stored, `conversation_id` is null and `warning` says so; an Idempotency-Key then has no effect. A user's
-/// key can name only that user.
+/// This is a shorter form of `POST /v1/agents/{name}/turns`: the conversation is identified by `conversation_id` and
+/// `user_id`, and the result is flat. With `user_id` alone, a conversation is created; its title is the question's
+/// first 100 characters. Without `user_id`, nothing is stored, `conversation_id` is null and `warning` is set; an
+/// Idempotency-Key then has no effect. With a user's key, `user_id` can only be that user.
 ///
 /// A failed run is returned with status 200; its `exit_reason` is the code of the error, and `final_response` explains it.
 ///

@@ -106,7 +106,7 @@ async fn find_requester(app: &App, scope: &Scope, thread: ThreadId, approval: &s
     };
     let name = match find_turn_state(app.memory(), scope, thread, &found.turn).await? {
         Some(TurnState::Running(running)) => running.assistant,
-        Some(TurnState::Settled(turn)) => turn.agent,
+        Some(TurnState::NotRunning(turn)) => turn.agent,
         None if found.state == ApprovalState::Pending => return Err(not_found()),
         // The record of the turn has expired, but the record of the approval has not.
         _ => return Err(AgentError::ApprovalClosed { id: found.id, state: found.state }.into()),

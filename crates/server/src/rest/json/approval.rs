@@ -47,15 +47,15 @@ pub(crate) enum StateJson {
     /// Approved, but it is unknown whether the call was made. It will not be repeated.
     OutcomeUnknown,
     Denied,
-    /// Not decided in time.
+    /// No decision was made in time.
     Expired,
-    /// Replaced by a later request, or closed because the turn has ended.
+    /// Closed, because a later request replaced the approval or the turn has ended.
     Replaced,
 }
 
 impl ApprovalJson {
-    /// Converts an approval. An approval that was not decided in time is reported as expired, even if its stored state is still
-    /// pending.
+    /// Converts an approval. If no decision was made in time, the approval is reported as expired, even if its stored
+    /// state is still pending.
     pub(crate) fn of(thread: ThreadId, approval: Approval, now: Timestamp) -> Self {
         let state = if approval.state == ApprovalState::Pending && !approval.is_open(now) {
             StateJson::Expired
@@ -78,8 +78,8 @@ impl From<ApprovalState> for StateJson {
             ApprovalState::Failed => Self::Failed,
             ApprovalState::Denied => Self::Denied,
             ApprovalState::Expired => Self::Expired,
-            ApprovalState::Replaced => Self::Replaced,
-            // This API does not know the state, so it reports the most cautious one: the approval can no longer be decided.
+            ApprovalState::Void => Self::Replaced,
+            // This API does not know the state, so it reports the most cautious one: no decision can be made any more.
             _ => Self::OutcomeUnknown,
         }
     }

@@ -1,5 +1,5 @@
 use serde::Serialize;
-use threadkeep::agent::{ApprovalTrace, ContextNumbers, Failure, StoredMessage, ToolCallTrace, TurnUsage};
+use threadkeep::agent::{ApprovalTrace, ContextSize, Failure, StoredMessage, ToolCallTrace, TurnUsage};
 use threadkeep::{JsonText, ThreadId, Timestamp, Turn, TurnEvent, TurnStatus};
 use utoipa::ToSchema;
 
@@ -218,9 +218,9 @@ impl From<TurnUsage> for TurnUsageJson {
     }
 }
 
-impl From<ContextNumbers> for ContextNumbersJson {
-    fn from(numbers: ContextNumbers) -> Self {
-        let ContextNumbers { messages, tokens, summary, recalled, dropped } = numbers;
+impl From<ContextSize> for ContextNumbersJson {
+    fn from(numbers: ContextSize) -> Self {
+        let ContextSize { messages, tokens, summary, recalled, dropped } = numbers;
         Self { messages, tokens, summary, recalled, dropped }
     }
 }

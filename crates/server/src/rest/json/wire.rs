@@ -29,10 +29,10 @@ fn read_part(index: usize, part: &Value) -> Result<Part, ApiError> {
     let param = format!("content[{index}]");
     let invalid = |what: &str| ApiError::invalid(param.clone(), format!("`{param}` {what}"));
     let text = |name: &str| part[name].as_str().map(str::to_owned);
-    let required = |name: &str| text(name).ok_or_else(|| invalid(&format!("needs the string `{name}`")));
+    let required = |name: &str| text(name).ok_or_else(|| invalid(&format!("requires the string `{name}`")));
     let Some(kind) = part.get("type") else {
         let own = serde_json::from_value::<PartJson<'static>>(part.clone());
-        return own.map(Into::into).map_err(|_| invalid("needs a `type`"));
+        return own.map(Into::into).map_err(|_| invalid("requires a `type`"));
     };
     Ok(match kind.as_str().unwrap_or_default() {
         "text" | "input_text" | "output_text" => Part::Text(required("text")?),
@@ -41,16 +41,16 @@ fn read_part(index: usize, part: &Value) -> Result<Part, ApiError> {
         "image_url" | "input_image" => {
             let image = &part["image_url"];
             let url = image.as_str().or_else(|| image["url"].as_str());
-            let url = url.ok_or_else(|| invalid("needs an `image_url`"))?.to_owned();
+            let url = url.ok_or_else(|| invalid("requires an `image_url`"))?.to_owned();
             let detail = text("detail").or_else(|| image["detail"].as_str().map(str::to_owned));
             Part::Image(ImageReference { url, description: None, detail })
         }
         "tool_call" | "function_call" => {
-            let id = text("call_id").or_else(|| text("id")).ok_or_else(|| invalid("needs a `call_id`"))?;
+            let id = text("call_id").or_else(|| text("id")).ok_or_else(|| invalid("requires a `call_id`"))?;
             let arguments: Cow<'_, str> = match &part["arguments"] {
                 Value::String(arguments) => arguments.into(),
                 Value::Object(_) => part["arguments"].to_string().into(),
-                _ => return Err(invalid("needs `arguments`")),
+                _ => return Err(invalid("requires `arguments`")),
             };
             let arguments = JsonText::new(arguments).map_err(|_| invalid("has `arguments` that are not JSON"))?;
             Part::ToolCall(ToolCall { id, name: required("name")?, arguments })

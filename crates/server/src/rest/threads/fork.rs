@@ -132,7 +132,7 @@ async fn copy(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u6
         for message in page.messages.into_iter().filter(|message| message.seq <= through) {
             bytes += codec::encode_content(&message.content)?.len();
             first = if drafts.is_empty() { message.seq } else { first };
-            drafts.push(copy_of(message));
+            drafts.push(draft_copy(message));
             if bytes > COMMIT_BYTES {
                 bytes = 0;
                 append_copies(app, scope, to, first, std::mem::take(&mut drafts)).await?;
@@ -157,7 +157,7 @@ async fn append_copies(app: &App, scope: &Scope, to: ThreadId, first: u64, draft
     Ok(())
 }
 
-fn copy_of(message: Message) -> Draft {
+fn draft_copy(message: Message) -> Draft {
     let Message { id, external_id, created_at, content, .. } = message;
     Draft { content, id: Some(id), external_id, created_at: Some(created_at) }
 }

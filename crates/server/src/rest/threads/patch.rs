@@ -21,10 +21,10 @@ pub(crate) struct PatchJson {
     #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<String>)]
     title: Option<Option<String>>,
-    /// Replaces the whole metadata, or is merged into it.
+    /// Replaces the whole metadata. With `application/merge-patch+json`, is merged into the stored metadata.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,
-    /// Replaces the whole state, or is merged into it.
+    /// Replaces the whole state. With `application/merge-patch+json`, is merged into the stored state.
     #[schema(value_type = Option<Object>)]
     state: Option<Map>,
     #[serde(deserialize_with = "nullable")]
@@ -55,20 +55,19 @@ pub(crate) async fn merge(
 ) -> Result<()> {
     for _ in 0..MAX_ATTEMPTS {
         let thread = app.memory().get_thread(scope, id).await?;
-        let merged = |current: Map, changes: &Option<Map>| {
+        let merge_into = |mut current: Map, changes: &Option<Map>| {
             changes.as_ref().map(|changes| {
-                let mut merged = current;
-                merge_members(&mut merged, changes);
-                merged
+                merge_members(&mut current, changes);
+                current
             })
         };
-        let merged = ThreadPatch {
-            metadata: merged(thread.metadata, &patch.metadata),
-            state: merged(thread.state, &patch.state),
+        let merged_patch = ThreadPatch {
+            metadata: merge_into(thread.metadata, &patch.metadata),
+            state: merge_into(thread.state, &patch.state),
             ..patch.clone()
         };
-        let read_at = Some(Expected::Change(thread.positions.tagged()));
-        match app.memory().patch_thread(scope, id, merged, expected.or(read_at)).await {
+        let change_when_read = Some(Expected::Change(thread.positions.tagged()));
+        match app.memory().patch_thread(scope, id, merged_patch, expected.or(change_when_read)).await {
             // The thread was changed after it was read.
             Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. }))) if expected.is_none() => {}
             result => return Ok(result.map(drop)?),
@@ -112,7 +111,7 @@ fn merge_members(target: &mut Map, changes: &Map) {
     request_body(content((PatchJson = "application/json"), (PatchJson = "application/merge-patch+json"))),
     responses(
         (status = 200, body = ThreadJson),
-        (status = 412, description = "The thread was changed since.", body = ErrorEnvelope<'_>),
+        (status = 412, description = "The thread has changed since the version in `If-Match`.", body = ErrorEnvelope<'_>),
         (status = "4XX", body = ErrorEnvelope<'_>)
     ),
     security(("key" = []))

@@ -19,7 +19,7 @@ use crate::security::Caller;
 /// How long to wait for a turn to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Stops a turn that is running or waits for an approval, on whichever instance it runs
+/// Stops a turn that is running or waits for approval, on whichever instance it runs
 ///
 /// The turn ends as failed with the code `stopped`. Messages that it has already stored remain in the conversation, and its open
 /// approvals are closed. A turn that has already ended is returned unchanged.
@@ -52,13 +52,13 @@ pub(crate) async fn cancel(
                     resume(&app, scope.clone(), thread, running, connection.clone());
                 }
                 Some(TurnState::Running(_)) => {}
-                Some(TurnState::Settled(found)) if found.status == TurnStatus::WaitingForApproval => {
+                Some(TurnState::NotRunning(found)) if found.status == TurnStatus::WaitingForApproval => {
                     // The state is read again, because a concurrent decision may have resumed the turn first.
                     if stop_waiting_turn(memory, scope, thread, turn).await? {
                         continue;
                     }
                 }
-                Some(TurnState::Settled(found)) => return Ok::<_, ApiError>(found),
+                Some(TurnState::NotRunning(found)) => return Ok::<_, ApiError>(found),
                 _ => return find_stopped_model_call(&app, scope, thread, requested).await,
             }
             waiter.wait(None).await;

@@ -60,7 +60,7 @@ pub(crate) async fn get(
             }
             Ok(json_with(StatusCode::ACCEPTED, &body))
         }
-        Some(TurnState::Settled(turn)) => Ok(json(&TurnJson::from(*turn))),
+        Some(TurnState::NotRunning(turn)) => Ok(json(&TurnJson::from(*turn))),
         _ => Err(ApiError::not_found("turn")),
     }
 }

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use threadkeep::SharedMessages;
 
-use super::{managed_tenant, user_of};
+use super::{managed_tenant, user_in_path};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
@@ -31,7 +31,7 @@ pub(crate) async fn erase(
     mut params: QueryParams,
 ) -> Result {
     managed_tenant(&caller)?;
-    let user = user_of(&path_params)?;
+    let user = user_in_path(&path_params)?;
     let erase_shared = params.parse("shared_messages", "`true` or `false`")?.unwrap_or(false);
     params.finish()?;
     let shared_messages = if erase_shared { SharedMessages::Erase } else { SharedMessages::Keep };

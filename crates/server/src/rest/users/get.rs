@@ -3,7 +3,7 @@ use serde::Serialize;
 use threadkeep::{Scope, ThreadSelection, Timestamp};
 use utoipa::ToSchema;
 
-use super::{has_data, managed_tenant, user_of};
+use super::{has_data, managed_tenant, user_in_path};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::PathParams;
@@ -38,7 +38,7 @@ pub(crate) struct UserDetailsJson {
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, path_params: PathParams) -> Result {
     let tenant = managed_tenant(&caller)?;
-    let user = user_of(&path_params)?;
+    let user = user_in_path(&path_params)?;
     if !has_data(&app, tenant, &user).await? {
         return Err(ApiError::not_found("user"));
     }

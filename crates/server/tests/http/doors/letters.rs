@@ -28,7 +28,7 @@ const SIGNATURE: &str = "x-letters-signature";
 pub(crate) fn letters_door() -> Door {
     let authenticator: Arc<dyn SenderAuthenticator> =
         Arc::new(SignatureCheck(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
-    let signed = |role| Rule::recognised(role, Arc::clone(&authenticator));
+    let signed = |role| Rule::sender(role, Arc::clone(&authenticator));
     Door::new("letters")
         .security_scheme("letters_signature", SIGNATURE)
         .error_format(

@@ -11,7 +11,7 @@ use crate::assistants::{start_with_test_assistant, test_assistant};
 use crate::clock::FakeClock;
 use crate::server::{Answer, TestConfig, TestServer, send};
 
-/// Starts a turn that waits for an approval. Returns the turn, and the path of the approval.
+/// Starts a turn that waits for approval. Returns the turn, and the path of the approval.
 async fn start_waiting_turn(client: &Client, text: &str, thread: Option<&str>) -> (Value, String) {
     let turn = client.post("/v1/agents/keeper/turns", json!({ "text": text, "thread": thread })).await.expect(200);
     assert_eq!(turn["status"], "waiting_for_approval", "{turn}");

@@ -93,7 +93,7 @@ async fn completions_without_a_thread_store_nothing() {
     assert_eq!((completion_text(&answered), &answered["threadkeep"]["thread"]), ("You said: two", &Value::Null));
     assert_eq!(*model.requests.lock().unwrap(), ["two"]);
     assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
-    // A turn that waits for an approval is stored until the decision.
+    // A turn that waits for approval is stored until the decision.
     let waiting = client.post("/v1/chat/completions", chat_request("delete lamp")).await;
     let path = format!("/v1/threads/{}", waiting.header("threadkeep-thread"));
     assert_eq!(client.get(&path).await.status, 200);

@@ -222,7 +222,7 @@ async fn answers_name_the_model_that_answered() {
 
 /// A function tool of a response is strict if its schema can be closed, as in OpenAI's API.
 #[tokio::test]
-async fn tools_of_responses_are_strict_where_they_can_be() {
+async fn tools_of_responses_are_strict_if_possible() {
     let (server, model) = start_with_model().await;
     let open = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
     let free = json!({ "type": "object", "properties": {}, "additionalProperties": true });

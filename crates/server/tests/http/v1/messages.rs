@@ -40,7 +40,7 @@ async fn messages_are_returned_unchanged() {
 
 // S1.14, S1.15, S1.16
 #[tokio::test]
-async fn messages_sorted_by_time_are_paged_without_gaps_where_times_tie() {
+async fn messages_sorted_by_time_are_paged_without_gaps_if_times_are_equal() {
     let server = TestServer::start().await;
     let client = server.client();
     let thread = client.new_thread().await;

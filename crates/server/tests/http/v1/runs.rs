@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use threadkeep::Definition;
-use threadkeep::agent::StoreUser;
+use threadkeep::agent::StoreUserMessage;
 use threadkeep_server::KeyRole;
 
 use super::agents::parse_events;
@@ -89,7 +89,7 @@ async fn invalid_runs_name_the_member() {
 
 // S3.40
 #[tokio::test]
-async fn a_users_key_cannot_name_another_user() {
+async fn a_users_key_cannot_select_another_user() {
     let (server, _) = start_with_test_assistant().await;
     let tenant = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
     let ana = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Write]).await;
@@ -148,7 +148,7 @@ async fn a_run_is_streamed_as_start_token_sources_metadata_and_done() {
 // S3.46
 #[tokio::test]
 async fn a_failed_run_stores_nothing_if_the_assistant_is_configured_so() {
-    let definition = Definition { store_user: StoreUser::WithAnswer, ..test_assistant("keeper").0 };
+    let definition = Definition { store_user_message: StoreUserMessage::WithAnswer, ..test_assistant("keeper").0 };
     let server = TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();
     let failed = run(&client, json!({ "user_query": "fail", "user_id": "me" })).await;

@@ -17,7 +17,7 @@ const HELP: &str = "A line is a message of the current user in #ops.
 /as USER       write as another user, such as bob
 /approve       react with ✅ to the newest request; /deny reacts with ❌
 /react EMOJI   react with another emoji, such as eyes
-/thread        answer in a thread of your last message; /channel returns to the channel
+/thread        reply in the thread of your last message; /channel returns to the channel
 /edit TEXT     change your last message; /delete deletes it
 /quit          end";
 
@@ -90,7 +90,7 @@ impl Session {
     fn change_user(&mut self, name: &str) -> String {
         let is_valid = (1..=20).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric());
         if !is_valid {
-            return "a user is a name of letters and digits: /as bob".to_owned();
+            return "a user name consists of letters and digits: /as bob".to_owned();
         }
         self.user = name.to_lowercase();
         format!("(now {})", self.user)
@@ -102,7 +102,7 @@ impl Session {
                 self.thread = Some(last.thread_ts.clone().unwrap_or_else(|| last.ts.clone()));
                 "(in a thread)".to_owned()
             }
-            None => "write a message first; the thread belongs to it".to_owned(),
+            None => "write a message first; /thread replies to it".to_owned(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::text::NormalText;
+use crate::text::NormalizedText;
 
 /// A tool call of a turn.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub fn mismatches(
     turn: &ObservedTurn,
     is_equal: &dyn Fn(&str, &Value, &Value) -> bool,
 ) -> Vec<String> {
-    let reply = NormalText::new(&turn.reply);
+    let reply = NormalizedText::new(&turn.reply);
     let mut found = Vec::new();
     for (key, value) in expect {
         let mismatch = match key.as_str() {
@@ -110,7 +110,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn missing_fact(fact: &Value, reply: &NormalText, turn: &ObservedTurn) -> Option<String> {
+fn missing_fact(fact: &Value, reply: &NormalizedText, turn: &ObservedTurn) -> Option<String> {
     let alternatives = match fact {
         Value::String(_) => std::slice::from_ref(fact),
         other => list(&other["any"]),
@@ -122,7 +122,7 @@ fn missing_fact(fact: &Value, reply: &NormalText, turn: &ObservedTurn) -> Option
     Some(format!("lacks {}", Value::from(alternatives.to_vec())))
 }
 
-fn has_phrase(reply: &NormalText, turn: &ObservedTurn, phrase: &str) -> bool {
+fn has_phrase(reply: &NormalizedText, turn: &ObservedTurn, phrase: &str) -> bool {
     match phrase.strip_prefix("re:") {
         Some(pattern) => matches_regex(pattern, turn),
         None => reply.contains(phrase),
@@ -133,10 +133,10 @@ fn matches_regex(pattern: &str, turn: &ObservedTurn) -> bool {
     // Authors use look-around, which `regex` does not support.
     let regex = fancy_regex::Regex::new(&format!("(?i){pattern}")).unwrap_or_else(|error| panic!("{pattern}: {error}"));
     let is_match = |text: &str| regex.is_match(text).unwrap_or(false);
-    is_match(&turn.reply) || is_match(NormalText::new(&turn.reply).as_str())
+    is_match(&turn.reply) || is_match(NormalizedText::new(&turn.reply).as_str())
 }
 
-fn order_mismatches(value: &Value, reply: &NormalText) -> Vec<String> {
+fn order_mismatches(value: &Value, reply: &NormalizedText) -> Vec<String> {
     let phrases: Vec<&str> = list(value).iter().filter_map(Value::as_str).collect();
     let out_of_order = |pair: &&[&str]| match (reply.position(pair[0]), reply.position(pair[1])) {
         (Some(first), Some(second)) => first >= second,

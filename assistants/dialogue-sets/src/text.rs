@@ -1,10 +1,10 @@
 //! Compares texts. Differences in case, accents and typography are ignored, and numbers may be words or digits.
 
 /// A text with its words normalized.
-pub(crate) struct NormalText {
+pub(crate) struct NormalizedText {
     text: String,
-    /// The text with its case, for single capital letters.
-    original: String,
+    /// The text with plain punctuation but its original case, to match single capital letters.
+    cased: String,
 }
 
 const NUMBERS: [(&str, &str); 24] = [
@@ -34,10 +34,10 @@ const NUMBERS: [(&str, &str); 24] = [
     ("una", "1"),
 ];
 
-impl NormalText {
+impl NormalizedText {
     pub(crate) fn new(text: &str) -> Self {
-        let original = plain_punctuation(text);
-        Self { text: normalize(&original), original }
+        let cased = plain_punctuation(text);
+        Self { text: normalize(&cased), cased }
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -48,18 +48,19 @@ impl NormalText {
         self.text.trim().is_empty()
     }
 
-    /// Whether a phrase occurs. A phrase that begins with a letter or digit matches only at the start of a word; a phrase of one or
-    /// two characters matches only a whole word; a single capital letter matches only a capital.
+    /// Whether the text contains a phrase. A phrase that begins with a letter or digit matches only at the start of a
+    /// word; a phrase of one or two characters matches only a whole word; a single capital letter matches only a
+    /// capital.
     pub(crate) fn contains(&self, phrase: &str) -> bool {
         let plain = plain_punctuation(phrase);
         let mut characters = plain.chars();
         if let (Some(only), None) = (characters.next(), characters.next())
             && only.is_uppercase()
         {
-            return occurs(&self.original, &plain, true);
+            return occurs(&self.cased, &plain, true);
         }
-        let normal = normalize(&plain);
-        occurs(&self.text, &normal, normal.chars().count() <= 2)
+        let normalized = normalize(&plain);
+        occurs(&self.text, &normalized, normalized.chars().count() <= 2)
     }
 
     pub(crate) fn position(&self, phrase: &str) -> Option<usize> {
@@ -67,13 +68,13 @@ impl NormalText {
     }
 }
 
-fn occurs(text: &str, phrase: &str, is_token: bool) -> bool {
-    let begins_word = phrase.starts_with(char::is_alphanumeric);
+fn occurs(text: &str, phrase: &str, whole_word: bool) -> bool {
+    let starts_with_word_char = phrase.starts_with(char::is_alphanumeric);
     text.match_indices(phrase).any(|(at, found)| {
         let before = text[..at].chars().next_back();
         let after = text[at + found.len()..].chars().next();
-        let is_start = !begins_word || !before.is_some_and(char::is_alphanumeric);
-        let is_end = !is_token || !after.is_some_and(char::is_alphanumeric);
+        let is_start = !starts_with_word_char || !before.is_some_and(char::is_alphanumeric);
+        let is_end = !whole_word || !after.is_some_and(char::is_alphanumeric);
         is_start && is_end
     })
 }
@@ -89,23 +90,25 @@ fn plain_punctuation(text: &str) -> String {
     replaced.collect()
 }
 
-/// Returns the text in lower case without accents, with digits for number words and `min` for all words for minutes.
+/// Returns the text in lower case without accents, with number words replaced by digits, and every word that means
+/// minutes by
+/// `min`.
 fn normalize(text: &str) -> String {
-    let mut normal = String::with_capacity(text.len());
+    let mut normalized = String::with_capacity(text.len());
     let mut word = String::new();
     for character in text.chars() {
         if character.is_alphanumeric() {
             word.extend(character.to_lowercase().map(unaccented));
         } else {
-            push_word(&mut normal, &mut word);
+            push_word(&mut normalized, &mut word);
             match character {
-                '&' => normal.push_str("and"),
-                other => normal.push(other),
+                '&' => normalized.push_str("and"),
+                other => normalized.push(other),
             }
         }
     }
-    push_word(&mut normal, &mut word);
-    normal
+    push_word(&mut normalized, &mut word);
+    normalized
 }
 
 fn push_word(text: &mut String, word: &mut String) {
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn phrases_match_at_the_start_of_words() {
-        let text = NormalText::new("Take the A: “three minutes” to Embankment & 13 mins more. Córdoba’s");
+        let text = NormalizedText::new("Take the A: “three minutes” to Embankment & 13 mins more. Córdoba’s");
         for present in ["3 min", "the A", "A", "embankment and 13 min", "cordoba's", "13"] {
             assert!(text.contains(present), "{present}");
         }

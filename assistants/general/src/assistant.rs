@@ -57,7 +57,7 @@ pub struct GeneralOptions {
     /// The tools that the model may call. Default: all of [`TOOLS`].
     pub tools: Option<Vec<String>>,
     /// The tools that require approval for each call. Default: none.
-    pub ask_before: Vec<String>,
+    pub requiring_approval: Vec<String>,
     /// The document libraries to search. Default: `documents`.
     pub libraries: Vec<String>,
     /// The embedder for semantic search. It must be the one that was used to add the documents.
@@ -76,7 +76,7 @@ impl Default for GeneralOptions {
             instructions: None,
             model: None,
             tools: None,
-            ask_before: Vec::new(),
+            requiring_approval: Vec::new(),
             libraries: vec!["documents".to_owned()],
             embedder: None,
             context: ContextPolicy { recall: RecallPolicy::default(), ..ContextPolicy::default() },
@@ -109,7 +109,7 @@ impl General {
     /// # Errors
     /// The options contain an unknown tool.
     pub fn new(memory: &Memory, options: GeneralOptions) -> Result<Self, GeneralError> {
-        let requested = options.tools.iter().flatten().chain(&options.ask_before);
+        let requested = options.tools.iter().flatten().chain(&options.requiring_approval);
         if let Some(name) = requested.into_iter().find(|name| !TOOLS.contains(&name.as_str())) {
             return Err(GeneralError::UnknownTool { name: name.clone() });
         }
@@ -156,7 +156,7 @@ fn tools(memory: &Memory, options: &GeneralOptions) -> Vec<Arc<dyn Tool>> {
     let is_listed = |names: &[String], tool: &FnTool| names.iter().any(|name| name == tool.spec().name());
     let enabled = all.into_iter().filter(|tool| options.tools.as_ref().is_none_or(|names| is_listed(names, tool)));
     enabled
-        .map(|tool| match is_listed(&options.ask_before, &tool) {
+        .map(|tool| match is_listed(&options.requiring_approval, &tool) {
             true => Arc::new(with_approval(tool)) as Arc<dyn Tool>,
             false => Arc::new(tool),
         })

@@ -7,7 +7,7 @@ use threadkeep::{ChatAnswer, ChatMessage, JsonText, Source, StoreError, ToolCall
 use crate::evidence::best_first;
 use crate::evidence::question::Question;
 
-/// The member of the graph input that contains the question's position.
+/// The key of the question's position in the graph input.
 pub(crate) const QUESTION_SEQ: &str = "question_seq";
 
 state! {
@@ -34,23 +34,23 @@ pub(crate) fn general_graph() -> Graph<AnswerState> {
         ..AnswerState::default()
     };
     Graph::<AnswerState>::builder("general", 2, begin)
-        .node("look_up", Node::activity(FIND_CONTEXT, ask_context, take_context).or_else(without_context))
-        .node("agent", Node::model(ask_agent, take_answer))
-        .node("tools", Node::tools(calls, take_results))
+        .node("look_up", Node::activity(FIND_CONTEXT, context_request, context_update).or_else(without_context))
+        .node("agent", Node::model(agent_request, answer_update))
+        .node("tools", Node::tools(calls, results_update))
         .edge(START, "look_up")
         .edge("look_up", "agent")
         .branch("agent", ["tools", END], |state| if calls(state).is_empty() { END } else { "tools" })
         .edge("tools", "agent")
         .messages(|state| &state.messages)
         .finish(finish)
-        .expect("the graph is complete, which a test checks")
+        .expect("the graph is complete (a test checks this)")
 }
 
-fn ask_context(state: &AnswerState) -> Result<JsonText, StoreError> {
+fn context_request(state: &AnswerState) -> Result<JsonText, StoreError> {
     DynamicContext::activity_input(&state.question, state.seq)
 }
 
-fn take_context(state: &AnswerState, found: JsonText) -> AnswerStateUpdate {
+fn context_update(state: &AnswerState, found: JsonText) -> AnswerStateUpdate {
     let ordered = |mut found: DynamicContext| {
         // The query is the question, followed by the earlier questions that it refers to.
         let earlier = found.query.strip_prefix(state.question.trim()).unwrap_or_default();
@@ -64,15 +64,15 @@ fn without_context(_: &AnswerState, _: &Failure) -> AnswerStateUpdate {
     AnswerStateUpdate::default()
 }
 
-fn ask_agent(state: &AnswerState) -> ModelRequest {
-    let ask = ModelRequest::reply(&state.messages);
+fn agent_request(state: &AnswerState) -> ModelRequest {
+    let request = ModelRequest::reply(&state.messages);
     match state.found.as_ref().and_then(DynamicContext::instructions) {
-        Some(instructions) => ask.with_instructions(instructions),
-        None => ask,
+        Some(instructions) => request.with_instructions(instructions),
+        None => request,
     }
 }
 
-fn take_answer(_: &AnswerState, answer: ChatAnswer) -> AnswerStateUpdate {
+fn answer_update(_: &AnswerState, answer: ChatAnswer) -> AnswerStateUpdate {
     AnswerStateUpdate { messages: vec![answer.message()], ..AnswerStateUpdate::default() }
 }
 
@@ -80,7 +80,7 @@ fn calls(state: &AnswerState) -> Vec<ToolCall> {
     state.messages.last().into_iter().flat_map(ChatMessage::tool_calls).cloned().collect()
 }
 
-fn take_results(_: &AnswerState, results: Vec<ToolOutcome>) -> AnswerStateUpdate {
+fn results_update(_: &AnswerState, results: Vec<ToolOutcome>) -> AnswerStateUpdate {
     let sources = results.iter().flat_map(|result| result.sources.clone()).collect();
     let messages = results.into_iter().map(result_message).collect();
     AnswerStateUpdate { messages, sources, ..AnswerStateUpdate::default() }

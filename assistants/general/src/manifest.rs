@@ -50,7 +50,7 @@ pub struct Manifest {
     /// `spec.tools`: the enabled tools from [`TOOLS`](crate::TOOLS). Default: all.
     pub tools: Option<Vec<String>>,
     /// The tools in `spec.tools` with `approval: ask`, which require approval for each call.
-    pub ask_before: Vec<String>,
+    pub requiring_approval: Vec<String>,
     /// `spec.model`: the name of a model, such as `groq:NAME`. Default: the model configured in the environment.
     pub model: Option<String>,
     /// `spec.libraries`: the document libraries. Default: `documents`.
@@ -178,7 +178,7 @@ impl Manifest {
             let line = file.kind.as_ref().map_or(0, line_of);
             return Err(manifest_error(line, "kind", format!("unknown kind `{kind}`; use Agent")));
         }
-        let (tools, ask_before) = tools::tools(file.spec.tools.as_ref())?;
+        let (tools, requiring_approval) = tools::tools(file.spec.tools.as_ref())?;
         let not_empty =
             |name: &str| if name.is_empty() { Err("a library name must not be empty".to_owned()) } else { Ok(()) };
         Ok(Self {
@@ -186,7 +186,7 @@ impl Manifest {
             description: string(file.spec.description.as_ref(), "spec.description")?,
             instructions: string(file.spec.instructions.as_ref(), "spec.instructions")?,
             tools,
-            ask_before,
+            requiring_approval,
             model: string(file.spec.model.as_ref(), "spec.model")?,
             libraries: list(file.spec.libraries.as_ref(), "spec.libraries", not_empty)?,
             memory: memory(&file.spec.memory)?,
@@ -202,7 +202,7 @@ impl Manifest {
             description: self.description.clone().unwrap_or_default(),
             instructions: self.instructions.clone(),
             tools: self.tools.clone(),
-            ask_before: self.ask_before.clone(),
+            requiring_approval: self.requiring_approval.clone(),
             libraries: self.libraries.clone().unwrap_or_else(|| options.libraries.clone()),
             context: ContextPolicy { summary: None, window: Some(self.memory.context_window), ..options.context },
             store_user_message: self.memory.store_user,

@@ -74,12 +74,18 @@ fn a_tool_can_require_approval() {
     let manifest = read("[recall, {name: set_preference, approval: ask}, {name: list_preferences, approval: never}]");
     let manifest = manifest.unwrap();
     assert_eq!(manifest.tools.unwrap(), ["recall", "set_preference", "list_preferences"]);
-    assert_eq!(manifest.ask_before, ["set_preference"]);
+    assert_eq!(manifest.requiring_approval, ["set_preference"]);
     for (tools, expected) in [
         ("[{name: rm, approval: ask}]", "unknown tool `rm`; available tools are "),
-        ("[{name: recall, approval: maybe}]", "invalid approval `maybe` for recall; expected ask or never"),
-        ("[{name: recall, approval: [ask]}]", "invalid approval [\"ask\"] for recall; expected ask or never"),
-        ("[{name: recall, aproval: ask}]", "unknown key `aproval`; expected name or approval"),
+        (
+            "[{name: recall, approval: maybe}]",
+            "invalid value `maybe` of `approval` for tool `recall`; expected `ask` or `never`",
+        ),
+        (
+            "[{name: recall, approval: [ask]}]",
+            "invalid value [\"ask\"] of `approval` for tool `recall`; expected `ask` or `never`",
+        ),
+        ("[{name: recall, aproval: ask}]", "unknown key `aproval`; expected `name` or `approval`"),
         ("[{approval: ask}]", "expected the name of a tool, found null"),
         ("[7]", "expected the name of a tool, found 7"),
     ] {

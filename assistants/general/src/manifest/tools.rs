@@ -10,29 +10,29 @@ const KEY: &str = "spec.tools";
 
 /// Returns the names of all listed tools, and the names of the tools that require approval.
 pub(super) fn tools(
-    members: Option<&Spanned<Vec<Spanned<Value>>>>,
+    items: Option<&Spanned<Vec<Spanned<Value>>>>,
 ) -> Result<(Option<Vec<String>>, Vec<String>), ManifestError> {
-    let Some(members) = members else { return Ok((None, Vec::new())) };
-    let (mut names, mut ask_before) = (Vec::new(), Vec::new());
-    for member in &members.value {
+    let Some(items) = items else { return Ok((None, Vec::new())) };
+    let (mut names, mut requiring_approval) = (Vec::new(), Vec::new());
+    for item in &items.value {
         let (name, requires_approval) =
-            tool(&member.value).map_err(|reason| manifest_error(line_of(member), KEY, reason))?;
+            tool(&item.value).map_err(|reason| manifest_error(line_of(item), KEY, reason))?;
         if requires_approval {
-            ask_before.push(name.clone());
+            requiring_approval.push(name.clone());
         }
         names.push(name);
     }
-    Ok((Some(names), ask_before))
+    Ok((Some(names), requiring_approval))
 }
 
 /// Reads `NAME` or `{name: NAME, approval: ask|never}`.
-fn tool(member: &Value) -> Result<(String, bool), String> {
-    let (name, approval) = match member {
-        Value::Object(members) => {
-            if let Some(unknown) = members.keys().find(|key| !["name", "approval"].contains(&key.as_str())) {
-                return Err(format!("unknown key `{unknown}`; expected name or approval"));
+fn tool(item: &Value) -> Result<(String, bool), String> {
+    let (name, approval) = match item {
+        Value::Object(fields) => {
+            if let Some(unknown) = fields.keys().find(|key| !["name", "approval"].contains(&key.as_str())) {
+                return Err(format!("unknown key `{unknown}`; expected `name` or `approval`"));
             }
-            (members.get("name").unwrap_or(&Value::Null), members.get("approval"))
+            (fields.get("name").unwrap_or(&Value::Null), fields.get("approval"))
         }
         name => (name, None),
     };
@@ -43,7 +43,11 @@ fn tool(member: &Value) -> Result<(String, bool), String> {
     match approval.map(|approval| approval.as_str().ok_or(approval)) {
         None | Some(Ok("never")) => Ok((name.clone(), false)),
         Some(Ok("ask")) => Ok((name.clone(), true)),
-        Some(Ok(other)) => Err(format!("invalid approval `{other}` for {name}; expected ask or never")),
-        Some(Err(other)) => Err(format!("invalid approval {other} for {name}; expected ask or never")),
+        Some(Ok(other)) => {
+            Err(format!("invalid value `{other}` of `approval` for tool `{name}`; expected `ask` or `never`"))
+        }
+        Some(Err(other)) => {
+            Err(format!("invalid value {other} of `approval` for tool `{name}`; expected `ask` or `never`"))
+        }
     }
 }

@@ -196,7 +196,7 @@ const VALUES_IN_SPANISH: [&str; 14] = [
     "cumpleanos",
     "contrasena",
 ];
-/// Words with which a message states a value rather than asking for it.
+/// Words that indicate that a message states a value rather than asking for it.
 const VERBS: [&str; 16] = [
     "is", "are", "was", "were", "will", "has", "changed", "moved", "es", "son", "era", "fue", "sera", "cambio", "no",
     "not",

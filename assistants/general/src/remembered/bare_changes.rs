@@ -6,7 +6,7 @@ use threadkeep::dialogue::time::find_times;
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{Message, Role, Source, ThreadId};
 
-use super::change_words::{CHANGED_VALUES, CHANGES};
+use super::change_words::{CHANGES, UNINFORMATIVE_WORDS};
 use super::references::refers_back;
 use super::{MAX_REFERENCE, messages_within};
 use crate::evidence::heading::{DATE_LENGTH, with_change, with_reference};
@@ -101,7 +101,7 @@ fn is_bare_change(text: &str) -> bool {
         let word = words[at];
         is_value(at)
             || is_change(word)
-            || CHANGED_VALUES.contains(&word)
+            || UNINFORMATIVE_WORDS.contains(&word)
             || is_light(word)
             || content_terms(word).is_empty()
     };

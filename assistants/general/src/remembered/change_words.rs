@@ -1,6 +1,6 @@
-//! Words with which people report changes, in English and Spanish.
+//! Words people use to report changes, in English and Spanish.
 
-/// Words that report a change.
+/// Words that indicate a change.
 pub(super) const CHANGES: [&str; 97] = [
     "perdon",
     "pardon",
@@ -100,8 +100,8 @@ pub(super) const CHANGES: [&str; 97] = [
     "se retrasa",
     "se adelanta",
 ];
-/// Words that report a change as of a point in time. They are time expressions too.
-pub(super) const CHANGES_FROM_A_TIME: [&str; 9] = [
+/// Words that indicate a change as of a point in time. These are also time expressions.
+pub(super) const DATED_CHANGES: [&str; 9] = [
     "desde hoy",
     "desde manana",
     "desde ahora",
@@ -112,7 +112,7 @@ pub(super) const CHANGES_FROM_A_TIME: [&str; 9] = [
     "from now on",
     "starting",
 ];
-/// Words that report a transfer from one person to another.
+/// Words that indicate a transfer from one person to another.
 pub(super) const HANDOVERS: [&str; 14] = [
     "steps in",
     "fills in",
@@ -129,7 +129,7 @@ pub(super) const HANDOVERS: [&str; 14] = [
     "releva",
     "sustituye",
 ];
-/// Words that report that something is no longer true.
+/// Words that indicate that something is no longer true.
 pub(super) const ENDS: [&str; 12] = [
     "cancelled",
     "canceled",
@@ -145,8 +145,8 @@ pub(super) const ENDS: [&str; 12] = [
     "se cancela",
 ];
 
-/// Words for kinds of values, which do not say what has changed: "they changed the time to 10:30".
-pub(super) const CHANGED_VALUES: [&str; 60] = [
+/// Words that do not say what has changed, such as `time` in "they changed the time to 10:30".
+pub(super) const UNINFORMATIVE_WORDS: [&str; 60] = [
     "acaba",
     "acaban",
     "llamar",

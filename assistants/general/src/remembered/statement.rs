@@ -7,7 +7,7 @@ use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ThreadId, Timestamp};
 
 use super::MAX_REFERENCE;
-use super::change_words::{CHANGES, CHANGES_FROM_A_TIME, ENDS, HANDOVERS};
+use super::change_words::{CHANGES, DATED_CHANGES, ENDS, HANDOVERS};
 use super::references::{capitalized_words, names_in};
 use crate::evidence::heading::{Heading, with_change, with_replaced_reference};
 use crate::evidence::question::Question;
@@ -126,7 +126,7 @@ impl Statement {
             names_time: !times.is_empty() || has_clock_time_or_ordinal(&excerpt.text),
             names_number,
             thread: excerpt.source.message_position().map(|(thread, _)| thread),
-            says_change: says(&CHANGES) || is_within(&all, &CHANGES_FROM_A_TIME),
+            says_change: says(&CHANGES) || is_within(&all, &DATED_CHANGES),
             says_handover: says(&HANDOVERS),
             says_end: says(&ENDS),
         })

@@ -46,7 +46,7 @@ async fn a_question_without_a_matching_document_is_not_answered() {
 }
 
 #[tokio::test]
-async fn documents_and_conversations_answer_together() {
+async fn documents_and_messages_are_quoted_together() {
     let env = TestEnv::new().await;
     env.document(&ana(), "documents", "boiler.md", &[("Reset, line 2", "Hold the boiler's red button to reset it.")])
         .await;

@@ -1,11 +1,12 @@
-//! Messages are erased after confirmation; questions and earlier quotations are not quoted as answers.
+//! Messages are erased after confirmation. The assistant never quotes the user's questions or its own earlier answers
+//! as an answer.
 
 use super::test_env::{TestEnv, calls};
 
 const NOT_FOUND: &str = "I found nothing about that in what you told me or in your documents.";
 
 #[tokio::test]
-async fn confirmed_messages_are_erased_with_the_request() {
+async fn a_confirmed_erasure_also_erases_the_request() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.say("I was diagnosed with asthma last year").await;
@@ -39,7 +40,7 @@ async fn declined_erasure_keeps_the_messages() {
 }
 
 #[tokio::test]
-async fn an_empty_list_erases_nothing() {
+async fn confirming_an_empty_list_erases_nothing() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.say("My sister lives in Berlin").await;
@@ -50,7 +51,7 @@ async fn an_empty_list_erases_nothing() {
 }
 
 #[tokio::test]
-async fn only_listed_messages_can_be_erased() {
+async fn yes_without_a_list_erases_nothing() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.say("My sister lives in Berlin").await;
@@ -74,7 +75,7 @@ async fn repeated_questions_have_the_same_answer() {
 }
 
 #[tokio::test]
-async fn the_newest_of_contradictory_statements_comes_first() {
+async fn the_newest_of_several_contradictory_statements_comes_first() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.say("The dentist is on 12 May.").await;
@@ -96,7 +97,7 @@ async fn the_newest_of_contradictory_statements_comes_first() {
 }
 
 #[tokio::test]
-async fn a_time_selects_the_messages_that_were_said_then() {
+async fn a_date_in_a_question_limits_the_answer_to_messages_from_that_date() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     conversation.say("The Falcon budget is 40000.").await;

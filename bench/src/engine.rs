@@ -26,9 +26,9 @@ pub(crate) fn draft(pool: &[String], index: u64) -> Draft {
     if index.is_multiple_of(2) { Draft::user(text) } else { Draft::assistant(text) }
 }
 
-/// The turns that writers appended.
+/// Measurements of the turns that writers appended.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct TurnTimings {
     pub(crate) elapsed: f64,
     /// Latency of each turn, in seconds.
     pub(crate) latencies: Vec<f64>,
@@ -36,7 +36,7 @@ pub(crate) struct Turns {
     pub(crate) errors: u64,
 }
 
-impl Turns {
+impl TurnTimings {
     pub(crate) fn count(&self) -> u64 {
         self.per_writer.iter().sum()
     }
@@ -114,7 +114,7 @@ impl Engine {
         start: u64,
         seconds: f64,
         max_turns: Option<u64>,
-    ) -> Result<Turns> {
+    ) -> Result<TurnTimings> {
         let mut ids = Vec::with_capacity(threads.len());
         for thread in threads {
             ids.push(self.thread(thread).await?);
@@ -127,7 +127,7 @@ impl Engine {
             tokio::spawn(writer.write(deadline, max_turns))
         });
         let writers: Vec<_> = writers.collect();
-        let mut turns = Turns::default();
+        let mut turns = TurnTimings::default();
         for writer in writers {
             let (latencies, errors) = writer.await.context("a writer ended early")?;
             turns.per_writer.push(latencies.len() as u64);

@@ -1,4 +1,4 @@
-//! Baselines, called floors: they do the same work as the engine, without the engine, with the same SQLite and in the same run.
+//! Baselines, called floors: they do the engine's work by direct use of the same SQLite, in the same run.
 //!
 //! [`raw`] is a minimal implementation. [`same`] runs the engine's SQL statements without the engine.
 
@@ -12,19 +12,19 @@ use std::time::Instant;
 use anyhow::Result;
 use rusqlite::Connection;
 
-use crate::engine::{Repeat, Turns};
+use crate::engine::{Repeat, TurnTimings};
 
-/// A SQLite file that is written and read without the engine.
+/// Operations on a SQLite file without the engine.
 pub(crate) trait Floor {
     /// Creates a thread.
     fn open_thread(&mut self) -> Result<i64>;
-    /// Appends messages `start` to `start + count` of the pool in one transaction.
+    /// Appends the messages `start..start + count` of the pool of sample texts, in one transaction.
     fn append(&mut self, thread: i64, pool: &[String], start: u64, count: u64) -> Result<()>;
     /// Appends one turn to each thread, all in one transaction.
     fn append_turns(&mut self, threads: &[i64], pool: &[String], start: u64) -> Result<()>;
     /// Reads the newest messages, oldest first.
     fn load(&mut self, thread: i64, count: usize) -> Result<Vec<String>>;
-    /// Reads up to `size` messages before a position. Returns their number and the position of the first one.
+    /// Reads up to `size` messages before a position. Returns how many it read and the position of the oldest one.
     fn page(&mut self, thread: i64, before: i64, size: usize) -> Result<(usize, i64)>;
     /// Deletes a thread.
     fn delete(&mut self, thread: i64) -> Result<()>;
@@ -52,15 +52,15 @@ pub(crate) fn seed(floor: &mut dyn Floor, pool: &[String], count: u64) -> Result
 }
 
 /// Appends turns sequentially. Each transaction appends `group` turns, each to a different thread.
-pub(crate) fn append_for(
+pub(crate) fn append_during(
     floor: &mut dyn Floor,
     threads: &[i64],
     pool: &[String],
     seconds: f64,
     group: usize,
-) -> Result<Turns> {
+) -> Result<TurnTimings> {
     let began = Instant::now();
-    let (mut turns, mut round, mut next) = (Turns { per_writer: vec![0], ..Turns::default() }, 0, 0);
+    let (mut turns, mut round, mut next) = (TurnTimings { per_writer: vec![0], ..TurnTimings::default() }, 0, 0);
     let mut members = Vec::with_capacity(group);
     while began.elapsed().as_secs_f64() < seconds {
         members.clear();
@@ -78,7 +78,7 @@ pub(crate) fn append_for(
     Ok(turns)
 }
 
-pub(crate) fn load_for(
+pub(crate) fn load_repeatedly(
     floor: &mut dyn Floor,
     thread: i64,
     count: usize,
@@ -95,7 +95,7 @@ pub(crate) fn load_for(
     Ok((texts, latencies))
 }
 
-/// Pages through a thread from its end. Returns seconds and messages.
+/// Pages through a thread from its end. Returns the elapsed seconds and the number of messages.
 pub(crate) fn page_through(floor: &mut dyn Floor, thread: i64, size: usize) -> Result<(f64, u64)> {
     let began = Instant::now();
     let (mut count, mut before) = (0, i64::from(u32::MAX));
@@ -111,7 +111,7 @@ pub(crate) fn page_through(floor: &mut dyn Floor, thread: i64, size: usize) -> R
 
 /// Returns the SQL of each floor.
 pub(crate) fn sql() -> String {
-    let mut text = format!("Both: journal_mode=WAL, synchronous=FULL, SQLite {}\n", rusqlite::version());
+    let mut text = format!("All baselines: journal_mode=WAL, synchronous=FULL, SQLite {}\n", rusqlite::version());
     for (name, schema, statements) in [
         ("raw", raw::SCHEMA, &raw::STATEMENTS[..]),
         ("same", same::SCHEMA, &same::STATEMENTS[..]),

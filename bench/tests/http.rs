@@ -44,7 +44,7 @@ fn reads_turns_and_load_have_correct_responses() {
         "16 messages, cached",
         "a context of 16 messages, uncached",
         "a context of 16 messages, cached",
-        "turns by 32 connections",
+        "turns over 32 connections",
         "memory growth in 0.02 min of load",
     ];
     assert_eq!(names, expected);

@@ -13,8 +13,8 @@ fn acknowledged_turns_survive_process_kills() {
     let errors = String::from_utf8_lossy(&output.stderr);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
     assert!(output.status.success(), "{report}: {errors}");
-    for wrong in ["lost", "doubled", "out_of_order", "findings"] {
-        assert_eq!(report[wrong], 0, "{report}");
+    for failure in ["lost", "doubled", "out_of_order", "findings"] {
+        assert_eq!(report[failure], 0, "{report}");
     }
     assert_eq!(report["kills"], 20);
     // Otherwise no writer was active when the process was killed.

@@ -1,4 +1,4 @@
-//! Reading the newest 16 messages, as messages and as a context, by 32 connections.
+//! Reading the newest 16 messages, as messages and as a context, over 32 connections.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

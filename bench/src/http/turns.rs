@@ -1,4 +1,5 @@
-//! Turns (a user's and an assistant's message in one request) by 32 connections, compared with 32 writers of the library.
+//! Turns (a user's and an assistant's message in one request) over 32 connections, compared with 32 writers of the
+//! library.
 
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
         settle(&library, &server).await?;
     }
     server.stop()?;
-    let row = Row::with_floor("turns by 32 connections", &trials, TO_LIBRARY)?.note("floor: 32 writers of the library");
+    let row =
+        Row::with_floor("turns over 32 connections", &trials, TO_LIBRARY)?.note("floor: 32 writers of the library");
     let row = if discarded > 0 { row.note(format!("{discarded} trials discarded")) } else { row };
     bench.row(row);
     Ok(())

@@ -32,8 +32,8 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         bench.show_progress(format!("newest {COUNT} of {length}"));
         let expected = expected(bench, length);
         let series = Series::run(bench.trials, &bench.disk, async |_| {
-            let (raw_texts, raw) = floors::load_for(&mut contenders.raw, raw_thread, COUNT, REPEAT)?;
-            let (same_texts, same) = floors::load_for(&mut contenders.same_sql, same_thread, COUNT, REPEAT)?;
+            let (raw_texts, raw) = floors::load_repeatedly(&mut contenders.raw, raw_thread, COUNT, REPEAT)?;
+            let (same_texts, same) = floors::load_repeatedly(&mut contenders.same_sql, same_thread, COUNT, REPEAT)?;
             let (texts, engine) = contenders.engine.load(&name(length), COUNT, REPEAT).await?;
             for (reader, texts) in [("raw", raw_texts), ("same", same_texts), ("the engine", texts)] {
                 ensure!(texts == expected, "{reader} did not return the newest messages of {length}");

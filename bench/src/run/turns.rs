@@ -28,9 +28,10 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         let series = Series::run(bench.trials, &bench.disk, async |trial| {
             bench.show_progress(format!("turns by {writers}: trial {}", trial + 1));
             contenders.engine.settle().await?;
-            let raw = floors::append_for(&mut contenders.raw, &[raw_thread], &bench.pool, bench.seconds, 1)?;
+            let raw = floors::append_during(&mut contenders.raw, &[raw_thread], &bench.pool, bench.seconds, 1)?;
             let before = cpu_seconds()?;
-            let same = floors::append_for(&mut contenders.same_sql, &same_threads, &bench.pool, bench.seconds, group)?;
+            let same =
+                floors::append_during(&mut contenders.same_sql, &same_threads, &bench.pool, bench.seconds, group)?;
             same_cpu.add(cpu_seconds()? - before, same.count());
             let names: Vec<String> = (0..writers).map(|writer| format!("trial {trial} writer {writer}")).collect();
             let before = cpu_seconds()?;

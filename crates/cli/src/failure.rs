@@ -205,7 +205,7 @@ fn diagnose_store(error: &StoreError) -> Diagnosis {
         StoreError::NotFound(_) => {
             Diagnosis::new(USER_ERROR, "`threadkeep threads` lists the threads that you can access")
         }
-        StoreError::Denied(_) => Diagnosis::new(USER_ERROR, "shared threads belong to the tenant: add --as-tenant"),
+        StoreError::Denied(_) => Diagnosis::new(USER_ERROR, "this data is shared; to change it, add --as-tenant"),
         StoreError::Conflict(Conflict::IdempotencyKey) => {
             Diagnosis::new(USER_ERROR, "use a new --key for a new message")
         }
@@ -231,7 +231,7 @@ fn diagnose_store(error: &StoreError) -> Diagnosis {
         }
         StoreError::LimitExceeded { limit, .. } if limit.contains("pgvector") => Diagnosis::new(
             USER_ERROR,
-            "the database's owner can install it with `CREATE EXTENSION vector`; without it, unset THREADKEEP_EMBEDDER",
+            "the database's owner can install it with `CREATE EXTENSION vector`; if it cannot be installed, unset THREADKEEP_EMBEDDER",
         ),
         StoreError::Corrupt { .. } => Diagnosis::new(
             SYSTEM_ERROR,

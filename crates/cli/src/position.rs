@@ -9,7 +9,7 @@ pub(crate) fn bound(text: &str) -> Result<Bound, String> {
     if let Ok(seq) = text.parse() {
         return Ok(Bound::Seq(seq));
     }
-    let expected = "expected a position (17), a day (2026-05-04) or an instant (2026-05-04T18:12:00Z)";
+    let expected = "expected a position (17), a day (2026-05-04) or a timestamp (2026-05-04T18:12:00Z)";
     instants::parse(text).map(Bound::Time).map_err(|_| expected.to_owned())
 }
 

@@ -52,7 +52,7 @@ impl Session {
 
     /// Like [`Session::open`], for questions in an [`ephemeral_thread`](Session::ephemeral_thread).
     pub(crate) async fn open_ephemeral(app: &App, name: &str, model: Option<&str>) -> Result<Self> {
-        Self::open_with_expiry(app, name, model, Purpose::Fill, Some(EPHEMERAL_MINUTES)).await
+        Self::open_with_expiry(app, name, model, Purpose::CreateOrWrite, Some(EPHEMERAL_MINUTES)).await
     }
 
     async fn open_with_expiry(

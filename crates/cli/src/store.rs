@@ -33,10 +33,10 @@ pub(crate) enum Location {
 pub(crate) enum Purpose {
     /// Read an existing store, which may be read-only.
     Read,
-    /// Change an existing store.
-    Change,
-    /// Add data. The store is created if it does not exist.
-    Fill,
+    /// Write to an existing store.
+    Write,
+    /// Write to a store, which is created if it does not exist.
+    CreateOrWrite,
     /// Serve clients. The store is created if it does not exist, and its index is updated in the background.
     Serve,
 }
@@ -156,13 +156,13 @@ fn is_scheme(text: &str) -> bool {
 fn open_file(path: &Path, purpose: Purpose) -> Result<SqliteStore> {
     let cannot_open = || format!("the store {} cannot be opened", path.display());
     if path.as_os_str().is_empty() {
-        return Err(Failure::usage("missing file name after sqlite:").hint("write sqlite:FILE").into());
+        return Err(Failure::usage("missing file name after sqlite:").hint("use sqlite:FILE").into());
     }
     if path.is_dir() {
         let hint = format!("specify a file in it, such as {}", path.join(FILE_NAME).display());
         return Err(Failure::user_error(format!("{} is a folder", path.display())).hint(hint).into());
     }
-    if !matches!(purpose, Purpose::Fill | Purpose::Serve) && !path.exists() {
+    if !matches!(purpose, Purpose::CreateOrWrite | Purpose::Serve) && !path.exists() {
         let hint = "`threadkeep import FILE` creates a store; --store or THREADKEEP_STORE selects another one";
         return Err(Failure::user_error(format!("store {} not found", path.display())).hint(hint).into());
     }

@@ -15,11 +15,11 @@ use crate::thread_name;
   threadkeep append notes 'Book the campsite' --create    to the thread with the key `notes`, created if needed
   threadkeep append 0193a5b2 'Done.' --role assistant
   fortune | threadkeep append notes                       text from standard input
-  threadkeep append notes 'Pay rent' --key rent-may       added only once, even if run again")]
+  threadkeep append notes 'Pay rent' --key rent-may       added only once, even if the command is run again")]
 pub(crate) struct Arguments {
     /// The thread: its id, a prefix of the id, or its key
     thread: String,
-    /// The message's text; `-` or nothing reads standard input
+    /// The message's text; omit it or pass `-` to read standard input
     text: Option<String>,
     /// The author's role: system, user, assistant, tool
     #[arg(long, value_name = "ROLE", default_value = "user")]
@@ -52,7 +52,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let drafts = vec![Draft::new(content)];
     let options = AppendOptions { idempotency_key: arguments.key.clone(), ..AppendOptions::default() };
     options.check(&drafts)?;
-    let purpose = if arguments.create { Purpose::Fill } else { Purpose::Change };
+    let purpose = if arguments.create { Purpose::CreateOrWrite } else { Purpose::Write };
     let (memory, scope) = (app.open(purpose).await?.memory, app.scope()?);
     let (thread, created) = thread(&memory, &scope, &arguments).await?;
     let appended = match memory.append_all(&scope, thread, drafts, &options).await {
@@ -66,7 +66,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         appended => appended?,
     };
     let Some(message) = appended.messages.first() else {
-        return Err(Failure::user_error("the message was added earlier, and was then erased")
+        return Err(Failure::user_error("the message was added earlier and has since been erased")
             .hint("use a new --key to add it again")
             .into());
     };
@@ -108,8 +108,8 @@ async fn thread(memory: &Memory, scope: &Scope, arguments: &Arguments) -> Result
     if !arguments.create {
         return Ok((thread_name::get(memory, scope, &arguments.thread).await?.id, false));
     }
-    // With --create the name must be complete: the message must not go to an existing thread whose id merely starts with the
-    // name.
+    // With --create, a prefix of an id is not accepted: otherwise the message could go to an existing thread whose id
+    // merely starts with the argument.
     let opened = match arguments.thread.parse() {
         Ok(id) => memory.open_by_id(scope, id).await?,
         Err(_) => memory.open_by_key(scope, &arguments.thread).await?,

@@ -133,7 +133,7 @@ async fn list(app: &App, all: bool) -> Result<Status> {
 }
 
 async fn decide(app: &App, id: &str, verdict: Verdict, options: &AssistantOptions) -> Result<Status> {
-    let session = Session::open(app, DEFAULT, Some("offline"), Purpose::Change).await?;
+    let session = Session::open(app, DEFAULT, Some("offline"), Purpose::Write).await?;
     let found = rows(&session, true).await?.into_iter().find(|row| row.approval.id == id);
     let Some(Row { thread, approval }) = found else {
         let failure =
@@ -168,7 +168,7 @@ async fn open(app: &App, requester: &str, options: &AssistantOptions) -> Result<
         let file = quoted(&format!("./{}.yaml", printable_line(requester)));
         return Err(failure.hint(format!("specify its file: --assistant {file}")).into());
     }
-    let session = Session::open(app, name, options.model.as_deref(), Purpose::Change).await?;
+    let session = Session::open(app, name, options.model.as_deref(), Purpose::Write).await?;
     let given = &session.assistant().definition().name;
     if given != requester {
         let (given, requester) = (printable_line(given), printable_line(requester));

@@ -49,7 +49,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let model = arguments.model.as_deref();
     let (session, thread) = match &arguments.thread {
         Some(thread) => {
-            let session = Session::open(app, name, model, Purpose::Fill).await?;
+            let session = Session::open(app, name, model, Purpose::CreateOrWrite).await?;
             let thread = session.thread(Some(thread)).await?;
             (session, thread)
         }

@@ -195,7 +195,7 @@ impl CommandHost for Host<'_> {
             let opening = async {
                 let embedder = models::embedder(&self.app.settings)?;
                 let scope = self.app.scope()?;
-                let memory = self.app.open(Purpose::Fill).await?.memory;
+                let memory = self.app.open(Purpose::CreateOrWrite).await?.memory;
                 Ok(CommandStore { memory, scope, embedder })
             };
             opening.await.map_err(|error: anyhow::Error| PluginError::new(Fault::External, error))

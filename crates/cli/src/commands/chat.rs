@@ -48,7 +48,7 @@ fn assistant_help() -> String {
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    let session = Session::open(app, &arguments.assistant, arguments.model.as_deref(), Purpose::Fill).await?;
+    let session = Session::open(app, &arguments.assistant, arguments.model.as_deref(), Purpose::CreateOrWrite).await?;
     if app.output.is_json() {
         return answer_lines(app, &session, arguments.thread.as_deref()).await;
     }

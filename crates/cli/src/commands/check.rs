@@ -49,7 +49,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     if let Some(to) = arguments.salvage {
         return salvage::run(app, to).await;
     }
-    let purpose = if arguments.repair { Purpose::Change } else { Purpose::Read };
+    let purpose = if arguments.repair { Purpose::Write } else { Purpose::Read };
     let memory = match app.open(purpose).await {
         Ok(store) => store.memory,
         Err(error) if !arguments.repair => return examine(app, error),

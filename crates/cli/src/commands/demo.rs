@@ -44,7 +44,7 @@ struct DemoJson {
 
 pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     let (name, location) = demo_store(app)?;
-    let memory = app.open_at(&location, Purpose::Fill).await?.memory;
+    let memory = app.open_at(&location, Purpose::CreateOrWrite).await?.memory;
     let report =
         Import::begin(app, memory.clone(), Selection::verbatim())?.run(&[import::built_in(CONVERSATION)]).await?;
     let scope = app.scope()?;

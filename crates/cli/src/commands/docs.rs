@@ -109,7 +109,7 @@ struct ProblemJson {
 async fn add(app: &App, library: &str, paths: &[PathBuf]) -> Result<Status> {
     let files = files::find(paths)?;
     let embedder = models::embedder(&app.settings)?;
-    let (memory, scope) = (app.open(Purpose::Fill).await?.memory, app.scope()?);
+    let (memory, scope) = (app.open(Purpose::CreateOrWrite).await?.memory, app.scope()?);
     app.interrupt.enable_graceful_stop();
     let bar = progress::count(files.len() as u64, "files");
     let mut report = AddReport::default();
@@ -227,7 +227,7 @@ async fn list(app: &App, library: &str) -> Result<Status> {
 }
 
 async fn remove(app: &App, library: &str, id: &str) -> Result<Status> {
-    let (memory, scope) = (app.open(Purpose::Change).await?.memory, app.scope()?);
+    let (memory, scope) = (app.open(Purpose::Write).await?.memory, app.scope()?);
     let by_path = files::id(std::path::Path::new(id));
     let mut removed = None;
     for id in [id.to_owned()].into_iter().chain(by_path) {

@@ -48,7 +48,7 @@ struct EraseJson {
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    let (memory, scope) = (app.open(Purpose::Change).await?.memory, app.scope()?);
+    let (memory, scope) = (app.open(Purpose::Write).await?.memory, app.scope()?);
     let report = if let Some(names) = &arguments.message {
         let [thread, message] = names.as_slice() else { anyhow::bail!(Failure::usage("--message takes two values")) };
         erase_message(app, &memory, &scope, (thread, message), arguments.yes).await?

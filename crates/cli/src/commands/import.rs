@@ -139,7 +139,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     // Folders of programs contain many other files.
     skipped.iter().filter(|_| !all).for_each(|skipped| app.output.note(skipped));
     let selection = Selection { format, exclusions, keep_secrets, is_quiet: all || watch };
-    let import = Import::begin(app, app.open(Purpose::Fill).await?.memory, selection)?;
+    let import = Import::begin(app, app.open(Purpose::CreateOrWrite).await?.memory, selection)?;
     if watch {
         return watch::run(&import, &paths).await;
     }

@@ -81,7 +81,7 @@ struct KeysJson<'a> {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let tenant = app.global.tenant_id()?;
     let is_new = matches!(arguments.action, Action::Create { .. });
-    let memory = app.open(if is_new { Purpose::Fill } else { Purpose::Change }).await?.memory;
+    let memory = app.open(if is_new { Purpose::CreateOrWrite } else { Purpose::Write }).await?.memory;
     let (keys, audit) = (Keys::new(&memory), AuditLog::new(&memory));
     match arguments.action {
         Action::Create { name, for_user, roles, expires: expires_at, rate: rate_limit, quota } => {

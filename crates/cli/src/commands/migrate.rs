@@ -62,7 +62,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         return Err(failure.hint("specify another store with --to").into());
     }
     let source = app.open_at(&from, Purpose::Read).await.context("--from")?.memory;
-    let purpose = if arguments.verify_only { Purpose::Read } else { Purpose::Fill };
+    let purpose = if arguments.verify_only { Purpose::Read } else { Purpose::CreateOrWrite };
     let target = app.open_at(&to, purpose).await.context("--to")?.memory;
     let report = if arguments.verify_only {
         let migration = Migration::begin(source.backend(), target.backend().clone(), source.platform()).await;

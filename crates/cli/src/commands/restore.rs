@@ -59,7 +59,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         if portable::is_portable_backup(&file)? {
             return portable::restore(app, &file).await;
         }
-        let import = Import::begin(app, app.open(Purpose::Fill).await?.memory, Selection::verbatim())?;
+        let import = Import::begin(app, app.open(Purpose::CreateOrWrite).await?.memory, Selection::verbatim())?;
         let report = import.run(&[import::named(file)]).await?;
         report.print(&app.output)?;
         return Ok(report.status());

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// Only messages with these roles: system, user, assistant, tool
     #[arg(long, value_name = "ROLE", value_delimiter = ',')]
     role: Vec<Role>,
-    /// Only messages from this time or later: 2026, 2026-03, 2026-03-14 or an instant
+    /// Only messages from this time or later: 2026, 2026-03, 2026-03-14 or a timestamp
     #[arg(long, value_name = "DATE", value_parser = first_instant)]
     since: Option<Timestamp>,
     /// Only messages from this time or earlier, inclusive

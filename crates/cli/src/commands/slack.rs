@@ -39,7 +39,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
 }
 
-/// Returns the options of the door; `None` if no Slack app is configured.
+/// Returns the options of the Slack door; `None` if no Slack app is configured.
 ///
 /// # Errors
 /// A token is missing, or the assistant's configuration is invalid.
@@ -71,7 +71,7 @@ pub(crate) fn door_options(settings: &Settings) -> Result<Option<SlackOptions>> 
     }))
 }
 
-/// Creates the door.
+/// Creates the Slack door.
 pub(crate) fn open_door(options: SlackOptions) -> Result<Door> {
     Ok(door(options).map_err(|error| Failure::usage(error.to_string()))?)
 }

@@ -24,7 +24,7 @@ struct VacuumReport {
 }
 
 pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
-    let store = app.open(Purpose::Change).await?;
+    let store = app.open(Purpose::Write).await?;
     let before_bytes = store.bytes();
     let maintenance = &store.memory.backend().maintenance;
     let spinner = progress::spinner("sweeping and compacting…");

@@ -26,7 +26,7 @@ pub(crate) struct Applied {
     skipped: u64,
     /// The line numbers of unreadable entries.
     damaged_lines: Vec<u64>,
-    /// The line numbers of entries that a crash cut off before the erasure was carried out.
+    /// The line numbers of entries that a crash truncated before the erasure was carried out.
     #[serde(rename = "torn_lines")]
     truncated_lines: Vec<u64>,
     #[serde(skip)]
@@ -105,7 +105,7 @@ impl Applied {
             return Ok(());
         };
         app.output.line(format_args!("{} (erasure ledger {})", self.summary(), ledger.display()))?;
-        self.note(app, &self.truncated_lines, "was cut off by a crash before the erasure was carried out");
+        self.note(app, &self.truncated_lines, "was truncated by a crash before the erasure was carried out");
         self.note(app, &self.damaged_lines, "is damaged: the erased data that it lists may have been restored");
         if self.skipped > 0 {
             let entries = match self.skipped {
@@ -136,7 +136,7 @@ impl Applied {
         let counts: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(*count, what)).collect();
         if counts.is_empty() {
-            return "the backup contains no data that was erased later".to_owned();
+            return "nothing in the backup has been erased since".to_owned();
         }
         let users =
             if users > 0 { format!(", including all data of {}", counted(users, "user")) } else { String::new() };

@@ -83,9 +83,9 @@ pub(crate) enum LedgerError {
     #[error("read error")]
     Io(#[from] io::Error),
     #[error("the key is missing")]
-    NoKey,
+    MissingKey,
     #[error("the key belongs to another ledger, or the whole ledger is damaged")]
-    OtherKey,
+    WrongKey,
     #[error("the erasure ledger was written by a later version of threadkeep")]
     LaterVersion,
 }
@@ -106,7 +106,7 @@ impl LedgerContents {
         let key = match Key::find(file)? {
             Some(key) => key,
             None if opened.metadata()?.len() == 0 => return Ok(None),
-            None => return Err(LedgerError::NoKey),
+            None => return Err(LedgerError::MissingKey),
         };
         let mut lines = Lines::default();
         lines.read(BufReader::new(opened), &key)?;
@@ -255,7 +255,7 @@ impl Lines {
             }
         }
         // If no line is usable, the key is wrong. A ledger that was truncated in its first line counts as empty.
-        if usable == 0 && !self.damaged.is_empty() { Err(LedgerError::OtherKey) } else { Ok(()) }
+        if usable == 0 && !self.damaged.is_empty() { Err(LedgerError::WrongKey) } else { Ok(()) }
     }
 
     fn take(&mut self, line: Line) {

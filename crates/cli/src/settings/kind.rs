@@ -1,4 +1,4 @@
-//! The types of setting values.
+//! The types of the settings' values.
 
 use crate::instants;
 use crate::listen::ListenAddress;
@@ -15,7 +15,7 @@ pub(crate) enum Kind {
     Listen,
     /// A whole number of at least 1.
     Count,
-    /// A whole number. 0 means none.
+    /// A whole number; 0 disables the feature that the setting limits.
     Size,
     Flag,
     /// An RFC 3339 timestamp.
@@ -47,7 +47,7 @@ impl Kind {
             Self::Count => "a whole number of at least 1",
             Self::Size => "a whole number",
             Self::Flag => "true or false",
-            Self::Instant => "an instant such as 2026-05-04T18:12:00Z",
+            Self::Instant => "a timestamp such as 2026-05-04T18:12:00Z",
         }
     }
 
@@ -72,18 +72,18 @@ impl Kind {
     /// # Errors
     /// A message with the expected type and the type that was found.
     pub(crate) fn read(self, raw: RawValue) -> Result<String, String> {
-        let (text, is_right, found) = match raw {
+        let (text, has_right_type, found) = match raw {
             RawValue::Text(text) => (text, !matches!(self, Self::Count | Self::Size | Self::Flag), "text"),
             RawValue::Number(number) => (number, matches!(self, Self::Count | Self::Size), "a number"),
-            RawValue::Flag(flag) => (flag.to_string(), self == Self::Flag, "true or false"),
-            RawValue::Date(date) => (date, self == Self::Instant, "an instant"),
+            RawValue::Flag(flag) => (flag.to_string(), self == Self::Flag, "a boolean"),
+            RawValue::Date(date) => (date, self == Self::Instant, "a date or time"),
             RawValue::Other(what) => (String::new(), false, what),
         };
-        if is_right && self.accepts(&text) {
+        if has_right_type && self.accepts(&text) {
             return Ok(text);
         }
         // Only values of the correct type are quoted, because any other text may be a misplaced secret.
-        let found = if is_right { format!("`{text}`") } else { found.to_owned() };
+        let found = if has_right_type { format!("`{text}`") } else { found.to_owned() };
         Err(format!("expected {}, found {found}", self.expected()))
     }
 }
@@ -92,6 +92,6 @@ impl Kind {
 pub(crate) fn has_password(address: &str) -> bool {
     let Some((_, rest)) = address.split_once("://") else { return false };
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    let in_login = authority.rsplit_once('@').is_some_and(|(login, _)| login.contains(':'));
-    in_login || rest.split(['?', '&']).skip(1).any(|parameter| parameter.to_lowercase().starts_with("password="))
+    let is_in_userinfo = authority.rsplit_once('@').is_some_and(|(userinfo, _)| userinfo.contains(':'));
+    is_in_userinfo || rest.split(['?', '&']).skip(1).any(|parameter| parameter.to_lowercase().starts_with("password="))
 }

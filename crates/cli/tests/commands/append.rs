@@ -46,7 +46,7 @@ fn threads_are_created_only_on_request() {
     let cli = Cli::new();
     let output = cli.run(&["append", "notes", "Hello"]);
     assert_eq!(output.code, Some(1), "{output}");
-    assert!(!cli.store().exists(), "an invalid command creates no store");
+    assert!(!cli.store().exists(), "an invalid command does not create a store");
     let output = cli.run(&["append", "notes", "Hello", "--create"]);
     assert!(output.out.ends_with(" (new)\n"), "{output}");
     assert_eq!(cli.json(&["append", "notes", "Again", "--create"])["created"], false);
@@ -86,7 +86,7 @@ fn rejected_messages_create_no_thread() {
         create(&cli, &[], "x".repeat(5 << 20).as_bytes());
         create(&cli, &["fine", "--author", &long], b"");
         create(&cli, &["fine", "--key", &long], b"");
-        assert_eq!(cli.store().exists(), store_exists, "an invalid command creates no store");
+        assert_eq!(cli.store().exists(), store_exists, "an invalid command does not create a store");
     }
     let threads = cli.json(&["threads"]);
     assert_eq!(threads["threads"].as_array().unwrap().len(), 1);

@@ -82,7 +82,7 @@ fn jsonl_backups_can_be_restored_twice() {
 }
 
 #[test]
-fn erased_users_stay_erased_and_their_later_data_is_kept() {
+fn erased_users_stay_erased_and_data_they_add_later_is_kept() {
     for name in ["monday.db", "monday.jsonl"] {
         let cli = with_marked_data();
         cli.out(&["append", "theirs", "Keep me", "--create", "--user", "bea"]);
@@ -106,7 +106,7 @@ fn erased_users_stay_erased_and_their_later_data_is_kept() {
 
         std::fs::remove_file(cli.store()).unwrap();
         let restored = cli.out(&["restore", &tuesday, "--yes"]);
-        assert!(restored.contains("the backup contains no data that was erased later"), "{name}: {restored}");
+        assert!(restored.contains("nothing in the backup has been erased since"), "{name}: {restored}");
         assert_eq!(texts(&cli, "again"), ["I am back."], "{name}");
         let documents = cli.json(&["docs", "list"])["documents"].as_array().unwrap().len();
         assert_eq!(documents, 1, "{name}");
@@ -117,8 +117,8 @@ fn text_by(cli: &Cli, thread: &str, user: &str) -> String {
     cli.json(&["show", thread, "--user", user])["messages"][0]["parts"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// After an older backup is restored, the store assigns numbers again that it had assigned after that backup was made. New data must
-/// not be erased because the ledger contains its number.
+/// After an older backup is restored, the store reassigns the record numbers that it had already assigned after that
+/// backup. That the ledger contains such a number must not cause new data to be erased.
 #[test]
 fn data_written_after_a_restore_is_not_erased() {
     for name in ["monday.db", "monday.jsonl"] {
@@ -169,7 +169,7 @@ fn restores_without_a_ledger_are_reported() {
     cli.out(&["erase", "plans", "--yes", "--erasure-ledger", "none"]);
     let restored = cli.json(&["restore", "monday.db", "--yes", "--erasure-ledger", "other.jsonl"]);
     assert_eq!(restored["erasures"]["ledger"], Value::Null);
-    assert!(!cli.path("other.jsonl").exists(), "reading creates no ledger");
+    assert!(!cli.path("other.jsonl").exists(), "reading does not create a ledger");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn truncated_ledger_lines_are_reported_and_skipped() {
     cli.file("erasures.jsonl", format!("{ledger}{}", &last[..last.len() / 2]));
     let output = cli.run(&["restore", "monday.db", "--yes"]);
     assert!(
-        output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was cut off by a crash"),
+        output.code == Some(0) && output.err.contains("line 3 of the erasure ledger was truncated by a crash"),
         "{output}"
     );
     assert_eq!(cli.run(&["show", "plans"]).code, Some(1));
@@ -236,7 +236,7 @@ fn damaged_ledger_lines_are_reported_and_the_rest_applied() {
     cli.out(&["backup", "monday.db"]);
     cli.out(&["erase", "plans", "--yes"]);
     cli.out(&["erase", "--message", "talk", "1", "--yes"]);
-    // One digit of a hash is changed, so the line is still valid JSON.
+    // Only one digit of a hash is changed, so that the line remains valid JSON.
     let mut lines: Vec<String> = std::fs::read_to_string(cli.ledger()).unwrap().lines().map(str::to_owned).collect();
     let offset = lines[1].find(r#""thread":{"name":""#).unwrap() + 20;
     let digit = if &lines[1][offset..=offset] == "0" { "1" } else { "0" };
@@ -260,26 +260,26 @@ fn damaged_ledger_lines_are_reported_and_the_rest_applied() {
 }
 
 #[test]
-fn concurrent_erasures_lose_no_entry() {
+fn concurrent_erasures_do_not_lose_entries() {
     const PROCESSES: usize = 4;
-    const EACH: usize = 6;
+    const ERASURES_PER_PROCESS: usize = 6;
     let cli = Cli::new();
-    let lines = (0..PROCESSES * EACH).map(|number| {
+    let lines = (0..PROCESSES * ERASURES_PER_PROCESS).map(|number| {
         json!({"messages": [{"role": "user", "content": format!("{MARKER} {number}")}]}).to_string() + "\n"
     });
     cli.run_with_input(&["import", "-"], lines.collect::<String>().as_bytes());
     cli.out(&["backup", "monday.jsonl"]);
     let threads = cli.json(&["threads", "-n", "100"])["threads"].as_array().unwrap().clone();
     let ids: Vec<&str> = threads.iter().map(|thread| thread["id"].as_str().unwrap()).collect();
-    assert_eq!(ids.len(), PROCESSES * EACH);
+    assert_eq!(ids.len(), PROCESSES * ERASURES_PER_PROCESS);
     std::thread::scope(|scope| {
-        for part in ids.chunks(EACH) {
+        for part in ids.chunks(ERASURES_PER_PROCESS) {
             scope.spawn(|| part.iter().for_each(|id| erase_with_retries(&cli, id)));
         }
     });
     std::fs::remove_file(cli.store()).unwrap();
     let restored = cli.json(&["restore", "monday.jsonl"]);
-    assert_eq!(restored["erasures"]["threads"], json!(PROCESSES * EACH));
+    assert_eq!(restored["erasures"]["threads"], json!(PROCESSES * ERASURES_PER_PROCESS));
     assert_eq!(restored["erasures"]["damaged_lines"], json!([]));
     assert_eq!(cli.message_count(), 0);
 }
@@ -318,7 +318,7 @@ fn the_default_ledger_distinguishes_stores() {
     // Another store, with the same user and a document with the same name.
     let output = run(&["restore", "two.db.jsonl", "--store", "new.db"]);
     assert!(output.code == Some(0) && output.err.contains("skipped 2 entries for other stores"), "{output}");
-    assert!(output.out.contains("the backup contains no data that was erased later"), "{output}");
+    assert!(output.out.contains("nothing in the backup has been erased since"), "{output}");
     // The same store under another path: it is recognised by its threads.
     let output = run(&["restore", "one.db.jsonl", "--store", "moved.db"]);
     assert!(output.code == Some(0) && output.out.contains("1 thread, 1 message, 1 record"), "{output}");

@@ -28,7 +28,7 @@ fn python() -> Option<PathBuf> {
 enum Target {
     /// The program, which the client starts with these arguments.
     Program(Vec<String>),
-    /// A running server, by its address and a key of the tenant.
+    /// A running server, by its address and a tenant key.
     Server { _server: Server, url: String, key: String },
 }
 

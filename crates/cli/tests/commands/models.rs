@@ -65,7 +65,7 @@ fn the_offline_model_is_the_default() {
     let cli = Cli::new();
     let output = models(&cli, &[], &[]);
     assert_prints!(cli, "models_offline", output);
-    assert!(!cli.store().exists(), "the command creates no store");
+    assert!(!cli.store().exists(), "the command does not create a store");
 }
 
 #[test]

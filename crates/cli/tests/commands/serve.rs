@@ -366,7 +366,11 @@ fn tls_requires_a_certificate_and_a_key() {
     let alone = cli.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem"]);
     assert_eq!((alone.code, alone.err.contains("--tls-key")), (Some(2), true), "{alone}");
     let missing = cli.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
-    assert_eq!((missing.code, missing.err.contains("cert.pem contains no certificate")), (Some(2), true), "{missing}");
+    assert_eq!(
+        (missing.code, missing.err.contains("cannot read a certificate") && missing.err.contains("cert.pem")),
+        (Some(2), true),
+        "{missing}"
+    );
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn timetables_are_downloaded_and_stored() {
     let saved = std::fs::read(cli.timetable()).unwrap();
     assert_eq!(fetched["bytes"], saved.len());
     assert!(saved.starts_with(b"TKTT"));
-    assert!(!cli.store().exists(), "the command creates no store");
+    assert!(!cli.store().exists(), "the command does not create a store");
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     bar.finish_and_clear();
     reader.finish().with_context(cannot_restore)?;
     let erasures = erasures::apply(app, known.as_mut(), &restored, made_at).await?;
-    let target = app.open(Purpose::Fill).await?.memory;
+    let target = app.open(Purpose::CreateOrWrite).await?.memory;
     let mut report = migrate::copy_everything(app, &read, &target).await?;
     if let Some(known) = &known {
         target.raise_record_versions(known.highest_version()).await?;

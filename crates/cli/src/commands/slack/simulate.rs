@@ -65,10 +65,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()).context("cannot write the kubeconfig")?;
     let memory = match arguments.keep {
-        true => app.open(Purpose::Fill).await?.memory,
+        true => app.open(Purpose::CreateOrWrite).await?.memory,
         false => {
             let store = format!("sqlite:{}", folder.path().join("simulation.db").display());
-            app.open_at(&Location::find(Some(&store))?, Purpose::Fill).await?.memory
+            app.open_at(&Location::find(Some(&store))?, Purpose::CreateOrWrite).await?.memory
         }
     };
     let slack = Slack::start().await.context("cannot start the local Slack")?;

@@ -26,8 +26,8 @@ pub(super) async fn connect(url: &str, environment: &Environment) -> Result<Clie
 fn refused(error: anyhow::Error, environment: &Environment) -> anyhow::Error {
     let reason = crate::failure::sentence(&error);
     let hint = format!(
-        "check the host, port, user and password. The password is that of the database: neither SUPABASE_SERVICE_ROLE_KEY nor \
-         the anon key gives access to it. {}",
+        "check the host, port, user and password. Use the database password: SUPABASE_SERVICE_ROLE_KEY and the anon key do \
+         not work here. {}",
         environment.database_hint()
     );
     Failure::system_error(format!("cannot connect to the database: {reason}")).hint(hint).into()

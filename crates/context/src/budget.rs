@@ -349,10 +349,10 @@ fn preferences_text(lines: &[PreferenceLine]) -> Option<String> {
 /// some of these messages were not loaded: it must not claim to cover messages that were never summarised.
 fn extended_summary<'a>(plan: &Plan<'a>, indices: &[usize]) -> Option<Cow<'a, Summary>> {
     let (input, policy) = (&plan.input, plan.policy.summary?);
-    let loaded_from = input.loaded_from();
+    let first_loaded_seq = input.first_loaded_seq();
     let covered = input.summary.map_or(0, |summary| summary.through_seq).max(input.thread.first_seq.saturating_sub(1));
     let through = plan.boundary(indices) - 1;
-    if covered + 1 < loaded_from || through <= covered {
+    if covered + 1 < first_loaded_seq || through <= covered {
         return input.summary.map(Cow::Borrowed);
     }
     let omitted: &[Message] = input.history;

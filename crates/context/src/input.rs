@@ -8,12 +8,12 @@ use crate::enrichment::Enrichment;
 pub struct ContextInput<'a> {
     /// The range of the thread's positions, including messages that are not loaded.
     pub thread: ThreadRange,
-    /// The newest messages of the thread, ascending; at least as many as the policy's window.
+    /// The newest messages of the thread, oldest first; at least as many as the policy's window holds.
     pub history: &'a [Message],
     /// The messages in the range of `history` that could not be decoded.
     pub unreadable: &'a [CorruptRow],
-    /// The current question. Included only once, even if it is also the newest message of the history. `None` if the newest
-    /// message is the question.
+    /// The current question. `None` means that the newest message is the question. If the question is given and is also
+    /// the newest message, the context includes it only once.
     pub question: Option<&'a str>,
     /// The previous summary.
     pub summary: Option<&'a Summary>,
@@ -28,8 +28,8 @@ pub struct ContextInput<'a> {
 }
 
 impl ContextInput<'_> {
-    /// Returns the first loaded position, or the position after the last one if nothing was loaded.
-    pub(crate) fn loaded_from(&self) -> u64 {
+    /// Returns the position of the first loaded message, or the position after the last one if no message was loaded.
+    pub(crate) fn first_loaded_seq(&self) -> u64 {
         let first = self.history.first().map(|message| message.seq);
         let first_unreadable = self.unreadable.iter().map(|row| row.seq).min();
         let loaded = first.into_iter().chain(first_unreadable).min();
@@ -40,7 +40,7 @@ impl ContextInput<'_> {
 /// The range of positions of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadRange {
-    /// The first position that still exists.
+    /// The first position that has not been trimmed; an erased message keeps its position.
     pub first_seq: u64,
     /// The last assigned position; 0 for an empty thread.
     pub last_seq: u64,
@@ -60,8 +60,8 @@ pub struct Recalled {
 /// A user preference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreferenceLine {
-    /// The name.
+    /// The name of the preference.
     pub key: String,
-    /// The value: text or JSON.
+    /// Its value: text or JSON.
     pub value: String,
 }

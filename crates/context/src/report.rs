@@ -295,16 +295,16 @@ fn spans(
     for found in recalled.iter().filter(|found| found.thread.is_none() && found.fate == Fate::Recalled) {
         spans_by_seq.insert(found.seq, single(found.seq, Fate::Recalled, Some(FateReason::Found), found.tokens));
     }
-    let loaded_from = plan.input.loaded_from();
+    let first_loaded_seq = plan.input.first_loaded_seq();
     let summarised = fitted.summarised_positions();
     let mut spans = Vec::new();
     let mut next = first_seq;
     for (seq, span) in spans_by_seq.range(first_seq..=last_seq) {
-        push_gap(&mut spans, next, *seq - 1, loaded_from, &summarised);
+        push_gap(&mut spans, next, *seq - 1, first_loaded_seq, &summarised);
         push(&mut spans, *span);
         next = seq + 1;
     }
-    push_gap(&mut spans, next, last_seq, loaded_from, &summarised);
+    push_gap(&mut spans, next, last_seq, first_loaded_seq, &summarised);
     spans
 }
 
@@ -328,12 +328,12 @@ fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, 
 }
 
 /// Adds the span of positions without a loaded message: older than the loaded messages, or erased between them.
-fn push_gap(spans: &mut Vec<FateSpan>, first: u64, last: u64, loaded_from: u64, covered: &Range<u64>) {
-    let cuts = [loaded_from.saturating_sub(1), covered.start - 1, covered.end - 1];
+fn push_gap(spans: &mut Vec<FateSpan>, first: u64, last: u64, first_loaded_seq: u64, covered: &Range<u64>) {
+    let cuts = [first_loaded_seq.saturating_sub(1), covered.start - 1, covered.end - 1];
     let mut start = first;
     while start <= last {
         let end = cuts.iter().copied().filter(|cut| *cut >= start).min().unwrap_or(last).min(last);
-        let (fate, why) = match (start >= loaded_from, covered.contains(&start)) {
+        let (fate, why) = match (start >= first_loaded_seq, covered.contains(&start)) {
             (true, _) => (Fate::Absent, FateReason::Erased),
             (false, true) => (Fate::Summarised, FateReason::OutsideWindow),
             (false, false) => (Fate::Dropped, FateReason::OutsideWindow),

@@ -77,7 +77,7 @@ impl Memory {
     /// With an embedder, the passages can also be found by embedding similarity. If the embedder fails, the call fails, and the
     /// document stays incomplete until it is added again.
     ///
-    /// If the document is removed or its user is erased meanwhile, the call removes the added passages and fails.
+    /// If the document is removed or its user is erased in the meantime, the call removes the added passages and fails.
     ///
     /// # Errors
     /// `Invalid` or `LimitExceeded` for invalid names and sizes, `Embedder` if the embedder fails, `Conflict` if others removed

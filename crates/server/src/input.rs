@@ -36,7 +36,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_IDEMPOTENCY_KEY_BYTES);
     let key = key.ok_or_else(|| {
-        let message = format!("an Idempotency-Key must have 1 to {MAX_IDEMPOTENCY_KEY_BYTES} visible ASCII characters");
+        let message =
+            format!("an Idempotency-Key must consist of 1 to {MAX_IDEMPOTENCY_KEY_BYTES} visible ASCII characters");
         ApiError::invalid("Idempotency-Key", message)
     })?;
     Ok(Some(key.to_owned()))

@@ -33,7 +33,7 @@ pub struct Server {
 #[non_exhaustive]
 pub enum DoorError {
     /// Another door has this route, or a route that differs only in the names of parameters.
-    #[error("the route {method} {path} of the door {door} collides with a route of another door")]
+    #[error("the route {method} {path} of the door `{door}` collides with a route of another door")]
     RouteCollision {
         /// The door.
         door: &'static str,
@@ -43,8 +43,10 @@ pub enum DoorError {
         path: String,
     },
     /// The door has no case that tests this route for tenant isolation, or has a case for this route but not the route itself.
-    #[error("the door {door} has no tenant case for the route {method} {path}, or has a case for it but no such route")]
-    MissingTenantCase {
+    #[error(
+        "the door `{door}` must have both the route {method} {path} and a tenant-isolation test case for it, or neither"
+    )]
+    TenantCaseMismatch {
         /// The door.
         door: &'static str,
         /// The method.
@@ -92,11 +94,11 @@ impl Server {
     /// Mounts a door in addition to the built-in ones.
     ///
     /// # Errors
-    /// `RouteCollision` if a route collides with a route of another door, `MissingTenantCase` if a route has no tenant case or a
+    /// `RouteCollision` if a route collides with a route of another door, `TenantCaseMismatch` if a route has no tenant case or a
     /// tenant case has no route.
     pub fn with_door(mut self, door: Door) -> Result<Self, DoorError> {
         if let Some((method, path)) = door.routes_without_cases().into_iter().next() {
-            return Err(DoorError::MissingTenantCase { door: door.name(), method, path });
+            return Err(DoorError::TenantCaseMismatch { door: door.name(), method, path });
         }
         if let Some(RouteInfo { method, path, .. }) = routes::find_collision(&self.doors, &door) {
             return Err(DoorError::RouteCollision { door: door.name(), method, path });

@@ -43,10 +43,10 @@ impl std::fmt::Debug for Tls {
 #[non_exhaustive]
 pub enum TlsError {
     /// The file cannot be read or contains no certificate.
-    #[error("{0} contains no certificate in PEM format")]
+    #[error("cannot read a certificate in PEM format from {0}")]
     Certificate(String),
     /// The file cannot be read or contains no private key.
-    #[error("{0} contains no private key in PEM format")]
+    #[error("cannot read a private key in PEM format from {0}")]
     Key(String),
     /// The key does not belong to the certificate, or has an unsupported type.
     #[error("the private key does not match the certificate or has an unsupported type")]

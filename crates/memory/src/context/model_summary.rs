@@ -31,7 +31,7 @@ impl Memory {
     /// So such a summary is of little use in a thread that is trimmed with every message.
     ///
     /// # Errors
-    /// `Model` if the model fails, in which case nothing is changed. `Contended` if a message was erased or changed meanwhile,
+    /// `Model` if the model fails, in which case nothing is changed. `Contended` if a message was erased or changed in the meantime,
     /// `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's.
     pub async fn write_summary(
         &self,

@@ -1,8 +1,8 @@
 //! The context state: data that is carried over from one context of a thread to the next. It is derived data, stored as a
 //! record of the thread.
 //!
-//! Scrubbing the state means removing everything that was derived from erased, replaced or trimmed messages, in the commit that
-//! removes these messages.
+//! Scrubbing the state means removing everything that was derived from erased, replaced or trimmed messages, in the
+//! same commit that removes the messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use crate::retry::retry;
 use crate::thread_cache::ThreadCache;
 use crate::{Memory, MemoryError, Result};
 
-/// The derived record `thread` of a thread: its summary, the anchor of its stable prefix, and token counts.
+/// A thread's context state, stored in the derived record with the key `thread`: the summary, the anchor from which the
+/// history is kept (see [`Trimming::Steps`]), and token counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContextState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,8 +30,8 @@ pub(crate) struct ContextState {
     pub(super) anchor: Option<u64>,
     #[serde(default, skip_serializing_if = "TokenCounts::is_empty")]
     pub(super) counts: TokenCounts,
-    /// The number of commits that removed messages covered by the summary. If it has changed since a model started to write a
-    /// summary, the text may quote removed messages.
+    /// The number of commits that removed messages covered by the summary. If it has changed since a model started to
+    /// write a summary, that summary may quote removed messages.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) scrubs: u64,
     /// The version of the record that stores this state; `None` if there is no record.
@@ -115,7 +116,7 @@ impl ContextState {
 }
 
 impl Memory {
-    /// Reads the context state, and the change of the thread at which it was read.
+    /// Reads the context state, and the thread's change number at that time.
     pub(super) async fn find_context_state(
         &self,
         scope: &Scope,
@@ -129,43 +130,50 @@ impl Memory {
         Ok((ContextState::of(records.into_iter().next().flatten()), thread.positions.tagged()))
     }
 
-    /// Finds the context state in the thread cache or the store. The thread was at the positions `at` before this call.
+    /// Finds the context state in the thread cache or the store. `positions_before`: the thread's positions, as read
+    /// before this call.
     pub(super) async fn find_context_state_at(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        at: Positions,
+        positions_before: Positions,
     ) -> Result<Arc<ContextState>> {
         let key = (scope.tenant_id().clone(), thread);
-        if let Some(cached) = self.thread_cache().and_then(|cache| cache.context_state(&key, at.change)) {
+        if let Some(cached) = self.thread_cache().and_then(|cache| cache.context_state(&key, positions_before.change)) {
             return Ok(cached);
         }
         let removals = self.thread_cache().map_or(0, ThreadCache::removals);
         let found = self.find_context_state_record(scope, thread).await?;
-        Ok(self.cache_context_state(scope, thread, found, at, removals))
+        Ok(self.cache_context_state(scope, thread, found, positions_before, removals))
     }
 
-    /// Decodes the record of the context state, and caches the state. The thread was at the positions `at` when the record was
-    /// read, or shortly before.
+    /// Decodes the record of the context state, and caches the state. `positions_before`: the thread's positions, as
+    /// read together with the record or before it.
     pub(super) fn cache_context_state(
         &self,
         scope: &Scope,
         thread: ThreadId,
         found: Option<Record>,
-        at: Positions,
+        positions_before: Positions,
         removals: u64,
     ) -> Arc<ContextState> {
         let bytes = found.as_ref().map_or(0, |record| record.value.as_str().len());
         let state = Arc::new(ContextState::of(found));
         if let Some(cache) = self.thread_cache() {
             let key = (scope.tenant_id().clone(), thread);
-            cache.insert_context_state(&key, at.change, &state, bytes + size_of::<ContextState>(), removals);
+            cache.insert_context_state(
+                &key,
+                positions_before.change,
+                &state,
+                bytes + size_of::<ContextState>(),
+                removals,
+            );
         }
         state
     }
 
-    /// Stores the context state unless the thread has changed since `read_at`, because the state may quote a message that was
-    /// erased meanwhile. A failure is ignored: the next context derives the state again.
+    /// Stores the context state unless the thread has changed since `read_at`, because the state may quote a message
+    /// that has been erased in the meantime. A failure is ignored: the next context derives the state again.
     pub(super) async fn store_context_state(
         &self,
         scope: &Scope,
@@ -176,7 +184,8 @@ impl Memory {
         drop(self.write_context_state(scope, thread, state, read_at.tagged()).await);
     }
 
-    /// Writes the context state if the thread is at `at_change` and the record has the version `state.version`.
+    /// Writes the context state if the change number of the thread is `at_change` and the record has the version
+    /// `state.version`.
     pub(super) async fn write_context_state(
         &self,
         scope: &Scope,
@@ -206,7 +215,7 @@ impl Memory {
         Ok(written.map(drop)?)
     }
 
-    /// Makes a batch that removes messages also scrub the context state.
+    /// Extends a batch that removes messages so that it also scrubs the context state.
     ///
     /// The batch then requires that the context state has not changed since this call read it. If the state has changed, the
     /// commit fails with a conflict that [`is_context_state_conflict`] recognises.
@@ -251,7 +260,7 @@ impl Memory {
         let mut removed = RemovedMessages { below, seqs: BTreeSet::new() };
         for ids in ids.chunks(limits::PAGE) {
             match self.find_by_ids(scope, thread, ids.iter().copied()).await {
-                Ok(edited) => removed.seqs.extend(edited.iter().map(|message| message.seq)),
+                Ok(affected) => removed.seqs.extend(affected.iter().map(|message| message.seq)),
                 // The error does not name the message that cannot be decoded, so any part of the summary may come from it.
                 Err(MemoryError::Store(StoreError::Corrupt { .. })) => {
                     return self.scrub_context_state(scope, thread, batch, &RemovedMessages::all()).await;

@@ -150,7 +150,7 @@ impl Memory {
         records.iter().map(|record| Ok(record.value.read()?)).collect()
     }
 
-    /// Reads the text of an upload; `None` if it was removed meanwhile.
+    /// Reads the text of an upload; `None` if it has been removed in the meantime.
     ///
     /// # Errors
     /// Errors from the store.

@@ -66,7 +66,7 @@ pub struct LocalToken {
 #[non_exhaustive]
 pub enum LocalTokenError {
     /// The text is too short or too long, or cannot be sent in a header.
-    #[error("a token must have 16 to 1024 visible ASCII characters and no spaces")]
+    #[error("a token must consist of 16 to 1024 visible ASCII characters, without spaces")]
     InvalidFormat,
     /// The system returned no random bytes.
     #[error("cannot generate random bytes")]

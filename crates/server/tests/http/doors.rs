@@ -130,9 +130,9 @@ async fn doors_without_cases_or_with_colliding_routes_are_rejected() {
     let server = || Server::new(memory.clone(), default_options());
     let without_cases = letters_door().cases(|_| Vec::new());
     assert_eq!(without_cases.routes_without_cases().len(), 4);
-    assert!(matches!(server().with_door(without_cases), Err(DoorError::MissingTenantCase { door: "letters", .. })));
+    assert!(matches!(server().with_door(without_cases), Err(DoorError::TenantCaseMismatch { door: "letters", .. })));
     let with_other_cases = letters_door().cases(|_| vec![TenantCase::without_ids("GET", "/letters/nowhere")]);
-    assert!(matches!(server().with_door(with_other_cases), Err(DoorError::MissingTenantCase { .. })));
+    assert!(matches!(server().with_door(with_other_cases), Err(DoorError::TenantCaseMismatch { .. })));
     let duplicate = server().with_door(letters_door()).unwrap().with_door(letters_door());
     assert!(matches!(duplicate, Err(DoorError::RouteCollision { door: "letters", .. })));
     let colliding = Door::new("rest again")

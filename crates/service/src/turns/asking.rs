@@ -106,7 +106,7 @@ impl AskRequest {
         Ok(TurnResult { turn, replayed })
     }
 
-    /// Waits until the id of the turn is known, then stops the turn when a client requests that. Never returns.
+    /// Waits until the id of the turn is known, then stops the turn when a client requests it. Never returns.
     async fn stop_on_request(&self, mut running: watch::Receiver<Option<String>>) -> Infallible {
         let turn = running.wait_for(Option::is_some).await.ok().and_then(|turn| turn.clone());
         match turn {

@@ -1,4 +1,4 @@
-//! Deciding on an approval, which resumes its turn.
+//! Decides a requested approval, and resumes the turn that was waiting for it.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::service::Service;
 /// How long a retried decision waits for the turn that the first decision resumed.
 const RETRY_WAIT: Duration = Duration::from_secs(600);
 
-/// A decision on an approval.
+/// A decision on a requested approval.
 #[derive(Debug)]
 pub struct DecisionRequest {
     /// The service.
@@ -33,15 +33,15 @@ pub struct DecisionRequest {
     pub turn: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// The name of the person who decides.
+    /// The name of the person who made the decision.
     pub by: String,
-    /// This attempt of the request.
+    /// Which attempt at the request this is.
     pub attempt: Attempt,
 }
 
 impl DecisionRequest {
-    /// Makes the decision and resumes the turn. If a decision was already made and the request may be a retry, returns
-    /// the turn that the first decision resumed.
+    /// Makes the decision and resumes the turn. If the same decision was already made and this request may be a
+    /// retry of it, returns the turn that the first decision resumed.
     pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
         let Self { service, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
         let stop = Stop::new();
@@ -53,19 +53,19 @@ impl DecisionRequest {
         };
         match result {
             Ok(turn) => Ok(TurnResult { turn, replayed: false }),
-            Err(closed @ AgentError::ApprovalClosed { .. }) if attempt.key().is_some() || attempt.is_retry() => {
-                self.find_first_decision(closed.into()).await
+            Err(error @ AgentError::ApprovalClosed { .. }) if attempt.key().is_some() || attempt.is_retry() => {
+                self.await_first_decided_turn(error.into()).await
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Waits for the turn that the first decision resumed, if that decision was the same as this one. Otherwise returns the error
-    /// `closed`.
-    async fn find_first_decision(&self, closed: Error) -> Result<TurnResult> {
+    /// Waits for the turn that the first decision resumed, if that decision was the same as this one. Otherwise returns
+    /// `closed_error`.
+    async fn await_first_decided_turn(&self, closed_error: Error) -> Result<TurnResult> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
         let found = find_approval(memory, scope, thread, &self.approval).await?;
-        let Some(approval) = found.filter(|approval| self.agrees_with(approval)) else { return Err(closed) };
+        let Some(approval) = found.filter(|approval| self.matches(approval)) else { return Err(closed_error) };
         let wait_for_turn = tokio::time::timeout(RETRY_WAIT, async {
             let mut waiter = TurnWaiter::begin(memory, scope, thread).await;
             loop {
@@ -79,11 +79,11 @@ impl DecisionRequest {
             }
         });
         let turn = wait_for_turn.await.map_err(|_| Error::from(AgentError::Busy))??;
-        turn.map(|turn| TurnResult { turn, replayed: true }).ok_or(closed)
+        turn.map(|turn| TurnResult { turn, replayed: true }).ok_or(closed_error)
     }
 
-    /// Whether an approval is in the state in which this decision would leave it.
-    fn agrees_with(&self, approval: &Approval) -> bool {
+    /// Whether this decision would produce the approval's current state.
+    fn matches(&self, approval: &Approval) -> bool {
         let is_denied = approval.state == ApprovalState::Denied;
         let is_same = match &self.verdict {
             Verdict::Approve => !is_denied && approval.changed.is_none(),

@@ -1,4 +1,4 @@
-//! Stop requests for turns. A request that any instance receives reaches the turn, whichever instance runs it.
+//! Stop requests for turns. A request received by any instance reaches the turn, whichever instance is running it.
 
 use std::convert::Infallible;
 
@@ -8,7 +8,7 @@ use threadkeep::{Scope, ThreadId};
 
 use crate::service::Service;
 
-/// Stops a turn when a client requests that. Never returns, so that `select!` can run it alongside the turn.
+/// Stops a turn when a client requests it. Never returns, so that `select!` can run it alongside the turn.
 pub(super) async fn stop_on_request(
     service: &Service,
     scope: &Scope,

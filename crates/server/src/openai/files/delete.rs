@@ -17,7 +17,7 @@ pub(crate) struct DeletedFileJson<'a> {
     deleted: bool,
 }
 
-/// Deletes a file: its text and its passages
+/// Deletes a file, including its text and passages
 ///
 /// Works at any time, even while the file is being processed.
 #[utoipa::path(
@@ -33,7 +33,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, path_params: 
     let id = path_params.get("id");
     let (owner, file) = find_file(&app, &caller.scope, id).await?;
     if owner != caller.scope {
-        let message = "this file belongs to the whole tenant; delete it with a key of the tenant";
+        let message = "this file is shared by the whole tenant; use a tenant key to delete it";
         return Err(ApiError::forbidden("tenant_file", message));
     }
     let (library, document) = match file {

@@ -8,7 +8,7 @@ use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
-/// Returns a file, with the progress of its processing
+/// Returns a file and its processing status
 ///
 /// If processing was interrupted by a crash, a request from a caller with the role `write` restarts it.
 #[utoipa::path(

@@ -10,7 +10,7 @@ use super::write::Item;
 
 /// The prefix of notes that this server wrote. The content of compaction items from other servers is opaque.
 const MARK: &str = "threadkeep:";
-const HEADING: &str = "Notes on the conversation before:\n";
+const HEADING: &str = "Notes on the earlier conversation:\n";
 
 /// Returns an item that contains notes.
 pub(crate) fn compaction_item(id: MessageId, notes: &str) -> Item {

@@ -196,7 +196,7 @@ async fn users_read_files_of_their_tenant_but_change_only_their_own() {
     // A key that may only read cannot change files.
     assert_eq!(upload(&reader, "x.md", b"x", &[]).await.code(403), "role_missing");
     assert_eq!(reader.delete(&format!("/v1/files/{own}")).await.code(403), "role_missing");
-    // A key of the tenant acts for a user.
+    // A tenant key acts for a user.
     assert_eq!(listed_names(&tenant.as_user("ana"), "").await, ["own.md"]);
     tenant.as_user("ana").delete(&format!("/v1/files/{own}")).await.expect(200);
     assert_eq!(listed_names(&ana, "").await, Vec::<String>::new());

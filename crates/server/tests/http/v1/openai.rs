@@ -47,7 +47,7 @@ async fn request_options_are_passed_to_the_model() {
     let chat = json!({ "messages": messages, "response_format": { "type": "json_object" }, "stop": "END", "seed": 7,
         "frequency_penalty": 0.5, "presence_penalty": -0.5 });
     client.post("/v1/chat/completions", chat).await.expect(200);
-    for (path, wrong) in [
+    for (path, invalid_body) in [
         ("/v1/responses", json!({ "input": "x", "text": { "format": { "type": "json_schema", "name": "a b" } } })),
         ("/v1/chat/completions", json!({ "messages": messages, "response_format": { "type": "xml" } })),
         ("/v1/chat/completions", json!({ "messages": messages, "stop": [1] })),
@@ -57,11 +57,11 @@ async fn request_options_are_passed_to_the_model() {
         ("/v1/embeddings", json!({ "input": [1, 2] })),
         ("/v1/embeddings", json!({ "input": [[1], [2]] })),
     ] {
-        assert_eq!(client.post(path, wrong).await.code(400), "invalid_request");
+        assert_eq!(client.post(path, invalid_body).await.code(400), "invalid_request");
     }
     let requests = model.requests.lock().unwrap();
     assert_eq!(requests.len(), 3);
-    assert_eq!(requests[0], requests[1], "both APIs send the same request");
+    assert_eq!(requests[0], requests[1], "both APIs send the model the same request");
     let Some(AnswerFormat::Schema { name, schema: received, is_strict, .. }) = &requests[0].format else { panic!() };
     assert_eq!((name.as_str(), received.read::<Value>().unwrap(), *is_strict), ("place", schema, Some(true)));
     assert_eq!((requests[0].parallel_tool_calls, requests[0].reasoning_effort.as_deref()), (Some(false), Some("low")));
@@ -204,7 +204,7 @@ async fn rejected_requests_do_not_lock_the_conversation() {
         let body = json!({ "messages": messages, "metadata": { "thread": conversation }, "stream": true });
         assert_eq!(client.post("/v1/chat/completions", body).await.code(400), code);
     }
-    assert!(model.requests.lock().unwrap().is_empty(), "the model is not called if the answer could not be stored");
+    assert!(model.requests.lock().unwrap().is_empty(), "the model is not called for input that cannot be stored");
     assert!(list_items(&client, &conversation).await.is_empty());
     client.post("/v1/responses", json!({ "conversation": conversation, "input": "y" })).await.expect(200);
     let count = model.requests.lock().unwrap().len();
@@ -213,7 +213,7 @@ async fn rejected_requests_do_not_lock_the_conversation() {
     assert_eq!(model.requests.lock().unwrap().len(), count, "empty requests do not call the model");
 }
 
-/// The client retries after its connection failed, while the server still executes the first attempt.
+/// The client retries after its connection failed, while the server is still executing the first attempt.
 #[tokio::test]
 async fn retries_wait_for_the_first_attempt() {
     let (server, model) = start_with_model().await;
@@ -263,17 +263,17 @@ async fn input_tokens_are_counted_without_calling_the_model() {
             && with_instructions > input_only
             && count(json!({ "input": "one two three", "tools": tools })).await > input_only
     );
-    let empty = count(json!({ "conversation": conversation, "input": "x" })).await;
+    let with_empty_conversation = count(json!({ "conversation": conversation, "input": "x" })).await;
     let item = json!({ "items": [{ "role": "user", "content": "a longer sentence" }] });
     client.post(&format!("/v1/conversations/{conversation}/items"), item).await.expect(200);
-    assert!(count(json!({ "conversation": conversation, "input": "x" })).await > empty);
+    assert!(count(json!({ "conversation": conversation, "input": "x" })).await > with_empty_conversation);
     let unknown = json!({ "conversation": format!("conv_{}", "0".repeat(32)), "input": "x" });
     assert_eq!(client.post("/v1/responses/input_tokens", unknown).await.code(404), "not_found");
     assert!(model.requests.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn long_inputs_are_compacted() {
+async fn inputs_are_compacted_on_request() {
     let (server, model) = start_with_model().await;
     let client = server.client();
     let input = json!([
@@ -308,7 +308,7 @@ async fn long_inputs_are_compacted() {
     for request in &requests[1..] {
         let message = request.messages.iter().find(|message| message.role == Role::System).unwrap();
         let Some(Part::Text(text)) = message.parts.first() else { panic!() };
-        assert!(text.starts_with("Notes on the conversation before:\necho: The notes so far"), "{text}");
+        assert!(text.starts_with("Notes on the earlier conversation:\necho: The notes so far"), "{text}");
     }
     // Compaction items that other servers created are accepted, although this server cannot decode them.
     let from_other_server = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB" });
@@ -320,7 +320,7 @@ async fn long_inputs_are_compacted() {
 }
 
 #[tokio::test]
-async fn long_responses_are_stored_completely() {
+async fn long_responses_are_stored_in_full() {
     let (server, model) = start_with_model().await;
     let client = server.client();
     let picture = |fill: &str| {
@@ -348,13 +348,15 @@ async fn long_responses_are_stored_completely() {
     let before = record_count().await;
     assert_eq!(client.delete(&path).await.expect(200)["deleted"], true);
     assert_eq!((before, record_count().await), (4 + 1, 1), "all pieces of the response are deleted");
-    // A conversation stores each picture as one message, so the size limit for messages applies.
+    // A conversation stores each picture as one message, so the size limit for messages applies: one picture of 3 MB
+    // fits.
     let conversation = new_conversation(&client).await;
     client
         .post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": [picture("C")] }))
         .await
         .expect(200);
     assert_eq!(list_items(&client, &conversation).await[0]["content"], picture("C")["content"]);
+    // A request can add at most 500 messages to a conversation.
     let many: Vec<Value> = (0..501).map(|n| json!({ "role": "user", "content": n.to_string() })).collect();
     let body = json!({ "conversation": conversation, "input": many });
     assert_eq!(client.post("/v1/responses", body).await.code(400), "invalid_request");

@@ -179,6 +179,9 @@ async fn timetable_confirms_that_the_express_skips_96_st_during_the_day() {
         "local_line": "6", "express_lines": "4,5"}"#;
     let text = tool_text("compare_local_vs_express", arguments, wednesday("12:00:00")).await;
     assert!(text.contains("\nOption 1, take the 6: 16 min on trains, waiting not counted.\n"), "{text}");
-    assert!(text.contains("\nThe 4/5 do not stop at 96 St by day: option 2 leaves the express at 86 St"), "{text}");
+    assert!(
+        text.contains("\nThe 4/5 do not stop at 96 St during the day: option 2 leaves the express at 86 St"),
+        "{text}"
+    );
     assert!(text.contains("Live times unavailable"), "{text}");
 }

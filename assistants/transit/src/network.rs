@@ -137,7 +137,8 @@ impl Network {
             let stations = &sequence.stations[start..=start + length];
             let stations = stations.iter().map(|index| &self.stations[*index]).collect();
             let seconds = (start..start + length).map(|position| sequence.seconds_after(position)).collect();
-            (length > 0).then_some(LineRide { way: &sequence.way, stations, seconds })
+            let terminal = &self.stations[*sequence.stations.last()?];
+            (length > 0).then_some(LineRide { way: &sequence.way, stations, seconds, terminal })
         })
     }
 
@@ -157,6 +158,8 @@ pub struct LineRide<'a> {
     pub way: &'a str,
     /// The stations in order, including both ends.
     pub stations: Vec<&'a Station>,
+    /// The last station of the train.
+    pub terminal: &'a Station,
     /// The running times between them: those of the network, or a fixed time per stop.
     seconds: Vec<u32>,
 }
@@ -175,7 +178,12 @@ impl LineRide<'_> {
     /// Returns the part of the ride from a station, given by its position, to the end.
     #[must_use]
     pub fn rest(&self, at: usize) -> Self {
-        Self { way: self.way, stations: self.stations[at..].to_vec(), seconds: self.seconds[at..].to_vec() }
+        Self {
+            way: self.way,
+            stations: self.stations[at..].to_vec(),
+            terminal: self.terminal,
+            seconds: self.seconds[at..].to_vec(),
+        }
     }
 }
 

@@ -76,9 +76,18 @@ impl Speech {
             let not_before = earliest.find(message).into_iter().filter(|mention| is_not_before(message, mention));
             let not_before = not_before.filter(|_| is_departure).map(|mention| at_time(message, mention));
             let found = found.chain(bare_hour(message)).chain(not_before).chain(of_events);
-            found.filter(|mention| !ends_with_line(mention)).collect()
+            found.filter(|mention| !ends_with_line(mention) && !is_where_the_user_is(message, mention)).collect()
         }
     }
+}
+
+/// Whether "at" ends "where I am at" before the day: "the stop I'm at today".
+fn is_where_the_user_is(message: &Utterance, mention: &Mention) -> bool {
+    let start = mention.words.start;
+    let before = start.checked_sub(1).map_or("", |at| message.word(at));
+    message.word(start) == "at"
+        && matches!(before, "im" | "am" | "were" | "are" | "is" | "be")
+        && matches!(message.word(start + 1), "today" | "now" | "tonight" | "tomorrow")
 }
 
 /// Whether a time is that of an event for which the user must be on time: "the 7:05 game", "my flight at 6".

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{Assumption, Line, NetworkLeg, PathConditions, QueryError, StationMatch, StationView, System};
+use crate::{Assumption, Line, LineRide, NetworkLeg, PathConditions, QueryError, StationMatch, StationView, System};
 
 /// A request for a route.
 #[derive(Debug, Clone)]
@@ -112,6 +112,9 @@ pub struct RouteAnswer {
     pub departs: Option<String>,
     /// The local time of the last arrival, if known.
     pub arrives: Option<String>,
+    /// Rides without a change that are slower, or on other lines; only without a timetable.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub direct: Vec<RideLeg>,
     /// The source of the times.
     pub source: RouteSource,
     /// The conditions that the route meets.
@@ -260,14 +263,49 @@ impl System {
         let changes = u32::try_from(path.legs.len().saturating_sub(1)).unwrap_or_default();
         let seconds = path.seconds - changes * (cost - change_seconds);
         let times = RouteTimes { seconds, clocks: None, source: source(&path.legs) };
-        let legs: Vec<RouteLeg> = path.legs.iter().map(|leg| self.untimed_leg(leg)).collect();
-        Ok(self.route_answer(ends, legs, times, conditions))
+        let legs: Vec<RouteLeg> = path.legs.iter().map(|leg| RouteLeg::Ride(self.untimed_ride(leg))).collect();
+        let direct = match conditions.step_free {
+            // Which platforms of these rides are accessible was not checked.
+            true => Vec::new(),
+            false => self.direct_rides(ends, &limits, &path.legs),
+        };
+        Ok(RouteAnswer { direct, ..self.route_answer(ends, legs, times, conditions) })
     }
 
-    fn untimed_leg(&self, leg: &NetworkLeg) -> RouteLeg {
+    /// Returns the shortest ride without a change on each line that serves both ends, except the route itself.
+    fn direct_rides(&self, ends: &TripEnds, limits: &PathConditions<'_>, route: &[NetworkLeg]) -> Vec<RideLeg> {
+        const MAX_RIDES: usize = 3;
+        let is_route = |line: &Line| matches!(route, [only] if self.line_name(&only.line) == line.name);
+        let lines = (self.network)().lines().iter();
+        let lines = lines.filter(|line| !limits.avoid.contains(&line.id.as_str()) && !is_route(line));
+        let mut rides: Vec<RideLeg> = lines.filter_map(|line| self.direct_ride(line, ends, limits)).collect();
+        rides.sort_by(|one, other| (one.seconds, &one.line).cmp(&(other.seconds, &other.line)));
+        let mut named = HashSet::new();
+        rides.retain(|ride| named.insert(ride.line.clone()));
+        rides.truncate(MAX_RIDES);
+        rides
+    }
+
+    fn direct_ride(&self, line: &Line, ends: &TripEnds, limits: &PathConditions<'_>) -> Option<RideLeg> {
+        let is_served = |station: &str| !limits.unserved.contains(&(line.id.as_str(), station));
+        let (from, to) = (ends.from.ids(), ends.to.ids());
+        let pairs = from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to)));
+        let pairs = pairs.filter(|(from, to)| is_served(from) && is_served(to));
+        let rides = pairs.filter_map(|(from, to)| (self.network)().ride(&line.id, from, to));
+        let ride = rides.min_by_key(LineRide::seconds)?;
+        Some(self.untimed_ride(&NetworkLeg {
+            line: line.id.clone(),
+            way: ride.way.to_owned(),
+            stations: ride.stations.iter().map(|station| station.id.clone()).collect(),
+            seconds: ride.seconds(),
+            terminal: ride.terminal.id.clone(),
+        }))
+    }
+
+    fn untimed_ride(&self, leg: &NetworkLeg) -> RideLeg {
         let from = leg.stations.first().map_or("", String::as_str);
         let to = leg.stations.last().map_or("", String::as_str);
-        RouteLeg::Ride(RideLeg {
+        RideLeg {
             line: self.line_name(&leg.line),
             direction: leg.way.clone(),
             towards: (self.towards)(leg),
@@ -279,7 +317,7 @@ impl System {
             seconds: leg.seconds,
             departs: None,
             arrives: None,
-        })
+        }
     }
 
     /// Returns the answer with the legs of a route.
@@ -303,6 +341,7 @@ impl System {
             minutes: (times.seconds + 30) / 60,
             departs,
             arrives,
+            direct: Vec::new(),
             source: times.source,
             conditions: self.met(conditions),
             assumptions,

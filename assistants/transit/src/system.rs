@@ -39,7 +39,7 @@ pub struct SystemWords {
     pub route: &'static str,
     /// The noun after a line's name: "train".
     pub line: &'static str,
-    /// The qualifier of statements about where lines stop, with a trailing space: "by day "; may be empty.
+    /// The qualifier of statements about where lines stop, with a trailing space: "during the day "; may be empty.
     pub by_day: &'static str,
     /// The same qualifier, with a leading space.
     pub usually: &'static str,

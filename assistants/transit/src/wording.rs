@@ -7,7 +7,7 @@ mod route;
 mod station;
 
 pub use query_error::query_error;
-pub use route::{assumptions, conditions, route, sign, source, steps};
+pub use route::{DIRECT, assumptions, conditions, direct, route, sign, source, steps};
 pub use station::{LAST_STOP, common_trips, line_stations, place, whole_place, with_lines};
 
 use crate::{Assumption, System};
@@ -17,7 +17,7 @@ use crate::{Assumption, System};
 pub fn assumption(system: &System, assumption: &Assumption) -> String {
     const OTHERS: usize = 6;
     let others: Vec<String> = assumption.others.iter().take(OTHERS).map(|other| place(system, other)).collect();
-    let taken = format!("I took \"{}\" for {}", assumption.said, with_lines(system, &assumption.taken));
+    let taken = format!("I took \"{}\" to mean {}", assumption.said, with_lines(system, &assumption.taken));
     match others.is_empty() {
         true => format!("{taken}."),
         false => format!("{taken}; it may also mean {}.", enumerated(&others)),

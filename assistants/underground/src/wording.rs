@@ -10,7 +10,7 @@ use crate::station::{LineStations, StationInfo, TrainTimes};
 use crate::status::{LineStatusView, StatusAnswer};
 
 /// The text for answers without live data because TfL cannot be reached.
-pub(crate) const UNREACHABLE: &str = "I cannot get live data: TfL's service cannot be reached now.";
+pub(crate) const UNREACHABLE: &str = "I cannot get live data: TfL's service cannot be reached at the moment.";
 /// Maximum number of trains per platform in the text; the data has more.
 const MAX_TRAINS_PER_PLATFORM: usize = 4;
 
@@ -181,7 +181,7 @@ fn frequency(service: &Service, all: &[Service]) -> Option<String> {
     (peak + midday + evening > 0).then(|| {
         let line = LONDON.line_name(&service.line);
         let every = 60_u32.checked_div(midday);
-        let every = every.map_or_else(String::new, |minutes| format!("; by day about every {minutes} min"));
+        let every = every.map_or_else(String::new, |minutes| format!("; during the day about every {minutes} min"));
         format!(
             "- {line}, {}: {peak} from 7 to 10, {midday} from 10 to 16, {evening} from 19 to 23{every}",
             service.days

@@ -134,6 +134,9 @@ impl<'a> SlotFiller<'a> {
                 self.fill(index, at);
             }
         }
+        if is_follow_up {
+            self.fill_preferred(clause);
+        }
         let mut order: Vec<usize> =
             if is_follow_up { (0..intent.slots.len()).rev().collect() } else { (0..intent.slots.len()).collect() };
         if let Some(replaced) = self.slot_to_replace(clause).filter(|_| is_follow_up) {
@@ -166,6 +169,26 @@ impl<'a> SlotFiller<'a> {
                 break;
             }
         }
+    }
+
+    /// Fills the slots that prefer a value to the other slots of its kind.
+    fn fill_preferred(&mut self, clause: &Range<usize>) {
+        for (index, slot) in self.intent.slots.iter().enumerate() {
+            let Some(prefers) = slot.prefers.filter(|_| !self.filled.contains(&index)) else { continue };
+            let is_preferred = |found: &KindMention| {
+                matches!(&found.mention.choices[..], [choice] if prefers(choice, &self.slots))
+                    && !found.mention.is_pronoun
+                    && !self.follows_cue(found)
+            };
+            if let Some(at) = self.find_mention(clause, slot, is_preferred) {
+                self.fill(index, at);
+            }
+        }
+    }
+
+    /// Whether a mention follows a cue of a slot.
+    fn follows_cue(&self, found: &KindMention) -> bool {
+        self.intent.slots.iter().any(|slot| slot.kind == found.kind && cue_length(self.annotated, found, slot) > 0)
     }
 
     /// Whether a mention is the place that the message already names as the other end of the trip.
@@ -436,7 +459,8 @@ impl<'a> SlotFiller<'a> {
             let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&open.choices, &self.slots)).unwrap_or_default();
             let choices = if narrowed.is_empty() { &open.choices } else { &narrowed };
             let close = self.previous.get(&slot.name).and_then(|previous| closest(choices, previous));
-            let remaining = match close.or_else(|| dialogue.newest_of(&slot.kind, choices)) {
+            let mentioned = || dialogue.newest_of(&slot.kind, choices);
+            let remaining = match close.or_else(mentioned).or_else(|| hinted_by_lists(choices, dialogue)) {
                 Some(choice) => vec![choice.clone()],
                 None => narrowed,
             };
@@ -499,7 +523,10 @@ impl<'a> SlotFiller<'a> {
             let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&all, &self.slots)).unwrap_or_default();
             let possible = if narrowed.is_empty() { &all } else { &narrowed };
             let mentioned = dialogue.newest_of(&slot.kind, possible).filter(|_| self.filled.contains(&index));
-            if let Some(meant) = mentioned.or(narrowed.first()).filter(|meant| meant.value != choice.value) {
+            let close = || self.previous.get(&slot.name).and_then(|previous| closest(possible, previous));
+            let hinted = || hinted_by_lists(possible, dialogue);
+            let meant = mentioned.or_else(close).or_else(hinted).or(narrowed.first());
+            if let Some(meant) = meant.filter(|meant| meant.value != choice.value) {
                 // A later message may narrow the name to another of its meanings.
                 let others = all.iter().filter(|other| other.value != meant.value);
                 let others = others.map(|other| Choice { others: Vec::new(), ..other.clone() }).collect();
@@ -638,6 +665,18 @@ fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
     let most = choices.iter().map(shared).max().filter(|most| *most > 0)?;
     let mut best = choices.iter().filter(|choice| shared(choice) == most);
     best.next().filter(|_| best.next().is_none())
+}
+
+/// Returns the choice that the lists of the newest frame with a list hint at: after "next Q at Kings Hwy", "72nd Street" is the one
+/// on the Q. `None` if they hint at several choices or at none.
+fn hinted_by_lists<'a>(choices: &'a [Choice], dialogue: &DialogueState) -> Option<&'a Choice> {
+    let lists = dialogue.recent_frames().map(|frame| {
+        let lists = frame.slots.0.iter().filter_map(|(_, choice)| choice.value.as_array());
+        lists.flatten().filter_map(|value| value.as_str()).collect::<Vec<_>>()
+    });
+    let newest = lists.into_iter().find(|list| !list.is_empty())?;
+    let mut hinted = choices.iter().filter(|choice| choice.hints.iter().any(|hint| newest.contains(&hint.as_str())));
+    hinted.next().filter(|_| hinted.next().is_none())
 }
 
 /// Returns the position of the first article directly before a word, or the position of the word if it has no article.

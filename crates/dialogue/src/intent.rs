@@ -293,6 +293,8 @@ pub struct Slot {
     pub(crate) opposite: Option<fn(&Choice) -> Option<Choice>>,
     /// Whether a follow-up such as "and not the 5 either" adds to the value.
     pub(crate) is_cumulative: bool,
+    /// Whether a value in a follow-up belongs in this slot rather than in another of its kind, given the slots so far.
+    pub(crate) prefers: Option<fn(&Choice, &Slots) -> bool>,
     pub(crate) narrows: Option<BoxedNarrowFn>,
 }
 
@@ -332,6 +334,7 @@ impl Slot {
             inherits: None,
             opposite: None,
             is_cumulative: false,
+            prefers: None,
             narrows: None,
         }
     }
@@ -448,6 +451,14 @@ impl Slot {
     #[must_use]
     pub fn cumulative(mut self) -> Self {
         self.is_cumulative = true;
+        self
+    }
+
+    /// Takes a value of a follow-up that would otherwise fill another slot of this kind: "and Canarsie?" after a departure board of
+    /// the L means the direction, because trains of the L end there.
+    #[must_use]
+    pub fn preferred_for(mut self, prefers: fn(&Choice, &Slots) -> bool) -> Self {
+        self.prefers = Some(prefers);
         self
     }
 

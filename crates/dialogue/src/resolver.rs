@@ -253,6 +253,9 @@ impl IntentResolver {
     }
 
     fn resolve_annotated(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Resolution {
+        if let Some(act) = self.closing_act(annotated) {
+            return Resolution::Act(act);
+        }
         let clauses = self.clauses(annotated, dialogue).into_iter();
         let clauses: Vec<Range<usize>> = clauses.map(|clause| self.without_interjections(annotated, clause)).collect();
         let whole = self.resolve_questions(annotated, &clauses, dialogue);

@@ -10,6 +10,8 @@ use threadkeep_transit::offline::{
 
 use super::corridor::{expresses_at, places};
 use super::speech::SPEECH;
+use crate::direction::heading_of;
+use crate::place::find;
 use crate::service::usual_service;
 use crate::system::network;
 
@@ -71,6 +73,7 @@ fn arrivals() -> Intent {
                 .opposite_by(away_from)
                 .narrowed_by(|choices, slots| SPEECH.on_lines_or_connected(choices, slots, "station_name"))
                 .narrowing_assumed()
+                .preferred_for(|place, board| SPEECH.is_end_of_line(place, board, "station_name"))
                 .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station_name")),
         )
         // A departure board is live, and so is a trip that is asked about next.
@@ -119,17 +122,49 @@ fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
                 (None, _) => return None,
             };
             let (direction, towards) = (outcome.slots().value("direction"), station(outcome, "towards"));
-            if let Some(direction) = direction.as_str().or(towards.as_deref()) {
+            let direction = direction.as_str().or(towards.as_deref());
+            if let Some(direction) = direction.filter(|direction| is_direction(direction, &arguments)) {
                 arguments["direction"] = Value::from(direction);
             }
             Some(arguments)
         })
     });
-    intent.says(|outcome| SPEECH.missing(outcome, &["station_name"]).unwrap_or_else(|| board_texts(outcome)))
+    intent
+        .says(|outcome| SPEECH.missing(outcome, &["station_name"]).unwrap_or_else(|| board_texts(outcome)))
+        .yields(announced_line)
+}
+
+/// Whether words name a direction at the station of a call. The direction of an earlier board may not exist on another line: after the
+/// 7 to Manhattan, the G.
+fn is_direction(direction: &str, arguments: &Value) -> bool {
+    let text = |name: &str| arguments[name].as_str().unwrap_or_default();
+    let lines: Vec<&str> = arguments["line"].as_str().into_iter().collect();
+    match find(text("station_name"), &lines) {
+        Ok(found) => heading_of(direction, &found.ids()).is_ok(),
+        // The tool reports the unknown station.
+        Err(_) => true,
+    }
+}
+
+/// Makes the line of a departure board available to follow-ups such as "does it run at weekends?", if it has only one line.
+fn announced_line(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let text = board_texts(outcome);
+    let mut lines: Vec<&str> = text.lines().filter_map(|row| row.strip_prefix("- ")?.split(' ').next()).collect();
+    lines.dedup();
+    match &lines[..] {
+        [line] => vec![("lines".to_owned(), Choice::new(json!([line]), "the line of the board"))],
+        _ => Vec::new(),
+    }
 }
 
 fn board_texts(outcome: &Outcome<'_>) -> String {
     let boards = outcome.exchanges().iter().filter(|exchange| exchange.call.name == "get_train_arrivals");
-    let texts: Vec<String> = boards.filter_map(|exchange| exchange.value().as_str().map(str::to_owned)).collect();
+    let has_direction = boards.clone().any(|exchange| exchange.arguments().get("direction").is_some());
+    let mut texts: Vec<String> = boards.filter_map(|exchange| exchange.value().as_str().map(str::to_owned)).collect();
+    let direction =
+        ["direction", "towards"].iter().map(|slot| outcome.slots().label(slot)).find(|label| !label.is_empty());
+    if let Some(direction) = direction.filter(|_| !has_direction && !texts.is_empty()) {
+        texts.push(format!("No direction there is called “{direction}”, so I list all trains."));
+    }
     texts.join("\n\n")
 }

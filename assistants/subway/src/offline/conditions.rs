@@ -65,7 +65,9 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     // "The next Manhattan train" is a direction; "the Staten Island train" is a line.
     let is_train = matches!(message.word(name.end), "train" | "trains" | "side" | "platform") && length == 1;
     let is_bound = message.word(name.end) == "bound" || is_train && message.word(name.start) != "city";
-    if !is_after_cue && !is_bound {
+    // "Marcy, next Manhattan?"
+    let is_last = || name.end == message.words().len() && at > 0 && message.word(at - 1) == "next";
+    if !is_after_cue && !is_bound && !is_last() {
         return None;
     }
     // "To the Brooklyn Museum" names a station, not a direction.

@@ -105,7 +105,46 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
         _ if is_number(word) => {
             let is_alone = next.is_empty() && !is_before_hour(before);
             let is_directed = matches!(next, "uptown" | "downtown" | "northbound" | "southbound" | "either" | "please");
-            (is_alone || is_directed) && !is_number(before)
+            // "4 stop at 77?", "and does 7 go all night"
+            let opens = at == 0
+                || matches!(
+                    before,
+                    "and"
+                        | "ok"
+                        | "okay"
+                        | "so"
+                        | "does"
+                        | "do"
+                        | "is"
+                        | "about"
+                        | "but"
+                        | "then"
+                        | "if"
+                        | "also"
+                        | "plus"
+                );
+            let acts = matches!(
+                next,
+                "same"
+                    | "goes"
+                    | "go"
+                    | "stop"
+                    | "run"
+                    | "runs"
+                    | "running"
+                    | "all"
+                    | "come"
+                    | "comes"
+                    | "coming"
+                    | "instead"
+                    | "then"
+                    | "still"
+                    | "too"
+                    | "also"
+                    | "there"
+                    | "here"
+            );
+            (is_alone || is_directed || opens && acts) && !is_number(before)
                 || matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)
                 || matches!(before, "or" | "vs" | "versus" | "on" | "via" | "no" | "avoid" | "without" | "skip")
         }

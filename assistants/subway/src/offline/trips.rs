@@ -1,6 +1,7 @@
 //! Intents about trips: the route, the way back, the timing of a transfer.
 
-use threadkeep::dialogue::{Intent, Slot};
+use serde_json::json;
+use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
     ENDS, last_result_text, on_lines, route_intent, to_station, trip_arguments, with_saved,
 };
@@ -9,7 +10,15 @@ use super::speech::SPEECH;
 
 pub(super) fn intents() -> [Intent; 2] {
     let example = "How do I get from Penn Station to Yankee Stadium?";
-    [route_intent(&SPEECH, example, "get_route_with_arrivals"), timing()]
+    [route_intent(&SPEECH, example, "get_route_with_arrivals").yields(first_line), timing()]
+}
+
+/// Makes the line of the first ride available to follow-ups such as "does it run at weekends?" and "avoiding it".
+fn first_line(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let text = last_result_text(outcome);
+    let line = text.lines().find_map(|step| step.split_once("ake the ")?.1.split(' ').next());
+    let Some(line) = line else { return Vec::new() };
+    ["lines", "avoided"].map(|kind| (kind.to_owned(), Choice::new(json!([line]), "the line of the route"))).to_vec()
 }
 
 fn timing() -> Intent {

@@ -52,7 +52,7 @@ pub(super) fn get_station_info(tools: &SubwayTools) -> FnTool {
 }
 
 pub(super) fn find_stations_on_line(tools: &SubwayTools) -> FnTool {
-    let description = "All stations at which a line stops by day, in the order of travel.";
+    let description = "All stations at which a line stops during the day, in the order of travel.";
     tools.tool("find_stations_on_line", description, stations_on_line).with_alias("train", "line")
 }
 

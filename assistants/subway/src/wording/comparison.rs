@@ -83,14 +83,14 @@ fn remark_text(remark: &ComparisonRemark, answer: &ComparisonAnswer) -> String {
             let (line, verb) = (lines.join("/"), if lines.len() > 1 { "do" } else { "does" });
             let local = &answer.stay.line;
             format!(
-                "The {line} {verb} not stop at {destination} by day: option 2 leaves the express at {leave_at} and continues on the {local}."
+                "The {line} {verb} not stop at {destination} during the day: option 2 leaves the express at {leave_at} and continues on the {local}."
             )
         }
         ComparisonRemark::ExpressDoesNotGoThere { lines } => {
             let (line, verb) = (lines.join("/"), if lines.len() > 1 { "do" } else { "does" });
             let transfer = place(&answer.transfer);
             format!(
-                "The {line} {verb} not go from {transfer} towards {} by day: stay on the {}.",
+                "The {line} {verb} not go from {transfer} towards {} during the day: stay on the {}.",
                 place(&answer.to),
                 answer.stay.line
             )

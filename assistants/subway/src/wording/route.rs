@@ -40,6 +40,7 @@ pub(crate) fn route_with_arrivals(answer: &RouteWithArrivals) -> String {
     super::lines_of([
         wording::conditions(&SUBWAY, route),
         Some(wording::steps(&SUBWAY, route)),
+        wording::direct(route),
         board.or(silence),
         estimated_arrival(answer),
         live,

@@ -37,7 +37,7 @@ fn part_of(part: &StationPart, is_one_of_several: bool) -> String {
     } else {
         format!("; trains towards {}", super::enumerated(&directions))
     };
-    let place = format!("stop {}, at {:.4}, {:.4}", part.stop_id, part.latitude, part.longitude);
+    let place = format!("GTFS stop {}, at {:.4}, {:.4}", part.stop_id, part.latitude, part.longitude);
     format!("- {name}: {access}{towards} ({place})")
 }
 

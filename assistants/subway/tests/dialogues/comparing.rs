@@ -88,7 +88,7 @@ async fn express_that_skips_the_destination_is_reported() {
         [train("6", &[("635N", 120), ("634N", 240), ("629N", 700)]), train("4", &[("629N", 800), ("626N", 1000)])];
     env.mta.show(NUMBERED, 0, &trains);
     let reply = env.conversation("ana").await.say("6 to 96 st from 14th st, or change to the 4 at 59th st?").await;
-    assert!(reply.contains("The 4 does not stop at 96 St by day"), "{reply}");
+    assert!(reply.contains("The 4 does not stop at 96 St during the day"), "{reply}");
 }
 
 #[tokio::test]

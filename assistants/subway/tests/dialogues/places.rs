@@ -23,9 +23,9 @@ async fn the_4_does_not_stop_at_96_st() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;
     let (_, reply) = conversation.ask("does the 4 stop at 96th st on lexington?").await;
-    assert!(reply.starts_with("No, by day the 4 does not stop at 96 St."), "{reply}");
+    assert!(reply.starts_with("No, during the day the 4 does not stop at 96 St."), "{reply}");
     let (_, reply) = conversation.ask("and the 6?").await;
-    assert!(reply.starts_with("Yes, by day the 6 stops at 96 St."), "{reply}");
+    assert!(reply.starts_with("Yes, during the day the 6 stops at 96 St."), "{reply}");
 }
 
 // S2.20

@@ -13,7 +13,7 @@ async fn planned_route_needs_no_feed_and_allows_follow_ups() {
     let (calls, reply) = conversation.ask("how do i get from penn to yankee stadium").await;
     assert_eq!(calls, [r#"get_route{"from_station":"penn","to_station":"161 St-Yankee Stadium"}"#]);
     assert!(reply.contains("161 St-Yankee Stadium: about ") && reply.contains("estimates, not live"), "{reply}");
-    assert!(reply.contains("I took \"penn\" for 34 St-Penn Station (1 2 3)"), "the assumption is stated: {reply}");
+    assert!(reply.contains("I took \"penn\" to mean 34 St-Penn Station (1 2 3)"), "the assumption is stated: {reply}");
     let (calls, _) = conversation.ask("and back?").await;
     assert_eq!(calls, [r#"get_route{"from_station":"161 St-Yankee Stadium","to_station":"penn"}"#]);
     let (calls, _) = conversation.ask("what about from astor place to Coney Island").await;

@@ -89,6 +89,27 @@ fn on_lines_or_all(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
     }
 }
 
+impl Speech {
+    /// Whether trains of a board's lines end at a place, and the board is for another station of these lines.
+    #[must_use]
+    pub fn is_end_of_line(&self, place: &Choice, board: &Slots, at: &str) -> bool {
+        let ids = |choice: &Choice| -> Vec<String> {
+            let places = choice.value.as_str().map(|text| self.system.places(text)).unwrap_or_default();
+            places.into_iter().flat_map(|place| place.stations).collect()
+        };
+        let lines = lines_of(&board.value("lines"));
+        let Some(here) = board.get(at).filter(|_| !lines.is_empty()).map(ids) else { return false };
+        let (network, ends) = ((self.system.network)(), ids(place));
+        let is_named = |line: &&crate::Line| lines.iter().any(|named| *named == line.name || *named == line.id);
+        let mut sequences = network.lines().iter().filter(is_named).flat_map(|line| &line.sequences);
+        sequences.any(|sequence| {
+            let mut stations = sequence.stations.iter().map(|index| &network.stations()[*index].id);
+            let last = sequence.stations.last().map(|index| &network.stations()[*index].id);
+            last.is_some_and(|last| ends.contains(last) && !here.contains(last)) && stations.any(|id| here.contains(id))
+        })
+    }
+}
+
 /// "Does the 4 stop at 96 St?"
 #[must_use]
 pub fn stops_at(speech: &'static Speech, example: &str) -> Intent {
@@ -153,7 +174,25 @@ pub fn station_info(speech: &'static Speech, example: &str) -> Intent {
         .slot(Slot::optional("lines", "lines"));
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
-        .says(move |outcome| speech.missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))
+        .says(move |outcome| {
+            speech.missing(outcome, &["station"]).unwrap_or_else(|| {
+                let lines = lines_of(&outcome.slots().value("lines"));
+                let names: Vec<String> = lines.iter().map(|line| speech.system.line_name(line)).collect();
+                only_platforms_of(&names, &last_result_text(outcome))
+            })
+        })
+}
+
+/// Removes the platforms of other lines from the text about a station: "is Union Sq accessible on the L".
+fn only_platforms_of(lines: &[String], text: &str) -> String {
+    let serves = |row: &str| {
+        let listed = row.strip_prefix("- ")?.split_once(" (")?.1.split_once("): ")?.0;
+        Some(listed.split(' ').any(|known| lines.iter().any(|line| line == known)))
+    };
+    if !text.lines().any(|row| serves(row) == Some(true)) {
+        return text.to_owned();
+    }
+    text.lines().filter(|row| serves(row) != Some(false)).collect::<Vec<_>>().join("\n")
 }
 
 /// A question about the stations of a line.

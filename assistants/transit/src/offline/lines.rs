@@ -21,8 +21,8 @@ pub struct LineRun {
 /// Words that may join lines of one run.
 const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
 /// Words before lines to avoid.
-const AVOIDING_WORDS: [&str; 10] =
-    ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never"];
+const AVOIDING_WORDS: [&str; 12] =
+    ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never", "forget", "ditch"];
 const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
 /// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
 const MAX_GAP: usize = 4;
@@ -59,7 +59,14 @@ impl Speech {
             if start > 1 && is_preposition(start - 1) && is_negated(start - 2) {
                 start -= 1;
             }
-            let cue = start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)))?;
+            // "Anything but the N"
+            let is_exception = |at: &usize| {
+                message.word(*at) == "but"
+                    && *at > 0
+                    && matches!(message.word(*at - 1), "anything" | "any" | "all" | "everything" | "whatever")
+            };
+            let cue =
+                start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)) || is_exception(at))?;
             // "not using" and "but not" are one cue, while "the Q, not the E" corrects something.
             let is_correction = message.word(cue) == "not"
                 && count > 1

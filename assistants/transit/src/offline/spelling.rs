@@ -3,10 +3,10 @@
 use threadkeep::dialogue::Utterance;
 
 use super::Speech;
-use super::words::{NON_PLACE_WORDS, is_ordinary};
+use super::words::{NON_PLACE_WORDS, SAVED_PLACES, is_ordinary};
 
 /// Abbreviations in chats, and the words that they stand for.
-const ABBREVIATIONS: [(&str, &str); 40] = [
+const ABBREVIATIONS: [(&str, &str); 143] = [
     ("rn", "now"),
     ("atm", "now"),
     ("frm", "from"),
@@ -17,7 +17,6 @@ const ABBREVIATIONS: [(&str, &str); 40] = [
     ("agn", "again"),
     ("trn", "train"),
     ("trns", "trains"),
-    ("trains", "trains"),
     ("stn", "station"),
     ("sta", "station"),
     ("whn", "when"),
@@ -30,7 +29,6 @@ const ABBREVIATIONS: [(&str, &str); 40] = [
     ("ther", "there"),
     ("thru", "through"),
     ("btwn", "between"),
-    ("btw", "btw"),
     ("mins", "minutes"),
     ("nb", "northbound"),
     ("sb", "southbound"),
@@ -47,6 +45,111 @@ const ABBREVIATIONS: [(&str, &str); 40] = [
     ("probs", "problems"),
     ("info", "information"),
     ("acessible", "accessible"),
+    ("fr", "from"),
+    ("abt", "about"),
+    ("insted", "instead"),
+    ("insead", "instead"),
+    ("sry", "sorry"),
+    ("srry", "sorry"),
+    ("soz", "sorry"),
+    ("k", "ok"),
+    ("kk", "ok"),
+    ("okey", "ok"),
+    ("nite", "night"),
+    ("nites", "nights"),
+    ("overnite", "overnight"),
+    ("tonite", "tonight"),
+    ("2nite", "tonight"),
+    ("2moro", "tomorrow"),
+    ("tmrw", "tomorrow"),
+    ("tmr", "tomorrow"),
+    ("tomoz", "tomorrow"),
+    ("tmw", "tomorrow"),
+    ("dt", "downtown"),
+    ("dwntwn", "downtown"),
+    ("dwntn", "downtown"),
+    ("dntn", "downtown"),
+    ("dntwn", "downtown"),
+    ("dtown", "downtown"),
+    ("downtwn", "downtown"),
+    ("uptwn", "uptown"),
+    ("uptn", "uptown"),
+    ("tht", "that"),
+    ("dat", "that"),
+    ("wat", "what"),
+    ("wut", "what"),
+    ("wot", "what"),
+    ("wots", "whats"),
+    ("whr", "where"),
+    ("wher", "where"),
+    ("manh", "manhattan"),
+    ("manhtn", "manhattan"),
+    ("mnhtn", "manhattan"),
+    ("manhatan", "manhattan"),
+    ("manhattn", "manhattan"),
+    ("bklyn", "brooklyn"),
+    ("bkln", "brooklyn"),
+    ("brklyn", "brooklyn"),
+    ("elvtr", "elevator"),
+    ("elev", "elevator"),
+    ("elevs", "elevators"),
+    ("elevater", "elevator"),
+    ("elavator", "elevator"),
+    ("whlchr", "wheelchair"),
+    ("u", "you"),
+    ("ur", "your"),
+    ("pls", "please"),
+    ("plz", "please"),
+    ("ty", "thanks"),
+    ("thx", "thanks"),
+    ("thnx", "thanks"),
+    ("tks", "thanks"),
+    ("cya", "bye"),
+    ("b4", "before"),
+    ("trian", "train"),
+    ("trians", "trains"),
+    ("trane", "train"),
+    ("dir", "direction"),
+    ("tix", "tickets"),
+    ("xfer", "transfer"),
+    ("xfr", "transfer"),
+    ("trnsfr", "transfer"),
+    ("arr", "arrive"),
+    ("dep", "depart"),
+    ("platf", "platform"),
+    ("svc", "service"),
+    ("sched", "schedule"),
+    ("hrs", "hours"),
+    ("svd", "saved"),
+    ("goin", "going"),
+    ("comin", "coming"),
+    ("runnin", "running"),
+    ("gettin", "getting"),
+    ("takin", "taking"),
+    ("leavin", "leaving"),
+    ("stoppin", "stopping"),
+    ("changin", "changing"),
+    ("cuz", "because"),
+    ("cos", "because"),
+    ("coz", "because"),
+    ("bc", "because"),
+    ("gonna", "going"),
+    ("gotta", "must"),
+    ("lemme", "let"),
+    ("dunno", "know"),
+    ("yrs", "years"),
+    ("mny", "many"),
+    ("lng", "long"),
+    ("fst", "fast"),
+    ("qck", "quick"),
+    ("quikest", "quickest"),
+    ("fastst", "fastest"),
+    ("bttr", "better"),
+    ("stil", "still"),
+    ("tru", "through"),
+    ("wknd", "weekend"),
+    ("wknds", "weekends"),
+    ("wkend", "weekend"),
 ];
 
 /// Words that are often misspelt.
@@ -182,6 +285,9 @@ impl Speech {
         if let Some(meant) = in_context(message, at) {
             return Some(meant.to_owned());
         }
+        if message.said(at..at + 1) == "2" && self.is_preposition(message, at) {
+            return Some("to".to_owned());
+        }
         if let Some((_, meant)) = ABBREVIATIONS.iter().find(|(short, _)| *short == word) {
             return Some((*meant).to_owned());
         }
@@ -204,6 +310,34 @@ impl Speech {
         (!self.is_in_a_name(word)).then(|| (*meant).to_owned())
     }
 
+    /// Whether the "2" of a text message stands for "to": "jay st 2 bway jct", "2 grand central how long".
+    fn is_preposition(&self, message: &Utterance, at: usize) -> bool {
+        let before = at.checked_sub(1).map_or("", |before| message.word(before));
+        let (next, after) = (message.word(at + 1), message.word(at + 2));
+        let is_joined = at > 0 && {
+            let words = message.words();
+            let between = &message.text()[words[at - 1].place.end..words[at].place.start];
+            between.trim().is_empty()
+        };
+        // In "1 2 3" and "the 2 or 3", it is a line; "2 Av" is a station.
+        let is_listed = next.len() == 1 || before.len() == 1 && before.bytes().all(|byte| byte.is_ascii_digit());
+        let is_name = |word: &str| {
+            let is_street = word.len() > 1 && word.starts_with(|c: char| c.is_ascii_digit());
+            let is_short = ABBREVIATIONS.iter().any(|(short, _)| *short == word);
+            let is_spelled = || word.len() > 2 && (self.is_in_a_name(word) || !is_ordinary(word));
+            is_street || !is_short && is_spelled()
+        };
+        let starts_name =
+            is_name(next) || next == "the" && is_name(after) || SAVED_PLACES.iter().any(|(word, _)| *word == next);
+        let is_street = matches!(
+            next,
+            "av" | "ave" | "avenue" | "train" | "trains" | "line" | "bound" | "stop" | "stops" | "from" | "at"
+        );
+        let is_line =
+            BEFORE_LINE.contains(&before) && !matches!(before, "that" | "this") || matches!(before, "does" | "do");
+        starts_name && !is_street && !is_listed && !is_line && (at == 0 || is_joined)
+    }
+
     /// Whether a station's name contains a word.
     fn is_in_a_name(&self, word: &str) -> bool {
         let mut stations = (self.system.network)().stations().iter();
@@ -218,6 +352,19 @@ fn in_context(message: &Utterance, at: usize) -> Option<&'static str> {
     match message.said(at..at + 1) {
         "2" if matches!(before, "how" | "go" | "get" | "want" | "need" | "back") => Some("to"),
         "2" if matches!(next, "manhattan" | "manhatan" | "brooklyn" | "queens" | "bronx") => Some("to"),
+        "hm" if matches!(
+            next,
+            "stops" | "stop" | "stations" | "station" | "stn" | "mins" | "min" | "minutes" | "changes"
+        ) =>
+        {
+            Some("many")
+        }
+        "hm" if next.is_empty() && at > 1 => Some("long"),
+        "bk" if matches!(next, "bound" | "side" | "way") || matches!(before, "to" | "into" | "in" | "2") => {
+            Some("brooklyn")
+        }
+        "bx" if next == "bound" || matches!(before, "to" | "into" | "in" | "2") => Some("bronx"),
+        "gr" if next.starts_with("cent") => Some("grand"),
         "their" if matches!(before, "from" | "at") || before == "to" && next.is_empty() => Some("there"),
         "nd" if !before.ends_with(|c: char| c.is_ascii_digit()) => Some("and"),
         "n" => {

@@ -87,6 +87,7 @@ impl Speech {
                 let is_open = before.choices.len() > 1 || before.choices.iter().any(|choice| !choice.others.is_empty());
                 (joins && is_open).then(|| self.nearest_to(&before.choices, mention.choices.first()?)).flatten()
             });
+            let nearest = nearest.or_else(|| self.one_of_two_names(message, narrowed.last()?, &mention));
             match (nearest, narrowed.last_mut()) {
                 (Some(choice), Some(before)) => {
                     *before = Mention::new(before.words.start..mention.words.end, vec![choice]);
@@ -100,10 +101,38 @@ impl Speech {
         narrowed
     }
 
+    /// Returns the station that two adjacent names mean together: "jackson heights 74th st", "Bay Ridge 86th Street".
+    fn one_of_two_names(&self, message: &Utterance, first: &Mention, second: &Mention) -> Option<Choice> {
+        /// About 1.4 km in degrees of latitude.
+        const NEAR: f64 = 0.013;
+        if first.words.end != second.words.start || follows_a_break(message, second.words.start) {
+            return None;
+        }
+        let is_open =
+            |mention: &Mention| mention.choices.len() > 1 || mention.choices.iter().any(|one| !one.others.is_empty());
+        let complex = |choice: &Choice| {
+            let place = self.system.places(choice.value.as_str()?).into_iter().next()?;
+            Some(place.complex)
+        };
+        match (is_open(first), is_open(second), &first.choices[..], &second.choices[..]) {
+            (false, false, [one], [other]) if complex(one).is_some() && complex(one) == complex(other) => {
+                Some(one.clone())
+            }
+            (false, true, [one], choices) => self.nearest_within(choices, one, NEAR),
+            (true, false, choices, [one]) => self.nearest_within(choices, one, NEAR),
+            _ => None,
+        }
+    }
+
     /// Returns the choice whose station is nearest to a place; `None` if none is near it.
     fn nearest_to(&self, choices: &[Choice], place: &Choice) -> Option<Choice> {
-        /// The square of about 2.2 km in degrees of latitude.
-        const NEAR: f64 = 0.02 * 0.02;
+        /// About 2.2 km in degrees of latitude.
+        const NEAR: f64 = 0.02;
+        self.nearest_within(choices, place, NEAR)
+    }
+
+    /// Returns the choice whose station is nearest to a place, at most `degrees` away.
+    fn nearest_within(&self, choices: &[Choice], place: &Choice, degrees: f64) -> Option<Choice> {
         let position = |choice: &Choice| {
             let place = self.system.places(choice.value.as_str()?).into_iter().next()?;
             let station = self.system.station(place.stations.first()?)?;
@@ -116,7 +145,7 @@ impl Speech {
             Some(((north - latitude).powi(2) + (east - longitude).powi(2), choice))
         });
         let (distance, nearest) = distances.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
-        (distance < NEAR).then(|| Choice { others: Vec::new(), ..nearest.clone() })
+        (distance < degrees * degrees).then(|| Choice { others: Vec::new(), ..nearest.clone() })
     }
 
     /// Resolves a station name, with a cache.
@@ -275,6 +304,9 @@ fn explains_unknown(message: &Utterance, unknown: &Mention, known: &Mention) -> 
     ];
     let is_unknown =
         |mention: &Mention| mention.choices.iter().all(|choice| choice.hints.is_empty() && choice.value.is_string());
+    if unknown.words.end > known.words.start {
+        return false;
+    }
     let gap = unknown.words.end..known.words.start;
     let has_comma = message.words().get(known.words.start).is_some_and(|next| {
         let end = message.words()[unknown.words.end - 1].place.end;
@@ -370,6 +402,7 @@ fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
     let (_, key) = SAVED_PLACES.iter().find(|(word, _)| *word == message.word(at))?;
     let is_key = names_a_key(message, at);
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
+    let before = if before == "the" { at.checked_sub(2).map_or("", |at| message.word(at)) } else { before };
     // "get home" needs no preposition, whereas "work" is a place only after one.
     let is_a_place = message.word(at) == "home" || PLACE_CUES.contains(&before);
     let choice = || {
@@ -462,6 +495,8 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
     let is_corrected = CORRECTION_WORDS.contains(&before);
     let is_common = words.len() == 1 && COMMON_WORDS.contains(&message.word(words.start));
     let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());
+    // "79?" as a whole message names a street.
+    let is_whole = words.len() == message.words().len() && message.said(words.clone()).len() > 1;
     // "N" alone is a line, or "and"; the avenue has its word.
     let is_letter = words.len() == 1 && message.word(words.start).len() == 1 && letters(message.word(words.start)) == 1;
     match rank {
@@ -487,12 +522,13 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if words.len() == 1 && has_digit && STREET_WORDS.contains(&message.word(words.end)) => false,
         _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
         // "2+2" is not an avenue.
-        _ if !is_expected && letters(message.said(words.clone())) == 0 => false,
+        _ if !is_expected && !is_whole && letters(message.said(words.clone())) == 0 => false,
         Rank::One => is_expected || is_corrected || !is_common,
         Rank::Several => {
             is_expected
                 || is_corrected && !is_common
                 || words.len() > 1
+                || is_whole
                 || has_digit && message.said(words.clone()).len() > 2
         }
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,

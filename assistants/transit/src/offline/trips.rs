@@ -8,6 +8,7 @@ use super::Speech;
 use super::boards::{lines_of, on_lines};
 use super::saved::{assumed_origin, last_result_text, station, with_saved};
 use super::stations::saved_key;
+use crate::wording::DIRECT;
 
 /// The slots of the ends of a trip.
 pub const ENDS: [&str; 2] = ["from_station", "to_station"];
@@ -236,20 +237,27 @@ fn stops(text: &str) -> String {
     };
     let total: usize = steps(text).filter_map(count).sum();
     let noun = if total == 1 { "stop" } else { "stops" };
-    format!("{total} {noun} in all:\n{}", steps(text).collect::<Vec<_>>().join("\n"))
+    with_direct(format!("{total} {noun} in all:\n{}", steps(text).collect::<Vec<_>>().join("\n")), text)
+}
+
+/// Adds the line of a route about other rides without a change.
+fn with_direct(answer: String, text: &str) -> String {
+    let is_direct = |line: &&str| DIRECT.iter().any(|opening| line.starts_with(opening));
+    text.lines().find(is_direct).map_or_else(|| answer.clone(), |direct| format!("{answer}\n{direct}"))
 }
 
 fn changes(text: &str) -> String {
     let rides: Vec<&str> = steps(text).filter(|step| step.contains("ake the ")).collect();
     match rides.len() {
         0 | 1 => format!("No change is needed:\n{}", rides.join("\n")),
-        2 => format!("One change:\n{}", steps(text).collect::<Vec<_>>().join("\n")),
-        count => format!("{} changes:\n{}", count - 1, steps(text).collect::<Vec<_>>().join("\n")),
+        2 => with_direct(format!("One change:\n{}", steps(text).collect::<Vec<_>>().join("\n")), text),
+        count => with_direct(format!("{} changes:\n{}", count - 1, steps(text).collect::<Vec<_>>().join("\n")), text),
     }
 }
 
 fn first_ride(text: &str) -> String {
-    steps(text).find(|step| step.contains("ake the ")).unwrap_or(text).to_owned()
+    let ride = steps(text).find(|step| step.contains("ake the "));
+    ride.map_or_else(|| text.to_owned(), |ride| with_direct(ride.to_owned(), text))
 }
 
 fn fastest(text: &str) -> String {

@@ -7,6 +7,7 @@ pub fn route(system: &System, route: &RouteAnswer) -> String {
     super::lines_of([
         conditions(system, route),
         Some(steps(system, route)),
+        direct(route),
         Some(source(&route.source)),
         assumptions(system, &route.assumptions),
     ])
@@ -81,6 +82,21 @@ pub fn steps(system: &System, route: &RouteAnswer) -> String {
     super::lines_of([Some(head)].into_iter().chain(legs))
 }
 
+/// The beginnings of the line about other rides without a change.
+pub const DIRECT: [&str; 2] = ["Without a change: ", "Also without a change: "];
+
+/// Formats the other rides without a change.
+#[must_use]
+pub fn direct(route: &RouteAnswer) -> Option<String> {
+    let one = |ride: &RideLeg| {
+        let stops = super::counted(ride.stops, "stop", "stops");
+        format!("the {}{}, {stops}, {}", ride.line, sign(ride), super::minutes(i64::from(ride.seconds)))
+    };
+    let rides: Vec<String> = route.direct.iter().map(one).collect();
+    let opening = DIRECT[usize::from(route.changes == 0)];
+    (!rides.is_empty()).then(|| format!("{opening}{}.", rides.join("; ")))
+}
+
 fn clocks(departs: Option<&String>, arrives: Option<&String>) -> String {
     departs.zip(arrives).map_or_else(String::new, |(departs, arrives)| format!(", {departs} to {arrives}"))
 }
@@ -124,7 +140,7 @@ pub fn source(source: &RouteSource) -> String {
             format!("Times are from the timetable of {date}, not live: the loaded timetable does not cover today.")
         }
         RouteSource::TwoMinutesAStop => {
-            "Times are estimates, not live: 2 min a stop and 7 min a change, without the wait for the first train."
+            "Times are estimates, not live: 2 min per stop and 7 min per change. The wait for the first train is not included."
                 .to_owned()
         }
         RouteSource::Planner => "Times are those of the operator's journey planner when you asked.".to_owned(),
@@ -134,8 +150,8 @@ pub fn source(source: &RouteSource) -> String {
                 false => format!(" Those of the {} are estimates by distance.", super::enumerated(estimated)),
             };
             format!(
-                "Times are running times of the timetables of {date}, not live, with {change_minutes} min a change and \
-                 without the wait for the first train.{estimated}"
+                "Running times are from the timetables of {date}, not live, with {change_minutes} min per change. The wait for \
+                 the first train is not included.{estimated}"
             )
         }
     }

@@ -302,7 +302,7 @@ fn servers_reload_a_new_timetable() {
     let slower = cli.file("second.zip", zip_with("stop_times.txt", &FEED[5].1.replace(":01:30", ":09:00")));
     run(fetch(&cli, &[&slower], ""));
     let with_second = until(&|found| *found != with_first);
-    assert!(without.contains("2 min a stop"), "{without}");
+    assert!(without.contains("2 min per stop"), "{without}");
     assert!(
         [&with_first, &with_second].iter().all(|answer| answer.contains("from the timetable")),
         "{with_first} {with_second}"

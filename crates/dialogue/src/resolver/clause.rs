@@ -86,7 +86,7 @@ impl IntentResolver {
                     self.confirmed_frame(clause, annotated, dialogue).map(|frame| vec![frame])
                 }
                 Class::Act(Act::Correct | Act::Change | Act::Other) if self.refers_to_one(annotated, clause) => self
-                    .selected_frame(annotated, dialogue)
+                    .selected_frame(annotated, clause, dialogue)
                     .or_else(|| self.newest_changed_frame(annotated, clause, dialogue))
                     .map(|frame| vec![frame]),
                 Class::Act(Act::Other) if !has_mentions && is_explained() => {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Class, IntentResolver, MAX_TRIED, MIN_SCORE, Ranked};
-use crate::annotated::AnnotatedUtterance;
+use crate::annotated::{AnnotatedUtterance, KindMention};
 use crate::dialogue_state::DialogueState;
 use crate::extract::Choice;
 use crate::frame::{Frame, SlotFiller};
@@ -93,12 +93,23 @@ impl IntentResolver {
     }
 
     /// Replaces the value of an ambiguous name with the meaning that the message selects: "the one on Lexington".
-    pub(super) fn selected_frame(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Option<Frame> {
+    pub(super) fn selected_frame(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
         let last = dialogue.frames.last()?;
         let (name, choices) = last.alternatives.last()?;
         let choice = self.select_choice(annotated, choices)?;
-        let mut frame = last.repeated();
+        // The message may change more: "the Columbia one, downtown".
+        let kind = self.intents[last.intent].slots.iter().find(|slot| slot.name == *name).map(|slot| &slot.kind);
+        let is_other = |found: &KindMention| Some(&found.kind) != kind && !found.mention.is_incidental;
+        let changed = annotated.within(clause).any(is_other);
+        let changed = changed.then(|| self.changed_frame(last, annotated, clause, dialogue)).flatten();
+        let mut frame = changed.unwrap_or_else(|| last.repeated());
         frame.slots.set(name, choice.clone());
+        frame.open.retain(|open| self.intents[frame.intent].slots[open.slot].name != *name);
         Some(frame)
     }
 

@@ -16,7 +16,34 @@ const MIN_PERCENT_OF_WHOLE: i64 = 80;
 /// The value of [`MIN_PERCENT_OF_WHOLE`] if the message, interpreted as one question, leaves mentions unused.
 const MIN_PERCENT_IF_UNUSED: i64 = 50;
 
+/// Words of thanks, and of taking leave.
+const THANKS: [&str; 10] =
+    ["thank", "thanks", "thx", "thnx", "cheers", "ta", "gracias", "tysm", "appreciated", "appreciate"];
+const FAREWELLS: [&str; 7] = ["bye", "goodbye", "byebye", "cya", "ciao", "adios", "goodnight"];
+/// Words of questions and requests.
+const ASKING: [&str; 44] = [
+    "what", "whats", "when", "whens", "where", "wheres", "how", "hows", "which", "who", "why", "is", "are", "does",
+    "do", "can", "could", "will", "would", "should", "next", "need", "want", "show", "tell", "find", "get", "take",
+    "give", "go", "from", "to", "any", "there", "again", "instead", "save", "remember", "call", "also", "but", "same",
+    "check", "avoid",
+];
+
 impl IntentResolver {
+    /// Returns the act of a message that only thanks or takes leave: "ok thank u, have a good shift everyone", "great, D then. bye!"
+    pub(super) fn closing_act(&self, annotated: &AnnotatedUtterance) -> Option<Act> {
+        let utterance = &annotated.utterance;
+        let has = |known: &[&str]| utterance.words().iter().any(|word| known.contains(&word.folded.as_str()));
+        if self.place_kind.is_none() || utterance.text().contains('?') || has(&ASKING) {
+            return None;
+        }
+        let is_statement = || annotated.mentions.iter().any(|found| !found.mention.is_incidental);
+        match (has(&FAREWELLS), has(&THANKS)) {
+            (true, _) => Some(Act::Leave),
+            (false, true) if !is_statement() => Some(Act::Thank),
+            _ => None,
+        }
+    }
+
     /// Returns the frames of a question about several entities of one kind: "is A accessible and B" asks about each.
     pub(super) fn one_for_each(
         &self,

@@ -34,7 +34,7 @@ async fn route_is_described_step_by_step_without_a_feed() {
         text,
         "Astor Pl to Spring St (6): about 4 min, no change.\n\
          1. Take the 6 (Downtown) from Astor Pl to Spring St: 2 stops, 4 min.\n\
-         Times are estimates, not live: 2 min a stop and 7 min a change, without the wait for the first train."
+         Times are estimates, not live: 2 min per stop and 7 min per change. The wait for the first train is not included."
     );
     let changed = ana.ask("get_route", r#"{"from_station": "1 Av", "to_station": "Broadway on the G"}"#).await;
     assert!(changed.contains("\n2. Walk to Metropolitan Av in the same complex and take the G "), "{changed}");
@@ -161,13 +161,16 @@ async fn express_that_skips_96_st_is_reported() {
     let asked = r#"{"from_station": "14th St", "to_station": "96th St", "transfer_station": "14th St", "local_line": 6,
         "express_lines": ["4", "5"]}"#;
     let text = ana.ask("compare_local_vs_express", asked).await;
-    assert!(text.contains("\nThe 4/5 do not stop at 96 St by day: option 2 leaves the express at 86 St"), "{text}");
+    assert!(
+        text.contains("\nThe 4/5 do not stop at 96 St during the day: option 2 leaves the express at 86 St"),
+        "{text}"
+    );
     assert!(text.contains("\nOption 2, take the 4 from 14 St-Union Sq: "), "{text}");
     let arrivals = ana.ask("get_train_arrivals", r#"{"station_name": "96th st lexington", "line": "4"}"#).await;
-    assert_eq!(arrivals, "The 4 does not stop at 96 St (6) by day.");
+    assert_eq!(arrivals, "The 4 does not stop at 96 St (6) during the day.");
     let route =
         ana.ask("get_route", r#"{"from_station": "Union Sq", "to_station": "96th st lexington on the 5"}"#).await;
-    assert_eq!(route, "The 5 does not stop at 96 St (6) by day.");
+    assert_eq!(route, "The 5 does not stop at 96 St (6) during the day.");
 }
 
 #[tokio::test]
@@ -215,8 +218,8 @@ async fn station_info_describes_each_station_of_the_complex() {
     assert_eq!(
         text,
         "14 St-Union Sq, Manhattan: lines 4 5 6 L N Q R W.\n\
-         - 14 St-Union Sq (4 5 6): not step-free; trains towards Uptown and Downtown (stop 635, at 40.7347, -73.9900)\n\
-         - 14 St-Union Sq (L): step-free to all platforms; trains towards West Side and Brooklyn (stop L03, at 40.7348, \
+         - 14 St-Union Sq (4 5 6): not step-free; trains towards Uptown and Downtown (GTFS stop 635, at 40.7347, -73.9900)\n\
+         - 14 St-Union Sq (L): step-free to all platforms; trains towards West Side and Brooklyn (GTFS stop L03, at 40.7348, \
          -73.9907)\n\
          - 14 St-Union Sq (N Q R W): step-free to all platforms; trains towards Uptown and Downtown (stop R20, at \
          40.7357, -73.9906)"
@@ -228,7 +231,7 @@ async fn station_info_describes_each_station_of_the_complex() {
 async fn stations_of_a_line_are_listed_by_branch() {
     let ana = TestUser::of(&FakeMta::start().await).await;
     let one = ana.ask("find_stations_on_line", r#"{"line": 1}"#).await;
-    assert!(one.starts_with("The 1 stops at 38 stations by day:\nSouth Ferry · Rector St · "), "{one}");
+    assert!(one.starts_with("The 1 stops at 38 stations during the day:\nSouth Ferry · Rector St · "), "{one}");
     assert_eq!(one.lines().count(), 2);
     let a = ana.ask("find_stations_on_line", r#"{"line": "A"}"#).await;
     let branches: Vec<_> = a.lines().skip(1).map(|branch| branch.split(" · ").next().unwrap()).collect();

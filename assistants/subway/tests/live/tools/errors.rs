@@ -38,7 +38,7 @@ async fn query_errors_are_explained_to_the_user() {
 async fn assumed_station_is_stated_with_the_alternatives() {
     let ana = TestUser::of(&FakeMta::start().await).await;
     let text = ana.ask("get_station_info", r#"{"station": "14th st"}"#).await;
-    let assumed = "I took \"14th st\" for 14 St-Union Sq (4 5 6 L N Q R W); it may also mean 14 St (1 2 3 F M) and 14 St (A C E).";
+    let assumed = "I took \"14th st\" to mean 14 St-Union Sq (4 5 6 L N Q R W); it may also mean 14 St (1 2 3 F M) and 14 St (A C E).";
     assert!(text.ends_with(assumed), "{text}");
 }
 

@@ -24,7 +24,8 @@ use crate::groups::{GroupOptions, Groups};
 use crate::options::RedisOptions;
 use crate::presence::Presence;
 
-const LIBRARY: &str = include_str!("library.lua");
+/// The functions. `index.lua` contains those of the search index.
+pub(crate) const LIBRARY: &str = concat!(include_str!("library.lua"), include_str!("index.lua"));
 
 /// The maximum number of attempts of a call.
 const ATTEMPTS: u32 = 8;

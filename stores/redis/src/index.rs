@@ -1,15 +1,17 @@
 //! The search index of messages, which is updated outside the commit path.
 //!
 //! The index of a tenant is split across [`crate::keys::INDEX_PARTS`] hash slots, and the threads of one owner across
-//! [`crate::keys::PARTS_OF_OWNER`] of them. A part has a list of positions for each owner and term, and one for each term of all owners.
+//! [`crate::keys::PARTS_OF_OWNER`] of them. A part has a list of messages for each owner, and one for all owners; `index.lua` describes them.
 //! It contains no text, only short digests of terms. Each part knows how far it has indexed a thread, so an interrupted or repeated
 //! call adds nothing twice. Text that was replaced or erased is kept with its thread until it is removed from the index.
 
-use futures::future::try_join_all;
-use threadkeep_core::{CatchUp, DumpEntry, Result, StoreError, TenantId, ThreadId, limits};
+use std::collections::BTreeSet;
 
-use crate::connection::{Args, Reply, next};
-use crate::keys::{index_part, owner_hash, term_hashes};
+use futures::future::try_join_all;
+use threadkeep_core::{CatchUp, DumpEntry, Result, StoreError, TenantId, ThreadId, limits, text};
+
+use crate::connection::{Args, Reply, next, required_text};
+use crate::keys::{EVERYONE, MessageTerm, incarnation, index_part, message_terms, owner_hash};
 use crate::row::{Row, to_message};
 use crate::shared::{Request, RowRange, Shared, View, Writes, parse_entries};
 
@@ -20,6 +22,11 @@ const STEP_BYTES: usize = 1024 * 1024;
 const STEP_EDITS: usize = 100;
 /// The maximum number of concurrent calls.
 const CONCURRENT_EDITS: usize = 32;
+
+/// The version of the form of the index. An index of another form, or of other terms, is built again.
+const LAYOUT: u32 = 2;
+/// The keys of a part of the index, after their common start: those of this form, and those of the first one.
+const SUFFIXES: [&str; 9] = [":c", ":d", ":h", ":b", ":l", ":w", ":n", ":t", ":o"];
 
 /// How far one thread was indexed.
 pub(crate) struct Progress {
@@ -124,7 +131,7 @@ impl Shared {
 
     /// Returns the position up to which a part of the index covers a thread.
     pub(crate) async fn indexed_position(&self, part: &str, born: &str) -> Result<u64> {
-        self.connections.read("index_position", part, &Args::new().with(born)).await?.number()
+        self.connections.read("index_position", part, &Args::new().with(incarnation(born))).await?.number()
     }
 
     /// Indexes the messages that follow a position. Returns how many there were.
@@ -147,15 +154,28 @@ impl Shared {
         let Some(view) = self.read(tenant, thread, &Request::rows(range)).await? else { return Ok(0) };
         let reached = view.next.map_or(view.row.positions().seq, |next| next - 1);
         let mut args = Args::new();
-        args.add(owner_hash(&view.row.owner)).add(&view.row.born).add(thread.to_string());
+        let owner = owner_hash(&view.row.owner);
+        args.add(owner).add(incarnation(&view.row.born)).add(thread.0.as_bytes());
         args.number(watermark).number(reached);
         let mut count = 0;
         for (seq, entry) in parse_entries(&view.rows) {
-            args.number(seq).add(entry.as_ref().map(terms_of).unwrap_or_default());
+            args.number(seq).add(joined(&entry.as_ref().map(terms_of).unwrap_or_default()));
             count += 1;
         }
-        self.connections.write("index_add", part, &args).await?;
+        let mut reply = self.connections.write("index_add", part, &args).await?.items()?.into_iter();
+        next(&mut reply)?;
+        if next(&mut reply)?.number()? == 1 {
+            self.flush_index(part, owner).await?;
+        }
         Ok(count)
+    }
+
+    /// Moves messages from the logs of an owner and of all owners to their postings, until the logs are short.
+    async fn flush_index(&self, part: &str, owner: [u8; 8]) -> Result<()> {
+        for list in [owner, EVERYONE] {
+            while self.connections.write("index_flush", part, &Args::new().with(list)).await?.number()? == 1 {}
+        }
+        Ok(())
     }
 
     /// Removes the terms of text that was replaced or removed, and adds those of its replacement.
@@ -188,7 +208,7 @@ impl Shared {
         self.correct(part, row, seq, body, current.as_ref()).await
     }
 
-    /// Corrects the index at one position.
+    /// Corrects the index at one position, whose text was replaced or removed.
     pub(crate) async fn correct(
         &self,
         part: &str,
@@ -197,10 +217,77 @@ impl Shared {
         old_body: &str,
         current: Option<&DumpEntry>,
     ) -> Result<()> {
-        let mut args = Args::new();
-        args.add(owner_hash(&row.owner)).add(&row.born).number(seq);
-        args.add(terms_of_body(old_body)).add(current.map(terms_of).unwrap_or_default());
-        self.connections.write("index_edit", part, &args).await.map(|_| ())
+        self.edit_index(part, row, seq, &terms_of_body(old_body), &current.map(terms_of).unwrap_or_default(), false)
+            .await
+    }
+
+    /// Removes a message from the index. Its text has not been replaced since the index was last corrected.
+    pub(crate) async fn remove_from_index(&self, part: &str, row: &Row, seq: u64, body: &str) -> Result<()> {
+        self.edit_index(part, row, seq, &terms_of_body(body), &BTreeSet::new(), true).await
+    }
+
+    async fn edit_index(
+        &self,
+        part: &str,
+        row: &Row,
+        seq: u64,
+        old: &BTreeSet<MessageTerm>,
+        new: &BTreeSet<MessageTerm>,
+        is_removed: bool,
+    ) -> Result<()> {
+        let owner = owner_hash(&row.owner);
+        // A repeated call may have added the new terms.
+        let all = joined(&old.union(new).copied().collect());
+        let mut from = "0".to_owned();
+        loop {
+            let mut args = Args::new();
+            args.add(owner).add(incarnation(&row.born)).number(seq).add(joined(new));
+            args.number(u8::from(is_removed)).add(&from).add(&all);
+            match required_text(self.connections.write("index_edit", part, &args).await?)?.as_str() {
+                "done" => return Ok(()),
+                "flush" => self.flush_index(part, owner).await?,
+                next => next.clone_into(&mut from),
+            }
+        }
+    }
+
+    /// Removes a thread from the index, whose messages have been removed from it.
+    pub(crate) async fn drop_from_index(&self, part: &str, born: &str) -> Result<()> {
+        let mut from = String::new();
+        while from != "done" {
+            let args = Args::new().with(incarnation(born)).with(&from);
+            from = required_text(self.connections.write("index_drop", part, &args).await?)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes an index that a version with another form of the index, or with other terms, has built. The threads are indexed again.
+    pub(crate) async fn prepare_index(&self) -> Result<()> {
+        let mut read = redis::cmd("HGET");
+        read.arg(self.keys.about()).arg("index");
+        let known = self.connections.look_up(&read).await?.text()?;
+        if known.as_ref() == Some(&index_version()) {
+            return Ok(());
+        }
+        let mut after = None;
+        loop {
+            let tenants = self.list_tenants(after.as_ref(), limits::PAGE).await?;
+            for tenant in &tenants {
+                self.rebuild_index(tenant).await?;
+                self.note_unindexed(tenant);
+            }
+            after = tenants.last().cloned();
+            if tenants.len() < limits::PAGE {
+                return self.note_index_version().await;
+            }
+        }
+    }
+
+    /// Notes that the index has the form of this version.
+    pub(crate) async fn note_index_version(&self) -> Result<()> {
+        let mut note = redis::cmd("HSET");
+        note.arg(self.keys.about()).arg("index").arg(index_version());
+        self.connections.run(&note, true).await.map(|_| ())
     }
 
     /// Deletes the index. The threads are indexed again.
@@ -227,7 +314,7 @@ impl Shared {
         for number in 0..crate::keys::INDEX_PARTS {
             let part = self.keys.index(tenant, number);
             let mut unlink = redis::cmd("UNLINK");
-            for suffix in [":w", ":n", ":t", ":o"] {
+            for suffix in SUFFIXES {
                 unlink.arg(format!("{part}{suffix}"));
             }
             self.connections.run(&unlink, true).await?;
@@ -236,14 +323,26 @@ impl Shared {
     }
 }
 
+fn index_version() -> String {
+    format!("{LAYOUT}.{}", text::ANALYSIS_VERSION)
+}
+
 /// The terms of a message; none for a tombstone and for a message that cannot be decoded.
-pub(crate) fn terms_of(entry: &DumpEntry) -> Vec<u8> {
+pub(crate) fn terms_of(entry: &DumpEntry) -> BTreeSet<MessageTerm> {
     match to_message(entry) {
-        Some(Ok(message)) => term_hashes(&message.plain_text()),
-        _ => Vec::new(),
+        Some(Ok(message)) => message_terms(&message.plain_text()),
+        _ => BTreeSet::new(),
     }
 }
 
-fn terms_of_body(body: &str) -> Vec<u8> {
-    threadkeep_core::codec::decode_content(body).map(|content| term_hashes(&content.plain_text())).unwrap_or_default()
+fn terms_of_body(body: &str) -> BTreeSet<MessageTerm> {
+    threadkeep_core::codec::decode_content(body).map(|content| message_terms(&content.plain_text())).unwrap_or_default()
 }
+
+/// Joins terms to one text.
+pub(crate) fn joined(terms: &BTreeSet<MessageTerm>) -> Vec<u8> {
+    terms.iter().flatten().copied().collect()
+}
+
+#[cfg(test)]
+mod tests;

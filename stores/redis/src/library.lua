@@ -408,124 +408,8 @@ local function read_items(key, name, width, max)
   return result
 end
 
-local EVERYONE = '\0\0\0\0\0\0\0\0'
-
 local function each_term(terms, run)
   for i = 1, #terms, 8 do run(string.sub(terms, i, i + 7)) end
-end
-
--- Returns the number of a thread in a part of the index, and the position up to which it is indexed.
-local function thread_in_index(base, born)
-  local info = call('HGET', base .. ':o', born)
-  if not info then return nil, 0 end
-  local number, seq = string.match(info, '^(%d+):(%d+)$')
-  return tonumber(number), tonumber(seq)
-end
-
--- Adds messages to the index. args: the owner, the incarnation, the thread, the expected and the new indexed position, then for each
--- message its position and its terms, 8 bytes each. Returns the indexed position.
-local function index_add(keys, args)
-  local base, owner, born = keys[1], args[1], args[2]
-  local number, indexed = thread_in_index(base, born)
-  if indexed ~= tonumber(args[4]) then return indexed end
-  if not number then
-    number = call('HINCRBY', base .. ':n', 'threads', 1)
-    call('HSET', base .. ':t', number, args[3] .. ':' .. born)
-  end
-  for i = 6, #args, 2 do
-    local item = struct.pack('>I4I4', number, tonumber(args[i]))
-    each_term(args[i + 1], function(term)
-      add_item(base .. ':w', owner .. term, item)
-      add_item(base .. ':w', EVERYONE .. term, item)
-    end)
-  end
-  call('HSET', base .. ':o', born, string.format('%.0f:%s', number, args[5]))
-  return tonumber(args[5])
-end
-
--- Replaces the terms of one message. args: the owner, the incarnation, the position, the old terms, the new terms. A message
--- that is not indexed yet is left alone. Returns the indexed position.
-local function index_edit(keys, args)
-  local base, owner = keys[1], args[1]
-  local number, indexed = thread_in_index(base, args[2])
-  if not number or indexed < tonumber(args[3]) then return indexed end
-  local item = struct.pack('>I4I4', number, tonumber(args[3]))
-  local function remove(term)
-    remove_item(base .. ':w', owner .. term, item)
-    remove_item(base .. ':w', EVERYONE .. term, item)
-  end
-  each_term(args[4], remove)
-  each_term(args[5], remove)
-  each_term(args[5], function(term)
-    add_item(base .. ':w', owner .. term, item)
-    add_item(base .. ':w', EVERYONE .. term, item)
-  end)
-  return indexed
-end
-
--- Removes a thread whose messages have been removed. args: the owner, the incarnation.
-local function index_drop(keys, args)
-  local base = keys[1]
-  local number = thread_in_index(base, args[2])
-  if number then call('HDEL', base .. ':t', number) end
-  call('HDEL', base .. ':o', args[2])
-  return 1
-end
-
-local function index_position(keys, args)
-  local _, indexed = thread_in_index(keys[1], args[1])
-  return indexed
-end
-
--- Finds positions. args: the owner, the incarnation of the only thread or '', the maximum of items for a term, then terms.
--- Returns for each term the number of items and the newest items, and the names of the threads.
-local function index_search(keys, args)
-  local base, owner, only, max = keys[1], args[1], args[2], tonumber(args[3])
-  local numbers = {}
-  for born in string.gmatch(only, '[^,]+') do
-    local number = thread_in_index(base, born)
-    if number then numbers[number] = true end
-  end
-  local lists, threads, names = {}, {}, {}
-  for i = 4, #args do
-    local found = read_items(base .. ':w', owner .. args[i], 8, only == '' and max or 8 * max)
-    local kept = {}
-    for part = 2, #found do
-      local items = found[part]
-      for at = #items - 7, 1, -8 do
-        local item = string.sub(items, at, at + 7)
-        local thread = struct.unpack('>I4', item)
-        if (only == '' or numbers[thread]) and #kept < max then
-          kept[#kept + 1] = item
-          threads[thread] = true
-        end
-      end
-    end
-    lists[#lists + 1] = {only == '' and found[1] or #kept, table.concat(kept)}
-  end
-  for thread in pairs(threads) do
-    local name = call('HGET', base .. ':t', thread)
-    if name then
-      names[#names + 1] = string.format('%.0f', thread)
-      names[#names + 1] = name
-    end
-  end
-  return {lists, names}
-end
-
--- Returns how many of the terms of a message are missing. args: the owner, the incarnation, the position, the terms.
-local function index_check(keys, args)
-  local base, owner, missing = keys[1], args[1], 0
-  local number, indexed = thread_in_index(base, args[2])
-  if not number or indexed < tonumber(args[3]) then return 0 end
-  local item = struct.pack('>I4I4', number, tonumber(args[3]))
-  each_term(args[4], function(term)
-    local found = read_items(base .. ':w', owner .. term, 8, 4294967295)
-    local is_found = false
-    for part = 2, #found do is_found = is_found or without_item(found[part], item) ~= nil end
-    if not is_found then missing = missing + 1 end
-  end)
-  return missing
 end
 
 local function remove_entry(base, id)
@@ -661,9 +545,6 @@ redis.register_function('threadkeep_@V@_apply', apply)
 redis.register_function('threadkeep_@V@_commit', commit)
 redis.register_function('threadkeep_@V@_touch', touch)
 redis.register_function('threadkeep_@V@_mark', mark)
-redis.register_function('threadkeep_@V@_index_add', index_add)
-redis.register_function('threadkeep_@V@_index_edit', index_edit)
-redis.register_function('threadkeep_@V@_index_drop', index_drop)
 redis.register_function('threadkeep_@V@_entries_put', entries_put)
 redis.register_function('threadkeep_@V@_entries_remove', entries_remove)
 redis.register_function('threadkeep_@V@_entries_drop', entries_drop)
@@ -672,8 +553,5 @@ redis.register_function{function_name = 'threadkeep_@V@_read', callback = read, 
 redis.register_function{function_name = 'threadkeep_@V@_facts', callback = facts, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_changes', callback = changes, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_list', callback = list, flags = {'no-writes'}}
-redis.register_function{function_name = 'threadkeep_@V@_index_position', callback = index_position, flags = {'no-writes'}}
-redis.register_function{function_name = 'threadkeep_@V@_index_search', callback = index_search, flags = {'no-writes'}}
-redis.register_function{function_name = 'threadkeep_@V@_index_check', callback = index_check, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_entries_search', callback = entries_search, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_unindexed', callback = unindexed, flags = {'no-writes'}}

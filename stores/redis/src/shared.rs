@@ -317,7 +317,7 @@ impl Shared {
         Ok(is_written)
     }
 
-    fn note_unindexed(&self, tenant: &TenantId) {
+    pub(crate) fn note_unindexed(&self, tenant: &TenantId) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if !written.contains(tenant) {
             written.insert(tenant.clone());

@@ -11,8 +11,9 @@ use futures::future::try_join_all;
 use threadkeep_core::{CatchUp, DumpEntry, Result, StoreError, TenantId, ThreadId, limits, text};
 
 use crate::connection::{Args, Reply, next, required_text};
+use crate::encoding::to_message;
 use crate::keys::{EVERYONE, MessageTerm, incarnation, index_part, message_terms, owner_hash};
-use crate::row::{Row, to_message};
+use crate::row::Row;
 use crate::shared::{Request, RowRange, Shared, View, Writes, parse_entries};
 
 /// The maximum number of messages, and of bytes, in one call.

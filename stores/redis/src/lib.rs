@@ -15,6 +15,7 @@ mod commit;
 mod connection;
 mod dump;
 mod durability;
+mod encoding;
 mod error;
 mod groups;
 mod history;
@@ -127,7 +128,7 @@ impl RedisStore {
     }
 
     async fn subscribe(&self) -> Result<WakeUps> {
-        let sent = self.shared.sent.load(std::sync::atomic::Ordering::SeqCst);
+        let sent = self.shared.sent.all_ended();
         let wake_ups = wake_ups::subscribe(&self.shared.wake_ups, sent);
         // Waits until wake-ups are received, so that every later commit wakes this subscriber, if the servers can be reached.
         let mut is_listening = self.is_listening.clone();

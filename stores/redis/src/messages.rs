@@ -8,7 +8,7 @@ use threadkeep_core::{
 };
 
 use crate::connection::Reply;
-use crate::row::to_message;
+use crate::encoding::to_message;
 use crate::shared::{Request, RowRange, Shared, View, parse_entries, until_written};
 
 /// The maximum number of rows of one call.

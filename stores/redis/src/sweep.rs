@@ -8,8 +8,9 @@ use threadkeep_core::{
     DumpEntry, Reason, RecordName, Result, StoreError, SweepReport, TenantId, ThreadId, Timestamp, limits,
 };
 
-use crate::commit::{parse_commit, remove_entry};
+use crate::commit::remove_entry;
 use crate::connection::Reply;
+use crate::encoding::decode_commit;
 use crate::keys::{index_part, owner_name, parse_owner};
 use crate::marks::Touch;
 use crate::recovery::AFTER_ALL_WRITES;
@@ -388,7 +389,7 @@ impl Sweep<'_> {
         for (number, commit) in numbers.into_iter().zip(commits) {
             row.log_from = number;
             let Some(json) = commit.bytes()? else { continue };
-            let commit = parse_commit(&json)?;
+            let commit = decode_commit(&json)?;
             if !is_beyond_window(commit.at, self.now) || removed == STEP_CHANGES {
                 row.log_at = Some(commit.at);
                 break;

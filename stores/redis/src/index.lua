@@ -2,8 +2,11 @@
 -- The index of messages. A part of it has a list of messages for each owner, and one for all owners; a list finds the messages with a term.
 --
 -- A message with terms has a number, counted from 1. A list begins as a log: records, each with the terms of a message, in segments that
--- are searched as a whole. When there are many segments, the oldest one is flushed: for each of its terms, the numbers are added to the
--- postings of the term. Many terms share a bucket, which is one string, so that a rare term takes only a few bytes.
+-- are searched as a whole. When there are many segments, the oldest ones are flushed: for each of their terms, the numbers are added to the
+-- postings of the term. Many terms share a bucket, which is one string, so that a rare term takes only a few bytes. A client computes the
+-- new buckets (`index/postings.rs`).
+--
+-- Lua hashes every byte of every string, also of those that Redis returns. So segments and buckets are short.
 --
 -- The first byte of a term is in 128 to 254, its four other bytes are below 128. In a log, 255 and five bytes with the number follow the
 -- terms of a message. In a bucket, bytes below 128 follow a term. So a plain search for a term finds it nowhere else.
@@ -12,19 +15,14 @@
 -- numbers; `:b` for each incarnation the number of the thread, the indexed position and the first message number; `:l` the lists.
 
 -- The maximum size of a segment of a log, in bytes. With Redis's overhead, it just fits a size class of the memory allocator.
-local LOG_SEGMENT = 16000
--- The number of full segments of a log above which the oldest one is flushed.
-local LOG_SEGMENTS = 8
+local LOG_SEGMENT = 4000
+-- The number of full segments of a log from which on the oldest ones are flushed, and how many of them at a time.
+local LOG_SEGMENTS = 16
+local FLUSHED_SEGMENTS = 3
 -- The maximum size of a record. Longer ones are split.
-local RECORD = 5000
--- The mean size of a bucket, and the maximum size of the postings of a term in it.
-local BUCKET = 2000
-local POSTINGS = 500
--- The number of buckets of a list at its first flush.
-local FIRST_BUCKETS = 8
--- The maximum number of terms and of splits of buckets in one call.
-local STEP_TERMS = 200
-local STEP_SPLITS = 8
+local RECORD = 2000
+-- The maximum number of terms that one call changes in postings.
+local STEP_TERMS = 50
 -- The number of messages in a block. A block just fits a size class.
 local BLOCK = 500
 -- The maximum number of blocks in one call.
@@ -72,18 +70,6 @@ end
 
 -- Postings are the numbers of messages, the highest first; each number but the first is stored as its difference to the one before.
 
--- Adds numbers, the lowest first, which are all higher than those in the postings.
-local function add_postings(postings, numbers)
-  local added, last = {}, nil
-  for i = #numbers, 1, -1 do
-    added[#added + 1] = varint(last and last - numbers[i] or numbers[i])
-    last = numbers[i]
-  end
-  if postings == '' then return table.concat(added) end
-  local first, at = read_varint(postings, 1)
-  return table.concat(added) .. varint(last - first) .. string.sub(postings, at)
-end
-
 -- Adds a number to postings, or removes it. Returns the postings, and the change of their count.
 local function change_postings(postings, number, is_wanted)
   local at, last = 1, nil
@@ -111,20 +97,20 @@ local function change_postings(postings, number, is_wanted)
   return string.sub(postings, 1, from - 1) .. relative(number) .. rest, 1
 end
 
--- Reads a list: its newest log segment, the numbers of the oldest and of the newest one, the bucket at which the flush of the oldest one
--- continues (0 if none is in progress), and the number of buckets with the total of their bytes.
+-- Reads a list: its newest log segment, the numbers of the oldest and of the newest one, the number of corrections, and the number of buckets
+-- with the sum of their bytes.
 local function open_list(base, name)
-  local list = {key = base .. ':l', name = name, first = 1, last = 1, flushed = 0, buckets = 0, bytes = 0, tail = ''}
+  local list = {key = base .. ':l', name = name, first = 1, last = 1, corrections = 0, buckets = 0, bytes = 0, tail = ''}
   local head = call('HGET', list.key, name)
   if head then
-    list.first, list.last, list.flushed = read_five(head, 1), read_five(head, 6), read_five(head, 11)
+    list.first, list.last, list.corrections = read_five(head, 1), read_five(head, 6), read_five(head, 11)
     list.buckets, list.bytes, list.tail = read_five(head, 16), read_five(head, 21), string.sub(head, 26)
   end
   return list
 end
 
 local function save_list(list)
-  local head = five(list.first) .. five(list.last) .. five(list.flushed) .. five(list.buckets) .. five(list.bytes)
+  local head = five(list.first) .. five(list.last) .. five(list.corrections) .. five(list.buckets) .. five(list.bytes)
   call('HSET', list.key, list.name, head .. list.tail)
 end
 
@@ -141,9 +127,13 @@ local function set_log_segment(list, number, text)
   if number == list.last then list.tail = text else call('HSET', list.key, log_field(list, number), text) end
 end
 
+local function record_of(terms, number)
+  return terms .. '\255' .. five(number)
+end
+
 local function append_record(list, terms, number)
   for i = 1, #terms, RECORD do
-    local record = string.sub(terms, i, i + RECORD - 1) .. '\255' .. five(number)
+    local record = record_of(string.sub(terms, i, i + RECORD - 1), number)
     if list.tail ~= '' and #list.tail + #record > LOG_SEGMENT then
       call('HSET', list.key, log_field(list, list.last), list.tail)
       list.last, list.tail = list.last + 1, ''
@@ -160,6 +150,11 @@ local function find_record(text, number, from)
   return (before or 0) + 1, mark + 5
 end
 
+local function has_term(terms, term)
+  return string.find(terms, term, 1, true) ~= nil
+end
+
+-- Returns the bucket of a term, as in `index/postings.rs`.
 local function bucket_of(list, term)
   local a, b, c, d = string.byte(term, 2, 5)
   local hash = ((d * 128 + c) * 128 + b) * 128 + a
@@ -195,9 +190,8 @@ local function find_entry(bucket, term)
   return from, to, count, full, string.sub(bucket, at, to)
 end
 
-local function replace_entry(bucket, from, to, term, count, full, postings)
-  local entry = count > 0 and term .. varint(count) .. varint(full) .. postings or ''
-  return string.sub(bucket, 1, from - 1) .. entry .. string.sub(bucket, to + 1)
+local function entry_of(term, count, full, postings)
+  return count > 0 and term .. varint(count) .. varint(full) .. postings or ''
 end
 
 local function postings_segment(list, term, number)
@@ -215,13 +209,8 @@ local function segment_of(list, term, full, number)
   return low <= full and low or nil
 end
 
--- Adds a message to the postings of a term, or removes it. Returns the bucket.
-local function change_entry(list, bucket, term, number, is_wanted)
-  local from, to, count, full, postings = find_entry(bucket, term)
-  if not from then
-    if not is_wanted then return bucket end
-    return bucket .. term .. varint(1) .. varint(0) .. varint(number)
-  end
+-- Adds a message to the postings of a term, or removes it. Returns the number of messages and the newest postings.
+local function change_entry(list, term, count, full, postings, number, is_wanted)
   local segment, change = segment_of(list, term, full, number), nil
   if segment then
     local text = postings_segment(list, term, segment)
@@ -231,117 +220,46 @@ local function change_entry(list, bucket, term, number, is_wanted)
   else
     postings, change = change_postings(postings, number, is_wanted)
   end
-  if change == 0 then return bucket end
-  if count + change == 0 then
+  if change ~= 0 and count + change == 0 then
     for n = 1, full do call('HDEL', list.key, postings_field(list, term, n)) end
   end
-  return replace_entry(bucket, from, to, term, count + change, full, postings)
-end
-
--- Adds messages, the lowest number first, to the postings of a term. Returns the bucket.
-local function add_to_entry(list, bucket, term, numbers)
-  local from, to, count, full, postings = find_entry(bucket, term)
-  if not from then
-    return bucket .. term .. varint(#numbers) .. varint(0) .. add_postings('', numbers)
-  end
-  local newest = postings ~= '' and read_varint(postings, 1)
-  if not newest and full > 0 then newest = read_five(postings_segment(list, term, full), 1) end
-  if newest and numbers[1] <= newest then
-    -- A corrected message keeps its number.
-    for _, number in ipairs(numbers) do bucket = change_entry(list, bucket, term, number, true) end
-    return bucket
-  end
-  if #postings >= POSTINGS then
-    full = full + 1
-    call('HSET', list.key, postings_field(list, term, full), five(newest) .. postings)
-    postings = ''
-  end
-  return replace_entry(bucket, from, to, term, count + #numbers, full, add_postings(postings, numbers))
-end
-
--- Moves about half of a bucket's terms to a new bucket.
-local function split_bucket(list)
-  local size = 1
-  while size * 2 <= list.buckets do size = size * 2 end
-  local old, new = list.buckets - size, list.buckets
-  local before = read_bucket(list, old)
-  list.buckets = list.buckets + 1
-  local kept, moved = {}, {}
-  for term, rest in string.gmatch(before, '([\128-\254]....)([^\128-\255]*)') do
-    local target = bucket_of(list, term) == new and moved or kept
-    target[#target + 1] = term .. rest
-  end
-  write_bucket(list, old, before, table.concat(kept))
-  write_bucket(list, new, '', table.concat(moved))
-end
-
--- Returns the terms of a log segment with the numbers of their messages, by their buckets from one on.
-local function by_bucket(list, text, first)
-  local terms, buckets = {}, {}
-  for record, mark in string.gmatch(text, '([^\255]*)\255(.....)') do
-    local number = read_five(mark, 1)
-    for i = 1, #record, 5 do
-      local term = string.sub(record, i, i + 4)
-      local numbers = terms[term]
-      if numbers then
-        numbers[#numbers + 1] = number
-      elseif numbers == nil then
-        local bucket = bucket_of(list, term)
-        if bucket < first then
-          terms[term] = false
-        else
-          terms[term] = {number}
-          buckets[bucket] = buckets[bucket] or {}
-          buckets[bucket][#buckets[bucket] + 1] = term
-        end
-      end
-    end
-  end
-  return terms, buckets
-end
-
-local function flush_step(list)
-  list.buckets = math.max(list.buckets, FIRST_BUCKETS)
-  local terms, buckets = by_bucket(list, log_segment(list, list.first), list.flushed)
-  local numbers = {}
-  for bucket in pairs(buckets) do numbers[#numbers + 1] = bucket end
-  table.sort(numbers)
-  local done = 0
-  for _, number in ipairs(numbers) do
-    if done >= STEP_TERMS then
-      list.flushed = number
-      return
-    end
-    local before = read_bucket(list, number)
-    local after = before
-    for _, term in ipairs(buckets[number]) do
-      table.sort(terms[term])
-      after = add_to_entry(list, after, term, terms[term])
-    end
-    write_bucket(list, number, before, after)
-    done = done + #buckets[number]
-  end
-  call('HDEL', list.key, log_field(list, list.first))
-  list.first, list.flushed = list.first + 1, 0
+  return count + change, postings
 end
 
 local function is_long(list)
-  return list.flushed > 0 or list.last - list.first >= LOG_SEGMENTS or list.bytes > list.buckets * BUCKET
+  return list.last - list.first >= LOG_SEGMENTS
 end
 
--- Makes a step towards a short log and small buckets. args: the list. Returns 1 if more steps are needed.
+-- Returns what a flush of a list needs: the number of the oldest segment, the number of corrections, the number of buckets, the sum of their
+-- bytes, and the oldest segments. Returns nothing if the log is short. args: the list.
+local function index_oldest(keys, args)
+  local list = open_list(keys[1], args[1])
+  if not is_long(list) then return {} end
+  local segments = {}
+  for n = list.first, list.first + FLUSHED_SEGMENTS - 1 do segments[#segments + 1] = log_segment(list, n) end
+  return {list.first, list.corrections, list.buckets, list.bytes, segments}
+end
+
+-- Replaces the oldest segments of a list by changed buckets, unless the list was flushed or corrected meanwhile. args: the list, the numbers of
+-- the oldest segment and of corrections that are expected, the number of segments, the new number of buckets and the sum of their bytes, then
+-- fields, without the name of the list, and their contents; an empty one is removed. Returns 1, or 0 if nothing was changed.
 local function index_flush(keys, args)
   local list = open_list(keys[1], args[1])
-  if not is_long(list) then return 0 end
-  if list.flushed == 0 and list.bytes > list.buckets * BUCKET then
-    for _ = 1, STEP_SPLITS do
-      if list.bytes > list.buckets * BUCKET then split_bucket(list) end
+  if list.first ~= tonumber(args[2]) or list.corrections ~= tonumber(args[3]) then return 0 end
+  for i = 7, #args, 2 do
+    if args[i + 1] == '' then
+      call('HDEL', list.key, list.name .. args[i])
+    else
+      call('HSET', list.key, list.name .. args[i], args[i + 1])
     end
-  else
-    flush_step(list)
   end
+  for _ = 1, tonumber(args[4]) do
+    call('HDEL', list.key, log_field(list, list.first))
+    list.first = list.first + 1
+  end
+  list.buckets, list.bytes = tonumber(args[5]), tonumber(args[6])
   save_list(list)
-  return is_long(list) and 1 or 0
+  return 1
 end
 
 -- Returns the number of a thread in a part of the index, the position up to which it is indexed, and its first message number.
@@ -418,24 +336,50 @@ local function index_add(keys, args)
   return {tonumber(args[5]), (is_long(own) or is_long(all)) and 1 or 0}
 end
 
--- Removes a message from the log of a list. Returns false if its segment is being flushed.
-local function remove_from_log(list, number)
+-- Replaces the terms of a message in the log of a list. A record without terms keeps its place. Returns false if the log has no record of it.
+local function change_log(list, number, terms)
+  local is_found = false
   for n = list.first, list.last do
     local text = log_segment(list, n)
     local from, to = find_record(text, number, 1)
-    if from and n == list.first and list.flushed > 0 then return false end
     while from do
-      text = string.sub(text, 1, from - 1) .. string.sub(text, to + 1)
+      local record = is_found and '' or record_of(terms, number)
+      is_found = true
+      text = string.sub(text, 1, from - 1) .. record .. string.sub(text, to + 1)
       set_log_segment(list, n, text)
-      from, to = find_record(text, number, from)
+      from, to = find_record(text, number, from + #record)
     end
   end
-  return true
+  return is_found
+end
+
+-- Adds a message to the postings of a term, or removes it.
+local function change_bucket(list, term, number, is_wanted)
+  local bucket = bucket_of(list, term)
+  local before = read_bucket(list, bucket)
+  local from, to, count, full, postings = find_entry(before, term)
+  if not from and not is_wanted then return end
+  count, postings = change_entry(list, term, count or 0, full or 0, postings or '', number, is_wanted)
+  from, to = from or #before + 1, to or #before
+  local entry = entry_of(term, count, full or 0, postings)
+  write_bucket(list, bucket, before, string.sub(before, 1, from - 1) .. entry .. string.sub(before, to + 1))
+end
+
+-- Changes a list so that a message has the terms `terms`. `old` are all terms that it may have; those between two places are removed from
+-- the postings, or replaced by the new ones.
+local function change_list(list, number, terms, old, from, to)
+  list.corrections = list.corrections + 1
+  local is_in_log = change_log(list, number, terms)
+  if list.buckets == 0 then return end
+  for i = from, to - 1 do
+    local term = string.sub(old, 5 * i + 1, 5 * i + 5)
+    change_bucket(list, term, number, not is_in_log and has_term(terms, term))
+  end
 end
 
 -- Replaces the terms of one message. A message that is not indexed yet is left alone. args: the owner, the incarnation, the position, the
 -- new terms, '1' if the message is removed with its number, the number of the term with which to continue, then all terms that the
--- message may have. Returns 'done', 'flush' if the lists have to be flushed first, or the number of the term with which to continue.
+-- message may have, including the new ones. Returns 'done', or the number of the term with which to continue.
 local function index_edit(keys, args)
   local base, seq, terms = keys[1], tonumber(args[3]), args[4]
   local thread, indexed, first = thread_in_index(base, args[2])
@@ -443,31 +387,15 @@ local function index_edit(keys, args)
   local number = find_message(base, thread, seq, first)
   if not number and terms == '' then return 'done' end
   local from, old = tonumber(args[6]), args[7]
-  local to = math.min(from + STEP_TERMS / 4, #old / 5)
+  local to, is_new = math.min(from + STEP_TERMS, #old / 5), not number
+  number = number or add_message(base, thread, seq)
   for _, name in ipairs({args[1], EVERYONE}) do
     local list = open_list(base, name)
-    if number and not remove_from_log(list, number) then return 'flush' end
-    if number and list.buckets > 0 then
-      for i = from, to - 1 do
-        local term = string.sub(old, 5 * i + 1, 5 * i + 5)
-        local bucket = bucket_of(list, term)
-        local text = read_bucket(list, bucket)
-        write_bucket(list, bucket, text, change_entry(list, text, term, number, false))
-      end
-    end
+    if is_new then append_record(list, terms, number) else change_list(list, number, terms, old, from, to) end
     save_list(list)
   end
-  if to < #old / 5 then return to end
-  if terms ~= '' then
-    number = number or add_message(base, thread, seq)
-    for _, name in ipairs({args[1], EVERYONE}) do
-      local list = open_list(base, name)
-      append_record(list, terms, number)
-      save_list(list)
-    end
-  elseif args[5] == '1' then
-    set_message(base, number, 0, 0)
-  end
+  if not is_new and to < #old / 5 then return to end
+  if args[5] == '1' then set_message(base, number, 0, 0) end
   return 'done'
 end
 
@@ -497,12 +425,11 @@ local function index_position(keys, args)
   return indexed
 end
 
--- Returns the numbers of the messages in the log of a list that have a term, five bytes each. Leaves out what is in the postings, too.
-local function search_log(list, term)
+-- Returns the numbers of the messages in the segments of a log that have a term, five bytes each.
+local function search_log(list, segments, term)
   local found = {}
   for n = list.first, list.last do
-    local is_flushed = n == list.first and list.flushed > 0 and bucket_of(list, term) < list.flushed
-    local text = is_flushed and '' or log_segment(list, n)
+    local text = segments[n]
     local at = string.find(text, term, 1, true)
     while at do
       local mark = string.find(text, '\255', at, true)
@@ -529,10 +456,11 @@ end
 local function index_search(keys, args)
   local base, list, max = keys[1], open_list(keys[1], args[1]), tonumber(args[3])
   local first = first_message(base, args[2])
-  local results = {}
+  local results, segments = {}, {}
+  for n = list.first, list.last do segments[n] = log_segment(list, n) end
   for i = 4, #args do
     local term = args[i]
-    local in_log = search_log(list, term)
+    local in_log = search_log(list, segments, term)
     local result = {#in_log / 5, in_log}
     local entry, _, count, full, postings = find_entry(list.buckets > 0 and read_bucket(list, bucket_of(list, term)) or '', term)
     if entry then
@@ -619,6 +547,7 @@ redis.register_function('threadkeep_@V@_index_add', index_add)
 redis.register_function('threadkeep_@V@_index_flush', index_flush)
 redis.register_function('threadkeep_@V@_index_edit', index_edit)
 redis.register_function('threadkeep_@V@_index_drop', index_drop)
+redis.register_function{function_name = 'threadkeep_@V@_index_oldest', callback = index_oldest, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_index_position', callback = index_position, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_index_search', callback = index_search, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_index_messages', callback = index_messages, flags = {'no-writes'}}

@@ -5,11 +5,14 @@
 //! It contains no text, only short digests of terms. Each part knows how far it has indexed a thread, so an interrupted or repeated
 //! call adds nothing twice. Text that was replaced or erased is kept with its thread until it is removed from the index.
 
-use std::collections::BTreeSet;
+pub(crate) mod postings;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join_all;
 use threadkeep_core::{CatchUp, DumpEntry, Result, StoreError, TenantId, ThreadId, limits, text};
 
+use self::postings::{Flush, Oldest, SIZES, bucket_field};
 use crate::connection::{Args, Reply, next, required_text};
 use crate::encoding::to_message;
 use crate::keys::{EVERYONE, MessageTerm, incarnation, index_part, message_terms, owner_hash};
@@ -174,9 +177,39 @@ impl Shared {
     /// Moves messages from the logs of an owner and of all owners to their postings, until the logs are short.
     async fn flush_index(&self, part: &str, owner: [u8; 8]) -> Result<()> {
         for list in [owner, EVERYONE] {
-            while self.connections.write("index_flush", part, &Args::new().with(list)).await?.number()? == 1 {}
+            while self.flush_list(part, list).await? {}
         }
         Ok(())
+    }
+
+    /// Moves the oldest messages from a log to the postings. Returns `false` if the log is short.
+    async fn flush_list(&self, part: &str, list: [u8; 8]) -> Result<bool> {
+        let oldest = self.connections.read("index_oldest", part, &Args::new().with(list)).await?;
+        let Some(oldest) = parse_oldest(oldest)? else { return Ok(false) };
+        let numbers = oldest.buckets_to_read(SIZES)?;
+        let mut buckets = BTreeMap::new();
+        if !numbers.is_empty() {
+            // Not a function, because Lua would hash all buckets. If the server has lost its data, the write below fails.
+            let mut read = redis::cmd("HMGET");
+            read.arg(format!("{part}:l"));
+            for number in &numbers {
+                read.arg([list.as_slice(), &bucket_field(*number)].concat());
+            }
+            let found = self.connections.run(&read, false).await?.items()?;
+            for (number, bucket) in numbers.into_iter().zip(found) {
+                buckets.insert(number, bucket.bytes()?.unwrap_or_default());
+            }
+        }
+        let Flush { buckets, bytes, fields } = oldest.flush(buckets, SIZES)?;
+        let mut args = Args::new();
+        args.add(list).number(oldest.first).number(oldest.corrections).number(oldest.segments.len());
+        args.number(buckets).number(bytes);
+        for (field, content) in fields {
+            args.add(field).add(content);
+        }
+        // If the list was flushed or corrected meanwhile, nothing is written, and the next round reads it again.
+        self.connections.write("index_flush", part, &args).await?;
+        Ok(true)
     }
 
     /// Removes the terms of text that was replaced or removed, and adds those of its replacement.
@@ -244,10 +277,9 @@ impl Shared {
             let mut args = Args::new();
             args.add(owner).add(incarnation(&row.born)).number(seq).add(joined(new));
             args.number(u8::from(is_removed)).add(&from).add(&all);
-            match required_text(self.connections.write("index_edit", part, &args).await?)?.as_str() {
-                "done" => return Ok(()),
-                "flush" => self.flush_index(part, owner).await?,
-                next => next.clone_into(&mut from),
+            from = required_text(self.connections.write("index_edit", part, &args).await?)?;
+            if from == "done" {
+                return Ok(());
             }
         }
     }
@@ -322,6 +354,17 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Parses the reply of `index_oldest`; `None` if there is nothing to flush.
+fn parse_oldest(reply: redis::Value) -> Result<Option<Oldest>> {
+    let mut parts = reply.items()?.into_iter();
+    let Some(first) = parts.next() else { return Ok(None) };
+    let (corrections, buckets) = (next(&mut parts)?.number()?, next(&mut parts)?.number()?);
+    let bytes = next(&mut parts)?.number()?;
+    let segments = next(&mut parts)?.items()?.into_iter().map(|segment| Ok(segment.bytes()?.unwrap_or_default()));
+    let segments = segments.collect::<Result<_>>()?;
+    Ok(Some(Oldest { first: first.number()?, corrections, buckets, bytes, segments }))
 }
 
 fn index_version() -> String {

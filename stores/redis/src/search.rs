@@ -10,6 +10,7 @@ use threadkeep_core::{
 };
 
 use crate::connection::{Args, Reply, next};
+use crate::index::postings::{five, read_five, read_postings};
 use crate::keys::{
     EVERYONE, INDEX_PARTS, Incarnation, MessageTerm, incarnation, index_part, message_term, owner_hash, owner_name,
     parts_of_owner,
@@ -350,49 +351,4 @@ fn is_searched(scope: &Scope, owner: &Owner) -> bool {
 pub(crate) fn rarity(documents: u64, frequency: u64) -> f64 {
     let frequency = frequency as f64;
     (1.0 + (documents as f64 - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln()
-}
-
-/// Encodes the number of a message as `index.lua` does.
-pub(crate) fn five(number: u64) -> [u8; 5] {
-    std::array::from_fn(|at| (number >> (7 * (4 - at)) & 127) as u8)
-}
-
-pub(crate) fn read_five(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| number << 7 | u64::from(*byte))
-}
-
-/// Decodes postings as `index.lua` encodes them: the highest number first.
-pub(crate) fn read_postings(bytes: &[u8]) -> Vec<u64> {
-    let (mut numbers, mut number, mut shift, mut last) = (Vec::new(), 0_u64, 0, None);
-    for byte in bytes {
-        number |= u64::from(byte & 63) << shift;
-        if *byte >= 64 {
-            shift = (shift + 6).min(42);
-            continue;
-        }
-        let value = last.map_or(number, |last: u64| last.saturating_sub(number));
-        numbers.push(value);
-        (number, shift, last) = (0, 0, Some(value));
-    }
-    numbers
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_read_as_written() {
-        for number in [0, 1, 127, 128, 300_000, (1 << 35) - 1] {
-            assert_eq!(read_five(&five(number)), number);
-        }
-        assert!(five(1).iter().chain(&five((1 << 35) - 1)).all(|byte| *byte < 128));
-    }
-
-    #[test]
-    fn postings_are_differences() {
-        // 4,165 = 5 + 1 × 64 + 1 × 4,096.
-        assert_eq!(read_postings(&[64 + 5, 64 + 1, 1, 1, 64 + 2, 1]), [4_165, 4_164, 4_098]);
-        assert_eq!(read_postings(&[]), [0; 0]);
-    }
 }

@@ -350,17 +350,19 @@ impl Shared {
 
     async fn wake(&self, wake_up: Option<&WakeUp>) -> Result<()> {
         let Some(wake_up) = wake_up else { return Ok(()) };
-        self.publish(wake_up, self.sent.begin().value()).await
+        let text = wake_ups::encode(wake_up, &self.instance, self.sent.begin().value());
+        self.publish(wake_ups::channel_number(wake_up), text).await
     }
 
-    pub(crate) async fn publish(&self, wake_up: &WakeUp, number: u64) -> Result<()> {
+    /// Publishes wake-ups, one in each line. A single node has only one channel.
+    pub(crate) async fn publish(&self, channel: u8, text: String) -> Result<()> {
         let mut publish = if self.options().is_cluster {
             // Only the nodes of the channel's slot receive it.
-            redis::cmd("SPUBLISH").arg(self.keys.shard_channel(wake_ups::channel_number(wake_up))).take()
+            redis::cmd("SPUBLISH").arg(self.keys.shard_channel(channel)).take()
         } else {
             redis::cmd("PUBLISH").arg(self.keys.channel()).take()
         };
-        publish.arg(wake_ups::encode(wake_up, &self.instance, number));
+        publish.arg(text);
         self.connections.run_simply(&publish).await.map(|_| ())
     }
 

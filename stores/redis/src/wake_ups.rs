@@ -1,6 +1,6 @@
 //! Wake-ups between instances, through pub/sub: on one channel of a single node, or on several channels of a cluster (`subscription`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
@@ -58,7 +58,12 @@ pub(crate) fn encode(wake_up: &WakeUp, from: &str, number: u64) -> String {
     serde_json::to_string(&text).unwrap_or_default()
 }
 
-pub(crate) fn decode(text: &[u8], own: &str) -> Numbered {
+/// Decodes the wake-ups of one published message, one in each line.
+pub(crate) fn decode_all<'a>(text: &'a [u8], own: &'a str) -> impl Iterator<Item = Numbered> + 'a {
+    text.split(|byte| *byte == b'\n').map(move |line| decode(line, own))
+}
+
+fn decode(text: &[u8], own: &str) -> Numbered {
     let Ok(Text { from, number, tenant, owner, thread, change, record }) = serde_json::from_slice(text) else {
         return (WakeUp::Unspecified, u64::MAX);
     };
@@ -181,7 +186,12 @@ pub(crate) async fn send(shared: Weak<Shared>, mut outbox: mpsc::Receiver<Number
         if shared.outbox.has_overflowed.swap(false, Ordering::Relaxed) {
             batch.push((WakeUp::Unspecified, u64::MAX));
         }
-        let sent = batch.iter().map(|(wake_up, number)| shared.publish(wake_up, *number));
+        let mut texts: BTreeMap<u8, Vec<String>> = BTreeMap::new();
+        for (wake_up, number) in &batch {
+            let text = encode(wake_up, &shared.instance, *number);
+            texts.entry(channel_number(wake_up)).or_default().push(text);
+        }
+        let sent = texts.iter().map(|(channel, texts)| shared.publish(*channel, texts.join("\n")));
         // If sending fails, subscribers find the changes when they next poll.
         let _ = futures::future::join_all(sent).await;
         batch.clear();

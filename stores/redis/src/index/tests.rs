@@ -7,14 +7,15 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, Value};
 use threadkeep_redis_server::Server;
 
-use super::joined;
+use super::postings::{Flush, Sizes, bucket_field, five, read_five, read_postings};
+use super::{joined, parse_oldest};
 use crate::connection::LIBRARY;
 use crate::keys::{EVERYONE, MessageTerm, message_term};
-use crate::search::{five, read_five, read_postings};
 
 const OWNERS: [[u8; 8]; 3] = [*b"owner--1", *b"owner--2", *b"owner--3"];
 const THREADS: usize = 6;
 const WORDS: usize = 60;
+const SMALL: Sizes = Sizes { bucket: 60, postings: 6, first_buckets: 1, splits: 2 };
 
 /// A repeatable sequence of numbers.
 struct Random(u64);
@@ -59,8 +60,25 @@ impl Index {
         command.query_async(&mut self.connection).await.unwrap()
     }
 
+    /// Flushes a list once. Returns whether its log was long.
     async fn flush(&mut self, list: [u8; 8]) -> bool {
-        self.call::<u64>("index_flush", &[list.to_vec()]).await == 1
+        let reply: Value = self.call("index_oldest", &[list.to_vec()]).await;
+        let Some(oldest) = parse_oldest(reply).unwrap() else { return false };
+        let mut buckets = BTreeMap::new();
+        for number in oldest.buckets_to_read(SMALL).unwrap() {
+            let mut read = redis::cmd("HGET");
+            read.arg("index:l").arg([list.as_slice(), &bucket_field(number)].concat());
+            let bucket: Option<Vec<u8>> = read.query_async(&mut self.connection).await.unwrap();
+            buckets.insert(number, bucket.unwrap_or_default());
+        }
+        let Flush { buckets, bytes, fields } = oldest.flush(buckets, SMALL).unwrap();
+        let numbers = [oldest.first, oldest.corrections, oldest.segments.len() as u64, buckets, bytes];
+        let mut args = vec![list.to_vec()];
+        args.extend(numbers.map(|number| number.to_string().into_bytes()));
+        args.extend(fields.into_iter().flat_map(|(field, content)| [field, content]));
+        assert_eq!(self.call::<u64>("index_flush", &args).await, 1);
+        assert_eq!(self.call::<u64>("index_flush", &args).await, 0, "the log was flushed already");
+        true
     }
 
     async fn flush_all(&mut self, thread: usize) {
@@ -93,13 +111,7 @@ impl Index {
             args.extend([joined(&terms), u8::from(is_removed).to_string().into_bytes(), from.clone().into_bytes()]);
             args.push(joined(&old.union(&terms).copied().collect()));
             let reply: Value = self.call("index_edit", &args).await;
-            from = match String::from_redis_value(reply).unwrap().as_str() {
-                "flush" => {
-                    self.flush_all(thread).await;
-                    from
-                }
-                next => next.to_owned(),
-            };
+            from = String::from_redis_value(reply).unwrap();
         }
     }
 
@@ -162,14 +174,11 @@ async fn every_message_is_found_by_its_terms_alone() {
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let mut library = LIBRARY.replace("@V@", "test");
     for (name, value, small) in [
-        ("LOG_SEGMENT", 16_000, 150),
-        ("LOG_SEGMENTS", 8, 2),
-        ("RECORD", 5_000, 25),
-        ("BUCKET", 2_000, 60),
-        ("POSTINGS", 500, 6),
-        ("FIRST_BUCKETS", 8, 1),
-        ("STEP_TERMS", 200, 4),
-        ("STEP_SPLITS", 8, 1),
+        ("LOG_SEGMENT", 4_000, 150),
+        ("LOG_SEGMENTS", 16, 3),
+        ("FLUSHED_SEGMENTS", 3, 2),
+        ("RECORD", 2_000, 25),
+        ("STEP_TERMS", 50, 4),
         ("BLOCK", 500, 7),
         ("STEP_BLOCKS", 20, 2),
     ] {

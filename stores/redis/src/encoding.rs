@@ -127,6 +127,11 @@ pub(crate) fn encode_entry(entry: &DumpEntry) -> Vec<u8> {
     }
 }
 
+/// Whether a row is that of a tombstone.
+pub(crate) fn is_tombstone(row: &[u8]) -> bool {
+    row.first() == Some(&TOMBSTONE)
+}
+
 /// Decodes the row of a position.
 pub(crate) fn decode_entry(seq: u64, bytes: &[u8]) -> Result<DumpEntry> {
     let corrupt = |detail: String| StoreError::corrupt("message", format!("position {seq}: {detail}"));

@@ -183,6 +183,30 @@ async fn instances_wake_each_other() {
     assert_eq!(texts(&Memory::new(two.backend()), thread).await, ["one"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_messages_are_read_although_another_instance_writes() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (one, two) = (RedisStore::open(&url(&server)).await.unwrap(), RedisStore::open(&url(&server)).await.unwrap());
+    let (one, two) = (Memory::new(one.backend()), Memory::new(two.backend()));
+    let thread = one.open(&ana()).await.unwrap().thread.id;
+    let mut expected = Vec::new();
+    for number in 0..24 {
+        let writer = if number % 3 == 0 { &one } else { &two };
+        writer.append(&ana(), thread, Draft::user(number.to_string())).await.unwrap();
+        expected.push(number.to_string());
+        if number % 5 == 4 {
+            let last = writer.newest(&ana(), thread, 1).await.unwrap()[0].id;
+            writer.erase_messages(&ana(), thread, &[last]).await.unwrap();
+            expected.pop();
+        }
+        for reader in [&one, &two, &one] {
+            let newest = reader.newest(&ana(), thread, 4).await.unwrap();
+            let newest: Vec<String> = newest.iter().map(|message| message.plain_text().into_owned()).collect();
+            assert_eq!(newest, expected[expected.len().saturating_sub(4)..]);
+        }
+    }
+}
+
 /// Searches for a word; returns the positions.
 async fn find(backend: &Backend, word: &str) -> Vec<u64> {
     let found = Memory::new(backend.clone()).search(&ana(), word, &SearchOptions::default()).await.unwrap();

@@ -112,7 +112,11 @@ impl Shared {
                 if indexed >= limit {
                     return Ok(Progress { indexed, is_done: false });
                 }
-                indexed += self.index_step(tenant, thread, &part, watermark, limit - indexed).await?;
+                let step = self.index_step(tenant, thread, &part, watermark, limit - indexed).await?;
+                indexed += step.indexed;
+                if step.is_done {
+                    return Ok(Progress { indexed, is_done: true });
+                }
             } else if view.row.edited.is_some() {
                 self.apply_edits(tenant, thread, &part, view).await?;
             } else {
@@ -138,7 +142,7 @@ impl Shared {
         self.connections.read("index_position", part, &Args::new().with(incarnation(born))).await?.number()
     }
 
-    /// Indexes the messages that follow a position. Returns how many there were.
+    /// Indexes the messages that follow a position. It is done if nothing else of the thread has to be indexed.
     async fn index_step(
         &self,
         tenant: &TenantId,
@@ -146,7 +150,7 @@ impl Shared {
         part: &str,
         watermark: u64,
         limit: u64,
-    ) -> Result<u64> {
+    ) -> Result<Progress> {
         let range = RowRange {
             is_newest_first: false,
             first: watermark + 1,
@@ -155,23 +159,29 @@ impl Shared {
             bytes: STEP_BYTES,
             with_tombstones: false,
         };
-        let Some(view) = self.read(tenant, thread, &Request::rows(range)).await? else { return Ok(0) };
-        let reached = view.next.map_or(view.row.positions().seq, |next| next - 1);
+        let Some(View { row, rows, next: rest, .. }) = self.read(tenant, thread, &Request::rows(range)).await? else {
+            return Ok(Progress { indexed: 0, is_done: false });
+        };
+        let reached = rest.map_or(row.positions().seq, |rest| rest - 1);
         let mut args = Args::new();
-        let owner = owner_hash(&view.row.owner);
-        args.add(owner).add(incarnation(&view.row.born)).add(thread.0.as_bytes());
+        let owner = owner_hash(&row.owner);
+        args.add(owner).add(incarnation(&row.born)).add(thread.0.as_bytes());
         args.number(watermark).number(reached);
-        let mut count = 0;
-        for (seq, entry) in parse_entries(&view.rows) {
+        for (seq, entry) in parse_entries(&rows) {
             args.number(seq).add(joined(&entry.as_ref().map(terms_of).unwrap_or_default()));
-            count += 1;
         }
         let mut reply = self.connections.write("index_add", part, &args).await?.items()?.into_iter();
-        next(&mut reply)?;
+        let indexed = next(&mut reply)?.number()?;
         if next(&mut reply)?.number()? == 1 {
             self.flush_index(part, owner).await?;
         }
-        Ok(count)
+        // If the thread was replaced meanwhile, it may belong to another part.
+        let is_same = *part == self.keys.index(tenant, index_part(&row.owner, thread));
+        let is_done = is_same && rest.is_none() && indexed == reached && row.edited.is_none() && row.thread.is_some();
+        if is_done {
+            self.unlist(tenant, thread, row.writes).await?;
+        }
+        Ok(Progress { indexed: rows.len() as u64, is_done })
     }
 
     /// Moves messages from the logs of an owner and of all owners to their postings, until the logs are short.

@@ -5,8 +5,8 @@ use threadkeep_core::{
     ThreadId, Timestamp, limits,
 };
 
-use crate::commit::parse_commit;
 use crate::connection::{Args, Reply, next, required_text};
+use crate::encoding::decode_commit;
 use crate::row::Row;
 use crate::shared::Shared;
 
@@ -34,7 +34,7 @@ impl Shared {
         let commits = next(&mut parts)?
             .items()?
             .into_iter()
-            .map(|commit| commit.bytes().and_then(|commit| commit.map(|commit| parse_commit(&commit)).transpose()));
+            .map(|commit| commit.bytes().and_then(|commit| commit.map(|commit| decode_commit(&commit)).transpose()));
         let mut commits = commits.collect::<Result<Vec<_>>>()?.into_iter();
         let positions = row.positions();
         let logged = commits.next().flatten().map(|commit| commit.tag());

@@ -13,9 +13,10 @@ use threadkeep_core::{
 };
 
 use crate::connection::{Args, Reply, next, required_text};
+use crate::encoding::{decode_commit, decode_entry, encode_commit, encode_entry};
 use crate::keys::record_field;
 use crate::known_rows::KnownRow;
-use crate::row::{Row, decode_entry, encode_entry, has_expired};
+use crate::row::{Row, has_expired};
 use crate::shared::{Shared, WriteEffects, Writes, parse_record, until_written};
 
 /// A commit as the store receives it.
@@ -82,8 +83,7 @@ impl Shared {
         args.list(batch.append.iter().map(|message| message.id.0.as_bytes().as_slice()));
         args.list(batch.append.iter().filter_map(|message| message.external_id.as_deref()));
         writes.add_commands(&base, Some(&row), &mut args);
-        let call = self.connections.function("FCALL", "commit", &base, &args);
-        if !self.write_commit(tenant, thread, call, &row, &effects).await? {
+        if !self.write_commit((tenant, thread), ("commit", &base), args, &row, &effects).await? {
             return Ok(None);
         }
         self.rows.note_commit((tenant, thread), Some(known), (revision, row), batch, outcome.tagged());
@@ -120,8 +120,8 @@ impl Shared {
         let Commit { row, writes, .. } = commit;
         let written = writes.revision.clone();
         let args = writes.into_args(&base, Some(&revision), Some(&row));
-        let call = self.connections.function("FCALL", "apply", &format!("{base}:t"), &args);
-        if !self.write_commit(tenant, thread, call, &row, &effects).await? {
+        let key = format!("{base}:t");
+        if !self.write_commit((tenant, thread), ("apply", &key), args, &row, &effects).await? {
             return Ok(None);
         }
         self.rows.note_commit((tenant, thread), None, (written, row), batch, outcome.tagged());
@@ -154,7 +154,7 @@ impl Shared {
         let Some(revision) = parts.next() else { return Ok(None) };
         let revision = required_text(revision)?;
         let row = Row::parse(&required_text(next(&mut parts)?)?)?;
-        let commit = next(&mut parts)?.bytes()?.map(|json| parse_commit(&json)).transpose()?;
+        let commit = next(&mut parts)?.bytes()?.map(|commit| decode_commit(&commit)).transpose()?;
         let mut facts = PrefetchedFacts {
             commit,
             erased: next(&mut parts)?.number()?,
@@ -206,10 +206,6 @@ fn optional_number(value: redis::Value) -> Result<Option<u64>> {
         redis::Value::Nil | redis::Value::Boolean(false) => Ok(None),
         value => value.number().map(Some),
     }
-}
-
-pub(crate) fn parse_commit(json: &[u8]) -> Result<DumpedCommit> {
-    serde_json::from_slice(json).map_err(|error| StoreError::corrupt("change", error.to_string()))
 }
 
 /// The facts that the decision about one batch needs, read in advance.
@@ -465,8 +461,7 @@ pub(crate) fn remove_entry(writes: &mut Writes, base: &str, entry: &DumpEntry) {
 /// Writes an entry of the change log, which is also the idempotency record.
 pub(crate) fn put_commit(writes: &mut Writes, base: &str, commit: &DumpedCommit) {
     let change = commit.change.to_string().into_bytes();
-    let json = serde_json::to_vec(commit).unwrap_or_default();
-    writes.command("HSET", &format!("{base}:c"), [change.clone(), json]);
+    writes.command("HSET", &format!("{base}:c"), [change.clone(), encode_commit(commit)]);
     writes.command("HSET", &format!("{base}:k"), [commit.key.to_bytes(), change]);
 }
 

@@ -24,7 +24,8 @@ use crate::groups::{GroupOptions, Groups};
 use crate::options::RedisOptions;
 use crate::presence::Presence;
 
-const LIBRARY: &str = include_str!("library.lua");
+/// The functions. `index.lua` contains those of the search index.
+pub(crate) const LIBRARY: &str = concat!(include_str!("library.lua"), include_str!("index.lua"));
 
 /// The maximum number of attempts of a call.
 const ATTEMPTS: u32 = 8;
@@ -174,11 +175,27 @@ impl Connections {
         }
     }
 
+    /// Sends commands that read keys in one hash slot in one pipeline. Returns `None` if any of them fails.
+    ///
+    /// A server that has restarted without its data answers as if nothing had ever been stored, because these are not functions. So the caller
+    /// must not take a missing key for an answer.
+    pub(crate) async fn try_read_together(&self, commands: &[Cmd]) -> Option<Vec<Value>> {
+        self.try_pipeline(commands).await.ok()?.into_iter().map(|value| value.extract_error().ok()).collect()
+    }
+
     /// Makes one attempt. Returns the last reply, and whether enough replicas have received the writes.
     async fn try_together(&self, key: &str, commands: &[Cmd]) -> RedisResult<(Value, bool)> {
         if self.options.wait_replicas > 0 {
             return self.try_awaited(key, commands).await;
         }
+        let mut last = Value::Nil;
+        for value in self.try_pipeline(commands).await? {
+            last = value.extract_error()?;
+        }
+        Ok((last, true))
+    }
+
+    async fn try_pipeline(&self, commands: &[Cmd]) -> RedisResult<Vec<Value>> {
         let mut pipeline = redis::pipe();
         commands.iter().for_each(|command| {
             pipeline.add_command(command.clone());
@@ -189,11 +206,7 @@ impl Connections {
             Connection::Cluster(mut connection) => connection.req_packed_commands(&pipeline, 0, commands.len()).await,
         };
         self.note(began, values.as_ref().err()).await;
-        let mut last = Value::Nil;
-        for value in values? {
-            last = value.extract_error()?;
-        }
-        Ok((last, true))
+        values
     }
 
     /// Runs writes on the primary of a key, and waits for replicas.

@@ -8,8 +8,9 @@ use threadkeep_core::{
     TenantId, ThreadId, limits,
 };
 
-use crate::commit::{parse_commit, put_commit, put_entries, thread_wake_up};
+use crate::commit::{put_commit, put_entries, thread_wake_up};
 use crate::connection::Reply;
+use crate::encoding::decode_commit;
 use crate::row::Row;
 use crate::shared::{
     Request, RowRange, Shared, View, WriteEffects, Writes, parse_entries, parse_record, until_written,
@@ -72,7 +73,7 @@ impl Shared {
 
     async fn dump_log(&self, base: &str, row: DumpedThread, dump: &mut Dump) -> Result<()> {
         for value in self.values(&format!("{base}:c")).await? {
-            match value.bytes().and_then(|json| parse_commit(&json.unwrap_or_default())) {
+            match value.bytes().and_then(|json| decode_commit(&json.unwrap_or_default())) {
                 Ok(commit) => dump.commits.push(commit),
                 Err(error) => dump.unreadable.push(error.to_string()),
             }

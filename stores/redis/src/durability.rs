@@ -7,8 +7,10 @@ use crate::connection::{Connections, Reply};
 use crate::keys::Keys;
 use crate::options::invalid;
 
-/// The version of the stored form.
-const FORMAT: u32 = 1;
+/// The version of the stored form. Versions that read another one cannot open the store.
+const FORMAT: u32 = 2;
+/// The first version, of which everything is still read.
+const FIRST_FORMAT: u32 = 1;
 /// The oldest major version of Redis that supports functions.
 const MIN_VERSION: u32 = 7;
 
@@ -193,6 +195,11 @@ pub(crate) async fn prepare(connections: &Connections, keys: &Keys) -> Result<St
     let (incarnation, format, has_markers) = read_description(connections, keys).await?;
     match format.as_deref().map(str::parse) {
         Some(Ok(FORMAT)) => {}
+        Some(Ok(FIRST_FORMAT)) => {
+            let mut set = redis::cmd("HSET");
+            set.arg(&about).arg("format").arg(FORMAT);
+            connections.run_simply(&set).await?;
+        }
         Some(Ok(format)) => {
             return Err(StoreError::Incompatible(format!(
                 "the data has format {format}; this version reads format {FORMAT}"

@@ -1,16 +1,22 @@
 //! The search index of messages, which is updated outside the commit path.
 //!
 //! The index of a tenant is split across [`crate::keys::INDEX_PARTS`] hash slots, and the threads of one owner across
-//! [`crate::keys::PARTS_OF_OWNER`] of them. A part has a list of positions for each owner and term, and one for each term of all owners.
+//! [`crate::keys::PARTS_OF_OWNER`] of them. A part has a list of messages for each owner, and one for all owners; `index.lua` describes them.
 //! It contains no text, only short digests of terms. Each part knows how far it has indexed a thread, so an interrupted or repeated
 //! call adds nothing twice. Text that was replaced or erased is kept with its thread until it is removed from the index.
 
-use futures::future::try_join_all;
-use threadkeep_core::{CatchUp, DumpEntry, Result, StoreError, TenantId, ThreadId, limits};
+pub(crate) mod postings;
 
-use crate::connection::{Args, Reply, next};
-use crate::keys::{index_part, owner_hash, term_hashes};
-use crate::row::{Row, to_message};
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::try_join_all;
+use threadkeep_core::{CatchUp, DumpEntry, Result, StoreError, TenantId, ThreadId, limits, text};
+
+use self::postings::{Flush, Oldest, SIZES, bucket_field};
+use crate::connection::{Args, Reply, next, required_text};
+use crate::encoding::to_message;
+use crate::keys::{EVERYONE, MessageTerm, incarnation, index_part, message_terms, owner_hash};
+use crate::row::Row;
 use crate::shared::{Request, RowRange, Shared, View, Writes, parse_entries};
 
 /// The maximum number of messages, and of bytes, in one call.
@@ -20,6 +26,11 @@ const STEP_BYTES: usize = 1024 * 1024;
 const STEP_EDITS: usize = 100;
 /// The maximum number of concurrent calls.
 const CONCURRENT_EDITS: usize = 32;
+
+/// The version of the form of the index. An index of another form, or of other terms, is built again.
+const LAYOUT: u32 = 2;
+/// The keys of a part of the index, after their common start: those of this form, and those of the first one.
+const SUFFIXES: [&str; 9] = [":c", ":d", ":h", ":b", ":l", ":w", ":n", ":t", ":o"];
 
 /// How far one thread was indexed.
 pub(crate) struct Progress {
@@ -101,7 +112,11 @@ impl Shared {
                 if indexed >= limit {
                     return Ok(Progress { indexed, is_done: false });
                 }
-                indexed += self.index_step(tenant, thread, &part, watermark, limit - indexed).await?;
+                let step = self.index_step(tenant, thread, &part, watermark, limit - indexed).await?;
+                indexed += step.indexed;
+                if step.is_done {
+                    return Ok(Progress { indexed, is_done: true });
+                }
             } else if view.row.edited.is_some() {
                 self.apply_edits(tenant, thread, &part, view).await?;
             } else {
@@ -124,10 +139,10 @@ impl Shared {
 
     /// Returns the position up to which a part of the index covers a thread.
     pub(crate) async fn indexed_position(&self, part: &str, born: &str) -> Result<u64> {
-        self.connections.read("index_position", part, &Args::new().with(born)).await?.number()
+        self.connections.read("index_position", part, &Args::new().with(incarnation(born))).await?.number()
     }
 
-    /// Indexes the messages that follow a position. Returns how many there were.
+    /// Indexes the messages that follow a position. It is done if nothing else of the thread has to be indexed.
     async fn index_step(
         &self,
         tenant: &TenantId,
@@ -135,7 +150,7 @@ impl Shared {
         part: &str,
         watermark: u64,
         limit: u64,
-    ) -> Result<u64> {
+    ) -> Result<Progress> {
         let range = RowRange {
             is_newest_first: false,
             first: watermark + 1,
@@ -144,18 +159,67 @@ impl Shared {
             bytes: STEP_BYTES,
             with_tombstones: false,
         };
-        let Some(view) = self.read(tenant, thread, &Request::rows(range)).await? else { return Ok(0) };
-        let reached = view.next.map_or(view.row.positions().seq, |next| next - 1);
+        let Some(View { row, rows, next: rest, .. }) = self.read(tenant, thread, &Request::rows(range)).await? else {
+            return Ok(Progress { indexed: 0, is_done: false });
+        };
+        let reached = rest.map_or(row.positions().seq, |rest| rest - 1);
         let mut args = Args::new();
-        args.add(owner_hash(&view.row.owner)).add(&view.row.born).add(thread.to_string());
+        let owner = owner_hash(&row.owner);
+        args.add(owner).add(incarnation(&row.born)).add(thread.0.as_bytes());
         args.number(watermark).number(reached);
-        let mut count = 0;
-        for (seq, entry) in parse_entries(&view.rows) {
-            args.number(seq).add(entry.as_ref().map(terms_of).unwrap_or_default());
-            count += 1;
+        for (seq, entry) in parse_entries(&rows) {
+            args.number(seq).add(joined(&entry.as_ref().map(terms_of).unwrap_or_default()));
         }
-        self.connections.write("index_add", part, &args).await?;
-        Ok(count)
+        let mut reply = self.connections.write("index_add", part, &args).await?.items()?.into_iter();
+        let indexed = next(&mut reply)?.number()?;
+        if next(&mut reply)?.number()? == 1 {
+            self.flush_index(part, owner).await?;
+        }
+        // If the thread was replaced meanwhile, it may belong to another part.
+        let is_same = *part == self.keys.index(tenant, index_part(&row.owner, thread));
+        let is_done = is_same && rest.is_none() && indexed == reached && row.edited.is_none() && row.thread.is_some();
+        if is_done {
+            self.unlist(tenant, thread, row.writes).await?;
+        }
+        Ok(Progress { indexed: rows.len() as u64, is_done })
+    }
+
+    /// Moves messages from the logs of an owner and of all owners to their postings, until the logs are short.
+    async fn flush_index(&self, part: &str, owner: [u8; 8]) -> Result<()> {
+        for list in [owner, EVERYONE] {
+            while self.flush_list(part, list).await? {}
+        }
+        Ok(())
+    }
+
+    /// Moves the oldest messages from a log to the postings. Returns `false` if the log is short.
+    async fn flush_list(&self, part: &str, list: [u8; 8]) -> Result<bool> {
+        let oldest = self.connections.read("index_oldest", part, &Args::new().with(list)).await?;
+        let Some(oldest) = parse_oldest(oldest)? else { return Ok(false) };
+        let numbers = oldest.buckets_to_read(SIZES)?;
+        let mut buckets = BTreeMap::new();
+        if !numbers.is_empty() {
+            // Not a function, because Lua would hash all buckets. If the server has lost its data, the write below fails.
+            let mut read = redis::cmd("HMGET");
+            read.arg(format!("{part}:l"));
+            for number in &numbers {
+                read.arg([list.as_slice(), &bucket_field(*number)].concat());
+            }
+            let found = self.connections.run(&read, false).await?.items()?;
+            for (number, bucket) in numbers.into_iter().zip(found) {
+                buckets.insert(number, bucket.bytes()?.unwrap_or_default());
+            }
+        }
+        let Flush { buckets, bytes, fields } = oldest.flush(buckets, SIZES)?;
+        let mut args = Args::new();
+        args.add(list).number(oldest.first).number(oldest.corrections).number(oldest.segments.len());
+        args.number(buckets).number(bytes);
+        for (field, content) in fields {
+            args.add(field).add(content);
+        }
+        // If the list was flushed or corrected meanwhile, nothing is written, and the next round reads it again.
+        self.connections.write("index_flush", part, &args).await?;
+        Ok(true)
     }
 
     /// Removes the terms of text that was replaced or removed, and adds those of its replacement.
@@ -188,7 +252,7 @@ impl Shared {
         self.correct(part, row, seq, body, current.as_ref()).await
     }
 
-    /// Corrects the index at one position.
+    /// Corrects the index at one position, whose text was replaced or removed.
     pub(crate) async fn correct(
         &self,
         part: &str,
@@ -197,10 +261,76 @@ impl Shared {
         old_body: &str,
         current: Option<&DumpEntry>,
     ) -> Result<()> {
-        let mut args = Args::new();
-        args.add(owner_hash(&row.owner)).add(&row.born).number(seq);
-        args.add(terms_of_body(old_body)).add(current.map(terms_of).unwrap_or_default());
-        self.connections.write("index_edit", part, &args).await.map(|_| ())
+        self.edit_index(part, row, seq, &terms_of_body(old_body), &current.map(terms_of).unwrap_or_default(), false)
+            .await
+    }
+
+    /// Removes a message from the index. Its text has not been replaced since the index was last corrected.
+    pub(crate) async fn remove_from_index(&self, part: &str, row: &Row, seq: u64, body: &str) -> Result<()> {
+        self.edit_index(part, row, seq, &terms_of_body(body), &BTreeSet::new(), true).await
+    }
+
+    async fn edit_index(
+        &self,
+        part: &str,
+        row: &Row,
+        seq: u64,
+        old: &BTreeSet<MessageTerm>,
+        new: &BTreeSet<MessageTerm>,
+        is_removed: bool,
+    ) -> Result<()> {
+        let owner = owner_hash(&row.owner);
+        // A repeated call may have added the new terms.
+        let all = joined(&old.union(new).copied().collect());
+        let mut from = "0".to_owned();
+        loop {
+            let mut args = Args::new();
+            args.add(owner).add(incarnation(&row.born)).number(seq).add(joined(new));
+            args.number(u8::from(is_removed)).add(&from).add(&all);
+            from = required_text(self.connections.write("index_edit", part, &args).await?)?;
+            if from == "done" {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Removes a thread from the index, whose messages have been removed from it.
+    pub(crate) async fn drop_from_index(&self, part: &str, born: &str) -> Result<()> {
+        let mut from = String::new();
+        while from != "done" {
+            let args = Args::new().with(incarnation(born)).with(&from);
+            from = required_text(self.connections.write("index_drop", part, &args).await?)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes an index that a version with another form of the index, or with other terms, has built. The threads are indexed again.
+    pub(crate) async fn prepare_index(&self) -> Result<()> {
+        let mut read = redis::cmd("HGET");
+        read.arg(self.keys.about()).arg("index");
+        let known = self.connections.look_up(&read).await?.text()?;
+        if known.as_ref() == Some(&index_version()) {
+            return Ok(());
+        }
+        let mut after = None;
+        loop {
+            let tenants = self.list_tenants(after.as_ref(), limits::PAGE).await?;
+            for tenant in &tenants {
+                self.rebuild_index(tenant).await?;
+                self.note_unindexed(tenant);
+            }
+            after = tenants.last().cloned();
+            if tenants.len() < limits::PAGE {
+                return self.note_index_version().await;
+            }
+        }
+    }
+
+    /// Notes that the index has the form of this version.
+    pub(crate) async fn note_index_version(&self) -> Result<()> {
+        let mut note = redis::cmd("HSET");
+        note.arg(self.keys.about()).arg("index").arg(index_version());
+        self.connections.run(&note, true).await.map(|_| ())
     }
 
     /// Deletes the index. The threads are indexed again.
@@ -227,7 +357,7 @@ impl Shared {
         for number in 0..crate::keys::INDEX_PARTS {
             let part = self.keys.index(tenant, number);
             let mut unlink = redis::cmd("UNLINK");
-            for suffix in [":w", ":n", ":t", ":o"] {
+            for suffix in SUFFIXES {
                 unlink.arg(format!("{part}{suffix}"));
             }
             self.connections.run(&unlink, true).await?;
@@ -236,14 +366,37 @@ impl Shared {
     }
 }
 
+/// Parses the reply of `index_oldest`; `None` if there is nothing to flush.
+fn parse_oldest(reply: redis::Value) -> Result<Option<Oldest>> {
+    let mut parts = reply.items()?.into_iter();
+    let Some(first) = parts.next() else { return Ok(None) };
+    let (corrections, buckets) = (next(&mut parts)?.number()?, next(&mut parts)?.number()?);
+    let bytes = next(&mut parts)?.number()?;
+    let segments = next(&mut parts)?.items()?.into_iter().map(|segment| Ok(segment.bytes()?.unwrap_or_default()));
+    let segments = segments.collect::<Result<_>>()?;
+    Ok(Some(Oldest { first: first.number()?, corrections, buckets, bytes, segments }))
+}
+
+fn index_version() -> String {
+    format!("{LAYOUT}.{}", text::ANALYSIS_VERSION)
+}
+
 /// The terms of a message; none for a tombstone and for a message that cannot be decoded.
-pub(crate) fn terms_of(entry: &DumpEntry) -> Vec<u8> {
+pub(crate) fn terms_of(entry: &DumpEntry) -> BTreeSet<MessageTerm> {
     match to_message(entry) {
-        Some(Ok(message)) => term_hashes(&message.plain_text()),
-        _ => Vec::new(),
+        Some(Ok(message)) => message_terms(&message.plain_text()),
+        _ => BTreeSet::new(),
     }
 }
 
-fn terms_of_body(body: &str) -> Vec<u8> {
-    threadkeep_core::codec::decode_content(body).map(|content| term_hashes(&content.plain_text())).unwrap_or_default()
+fn terms_of_body(body: &str) -> BTreeSet<MessageTerm> {
+    threadkeep_core::codec::decode_content(body).map(|content| message_terms(&content.plain_text())).unwrap_or_default()
 }
+
+/// Joins terms to one text.
+pub(crate) fn joined(terms: &BTreeSet<MessageTerm>) -> Vec<u8> {
+    terms.iter().flatten().copied().collect()
+}
+
+#[cfg(test)]
+mod tests;

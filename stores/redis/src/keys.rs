@@ -1,5 +1,7 @@
 //! Names of keys. All keys of a thread have the same part in braces, so that they are in one hash slot.
 
+use std::collections::BTreeSet;
+
 use sha2::{Digest, Sha256};
 use threadkeep_core::{Owner, RecordName, RecordOwner, TenantId, ThreadId, ThreadKey};
 
@@ -125,14 +127,35 @@ pub(crate) fn term_hash(term: &str) -> [u8; 8] {
     digest(term.as_bytes())
 }
 
-/// The terms of a text as an index stores them.
-pub(crate) fn term_hashes(text: &str) -> Vec<u8> {
-    hashes_of(threadkeep_core::text::indexed_terms(text))
+/// The short form of a term in the index of messages. Only its first byte is 128 or higher, and it is never 255, so that `index.lua` can find
+/// it with a plain search.
+pub(crate) type MessageTerm = [u8; 5];
+
+/// Returns the short form of a term in the index of messages.
+pub(crate) fn message_term(term: &str) -> MessageTerm {
+    let [first, second, third, fourth, fifth, ..] = digest(term.as_bytes());
+    [128 + first % 127, second % 128, third % 128, fourth % 128, fifth % 128]
+}
+
+/// Returns the terms of a text as the index of messages stores them.
+pub(crate) fn message_terms(text: &str) -> BTreeSet<MessageTerm> {
+    threadkeep_core::text::indexed_terms(text).iter().map(|term| message_term(term)).collect()
+}
+
+/// The incarnation of a thread in the index of messages.
+pub(crate) type Incarnation = [u8; 16];
+
+/// Returns the short form of a thread's incarnation ([`crate::row::Row::born`]), which is a UUID.
+pub(crate) fn incarnation(born: &str) -> Incarnation {
+    uuid::Uuid::try_parse(born).map(uuid::Uuid::into_bytes).unwrap_or_else(|_| {
+        let digest = Sha256::digest(born.as_bytes());
+        std::array::from_fn(|at| digest[at])
+    })
 }
 
 /// Terms as an index stores them, without duplicates.
 pub(crate) fn hashes_of(terms: impl IntoIterator<Item = String>) -> Vec<u8> {
-    let terms: std::collections::BTreeSet<String> = terms.into_iter().collect();
+    let terms: BTreeSet<String> = terms.into_iter().collect();
     terms.iter().flat_map(|term| term_hash(term)).collect()
 }
 

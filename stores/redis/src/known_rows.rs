@@ -1,6 +1,8 @@
-//! Caches threads as this process last read or wrote them, so that a commit does not have to read first.
+//! Caches threads as this process last read or wrote them, so that a commit does not have to read first, and a read of the newest messages
+//! knows their positions.
 //!
-//! The cache may be out of date. The function that writes a commit compares the revision, and writes nothing in that case.
+//! The cache may be out of date. The function that writes a commit compares the revision, and writes nothing in that case; a read compares it,
+//! too, and is repeated.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,6 +50,11 @@ impl KnownRows {
     /// Removes and returns a thread. A commit that succeeds puts it back.
     pub(crate) fn take(&self, tenant: &TenantId, thread: ThreadId) -> Option<KnownRow> {
         self.rows().remove(&(tenant.clone(), thread))
+    }
+
+    /// Returns the row of a thread and its revision.
+    pub(crate) fn find(&self, tenant: &TenantId, thread: ThreadId) -> Option<(String, Row)> {
+        self.rows().get(&(tenant.clone(), thread)).map(|known| (known.revision.clone(), known.row.clone()))
     }
 
     pub(crate) fn remove(&self, tenant: &TenantId, thread: ThreadId) {

@@ -2,7 +2,7 @@
 //!
 //! Start with [`RedisStore::open`]. `library.lua` contains the functions that run in the server, `keys` the names of keys and their hash
 //! slots. `shared` reads and writes threads, and `commit` changes them. `marks` and `lists` keep the lists in other slots up to date, and
-//! `index` the search index.
+//! `index` (with `index.lua`) the search index.
 //!
 //! All keys of a thread are in one hash slot, so a single function call changes the thread atomically. It checks the thread's revision
 //! before it writes, so what was read before a decision is still true when the decision is carried out.
@@ -15,6 +15,7 @@ mod commit;
 mod connection;
 mod dump;
 mod durability;
+mod encoding;
 mod error;
 mod groups;
 mod history;
@@ -84,6 +85,9 @@ impl RedisStore {
         let shared = Arc::new(Shared::new(connections, keys, incarnation, durability));
         // During a failover, this may fail, and a later check finds the history. Cursors that were issued before that are then reset.
         let _ = shared.observe_history().await;
+        if shared.durability().lost_parts == 0 {
+            shared.prepare_index().await?;
+        }
         let (sender, is_listening) = watch::channel(false);
         tokio::spawn(subscription::listen(Arc::downgrade(&shared), sender));
         if let Some(outbox) = shared.outbox.take_receiver() {
@@ -124,7 +128,7 @@ impl RedisStore {
     }
 
     async fn subscribe(&self) -> Result<WakeUps> {
-        let sent = self.shared.sent.load(std::sync::atomic::Ordering::SeqCst);
+        let sent = self.shared.sent.all_ended();
         let wake_ups = wake_ups::subscribe(&self.shared.wake_ups, sent);
         // Waits until wake-ups are received, so that every later commit wakes this subscriber, if the servers can be reached.
         let mut is_listening = self.is_listening.clone();

@@ -6,12 +6,19 @@ local function call(...)
   return redis.call(...)
 end
 
--- Runs commands, each a count and that many words. 'MOVE' renames a key that may be missing.
+-- Marks a thread in the lists of its tenant.
+local function place_mark(base, field, content)
+  call('HSET', base .. ':q', field, call('TIME')[1] .. ':' .. content)
+end
+
+-- Runs commands, each a count and that many words. 'MOVE' renames a key that may be missing, 'MARK' is followed by what `mark` needs.
 local function run_commands(args, i)
   while i <= #args do
     local count = tonumber(args[i])
     if args[i + 1] == 'MOVE' then
       if call('EXISTS', args[i + 2]) == 1 then call('RENAME', args[i + 2], args[i + 3]) end
+    elseif args[i + 1] == 'MARK' then
+      place_mark(args[i + 2], args[i + 3], args[i + 4])
     else
       call(unpack(args, i + 1, i + count))
     end
@@ -46,7 +53,7 @@ end
 
 -- Writes a commit that was decided without reading: if the revision of the thread is the expected one, and neither the idempotency key
 -- nor the ids of the new messages are known. keys: the start of the thread's keys. args: the expected revision, the new one, the
--- idempotency key; two lists, each after its length: ids and external ids; then commands.
+-- idempotency key; two lists, each after its length: ids and external ids; then commands, which also write the revision.
 -- Returns 1, or 0 if something is known: then the caller reads and decides again.
 local function commit(keys, args)
   local base = keys[1]
@@ -60,14 +67,12 @@ local function commit(keys, args)
   local ids = tonumber(args[4])
   local external = tonumber(args[5 + ids])
   if has_any(base .. ':i', args, 5, ids) or has_any(base .. ':x', args, 6 + ids, external) then return 0 end
-  call('HSET', base .. ':t', 'rev', revision)
   run_commands(args, 6 + ids + external)
   return 1
 end
 
 -- Reads rows of a thread in one direction. Returns the found positions and rows, and the position at which to continue, or ''.
-local function read_rows(base, newest, lo, hi, limit, bytes, all)
-  local gaps = call('HGET', base .. ':t', 'gaps')
+local function read_rows(base, gaps, newest, lo, hi, limit, bytes, all)
   gaps = gaps and cjson.decode(gaps) or {}
   local found, size, scanned = {}, 0, 0
   local at = newest and hi or lo
@@ -92,7 +97,7 @@ local function read_rows(base, newest, lo, hi, limit, bytes, all)
     if #seqs > 0 then
       local rows = call('HMGET', base .. ':m', unpack(seqs))
       for i, row in ipairs(rows) do
-        if row and (all or string.byte(row) == 77) then
+        if row and (all or string.byte(row) ~= 84) then
           if size >= bytes then return found, seqs[i] end
           found[#found + 1] = seqs[i]
           found[#found + 1] = row
@@ -115,13 +120,13 @@ end
 -- tombstones; the number of record names, and the names; then the bounds and limits of lists of records.
 local function read(keys, args)
   local base = keys[1]
-  local row = call('HMGET', base .. ':t', 'rev', 'row', 'seq', 'first')
+  local row = call('HMGET', base .. ':t', 'rev', 'row', 'seq', 'first', 'gaps')
   if not row[2] then return {} end
   local rows, continue = {}, ''
   if args[1] ~= '' then
     local lo = math.max(tonumber(args[2]), tonumber(row[4]))
     local hi = math.min(tonumber(args[3]), tonumber(row[3]))
-    rows, continue = read_rows(base, args[1] == 'newest', lo, hi, tonumber(args[4]), tonumber(args[5]), args[6] == 'all')
+    rows, continue = read_rows(base, row[5], args[1] == 'newest', lo, hi, tonumber(args[4]), tonumber(args[5]), args[6] == 'all')
   end
   local count, records = tonumber(args[7]), {}
   if count > 0 then records = call('HMGET', base .. ':d', unpack(args, 8, 7 + count)) end
@@ -167,20 +172,31 @@ local function changes(keys, args)
   return {row[1], row[2], call('HMGET', base .. ':c', unpack(numbers))}
 end
 
-local function next_stamp(base)
+-- What one call changes in the lists of a tenant besides single threads: the last number of a change, and the message counts of owners.
+local function begin_touch(base)
   local now = call('TIME')
   local last = tonumber(call('HGET', base .. ':n', 'last') or '0')
-  local stamp = math.max(last + 1, now[1] * 1000000 + now[2])
-  local text = string.format('%.0f', stamp)
-  call('HSET', base .. ':n', 'last', text)
-  return text
+  return {base = base, now = now[1] * 1000000 + now[2], last = last, before = last, counts = {}}
+end
+
+local function end_touch(touch)
+  if touch.last > touch.before then call('HSET', touch.base .. ':n', 'last', string.format('%.0f', touch.last)) end
+  local all = 0
+  for owner, change in pairs(touch.counts) do
+    if change ~= 0 then call('HINCRBY', touch.base .. ':m', owner, change) end
+    all = all + change
+  end
+  if all ~= 0 then call('HINCRBY', touch.base .. ':m', '', all) end
+end
+
+local function next_stamp(touch)
+  touch.last = math.max(touch.last + 1, touch.now)
+  return string.format('%.0f', touch.last)
 end
 
 -- Changes the message count of an owner, and that of all owners.
-local function count_messages(base, owner, change)
-  if change == 0 then return end
-  call('HINCRBY', base .. ':m', owner, change)
-  call('HINCRBY', base .. ':m', '', change)
+local function count_messages(touch, owner, change)
+  touch.counts[owner] = (touch.counts[owner] or 0) + change
 end
 
 local function forget_thread(base, id, owner)
@@ -202,20 +218,21 @@ local function add_to_lists(base, lists, stamp, id, owner)
 end
 
 -- Brings the lists up to date with a write to a thread when the lists already contain a later write to it.
-local function touch_late(base, id, number, quiet, info)
+local function touch_late(touch, id, number, quiet, info)
   if quiet or info.g or (info.v or info.n) >= number then return end
   -- The later write was quiet, so subscribers have not seen this write.
-  info.s = next_stamp(base)
+  info.s = next_stamp(touch)
   info.v = number
-  add_to_lists(base, {':s', ':r'}, info.s, id, info.o)
-  write_info(base, id, info)
+  add_to_lists(touch.base, {':s', ':r'}, info.s, id, info.o)
+  write_info(touch.base, id, info)
 end
 
-local function touch_missing(base, id, number, info, history)
+local function touch_missing(touch, id, number, info, history)
+  local base = touch.base
   -- The id may have been used again.
   if not info or (info.n > number and info.e == history) then return end
   forget_thread(base, id, info.o)
-  count_messages(base, info.o, -info.m)
+  count_messages(touch, info.o, -info.m)
   if info.g then
     local swept = tonumber(call('HGET', base .. ':n', 'swept') or '0')
     if tonumber(info.s) > swept then call('HSET', base .. ':n', 'swept', info.s) end
@@ -224,42 +241,48 @@ local function touch_missing(base, id, number, info, history)
   call('ZREM', base .. ':z', id)
 end
 
--- Brings the lists up to date with the row of one thread.
-local function touch_thread(base, history, id, number, owner, state, born, quiet, sweep_at, driven, unindexed, garbage, messages)
+-- Brings the lists up to date with the row of one thread. What they know of it tells which of them change. Its keys: `n` and `v`, the numbers
+-- of the last write and of the last one that subscribers see; `o` the owner; `b` the incarnation; `s` the last number of a change; `m` the
+-- number of messages; `g` if it is deleted; `e` the history; `l` if it is live; `z` when it has to be swept; `d` if it has a driver.
+local function touch_thread(touch, history, id, number, owner, state, born, quiet, sweep_at, driven, unindexed, garbage, messages)
+  local base = touch.base
   if garbage ~= '' then call('HSET', base .. ':n', 'garbage', garbage) end
   if unindexed then call('SADD', base .. ':u', id) end
   local known = call('HGET', base .. ':i', id)
   local info = known and cjson.decode(known)
-  if state == 'none' then return touch_missing(base, id, number, info, history) end
+  if state == 'none' then return touch_missing(touch, id, number, info, history) end
   -- A failover may have lost the writes that the lists know of. Then their numbers are used again.
-  if info and info.n >= number and info.e == history then return touch_late(base, id, number, quiet, info) end
-  if info and (info.o ~= owner or info.b ~= born) then forget_thread(base, id, info.o) end
+  if info and info.n >= number and info.e == history then return touch_late(touch, id, number, quiet, info) end
+  local is_same = info and info.o == owner and info.b == born
+  if info and not is_same then forget_thread(base, id, info.o) end
   local count = state == 'live' and messages or 0
-  if info and info.o == owner then
-    count_messages(base, owner, count - info.m)
-  else
-    if info then count_messages(base, info.o, -info.m) end
-    count_messages(base, owner, count)
-  end
+  if info then count_messages(touch, info.o, -info.m) end
+  count_messages(touch, owner, count)
   local stamp, visible
   if quiet and info then
     stamp, visible = info.s, info.v or info.n
   else
-    stamp, visible = next_stamp(base), number
+    stamp, visible = next_stamp(touch), number
     add_to_lists(base, {':s'}, stamp, id, owner)
   end
   if state == 'live' then
-    call('ZADD', base .. ':c', 'NX', stamp, id)
-    call('ZADD', base .. ':c:' .. owner, 'NX', stamp, id)
+    if not (is_same and info.l) then
+      call('ZADD', base .. ':c', 'NX', stamp, id)
+      call('ZADD', base .. ':c:' .. owner, 'NX', stamp, id)
+    end
     add_to_lists(base, {':r'}, stamp, id, owner)
   else
     for _, list in ipairs({':c', ':r', ':c:' .. owner, ':r:' .. owner}) do call('ZREM', base .. list, id) end
   end
-  if sweep_at == '' then call('ZREM', base .. ':z', id) else call('ZADD', base .. ':z', sweep_at, id) end
-  if driven then call('ZADD', base .. ':d', 0, id) else call('ZREM', base .. ':d', id) end
+  if not info or info.z ~= sweep_at then
+    if sweep_at == '' then call('ZREM', base .. ':z', id) else call('ZADD', base .. ':z', sweep_at, id) end
+  end
+  if driven then call('ZADD', base .. ':d', 0, id) elseif not info or info.d ~= false then call('ZREM', base .. ':d', id) end
   if not info or info.o ~= owner then call('ZADD', base .. ':o', 0, owner) end
-  local gone = state == 'gone' or nil
-  write_info(base, id, {n = number, v = visible, o = owner, b = born, s = stamp, m = count, g = gone, e = history})
+  write_info(base, id, {
+    n = number, v = visible, o = owner, b = born, s = stamp, m = count, g = state == 'gone' or nil, e = history,
+    l = state == 'live' or nil, z = sweep_at, d = driven,
+  })
 end
 
 -- Brings the lists of a tenant up to date with the rows of threads.
@@ -268,9 +291,13 @@ end
 -- be swept or '', whether it has a driver, whether it has to be indexed, '' or an identifier if text was removed, the number of messages.
 local function touch(keys, args)
   local base, first = keys[1], 3 + tonumber(args[2])
-  for i = first, #args, 11 do
-    touch_thread(base, args[1], args[i], tonumber(args[i + 1]), args[i + 2], args[i + 3], args[i + 4], args[i + 5] == 'quiet', args[i + 6],
-      args[i + 7] == '1', args[i + 8] == '1', args[i + 9], tonumber(args[i + 10]))
+  if first <= #args then
+    local change = begin_touch(base)
+    for i = first, #args, 11 do
+      touch_thread(change, args[1], args[i], tonumber(args[i + 1]), args[i + 2], args[i + 3], args[i + 4], args[i + 5] == 'quiet', args[i + 6],
+        args[i + 7] == '1', args[i + 8] == '1', args[i + 9], tonumber(args[i + 10]))
+    end
+    end_touch(change)
   end
   if first > 3 then call('HDEL', base .. ':q', unpack(args, 3, first - 1)) end
   return 1
@@ -302,7 +329,7 @@ end
 -- Marks a thread before it is written, so that readers of the lists look at it even if the writer ends before it updates them.
 -- args: the thread and the identity of the mark, what readers have to know of it.
 local function mark(keys, args)
-  call('HSET', keys[1] .. ':q', args[1], call('TIME')[1] .. ':' .. args[2])
+  place_mark(keys[1], args[1], args[2])
   return 1
 end
 
@@ -408,124 +435,8 @@ local function read_items(key, name, width, max)
   return result
 end
 
-local EVERYONE = '\0\0\0\0\0\0\0\0'
-
 local function each_term(terms, run)
   for i = 1, #terms, 8 do run(string.sub(terms, i, i + 7)) end
-end
-
--- Returns the number of a thread in a part of the index, and the position up to which it is indexed.
-local function thread_in_index(base, born)
-  local info = call('HGET', base .. ':o', born)
-  if not info then return nil, 0 end
-  local number, seq = string.match(info, '^(%d+):(%d+)$')
-  return tonumber(number), tonumber(seq)
-end
-
--- Adds messages to the index. args: the owner, the incarnation, the thread, the expected and the new indexed position, then for each
--- message its position and its terms, 8 bytes each. Returns the indexed position.
-local function index_add(keys, args)
-  local base, owner, born = keys[1], args[1], args[2]
-  local number, indexed = thread_in_index(base, born)
-  if indexed ~= tonumber(args[4]) then return indexed end
-  if not number then
-    number = call('HINCRBY', base .. ':n', 'threads', 1)
-    call('HSET', base .. ':t', number, args[3] .. ':' .. born)
-  end
-  for i = 6, #args, 2 do
-    local item = struct.pack('>I4I4', number, tonumber(args[i]))
-    each_term(args[i + 1], function(term)
-      add_item(base .. ':w', owner .. term, item)
-      add_item(base .. ':w', EVERYONE .. term, item)
-    end)
-  end
-  call('HSET', base .. ':o', born, string.format('%.0f:%s', number, args[5]))
-  return tonumber(args[5])
-end
-
--- Replaces the terms of one message. args: the owner, the incarnation, the position, the old terms, the new terms. A message
--- that is not indexed yet is left alone. Returns the indexed position.
-local function index_edit(keys, args)
-  local base, owner = keys[1], args[1]
-  local number, indexed = thread_in_index(base, args[2])
-  if not number or indexed < tonumber(args[3]) then return indexed end
-  local item = struct.pack('>I4I4', number, tonumber(args[3]))
-  local function remove(term)
-    remove_item(base .. ':w', owner .. term, item)
-    remove_item(base .. ':w', EVERYONE .. term, item)
-  end
-  each_term(args[4], remove)
-  each_term(args[5], remove)
-  each_term(args[5], function(term)
-    add_item(base .. ':w', owner .. term, item)
-    add_item(base .. ':w', EVERYONE .. term, item)
-  end)
-  return indexed
-end
-
--- Removes a thread whose messages have been removed. args: the owner, the incarnation.
-local function index_drop(keys, args)
-  local base = keys[1]
-  local number = thread_in_index(base, args[2])
-  if number then call('HDEL', base .. ':t', number) end
-  call('HDEL', base .. ':o', args[2])
-  return 1
-end
-
-local function index_position(keys, args)
-  local _, indexed = thread_in_index(keys[1], args[1])
-  return indexed
-end
-
--- Finds positions. args: the owner, the incarnation of the only thread or '', the maximum of items for a term, then terms.
--- Returns for each term the number of items and the newest items, and the names of the threads.
-local function index_search(keys, args)
-  local base, owner, only, max = keys[1], args[1], args[2], tonumber(args[3])
-  local numbers = {}
-  for born in string.gmatch(only, '[^,]+') do
-    local number = thread_in_index(base, born)
-    if number then numbers[number] = true end
-  end
-  local lists, threads, names = {}, {}, {}
-  for i = 4, #args do
-    local found = read_items(base .. ':w', owner .. args[i], 8, only == '' and max or 8 * max)
-    local kept = {}
-    for part = 2, #found do
-      local items = found[part]
-      for at = #items - 7, 1, -8 do
-        local item = string.sub(items, at, at + 7)
-        local thread = struct.unpack('>I4', item)
-        if (only == '' or numbers[thread]) and #kept < max then
-          kept[#kept + 1] = item
-          threads[thread] = true
-        end
-      end
-    end
-    lists[#lists + 1] = {only == '' and found[1] or #kept, table.concat(kept)}
-  end
-  for thread in pairs(threads) do
-    local name = call('HGET', base .. ':t', thread)
-    if name then
-      names[#names + 1] = string.format('%.0f', thread)
-      names[#names + 1] = name
-    end
-  end
-  return {lists, names}
-end
-
--- Returns how many of the terms of a message are missing. args: the owner, the incarnation, the position, the terms.
-local function index_check(keys, args)
-  local base, owner, missing = keys[1], args[1], 0
-  local number, indexed = thread_in_index(base, args[2])
-  if not number or indexed < tonumber(args[3]) then return 0 end
-  local item = struct.pack('>I4I4', number, tonumber(args[3]))
-  each_term(args[4], function(term)
-    local found = read_items(base .. ':w', owner .. term, 8, 4294967295)
-    local is_found = false
-    for part = 2, #found do is_found = is_found or without_item(found[part], item) ~= nil end
-    if not is_found then missing = missing + 1 end
-  end)
-  return missing
 end
 
 local function remove_entry(base, id)
@@ -661,9 +572,6 @@ redis.register_function('threadkeep_@V@_apply', apply)
 redis.register_function('threadkeep_@V@_commit', commit)
 redis.register_function('threadkeep_@V@_touch', touch)
 redis.register_function('threadkeep_@V@_mark', mark)
-redis.register_function('threadkeep_@V@_index_add', index_add)
-redis.register_function('threadkeep_@V@_index_edit', index_edit)
-redis.register_function('threadkeep_@V@_index_drop', index_drop)
 redis.register_function('threadkeep_@V@_entries_put', entries_put)
 redis.register_function('threadkeep_@V@_entries_remove', entries_remove)
 redis.register_function('threadkeep_@V@_entries_drop', entries_drop)
@@ -672,8 +580,5 @@ redis.register_function{function_name = 'threadkeep_@V@_read', callback = read, 
 redis.register_function{function_name = 'threadkeep_@V@_facts', callback = facts, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_changes', callback = changes, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_list', callback = list, flags = {'no-writes'}}
-redis.register_function{function_name = 'threadkeep_@V@_index_position', callback = index_position, flags = {'no-writes'}}
-redis.register_function{function_name = 'threadkeep_@V@_index_search', callback = index_search, flags = {'no-writes'}}
-redis.register_function{function_name = 'threadkeep_@V@_index_check', callback = index_check, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_entries_search', callback = entries_search, flags = {'no-writes'}}
 redis.register_function{function_name = 'threadkeep_@V@_unindexed', callback = unindexed, flags = {'no-writes'}}

@@ -67,7 +67,7 @@ impl Maintenance for RedisStore {
             }
             after = tenants.last().cloned();
             if tenants.len() < limits::PAGE {
-                return Ok(());
+                return self.shared.note_index_version().await;
             }
         }
     }

@@ -8,13 +8,16 @@ use threadkeep_core::{
 };
 
 use crate::connection::Reply;
-use crate::row::to_message;
+use crate::encoding::{is_tombstone, to_message};
 use crate::shared::{Request, RowRange, Shared, View, parse_entries, until_written};
 
 /// The maximum number of rows of one call.
 const MAX_ROWS: usize = 1_001;
 /// The maximum number of bytes of one call. A page that ends early has at least this many bytes.
 const MAX_BYTES: usize = limits::PAGE_BYTES + 1;
+
+/// The maximum number of rows that are read without a function.
+const MAX_DIRECT_ROWS: usize = 64;
 
 impl Shared {
     pub(crate) async fn list_messages(
@@ -25,11 +28,58 @@ impl Shared {
         now: Timestamp,
     ) -> Result<MessagePage> {
         query.check()?;
+        if let Some(view) = self.read_directly(scope, thread, first_range(query), now).await?
+            && let Some(page) = self.finish_page(scope, thread, query, view).await?
+        {
+            return Ok(page);
+        }
         until_written!({
             let request = Request::rows(first_range(query));
             let view = self.read_accessible(scope, thread, &request, now).await?;
             self.finish_page(scope, thread, query, view).await
         })
+    }
+
+    /// Reads few rows of a thread that this process knows, without a function: a function makes copies of the rows. Returns `None` if the
+    /// thread may have changed, or some of the rows are not messages.
+    async fn read_directly(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        range: RowRange,
+        now: Timestamp,
+    ) -> Result<Option<View>> {
+        let Some((revision, row)) = self.rows.find(scope.tenant_id(), thread) else { return Ok(None) };
+        if range.limit > MAX_DIRECT_ROWS || !row.gaps.is_empty() || row.accessible(scope, now).is_none() {
+            return Ok(None);
+        }
+        let positions = row.positions();
+        let (low, high) = (range.first.max(positions.first_seq), range.last.min(positions.seq));
+        let count = (high + 1).saturating_sub(low).min(range.limit as u64);
+        if count == 0 {
+            return Ok(None);
+        }
+        let (seqs, next): (Vec<u64>, _) = match range.is_newest_first {
+            true => ((high + 1 - count..=high).rev().collect(), (high + 1 - count > low).then(|| high - count)),
+            false => ((low..low + count).collect(), (low + count <= high).then_some(low + count)),
+        };
+        let base = self.keys.thread(scope.tenant_id(), thread);
+        let mut read_revision = redis::cmd("HGET");
+        read_revision.arg(format!("{base}:t")).arg("rev");
+        let mut read_rows = redis::cmd("HMGET");
+        read_rows.arg(format!("{base}:m")).arg(&seqs);
+        // If the revision is the same before and after, nothing was written in between.
+        let commands = [read_revision.clone(), read_rows, read_revision];
+        let Some(replies) = self.connections.try_read_together(&commands).await else { return Ok(None) };
+        let Ok([before, rows, after]) = <[redis::Value; 3]>::try_from(replies) else { return Ok(None) };
+        if before.text()?.as_ref() != Some(&revision) || after.text()?.as_ref() != Some(&revision) {
+            return Ok(None);
+        }
+        let rows = rows.items()?.into_iter().map(Reply::bytes).collect::<Result<Option<Vec<_>>>>()?;
+        let rows = rows.filter(|rows| rows.len() == seqs.len() && !rows.iter().any(|row| is_tombstone(row)));
+        let Some(rows) = rows else { return Ok(None) };
+        let rows = seqs.into_iter().zip(rows).collect();
+        Ok(Some(View { revision, row, rows, next, records: Vec::new(), lists: Vec::new() }))
     }
 
     /// Builds a page; `view` contains its first rows. Returns `None` if the thread changed before the other rows were read.

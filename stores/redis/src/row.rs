@@ -1,9 +1,9 @@
-//! The stored form of threads and messages.
+//! The stored form of threads.
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
-    Access, Checksum, DumpEntry, DumpedThread, Message, MessageId, MetadataFilter, Owner, Positions, Result, Scope,
-    StoreError, Thread, ThreadId, Timestamp, codec,
+    Access, DumpedThread, MetadataFilter, Owner, Positions, Result, Scope, StoreError, Thread, ThreadId, Timestamp,
+    codec,
 };
 
 /// A thread without its messages and records, or what remains of it.
@@ -163,89 +163,4 @@ pub(crate) fn has_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool
 /// Whether `at` is before the start of the idempotency window.
 pub(crate) fn is_beyond_window(at: Timestamp, now: Timestamp) -> bool {
     at.plus_ms(threadkeep_core::IDEMPOTENCY_WINDOW_MS) < now
-}
-
-#[derive(Serialize, Deserialize)]
-struct MessageHead {
-    #[serde(rename = "i")]
-    id: MessageId,
-    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
-    external_id: Option<String>,
-    #[serde(rename = "r", default, skip_serializing_if = "is_zero")]
-    revision: u32,
-    #[serde(rename = "c")]
-    created_at: i64,
-    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
-    checksum: Option<i32>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-#[derive(Serialize, Deserialize)]
-struct TombstoneHead {
-    #[serde(rename = "i")]
-    id: MessageId,
-    #[serde(rename = "e")]
-    erased_at: i64,
-}
-
-/// Encodes a message as `M`, its head in JSON, a line feed and its content; a tombstone as `T` and its head.
-pub(crate) fn encode_entry(entry: &DumpEntry) -> Vec<u8> {
-    let json = |json: serde_json::Result<String>| json.unwrap_or_default();
-    match entry {
-        DumpEntry::Message { id, external_id, revision, created_at, body, checksum, .. } => {
-            let head = MessageHead {
-                id: *id,
-                external_id: external_id.clone(),
-                revision: *revision,
-                created_at: created_at.as_micros(),
-                checksum: checksum.map(Checksum::to_stored),
-            };
-            format!("M{}\n{body}", json(serde_json::to_string(&head))).into_bytes()
-        }
-        DumpEntry::Tombstone { id, erased_at, .. } => {
-            let head = TombstoneHead { id: *id, erased_at: erased_at.as_micros() };
-            format!("T{}", json(serde_json::to_string(&head))).into_bytes()
-        }
-        DumpEntry::Lost { .. } => Vec::new(),
-    }
-}
-
-/// Decodes the row of a position.
-pub(crate) fn decode_entry(seq: u64, bytes: &[u8]) -> Result<DumpEntry> {
-    let corrupt = |detail: String| StoreError::corrupt("message", format!("position {seq}: {detail}"));
-    let text = std::str::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))?;
-    let time = |micros| Timestamp::from_micros(micros).map_err(|error| corrupt(error.to_string()));
-    if let Some(message) = text.strip_prefix('M') {
-        let (head, body) = message.split_once('\n').ok_or_else(|| corrupt("no content".to_owned()))?;
-        let head: MessageHead = serde_json::from_str(head).map_err(|error| corrupt(error.to_string()))?;
-        return Ok(DumpEntry::Message {
-            seq,
-            id: head.id,
-            external_id: head.external_id,
-            revision: head.revision,
-            created_at: time(head.created_at)?,
-            body: body.to_owned(),
-            checksum: head.checksum.map(Checksum::from_stored),
-        });
-    }
-    let tombstone = text.strip_prefix('T').ok_or_else(|| corrupt("neither a message nor a tombstone".to_owned()))?;
-    let head: TombstoneHead = serde_json::from_str(tombstone).map_err(|error| corrupt(error.to_string()))?;
-    Ok(DumpEntry::Tombstone { seq, id: head.id, erased_at: time(head.erased_at)? })
-}
-
-/// Decodes the message in an entry; `None` for a tombstone.
-pub(crate) fn to_message(entry: &DumpEntry) -> Option<Result<Message>> {
-    let DumpEntry::Message { seq, id, external_id, revision, created_at, body, .. } = entry else { return None };
-    Some(codec::decode_content(body).map(|content| Message {
-        seq: *seq,
-        id: *id,
-        external_id: external_id.clone(),
-        revision: *revision,
-        created_at: *created_at,
-        content,
-    }))
 }

@@ -1,5 +1,6 @@
 //! Searches messages.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use futures::future::try_join_all;
@@ -9,7 +10,11 @@ use threadkeep_core::{
 };
 
 use crate::connection::{Args, Reply, next};
-use crate::keys::{EVERYONE, INDEX_PARTS, index_part, owner_hash, owner_name, parts_of_owner, term_hash};
+use crate::index::postings::{five, read_five, read_postings};
+use crate::keys::{
+    EVERYONE, INDEX_PARTS, Incarnation, MessageTerm, incarnation, index_part, message_term, owner_hash, owner_name,
+    parts_of_owner,
+};
 use crate::row::Row;
 use crate::shared::{Request, Shared, View};
 
@@ -17,6 +22,11 @@ use crate::shared::{Request, Shared, View};
 const MAX_POSITIONS: usize = 4_000;
 /// The maximum number of terms of a query; further terms are ignored.
 pub(crate) const MAX_TERMS: usize = 32;
+/// The factor by which more positions are read if only those in some threads are used.
+const FILTERED_FACTOR: usize = 8;
+/// The maximum number of terms, and of messages, that one call looks up, so that other calls do not wait long.
+const TERMS_PER_CALL: usize = 4;
+const MESSAGES_PER_CALL: usize = 2_000;
 /// The maximum number of messages that a caller is expected to read from threads that are not fully indexed. If there are more, the
 /// index catches up first.
 const MAX_UNINDEXED: u64 = 1_000;
@@ -28,8 +38,8 @@ const MAX_FILTERED_THREADS: usize = 1_000;
 struct Lookup {
     part: u32,
     owner: [u8; 8],
-    /// The incarnations of the threads to search, separated by commas; empty for all threads of the owner.
-    born: String,
+    /// The incarnations of the threads to search; empty for all threads of the owner.
+    only: Vec<Incarnation>,
 }
 
 /// The reply of one part of the index.
@@ -37,7 +47,15 @@ struct PartAnswer {
     /// For each term, the number of positions, and the newest of them as pairs of thread number and position.
     terms: Vec<(u64, Vec<(u32, u32)>)>,
     /// The threads by number, with their incarnations.
-    threads: HashMap<u32, (ThreadId, String)>,
+    threads: HashMap<u32, (ThreadId, Incarnation)>,
+}
+
+/// The messages of one list with a term.
+struct Listed {
+    /// The number of all of them.
+    count: u64,
+    /// The numbers of the newest ones, the newest first.
+    messages: Vec<u64>,
 }
 
 impl Shared {
@@ -81,7 +99,7 @@ impl Shared {
     ) -> Result<SearchAnswer> {
         // Unindexed threads are listed first, so that a message that is indexed meanwhile is not missed.
         let unindexed = self.unindexed_threads(scope, query, now).await?;
-        let terms: Vec<[u8; 8]> = query.terms.iter().take(MAX_TERMS).map(|term| term_hash(term)).collect();
+        let terms: Vec<MessageTerm> = query.terms.iter().take(MAX_TERMS).map(|term| message_term(term)).collect();
         let lookups = self.lookups(scope, query, only, now).await?;
         let answers = try_join_all(lookups.iter().map(|lookup| self.search_part(scope, lookup, &terms))).await?;
         let documents = match only {
@@ -99,11 +117,11 @@ impl Shared {
                 }
             }
         }
-        let mut ranked: Vec<((ThreadId, &str, u64), f64)> = scores
+        let mut ranked: Vec<((ThreadId, Incarnation, u64), f64)> = scores
             .into_iter()
             .filter_map(|((part, thread, seq), score)| {
                 let (id, born) = answers[part].threads.get(&thread)?;
-                Some(((*id, born.as_str(), u64::from(seq)), score))
+                Some(((*id, *born, u64::from(seq)), score))
             })
             .collect();
         ranked.sort_by(|(key, score), (other_key, other)| other.total_cmp(score).then_with(|| other_key.cmp(key)));
@@ -133,7 +151,7 @@ impl Shared {
     ) -> Result<Vec<Lookup>> {
         if let Some((thread, row)) = only {
             let (part, owner) = (index_part(&row.owner, *thread), owner_hash(&row.owner));
-            return Ok(vec![Lookup { part, owner, born: row.born.clone() }]);
+            return Ok(vec![Lookup { part, owner, only: vec![incarnation(&row.born)] }]);
         }
         let (owner, parts): (_, Vec<u32>) = match scope {
             Scope::User(..) => {
@@ -142,7 +160,7 @@ impl Shared {
             }
             Scope::Tenant(_) => (EVERYONE, (0..INDEX_PARTS).collect()),
         };
-        let whole_scope = || parts.into_iter().map(|part| Lookup { part, owner, born: String::new() }).collect();
+        let whole_scope = || parts.into_iter().map(|part| Lookup { part, owner, only: Vec::new() }).collect();
         if query.metadata.is_empty() {
             return Ok(whole_scope());
         }
@@ -155,42 +173,90 @@ impl Shared {
             return Ok(whole_scope());
         }
         let ids: Vec<ThreadId> = page.threads.iter().map(|thread| thread.id).collect();
-        let mut born_in: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        let mut threads_in: BTreeMap<u32, Vec<Incarnation>> = BTreeMap::new();
         for (id, view) in ids.iter().zip(self.read_rows(scope.tenant_id(), &ids).await?) {
             let Some(View { row, .. }) = view else { continue };
-            born_in.entry(index_part(&row.owner, *id)).or_default().push(row.born);
+            threads_in.entry(index_part(&row.owner, *id)).or_default().push(incarnation(&row.born));
         }
-        Ok(born_in.into_iter().map(|(part, born)| Lookup { part, owner, born: born.join(",") }).collect())
+        Ok(threads_in.into_iter().map(|(part, only)| Lookup { part, owner, only }).collect())
     }
 
-    async fn search_part(&self, scope: &Scope, lookup: &Lookup, terms: &[[u8; 8]]) -> Result<PartAnswer> {
+    async fn search_part(&self, scope: &Scope, lookup: &Lookup, terms: &[MessageTerm]) -> Result<PartAnswer> {
+        let key = self.keys.index(scope.tenant_id(), lookup.part);
+        let lists = terms.chunks(TERMS_PER_CALL).map(|terms| self.list_messages_with(&key, lookup, terms));
+        let lists: Vec<Listed> = try_join_all(lists).await?.into_iter().flatten().collect();
+        let mut messages: Vec<u64> = lists.iter().flat_map(|list| list.messages.iter().copied()).collect();
+        messages.sort_unstable();
+        messages.dedup();
+        let found = messages.chunks(MESSAGES_PER_CALL).map(|messages| self.locate_messages(&key, lookup, messages));
+        let (mut positions, mut threads) = (HashMap::new(), HashMap::new());
+        for (part, names) in try_join_all(found).await? {
+            positions.extend(part);
+            threads.extend(names);
+        }
+        let terms = lists.into_iter().map(|Listed { count, messages }| {
+            let found = messages.iter().filter_map(|message| positions.get(message).copied());
+            let found: Vec<(u32, u32)> = found.take(MAX_POSITIONS).collect();
+            (if lookup.only.is_empty() { count } else { found.len() as u64 }, found)
+        });
+        Ok(PartAnswer { terms: terms.collect(), threads })
+    }
+
+    /// Lists the newest messages with each of the terms.
+    async fn list_messages_with(&self, key: &str, lookup: &Lookup, terms: &[MessageTerm]) -> Result<Vec<Listed>> {
+        let max = if lookup.only.is_empty() { MAX_POSITIONS } else { FILTERED_FACTOR * MAX_POSITIONS };
         let mut args = Args::new();
-        args.add(lookup.owner).add(&lookup.born).number(MAX_POSITIONS);
+        args.add(lookup.owner).add(lookup.only.concat()).number(max);
         for term in terms {
             args.add(term);
         }
-        let key = self.keys.index(scope.tenant_id(), lookup.part);
-        let mut reply = self.connections.read("index_search", &key, &args).await?.items()?.into_iter();
-        let mut terms = Vec::new();
-        for list in next(&mut reply)?.items()? {
+        let mut reply = self.connections.read("index_search", key, &args).await?.items()?.into_iter();
+        let first = next(&mut reply)?.number()?;
+        let lists = next(&mut reply)?.items()?.into_iter().map(|list| {
             let mut list = list.items()?.into_iter();
             let count = next(&mut list)?.number()?;
-            let items = next(&mut list)?.bytes()?.unwrap_or_default();
-            let (items, _) = items.as_chunks::<8>();
-            let positions = items.iter().map(|item| {
-                let [a, b, c, d, e, f, g, h] = *item;
-                (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]))
-            });
-            terms.push((count, positions.collect()));
-        }
-        let (mut threads, mut names) = (HashMap::new(), next(&mut reply)?.items()?.into_iter());
+            let log = next(&mut list)?.bytes()?.unwrap_or_default();
+            let mut messages: Vec<u64> = log.chunks_exact(5).map(read_five).collect();
+            messages.sort_unstable_by_key(|message| Reverse(*message));
+            for postings in list {
+                messages.extend(read_postings(&postings.bytes()?.unwrap_or_default()));
+            }
+            messages.retain(|message| *message >= first);
+            messages.truncate(max);
+            Ok(Listed { count, messages })
+        });
+        lists.collect()
+    }
+
+    /// Returns the positions of messages of the looked up threads, and the names of these threads.
+    #[expect(clippy::type_complexity, reason = "two maps as lists")]
+    async fn locate_messages(
+        &self,
+        key: &str,
+        lookup: &Lookup,
+        messages: &[u64],
+    ) -> Result<(Vec<(u64, (u32, u32))>, Vec<(u32, (ThreadId, Incarnation))>)> {
+        let numbers: Vec<u8> = messages.iter().flat_map(|message| five(*message)).collect();
+        let args = Args::new().with(lookup.only.concat()).with(numbers);
+        let mut reply = self.connections.read("index_messages", key, &args).await?.items()?.into_iter();
+        let items = next(&mut reply)?.bytes()?.unwrap_or_default();
+        let (items, _) = items.as_chunks::<8>();
+        let located = messages.iter().zip(items).filter_map(|(message, item)| {
+            let [a, b, c, d, e, f, g, h] = *item;
+            let position = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+            (position.0 > 0).then_some((*message, position))
+        });
+        let (mut threads, mut names) = (Vec::new(), next(&mut reply)?.items()?.into_iter());
         while let Some(number) = names.next() {
             let number = u32::try_from(number.number()?).unwrap_or(0);
-            let name = next(&mut names)?.text()?.unwrap_or_default();
-            let thread = name.split_once(':').and_then(|(id, born)| Some((id.parse().ok()?, born.to_owned())));
-            threads.extend(thread.map(|thread| (number, thread)));
+            let name = next(&mut names)?.bytes()?.unwrap_or_default();
+            let Some((Ok(id), Ok(born))) = name.split_at_checked(16).map(|(id, born)| (id.try_into(), born.try_into()))
+            else {
+                return Err(StoreError::corrupt("index", "not the name of a thread"));
+            };
+            threads.push((number, (ThreadId(uuid::Uuid::from_bytes(id)), born)));
         }
-        Ok(PartAnswer { terms, threads })
+        Ok((located.collect(), threads))
     }
 
     /// Returns the best hits in threads that exist in the scope, up to the query's limit.
@@ -198,7 +264,7 @@ impl Shared {
         &self,
         scope: &Scope,
         query: &SearchQuery,
-        ranked: &[((ThreadId, &str, u64), f64)],
+        ranked: &[((ThreadId, Incarnation, u64), f64)],
         unindexed: &[UnindexedThread],
         now: Timestamp,
     ) -> Result<Vec<SearchHit>> {
@@ -214,7 +280,7 @@ impl Shared {
             for ((thread, born, seq), _) in candidates {
                 let row = rows.get(thread).and_then(Option::as_ref);
                 let is_live = row.is_some_and(|row| {
-                    row.born == *born
+                    incarnation(&row.born) == *born
                         && row.accessible(scope, now).is_some()
                         && row.has_metadata(&query.metadata)
                         && *seq >= row.positions().first_seq

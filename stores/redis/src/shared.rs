@@ -1,7 +1,6 @@
 //! Reads and writes threads: the code and the state that all parts of the store share.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,12 +14,13 @@ use uuid::Uuid;
 
 use crate::connection::{Args, Connections, Reply, next, required_text};
 use crate::durability::Durability;
+use crate::encoding::decode_entry;
 use crate::keys::{Keys, owner_name, record_field};
 use crate::known_rows::KnownRows;
 use crate::marks::{Marks, Touch, mark_content, mark_field};
 use crate::options::RedisOptions;
-use crate::row::{Row, decode_entry};
-use crate::wake_ups::{self, Outbox};
+use crate::row::Row;
+use crate::wake_ups::{self, Outbox, SentNumbers};
 
 /// The number of locks for the threads that this process writes.
 const LOCKS: usize = 256;
@@ -77,8 +77,8 @@ pub(crate) struct Shared {
     pub(crate) wake_ups: broadcast::Sender<wake_ups::Numbered>,
     /// Identifies this handle among the senders of wake-ups.
     pub(crate) instance: String,
-    /// The number of wake-ups that this handle has sent.
-    pub(crate) sent: AtomicU64,
+    /// The numbers of the wake-ups that this handle sends.
+    pub(crate) sent: SentNumbers,
     /// Signals that messages have to be indexed.
     pub(crate) unindexed: Notify,
     /// The tenants to which this process has written since the index last caught up.
@@ -171,7 +171,7 @@ impl Shared {
             history: std::sync::RwLock::default(),
             wake_ups,
             instance: Uuid::new_v4().simple().to_string(),
-            sent: AtomicU64::new(0),
+            sent: SentNumbers::default(),
             unindexed: Notify::new(),
             written: Mutex::default(),
             locks: (0..LOCKS).map(|_| AsyncMutex::new(())).collect(),
@@ -287,37 +287,53 @@ impl Shared {
 
     /// Writes a commit. The lists are brought up to date later; the thread has a mark until they are.
     ///
-    /// `call` is a function that returns 1 if it has written the commit.
+    /// `function` returns 1 if it has written the commit. Its last arguments are commands; on one node, those that mark the thread and wake
+    /// subscribers are added to them.
     pub(crate) async fn write_commit(
         &self,
-        tenant: &TenantId,
-        thread: ThreadId,
-        call: redis::Cmd,
+        (tenant, thread): (&TenantId, ThreadId),
+        (function, key): (&str, &str),
+        mut args: Args,
         row: &Row,
         effects: &WriteEffects,
     ) -> Result<bool> {
         self.register_tenant(tenant).await?;
         let marking = self.marks.begin(tenant, thread, effects.removed_text);
         let tenant_key = self.keys.tenant(tenant);
-        let mark = marking.is_missing.then(|| {
+        let is_cluster = self.options().is_cluster;
+        let mut mark = None;
+        if marking.is_missing {
             let (field, content) = marking.mark(&row.owner);
-            let args = Args::new().with(field).with(content);
-            (tenant_key.as_str(), self.connections.function("FCALL", "mark", &tenant_key, &args))
-        });
-        let key = self.keys.thread(tenant, thread);
-        let is_written = self.connections.write_marked(mark, &key, call).await?.number()? == 1;
-        marking.placed();
+            if is_cluster {
+                let args = Args::new().with(field).with(content);
+                mark = Some((tenant_key.as_str(), self.connections.function("FCALL", "mark", &tenant_key, &args)));
+            } else {
+                args.number(4).add("MARK").add(&tenant_key).add(field).add(content);
+            }
+        }
+        let wake_up = effects.wake_up.as_ref().filter(|_| !is_cluster).map(|wake_up| (wake_up, self.sent.begin()));
+        if let Some((wake_up, number)) = &wake_up {
+            let text = wake_ups::encode(wake_up, &self.instance, number.value());
+            args.number(3).add("PUBLISH").add(self.keys.channel()).add(text);
+        }
+        let call = self.connections.function("FCALL", function, key, &args);
+        let is_written = self.connections.write_marked(mark, key, call).await?.number()? == 1;
+        if is_cluster || is_written {
+            marking.placed();
+        }
         marking.finish(is_written.then(|| Touch::new(thread, Some(row), effects)));
         if is_written {
             if effects.has_unindexed {
                 self.note_unindexed(tenant);
             }
-            self.queue_wake_up(effects.wake_up.clone());
+            if is_cluster {
+                self.queue_wake_up(effects.wake_up.clone());
+            }
         }
         Ok(is_written)
     }
 
-    fn note_unindexed(&self, tenant: &TenantId) {
+    pub(crate) fn note_unindexed(&self, tenant: &TenantId) {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if !written.contains(tenant) {
             written.insert(tenant.clone());
@@ -329,27 +345,24 @@ impl Shared {
     /// Sends a wake-up in the background. It may be lost.
     fn queue_wake_up(&self, wake_up: Option<WakeUp>) {
         let Some(wake_up) = wake_up else { return };
-        self.outbox.push(wake_up, self.next_wake_up());
-    }
-
-    /// Returns the number of the next wake-up that this handle sends.
-    fn next_wake_up(&self) -> u64 {
-        self.sent.fetch_add(1, Ordering::SeqCst) + 1
+        self.outbox.push(wake_up, self.sent.begin().value());
     }
 
     async fn wake(&self, wake_up: Option<&WakeUp>) -> Result<()> {
         let Some(wake_up) = wake_up else { return Ok(()) };
-        self.publish(wake_up, self.next_wake_up()).await
+        let text = wake_ups::encode(wake_up, &self.instance, self.sent.begin().value());
+        self.publish(wake_ups::channel_number(wake_up), text).await
     }
 
-    pub(crate) async fn publish(&self, wake_up: &WakeUp, number: u64) -> Result<()> {
+    /// Publishes wake-ups, one in each line. A single node has only one channel.
+    pub(crate) async fn publish(&self, channel: u8, text: String) -> Result<()> {
         let mut publish = if self.options().is_cluster {
             // Only the nodes of the channel's slot receive it.
-            redis::cmd("SPUBLISH").arg(self.keys.shard_channel(wake_ups::channel_number(wake_up))).take()
+            redis::cmd("SPUBLISH").arg(self.keys.shard_channel(channel)).take()
         } else {
             redis::cmd("PUBLISH").arg(self.keys.channel()).take()
         };
-        publish.arg(wake_ups::encode(wake_up, &self.instance, number));
+        publish.arg(text);
         self.connections.run_simply(&publish).await.map(|_| ())
     }
 
@@ -424,7 +437,7 @@ impl Writes {
 
     /// Adds a command: its name, the key and its further words.
     pub(crate) fn command<T: AsRef<[u8]>>(&mut self, name: &str, key: &str, words: impl IntoIterator<Item = T>) {
-        let words: Vec<Vec<u8>> = words.into_iter().map(|word| word.as_ref().to_vec()).collect();
+        let words: Vec<T> = words.into_iter().collect();
         for words in words.chunks(MAX_WORDS).filter(|words| !words.is_empty()) {
             self.commands.number(words.len() + 2).add(name).add(key);
             for word in words {
@@ -474,7 +487,8 @@ impl Writes {
         match row {
             Some(row) => {
                 let positions = row.positions();
-                args.number(8).add("HSET").add(format!("{base}:t")).add("row").add(row.to_text());
+                args.number(10).add("HSET").add(format!("{base}:t")).add("rev").add(&self.revision);
+                args.add("row").add(row.to_text());
                 args.add("seq").number(positions.seq).add("first").number(positions.first_seq);
                 if row.gaps.is_empty() {
                     args.number(3).add("HDEL").add(format!("{base}:t")).add("gaps");

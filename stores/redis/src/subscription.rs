@@ -18,7 +18,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::keys::CHANNELS;
 use crate::shared::Shared;
-use crate::wake_ups::decode;
+use crate::wake_ups::decode_all;
 
 /// The pause before resubscribing after a lost subscription.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -197,7 +197,9 @@ pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<boo
             Some(pushed) = receiver.recv() => {
                 let Some(text) = subscription.receive(pushed) else { continue };
                 let Some(sender) = sender.upgrade() else { return };
-                let _ = sender.send(decode(&text, &own));
+                for wake_up in decode_all(&text, &own) {
+                    let _ = sender.send(wake_up);
+                }
             }
             established = finished(&mut subscription.attempt) => {
                 let Some(sender) = sender.upgrade() else { return };

@@ -8,9 +8,10 @@ use threadkeep_core::{
     DumpEntry, Reason, RecordName, Result, StoreError, SweepReport, TenantId, ThreadId, Timestamp, limits,
 };
 
-use crate::commit::{parse_commit, remove_entry};
+use crate::commit::remove_entry;
 use crate::connection::Reply;
-use crate::keys::{index_part, owner_hash, owner_name, parse_owner};
+use crate::encoding::decode_commit;
+use crate::keys::{index_part, owner_name, parse_owner};
 use crate::marks::Touch;
 use crate::recovery::AFTER_ALL_WRITES;
 use crate::row::{Grave, Row, has_expired, is_beyond_window};
@@ -294,6 +295,7 @@ impl Sweep<'_> {
         let base = grave_base(&self.base(), &grave.born);
         let part = self.shared.keys.index(self.tenant, index_part(&grave.owner, self.thread));
         if let Some(former) = self.shared.read_at(&base, &Request::row()).await? {
+            self.remove_corrections(&base, &part, &former.row).await?;
             let indexed = self.shared.indexed_position(&part, &grave.born).await?;
             let mut low = former.row.low;
             while low <= former.row.positions().seq {
@@ -304,10 +306,8 @@ impl Sweep<'_> {
                 }
                 low = next;
             }
-            self.remove_corrections(&base, &part, &former.row).await?;
         }
-        let args = crate::connection::Args::new().with(owner_hash(&grave.owner)).with(&grave.born);
-        self.shared.connections.write("index_drop", &part, &args).await?;
+        self.shared.drop_from_index(&part, &grave.born).await?;
         let mut writes = Writes::new();
         writes.unlink(&format!("{base}:t"));
         for part in PARTS {
@@ -333,7 +333,7 @@ impl Sweep<'_> {
     async fn remove_from_index(&self, part: &str, row: &Row, entries: &[DumpEntry]) -> Result<()> {
         for entries in entries.chunks(CONCURRENT_EDITS) {
             let corrections = entries.iter().filter_map(|entry| match entry {
-                DumpEntry::Message { seq, body, .. } => Some(self.shared.correct(part, row, *seq, body, None)),
+                DumpEntry::Message { seq, body, .. } => Some(self.shared.remove_from_index(part, row, *seq, body)),
                 _ => None,
             });
             try_join_all(corrections).await?;
@@ -389,7 +389,7 @@ impl Sweep<'_> {
         for (number, commit) in numbers.into_iter().zip(commits) {
             row.log_from = number;
             let Some(json) = commit.bytes()? else { continue };
-            let commit = parse_commit(&json)?;
+            let commit = decode_commit(&json)?;
             if !is_beyond_window(commit.at, self.now) || removed == STEP_CHANGES {
                 row.log_at = Some(commit.at);
                 break;

@@ -7,8 +7,8 @@ use threadkeep_core::{
 };
 
 use crate::connection::{Args, Reply};
-use crate::index::terms_of;
-use crate::keys::{index_part, owner_hash};
+use crate::index::{joined, terms_of};
+use crate::keys::{incarnation, index_part, owner_hash};
 use crate::presence::lost_data;
 use crate::shared::{Request, Shared};
 
@@ -131,7 +131,8 @@ impl Shared {
         for entries in entries.chunks(CONCURRENT_CHECKS) {
             let checks = entries.iter().map(async |entry| {
                 let mut args = Args::new();
-                args.add(owner_hash(&row.owner)).add(&row.born).number(entry.seq()).add(terms_of(entry));
+                args.add(owner_hash(&row.owner)).add(incarnation(&row.born));
+                args.number(entry.seq()).add(joined(&terms_of(entry)));
                 let count = self.connections.read("index_check", part, &args).await?.number()?;
                 Ok::<_, StoreError>((count > 0).then_some(entry.seq()))
             });

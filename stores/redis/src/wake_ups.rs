@@ -1,7 +1,8 @@
 //! Wake-ups between instances, through pub/sub: on one channel of a single node, or on several channels of a cluster (`subscription`).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use futures::stream;
 use serde::{Deserialize, Serialize};
@@ -57,7 +58,12 @@ pub(crate) fn encode(wake_up: &WakeUp, from: &str, number: u64) -> String {
     serde_json::to_string(&text).unwrap_or_default()
 }
 
-pub(crate) fn decode(text: &[u8], own: &str) -> Numbered {
+/// Decodes the wake-ups of one published message, one in each line.
+pub(crate) fn decode_all<'a>(text: &'a [u8], own: &'a str) -> impl Iterator<Item = Numbered> + 'a {
+    text.split(|byte| *byte == b'\n').map(move |line| decode(line, own))
+}
+
+fn decode(text: &[u8], own: &str) -> Numbered {
     let Ok(Text { from, number, tenant, owner, thread, change, record }) = serde_json::from_slice(text) else {
         return (WakeUp::Unspecified, u64::MAX);
     };
@@ -92,6 +98,56 @@ pub(crate) fn subscribe(sender: &Sender<Numbered>, sent: u64) -> WakeUps {
             }
         }
     }))
+}
+
+/// The numbers of the wake-ups that a handle sends.
+#[derive(Default)]
+pub(crate) struct SentNumbers(Mutex<Numbers>);
+
+#[derive(Default)]
+struct Numbers {
+    last: u64,
+    /// The numbers of commits that are in progress.
+    in_progress: BTreeSet<u64>,
+}
+
+/// The number of a wake-up whose commit is in progress while this value lives.
+pub(crate) struct SentNumber<'a> {
+    numbers: &'a SentNumbers,
+    value: u64,
+}
+
+impl SentNumbers {
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Assigns the next number. A commit that sends its wake-up keeps the value until it ends.
+    pub(crate) fn begin(&self) -> SentNumber<'_> {
+        let mut numbers = self.numbers();
+        numbers.last += 1;
+        let value = numbers.last;
+        numbers.in_progress.insert(value);
+        SentNumber { numbers: self, value }
+    }
+
+    /// Returns the highest number up to which all commits have ended. A later subscriber need not see their wake-ups.
+    pub(crate) fn all_ended(&self) -> u64 {
+        let numbers = self.numbers();
+        numbers.in_progress.first().map_or(numbers.last, |first| first - 1)
+    }
+}
+
+impl SentNumber<'_> {
+    pub(crate) fn value(&self) -> u64 {
+        self.value
+    }
+}
+
+impl Drop for SentNumber<'_> {
+    fn drop(&mut self) {
+        self.numbers.numbers().in_progress.remove(&self.value);
+    }
 }
 
 /// Wake-ups that are sent in the background.
@@ -130,7 +186,12 @@ pub(crate) async fn send(shared: Weak<Shared>, mut outbox: mpsc::Receiver<Number
         if shared.outbox.has_overflowed.swap(false, Ordering::Relaxed) {
             batch.push((WakeUp::Unspecified, u64::MAX));
         }
-        let sent = batch.iter().map(|(wake_up, number)| shared.publish(wake_up, *number));
+        let mut texts: BTreeMap<u8, Vec<String>> = BTreeMap::new();
+        for (wake_up, number) in &batch {
+            let text = encode(wake_up, &shared.instance, *number);
+            texts.entry(channel_number(wake_up)).or_default().push(text);
+        }
+        let sent = texts.iter().map(|(channel, texts)| shared.publish(*channel, texts.join("\n")));
         // If sending fails, subscribers find the changes when they next poll.
         let _ = futures::future::join_all(sent).await;
         batch.clear();

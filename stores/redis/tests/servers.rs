@@ -8,7 +8,7 @@ use threadkeep_core::{
     Backend, Content, MessageId, NewMessage, OpenThread, Reason, Role, Scope, StoreError, Thread, ThreadId,
     ThreadOrder, ThreadQuery, Timestamp,
 };
-use threadkeep_memory::{AppendOptions, Draft, Memory};
+use threadkeep_memory::{AppendOptions, Draft, Memory, SearchOptions};
 use threadkeep_redis_server::{Cluster, Server};
 use threadkeep_store_redis::RedisStore;
 
@@ -181,6 +181,64 @@ async fn instances_wake_each_other() {
     let woken = tokio::time::timeout(Duration::from_secs(20), wake_ups.next()).await.unwrap();
     assert!(woken.is_some());
     assert_eq!(texts(&Memory::new(two.backend()), thread).await, ["one"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_messages_are_read_although_another_instance_writes() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (one, two) = (RedisStore::open(&url(&server)).await.unwrap(), RedisStore::open(&url(&server)).await.unwrap());
+    let (one, two) = (Memory::new(one.backend()), Memory::new(two.backend()));
+    let thread = one.open(&ana()).await.unwrap().thread.id;
+    let mut expected = Vec::new();
+    for number in 0..24 {
+        let writer = if number % 3 == 0 { &one } else { &two };
+        writer.append(&ana(), thread, Draft::user(number.to_string())).await.unwrap();
+        expected.push(number.to_string());
+        if number % 5 == 4 {
+            let last = writer.newest(&ana(), thread, 1).await.unwrap()[0].id;
+            writer.erase_messages(&ana(), thread, &[last]).await.unwrap();
+            expected.pop();
+        }
+        for reader in [&one, &two, &one] {
+            let newest = reader.newest(&ana(), thread, 4).await.unwrap();
+            let newest: Vec<String> = newest.iter().map(|message| message.plain_text().into_owned()).collect();
+            assert_eq!(newest, expected[expected.len().saturating_sub(4)..]);
+        }
+    }
+}
+
+/// Searches for a word; returns the positions.
+async fn find(backend: &Backend, word: &str) -> Vec<u64> {
+    let found = Memory::new(backend.clone()).search(&ana(), word, &SearchOptions::default()).await.unwrap();
+    found.hits.iter().map(|hit| hit.message.seq).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_of_another_form_is_built_again() {
+    let Some(server) = Server::start(&[]) else { return };
+    let url = format!("{}?background=off", url(&server));
+    let backend = RedisStore::open(&url).await.unwrap().backend();
+    let thread = open(&backend, 1).await.id;
+    append(&backend, thread, "the platform is closed").await.unwrap();
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    // The first form had its lists in other keys, and no version.
+    let part = server.run(&["keys", "threadkeep:{index/*}:l"]);
+    let part = part.strip_suffix(":l").unwrap();
+    for key in [":w", ":l"] {
+        assert_eq!(server.run(&["hset", &format!("{part}{key}"), "list", "12345678"]), "1");
+    }
+    assert_eq!(server.run(&["hdel", "threadkeep:{about}", "index"]), "1");
+    let backend = RedisStore::open(&url).await.unwrap().backend();
+    assert_eq!(server.run(&["keys", "threadkeep:{index/*"]), "");
+    assert_eq!(find(&backend, "platform").await, [1]);
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    assert_eq!(find(&backend, "platform").await, [1]);
+    assert_eq!(server.run(&["exists", &format!("{part}:w")]), "0");
+    // An index of this form is kept.
+    let keys = server.run(&["hgetall", &format!("{part}:l")]);
+    RedisStore::open(&url).await.unwrap();
+    assert_eq!(server.run(&["hgetall", &format!("{part}:l")]), keys);
+    assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 }
 
 /// The files of all nodes.

@@ -450,6 +450,9 @@ fn pods(namespace: &str, entry: &Value) -> Vec<Value> {
     let mut pod = pod(namespace, &name, &text(&entry["image"]));
     if let Some((_, owner)) = entry["owner"].as_str().and_then(|owner| owner.split_once('/')) {
         pod["metadata"]["labels"] = json!({ "app": owner });
+        if entry["owner"].as_str().is_some_and(|owner| owner.starts_with("job/")) {
+            pod["metadata"]["ownerReferences"] = json!([{ "apiVersion": "batch/v1", "kind": "Job", "name": owner }]);
+        }
     }
     for (key, value) in entry["labels"].as_object().into_iter().flatten() {
         pod["metadata"]["labels"][key] = value.clone();
@@ -560,6 +563,7 @@ fn job(namespace: &str, entry: &Value) -> Value {
         "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": entry["name"], "namespace": namespace },
         "spec": {
             "completions": entry["completions"].as_u64().unwrap_or_else(|| number(completions)),
+            "selector": { "matchLabels": labels },
             "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main", "image": entry["image"] }] } },
         },
         "status": {

@@ -4,6 +4,8 @@ use crate::cluster::Shown;
 use crate::command::Verb;
 use crate::conversation::Conversation;
 use crate::kinds::SCALABLE;
+use crate::offline::answers;
+use crate::offline::refer;
 use crate::offline::words::{Lexicon, Reading, read};
 
 use super::targets::Targets;
@@ -29,6 +31,9 @@ struct Condition {
 
 /// Requests a change if its condition holds now.
 pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Next {
+    if let Some(next) = of_state(message, conversation, lexicon) {
+        return next;
+    }
     let Some((condition, rest)) = split(message) else { return reply(UNDECIDED) };
     let mut reading = read(&rest, lexicon);
     let whole = read(message, lexicon);
@@ -63,6 +68,41 @@ pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &
         ));
     }
     planner.run_or_answer(vec![planner.command(verb, &object)])
+}
+
+/// "Only if one of the worker pods is crashing: delete the crashing one": a change of the object that is in the state of the condition,
+/// so that without such an object there is nothing to change.
+fn of_state(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Option<Next> {
+    let (condition, order) = message.split_once(':').or_else(|| message.split_once(','))?;
+    let condition = read(condition, lexicon);
+    let mut order = read(order, lexicon);
+    let is_same_state = order.state.is_some() && order.unhealthy && condition.unhealthy;
+    let is_plain = condition.has("if")
+        && !condition.has_any(&["unless", "not", "no", "isnt", "arent"])
+        && condition.change_verbs().is_empty()
+        && order.change_verbs().len() == 1
+        && !order.has_condition()
+        && order.act.is_none()
+        && order.names.is_empty();
+    let verb = order.verb.filter(|verb| !verb.is_read() && is_same_state && is_plain)?;
+    let [name] = &condition.names[..] else { return None };
+    order.namespace = order.namespace.or(condition.namespace);
+    let fits = |object: &&Shown| {
+        object.kind == "pods"
+            && order.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace)
+            && crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3)
+    };
+    let pods: Vec<Shown> = conversation.mentioned.iter().flatten().filter(fits).cloned().collect();
+    let found = order.state.map(|state| state.filter(&pods)).unwrap_or_default();
+    let objects: Vec<Shown> = found.iter().filter_map(|object| refer::fitting(object, verb, None)).collect();
+    Some(match &objects[..] {
+        [] => reply(format!("No pod of {name} is in that state, so the condition does not hold: I requested nothing.")),
+        [only] => {
+            let planner = Planner { conversation, reading: order };
+            planner.run_or_answer(vec![planner.command(verb, only)])
+        }
+        several => reply(answers::ask_which(several)),
+    })
 }
 
 /// "Same rule for fetcher-2": a request with a condition, for another object.

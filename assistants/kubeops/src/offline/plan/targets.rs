@@ -52,6 +52,11 @@ impl Planner<'_> {
                 return Targets::Objects(vec![Shown { kind, name, namespace, ..Shown::default() }]);
             }
         }
+        // "What did its pod say?", about a job: the logs of its pods.
+        if verb == Verb::Logs && kind == Some("pods") && self.reading.names.is_empty() && self.reading.says("its pod") {
+            let reading = Reading { kind: None, ..self.reading.clone() };
+            return Planner { reading, ..*self }.targets(verb);
+        }
         let reading = &self.reading;
         // "The other one, payments": the name says which.
         if let Some(pick) = reading.pick.filter(|pick| *pick != Pick::Other || reading.names.is_empty()) {
@@ -208,6 +213,10 @@ impl Planner<'_> {
     /// "Whats in monitoring": everything in a namespace, which its pods stand for.
     pub(super) fn asks_for_namespace(&self) -> bool {
         let reading = &self.reading;
+        // "Thumbnails are missing, can you look at media?"
+        let looks = ["look at", "look into", "a look in", "check on", "check out", "look in", "look around"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
         let first = reading.words.iter().find(|word| {
             !matches!(
                 &***word,
@@ -232,9 +241,10 @@ impl Planner<'_> {
             && reading.names.is_empty()
             && !reading.pronoun
             && reading.pick.is_none()
-            && first.is_some_and(|word| {
-                matches!(&**word, "what" | "whats" | "which" | "list" | "show" | "anything" | "everything")
-            })
+            && (looks
+                || first.is_some_and(|word| {
+                    matches!(&**word, "what" | "whats" | "which" | "list" | "show" | "anything" | "everything")
+                }))
     }
 
     /// "Scale the prod one": the object that was spoken of, in another namespace.
@@ -301,7 +311,10 @@ impl Planner<'_> {
             match refer::known(self.conversation, name, verb, reading) {
                 Found::One(object) => objects.push(object),
                 Found::Several(several) if reading.each => objects.extend(several),
-                Found::Several(several) => return Targets::Then(reply(answers::ask_which(&several))),
+                several @ Found::Several(_) => match self.unhealthy_of(several) {
+                    Found::Several(several) => return Targets::Then(reply(answers::ask_which(&several))),
+                    only => return self.found(only, verb),
+                },
                 Found::None => unknown.push(name.clone()),
             }
         }
@@ -476,8 +489,19 @@ impl Planner<'_> {
         }
     }
 
+    /// "The crashing worker pod": of several objects of a name, the only one that is not healthy.
+    fn unhealthy_of(&self, found: Found) -> Found {
+        let Found::Several(objects) = found else { return found };
+        let reading = &self.reading;
+        let sick: Vec<&Shown> = objects.iter().filter(|object| object.is_unhealthy).collect();
+        match sick[..] {
+            [only] if reading.unhealthy && !reading.each && !reading.names.is_empty() => Found::One(only.clone()),
+            _ => Found::Several(objects),
+        }
+    }
+
     fn found(&self, found: Found, verb: Verb) -> Targets {
-        match found {
+        match self.unhealthy_of(found) {
             Found::One(object) => Targets::Objects(vec![object]),
             Found::Several(objects)
                 if self.reading.each || (self.reading.has("and") && self.reading.names.len() > 1) =>

@@ -35,7 +35,9 @@ impl Reading {
                 && next.is_empty()
                 && !matches!(before, "the" | "my" | "that" | "this")
                 && self.words.len() > 2;
-            let ordinal = ORDINALS.iter().find(|(name, _)| name == word && !is_adverb);
+            // "Give web a second replica" counts replicas.
+            let is_count = before == "a" && is_replica(next);
+            let ordinal = ORDINALS.iter().find(|(name, _)| name == word && !is_adverb && !is_count);
             if let Some((_, pick)) = ordinal
                 && (matches!(next, "and" | "then" | "two" | "three" | "pods" | "ones" | "from" | "first")
                     || next.is_empty()
@@ -204,7 +206,7 @@ impl Reading {
         let is_verb = super::vocabulary::VERBS.iter().any(|(phrase, verb)| {
             let last = phrase.rsplit(' ').next().unwrap_or_default();
             last == previous
-                && !matches!(last, "what" | "which" | "back" | "it" | "there" | "say")
+                && !matches!(last, "what" | "which" | "back" | "it" | "there" | "say" | "on")
                 && (!verb.is_read() || matches!(verb, Verb::Logs | Verb::Describe))
         });
         let is_of = matches!(previous, "called" | "named")
@@ -228,6 +230,11 @@ impl Reading {
         let is_followed = next.is_empty() || next.starts_with('-') || matches!(next, "to" | "in" | "from" | "for");
         is_change && is_kind && !has_article && is_followed && is_name(word) && !NO_NAMES.contains(&word)
     }
+}
+
+/// Whether a word stands for one of the replicas of a workload.
+pub(super) fn is_replica(word: &str) -> bool {
+    matches!(word, "one" | "replica" | "copy" | "instance" | "pod")
 }
 
 /// Returns the number of objects that a word counts: "the first two".

@@ -51,7 +51,13 @@ pub(super) fn fitting(object: &Shown, verb: Verb, kind: Option<&str>) -> Option<
         return Some(object.clone());
     }
     let (owner_kind, owner) = object.owner.clone()?;
-    let of_owner = Shown { kind: owner_kind, name: owner, namespace: object.namespace.clone(), ..Shown::default() };
+    let of_owner = Shown {
+        kind: owner_kind,
+        name: owner,
+        namespace: object.namespace.clone(),
+        image: object.image.clone(),
+        ..Shown::default()
+    };
     // "Restart the nginx pod" names the pod, and means its workload.
     let may_stand_for_owner = is_named(&of_owner) || kind == Some("pods");
     (fits(&of_owner) && !fits(object) && may_stand_for_owner || fits(&of_owner) && kind == Some(&*of_owner.kind))

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::command::Verb;
 pub(super) use arguments::number_of;
 pub(super) use lexicon::Lexicon;
-pub(crate) use lexicon::{fit_of_words, words_of};
+pub(crate) use lexicon::{fit_of_words, may_name_unusual_kind, words_of};
 pub(super) use states::State;
 
 /// The maximum number of characters that are read.

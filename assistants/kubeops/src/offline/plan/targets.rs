@@ -10,6 +10,7 @@ use crate::offline::answers;
 use crate::offline::refer::{self, Found};
 use crate::offline::words::{Lexicon, Pick, Reading, State, read};
 
+use super::images::is_same_program;
 use super::{Next, Planner, reply};
 
 /// The maximum number of objects that "all of them" may stand for in a change.
@@ -500,8 +501,26 @@ impl Planner<'_> {
         }
     }
 
+    /// "Should be thumbs:0.9.9", without a name: the workload that runs the program of the image, never another one.
+    fn of_image(&self, found: Found, verb: Verb) -> Found {
+        let reading = &self.reading;
+        let Some(image) = reading.image.as_ref().filter(|_| verb == Verb::SetImage) else { return found };
+        if !reading.names.is_empty() || reading.pronoun || reading.pick.is_some() {
+            return found;
+        }
+        let runs = |object: &Shown| object.image.is_empty() || is_same_program(&object.image, image);
+        match found {
+            Found::One(object) if !runs(&object) => Found::None,
+            Found::Several(objects) => {
+                let running: Vec<Shown> = objects.iter().filter(|object| runs(object)).cloned().collect();
+                if running.is_empty() { Found::Several(objects) } else { Found::of(running) }
+            }
+            found => found,
+        }
+    }
+
     fn found(&self, found: Found, verb: Verb) -> Targets {
-        match self.unhealthy_of(found) {
+        match self.of_image(self.unhealthy_of(found), verb) {
             Found::One(object) => Targets::Objects(vec![object]),
             Found::Several(objects)
                 if self.reading.each || (self.reading.has("and") && self.reading.names.len() > 1) =>

@@ -462,6 +462,10 @@ impl Reading {
         if self.says(&format!("kubectl {word}")) && word != "exec" && word != "run" {
             return true;
         }
+        // "Please run kubectl delete pod web-1".
+        if word == "run" && self.says("run kubectl") {
+            return false;
+        }
         let is_first = leads.iter().any(|lead| starts(&format!("{lead}{word}")));
         if matches!(word, "shell" | "copy")
             && !self.says(&format!("{word} into"))

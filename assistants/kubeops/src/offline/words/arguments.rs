@@ -132,6 +132,20 @@ impl Reading {
             "time",
             "last",
             "past",
+            "tag",
+            "image",
+            "version",
+            "name",
+            "spec",
+            "config",
+            "ticket",
+            "channel",
+            "meantime",
+            "meeting",
+            "future",
+            "hurry",
+            "rush",
+            "office",
         ];
         for at in 0..self.words.len() {
             let word = self.word(at).to_owned();

@@ -79,9 +79,8 @@ impl Kubeops {
             conversation.earlier.iter().rev().take_while(|last| last.asked).take(3).map(|last| &*last.said).collect();
         words.extend(asked.iter().flat_map(|said| words_of(said)));
         words.extend(spoken_of(conversation));
-        let fits = |object: &Shown| {
-            fit_of_words(&words, &object.name).or_else(|| has_image(&words, object).then_some(4))
-        };
+        let fits =
+            |object: &Shown| fit_of_words(&words, &object.name).or_else(|| has_image(&words, object).then_some(4));
         let mut found = self.cluster.mentioned(&USUAL, &fits).await?;
         let is_known = |word: &str| {
             let names = found.iter().map(|object| &object.name).chain(&conversation.namespaces);

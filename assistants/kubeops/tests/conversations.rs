@@ -569,7 +569,8 @@ async fn a_remark_after_a_change_does_not_change_its_object() {
     ] {
         let talk = Talk::start(shop()).await;
         let listed = talk.say("list pods in default like nginx").await.reply;
-        let nginx = talk.cluster.names("", "pods", "default").into_iter().find(|name| name.starts_with("nginx")).unwrap();
+        let nginx =
+            talk.cluster.names("", "pods", "default").into_iter().find(|name| name.starts_with("nginx")).unwrap();
         talk.say(&format!("describe pod {nginx}")).await;
         assert_eq!(requests_of(&talk, message).await, [format!("kubectl delete pod {nginx}")], "{message}: {listed}");
     }

@@ -423,12 +423,22 @@ impl Planner<'_> {
             }),
             Act::Outcome => self.outcome(),
             Act::Repeat => match refer::last_reads(self.conversation) {
-                reads if reads.is_empty() => reply("There is nothing to repeat yet."),
+                reads if reads.is_empty() => match refer::focus(self.conversation, Verb::Get, None, None) {
+                    Found::One(object) if self.reading.has_any(&["list", "show", "them"]) => Next::Run(vec![Command {
+                        kind: Some(object.kind),
+                        namespace: (!object.namespace.is_empty()).then_some(object.namespace),
+                        ..Command::new(Verb::Get)
+                    }]),
+                    _ => reply("There is nothing to repeat yet."),
+                },
                 reads => Next::Run(reads.into_iter().map(|read| self.with_log_options(read)).collect()),
             },
             Act::Same => self.same(),
             Act::Compare => match answers::compare(self.conversation) {
                 Some((text, _)) => reply(text),
+                None if answers::compare_last_two(self.conversation).is_some() => {
+                    reply(answers::compare_last_two(self.conversation).unwrap_or_default())
+                }
                 None if self.named_namespaces().len() == 2 => {
                     let list = |namespace: String| Command {
                         kind: Some(self.reading.kind.clone().unwrap_or_else(|| "deployments".to_owned())),
@@ -482,8 +492,25 @@ impl Planner<'_> {
     fn continued_pick(&self) -> Option<Verb> {
         let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
         let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
-        let continues =
-            self.reading.words.first().is_some_and(|word| matches!(&**word, "and" | "now" | "then" | "what"));
+        let continues = self
+            .reading
+            .words
+            .first()
+            .is_some_and(|word| matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise"));
+        // "And the other job, is it finished?"
+        let asks_state = self.reading.is_question
+            && self.reading.has_any(&[
+                "finish",
+                "finished",
+                "done",
+                "complete",
+                "completed",
+                "ok",
+                "ready",
+                "running",
+                "fine",
+            ]);
+        let verb = if asks_state { Verb::Describe } else { verb };
         (continues && matches!(verb, Verb::Logs | Verb::Describe | Verb::Events)).then_some(verb)
     }
 

@@ -246,6 +246,9 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
     };
     let lists =
         lists.map(|list| without_owner(list, reading.kind.is_some())).map(of_kind).filter(|list| list.len() > 1);
+    if pick == Pick::Before {
+        return before(conversation, verb);
+    }
     if pick == Pick::Other {
         return other(conversation, lists, reading, verb);
     }
@@ -268,7 +271,7 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
             let some = list.iter().skip(skipped).take(count);
             return Found::of(unique(some.filter_map(|object| fitting(object, verb, None)).collect()));
         }
-        Pick::Other => None,
+        Pick::Other | Pick::Before => None,
     };
     Found::of(found.iter().filter_map(|object| fitting(object, verb, None)).collect())
 }
@@ -278,6 +281,14 @@ fn spoken_in_turn(conversation: &Conversation) -> Option<Vec<Shown>> {
     let recent = &conversation.earlier[conversation.earlier.len().saturating_sub(6)..];
     let singles = recent.iter().map(subjects).filter(|subjects| subjects.len() == 1).flatten().collect();
     Some(unique(singles)).filter(|objects| objects.len() > 1)
+}
+
+/// Returns the object that was spoken of before the one that was spoken of last.
+fn before(conversation: &Conversation, verb: Verb) -> Found {
+    let mut singles = conversation.earlier.iter().rev().map(subjects).filter(|subjects| subjects.len() == 1).flatten();
+    let Some(last) = singles.next() else { return Found::None };
+    let earlier = singles.find(|object| object.name != last.name || object.namespace != last.namespace);
+    Found::of(earlier.iter().filter_map(|object| fitting(object, verb, None)).collect())
 }
 
 /// Returns the other one of a list: not the object that was spoken of last, and not of the same workload.
@@ -540,7 +551,9 @@ pub(super) fn best_fitting<'a>(
         };
         // For a change, whole words of the name must match, not any part of it.
         if let Some(likeness) = likeness.filter(|likeness| verb.is_read() || *likeness < 3) {
-            fits.push((likeness, fitting));
+            // The pods of `gateway` fit "gateway" better than those of `gateway-mqtt`.
+            let is_of_other = object.kind == "pods" && owner.is_some_and(|owner| owner > 0);
+            fits.push((likeness * 2 + u8::from(is_of_other), fitting));
         }
     }
     let best = fits.iter().map(|(likeness, _)| *likeness).min();

@@ -132,6 +132,8 @@ pub(super) enum Pick {
     /// This many from the end of the list.
     Newest(usize),
     Other,
+    /// The one that was spoken of before the last one.
+    Before,
 }
 
 /// Reads a message.
@@ -286,6 +288,16 @@ fn with_letters_joined(words: Vec<String>) -> Vec<String> {
     let spells = words.iter().any(|word| {
         matches!(&*word.to_lowercase(), "ends" | "ending" | "starts" | "starting" | "begins" | "beginning" | "spelled")
     });
+    if let Some(at) = words.iter().position(|word| matches!(&*word.to_lowercase(), "dash" | "hyphen"))
+        && at > 0
+        && at + 1 < words.len()
+    {
+        // "Media dash e u".
+        let letters = words[at + 1..].iter().take_while(|word| is_letter(word)).count();
+        let end = at + 1 + letters.max(1);
+        let joined = format!("{}-{}", words[at - 1], words[at + 1..end].concat()).to_lowercase();
+        return words[..at - 1].iter().cloned().chain([joined]).chain(words[end..].iter().cloned()).collect();
+    }
     if !spells {
         return words;
     }
@@ -447,10 +459,23 @@ impl Reading {
 
     /// Whether a change is to be made only under a condition: "if it has more than 20 restarts, delete it".
     pub(super) fn has_condition(&self) -> bool {
-        let is_politeness =
-            ["if you can", "if you could", "if possible", "if you dont mind", "if thats ok", "if you please"]
-                .iter()
-                .any(|phrase| self.says(phrase));
+        let is_politeness = [
+            "if it is not too much",
+            "if its not too much",
+            "if it isnt too much",
+            "if its no trouble",
+            "if it is no trouble",
+            "if you would",
+            "if i may",
+            "if you can",
+            "if you could",
+            "if possible",
+            "if you dont mind",
+            "if thats ok",
+            "if you please",
+        ]
+        .iter()
+        .any(|phrase| self.says(phrase));
         self.has("unless") || self.has("otherwise") || self.has("if") && !is_politeness
     }
 

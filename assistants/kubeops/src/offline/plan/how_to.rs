@@ -4,7 +4,7 @@ use crate::offline::words::Reading;
 
 use super::{Next, reply};
 
-const ASKS: [&str; 17] = [
+const ASKS: [&str; 32] = [
     "how do i",
     "how do we",
     "how do you",
@@ -13,19 +13,42 @@ const ASKS: [&str; 17] = [
     "how would i",
     "how would we",
     "how would you",
+    "how would one",
+    "how does one",
+    "how can one",
     "how to",
     "how should i",
-    "how does one",
     "whats the command",
     "what is the command",
     "which command",
     "what command",
+    "the command for",
+    "the command to",
     "whats the kubectl",
     "what kubectl",
+    "whats the syntax",
+    "what is the syntax",
+    "just the syntax",
+    "what would i type",
+    "what do i type",
+    "what should i type",
+    "what would i run",
+    "what do i run",
+    "where do i see",
+    "where can i see",
+    "where would i see",
 ];
 
 /// Words of a question, the line of kubectl, and the words that ask this assistant for it; empty for what it refuses.
-const USAGES: [(&[&str], &str, &str); 18] = [
+const USAGES: [(&[&str], &str, &str); 22] = [
+    (&["allowed", "permission", "permissions", "may i", "rights"], "kubectl auth can-i VERB KIND", ""),
+    (
+        &["previous logs", "before it crashed", "before it died", "before the crash", "last run"],
+        "kubectl logs POD --previous",
+        "previous logs of POD",
+    ),
+    (&["taint"], "kubectl taint node NODE KEY=VALUE:NoSchedule (with a minus at the end to remove it)", ""),
+    (&["out of scheduling", "without killing pods", "no new pods"], "kubectl cordon NODE", "cordon NODE"),
     (&["port-forward", "port forward", "forward a port"], "kubectl port-forward service/NAME 8080:80", ""),
     (&["exec", "shell", "ssh", "get into", "log into"], "kubectl exec -it POD -- sh", ""),
     (&["edit"], "kubectl edit deployment NAME", ""),
@@ -58,17 +81,32 @@ const USAGES: [(&[&str], &str, &str); 18] = [
     (&["delete", "remove", "kill", "get rid of"], "kubectl delete pod NAME", "delete pod NAME"),
 ];
 
+/// Usages of commands that read, for questions that name no object.
+const READS: [(&[&str], &str, &str); 6] = [
+    (&["restarted", "restarts", "how many times", "how often"], "kubectl get pods", "list pods in NAMESPACE"),
+    (
+        &["why", "find out", "debug", "investigate"],
+        "kubectl describe pod POD, and kubectl logs POD --previous",
+        "why does POD crash",
+    ),
+    (&["events"], "kubectl get events", "events in NAMESPACE"),
+    (&["logs", "log"], "kubectl logs POD", "logs of NAME"),
+    (&["cpu", "usage", "uses"], "kubectl top pods", "top pods in NAMESPACE"),
+    (&["history", "revisions"], "kubectl rollout history deployment NAME", "rollout history of NAME"),
+];
+
 /// "How do I restart a deployment?"
 pub(super) fn how_to(reading: &Reading) -> Option<Next> {
-    if !ASKS.iter().any(|phrase| reading.says(phrase))
-        || reading.has_any(&["secret", "secrets", "decode", "know", "many"])
-    {
+    if !ASKS.iter().any(|phrase| reading.says(phrase)) || reading.has_any(&["secret", "secrets", "decode", "know"]) {
         return None;
     }
-    let (_, line, words) = USAGES.iter().find(|(words, ..)| words.iter().any(|word| reading.says(word)))?;
+    let says = |words: &[&str]| words.iter().any(|word| reading.says(word));
+    let reads = READS.iter().filter(|_| reading.names.is_empty());
+    let (_, line, words) =
+        USAGES.iter().find(|(words, ..)| says(words)).or_else(|| reads.into_iter().find(|(words, ..)| says(words)))?;
     Some(reply(match words.is_empty() {
         true => format!(
-            "`{line}` does that, with `-n NAMESPACE`. It needs a terminal of your own, so I cannot do it from a chat."
+            "`{line}` does that, with `-n NAMESPACE`. It needs a terminal of your own: I cannot do it from a chat."
         ),
         false => format!(
             "`{line}` does that, with `-n NAMESPACE`. Here, say “{words}”: a change waits for the approval of a person. I requested nothing."

@@ -87,13 +87,26 @@ impl Planner<'_> {
                 word(at - 1),
                 "put" | "bring" | "move" | "get" | "set" | "take" | "upgrade" | "update" | "bump" | "switch" | "raise"
             );
-            let target = known(word(at))
-                .filter(|_| moved && matches!(word(at + 1), "to" | "on" | "in" | "onto" | "at" | "up"))?;
-            let rest = &words[at + 1..];
+            // "Set prod cart to what staging has".
+            let to = at + 1 + usize::from(self.reading.names.iter().any(|name| name == word(at + 1)));
+            let target =
+                known(word(at)).filter(|_| moved && matches!(word(to), "to" | "on" | "in" | "onto" | "at" | "up"))?;
+            let rest = &words[to..];
             let is_image = rest.iter().any(|word| {
                 matches!(
                     &**word,
-                    "version" | "image" | "tag" | "release" | "that" | "this" | "same" | "what" | "has" | "runs"
+                    "version"
+                        | "image"
+                        | "tag"
+                        | "release"
+                        | "that"
+                        | "this"
+                        | "same"
+                        | "what"
+                        | "has"
+                        | "runs"
+                        | "newer"
+                        | "newest"
                 )
             }) || rest.iter().any(|word| known(word).is_some_and(|other| other != target));
             is_image.then_some(target)

@@ -164,7 +164,8 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
         return read(message);
     }
     let is_request = |reading: &Reading| {
-        reading.verb.is_some() && (reading.kind.is_some() || !reading.names.is_empty() || reading.pronoun)
+        let refers = reading.pronoun || reading.state.is_some() && reading.pick.is_none();
+        reading.verb.is_some() && (reading.kind.is_some() || !reading.names.is_empty() || refers)
     };
     let whole = read(message);
     let is_change = |reading: &Reading| reading.verb.is_some_and(|verb| !verb.is_read());
@@ -178,6 +179,23 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
                 .any(|phrase| sentence.says(phrase))
     };
     let is_question = |sentence: &&Reading| (sentence.asks() || sentence.is_question) && !asks_to(sentence);
+    // "Should be safe to delete that pod, I guess? Please do."
+    let is_order = |sentence: &Reading| {
+        matches!(
+            &*sentence.words.join(" "),
+            "please do" | "pls do" | "do it" | "please do it" | "go ahead" | "then do it"
+        )
+    };
+    if is_change(&whole)
+        && about.len() == 1
+        && all.last().is_some_and(is_order)
+        && !about[0].forbids()
+        && !about[0].has_condition()
+        && !about[0].says("what would")
+        && !about[0].says("what happens")
+    {
+        return Reading { act: None, ..about[0].clone() };
+    }
     if is_change(&whole) && whole.has_question && !about.is_empty() && about.iter().all(is_question) {
         let act = about.iter().all(|sentence| sentence.asks()).then_some(Act::Spoken);
         return Reading { act: act.or(whole.act), ..whole };
@@ -199,6 +217,17 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
         });
         if let Some(asked) = asked {
             return asked.clone();
+        }
+        // "Don't restart it, just show me what it says".
+        let told = message.split([',', '.', ';', '!', '?']).rev().map(read).find(|clause| {
+            clause.verb.is_some_and(Verb::is_read)
+                && clause.act.is_none()
+                && (clause.pronoun || !clause.names.is_empty())
+        });
+        if let Some(told) = told.filter(|told| told.change_verbs().is_empty()) {
+            let names = if told.names.is_empty() { whole.names.clone() } else { told.names.clone() };
+            let pronoun = told.pronoun && names.is_empty();
+            return Reading { namespace: told.namespace.clone().or(whole.namespace), names, pronoun, ..told };
         }
         // "Don't delete it. Restart it instead."
         return match orders.filter(|_| !all.iter().any(|sentence| sentence.asks() || sentence.has_question)) {

@@ -138,6 +138,13 @@ impl Reading {
         if self.names.is_empty() && (is_question_of_it || is_participle) || asks_outcome && self.namespace.is_none() {
             return Some(Act::Outcome);
         }
+        if ["not the same", "isnt the same", "arent the same", "not equal", "not identical"]
+            .iter()
+            .any(|phrase| self.says(phrase))
+            && !self.is_plural
+        {
+            return Some(Act::Compare);
+        }
         if self.has_any(&[
             "differ",
             "differs",
@@ -533,7 +540,12 @@ fn is_spoken_of(joined: &str) -> bool {
         "suppose",
         "imagine",
     ];
-    const ANYWHERE: [&str; 13] = [
+    const ANYWHERE: [&str; 18] = [
+        "did u",
+        "did you",
+        "didnt you",
+        "u didnt",
+        "you didnt",
         "hold off",
         "no need to",
         "not yet",

@@ -78,6 +78,11 @@ impl Reading {
         if let Some(count) = newest.filter(|_| self.tail.is_none() && self.since_seconds.is_none()) {
             self.pick = Some(Pick::Newest(count));
         }
+        let is_before = self.says("previous one") || self.says("previous pod") || self.says("the one before");
+        if is_before && self.pick.is_none() && self.verb != Some(Verb::RolloutUndo) {
+            self.pick = Some(Pick::Before);
+            self.previous = false;
+        }
         if self.says("top one") {
             self.pick = Some(Pick::At(0));
             if self.verb == Some(Verb::Top) {
@@ -86,7 +91,24 @@ impl Reading {
         }
         self.each = self.has_any(&["both", "them", "those", "these"]) || self.says("all of them") || self.has("each");
         self.pronoun = self.each
-            || self.has("it")
+            || self.has_any(&["it", "ours"])
+            || self.words.windows(2).any(|pair| {
+                pair[1] == "thing"
+                    && matches!(
+                        &*pair[0],
+                        "the"
+                            | "that"
+                            | "this"
+                            | "stupid"
+                            | "damn"
+                            | "bloody"
+                            | "dumb"
+                            | "silly"
+                            | "annoying"
+                            | "cursed"
+                            | "whole"
+                    )
+            })
             || ["that one", "this one", "the same one", "that thing", "its", "that name", "same name"]
                 .iter()
                 .any(|phrase| self.says(phrase))

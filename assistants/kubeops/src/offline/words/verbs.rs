@@ -102,8 +102,20 @@ impl Reading {
                         || at_word("restart count").is_some()
                         || at_word("restart counts").is_some())
         };
-        let found: Vec<(&str, Verb)> =
-            VERBS.iter().filter(|(phrase, _)| at_word(phrase).is_some() && !is_noun(phrase)).copied().collect();
+        // "Back to the previous one, describe": an object that was spoken of before, unless something is put back.
+        let puts = self.has_any(&[
+            "put", "set", "roll", "rolled", "bring", "switch", "change", "take", "move", "turn", "revert", "undo",
+            "version", "image", "revision",
+        ]);
+        let goes_to_object = ["previous one", "previous pod", "one before", "last one", "other one", "first one"]
+            .iter()
+            .any(|phrase| self.says(phrase));
+        let is_return = |phrase: &str| phrase.starts_with("back to") && goes_to_object && !puts;
+        let found: Vec<(&str, Verb)> = VERBS
+            .iter()
+            .filter(|(phrase, _)| at_word(phrase).is_some() && !is_noun(phrase) && !is_return(phrase))
+            .copied()
+            .collect();
         let best = found.iter().min_by_key(|(_, verb)| rank(*verb)).copied();
         self.verb = best.map(|(_, verb)| verb);
         for (phrase, _) in &found {
@@ -287,6 +299,17 @@ impl Reading {
 
     /// "Give web a second replica", "add a third one".
     fn imply_nth_replica(&mut self) {
+        // "The edge one reduced to a single replica".
+        let is_single = self
+            .words
+            .windows(2)
+            .any(|pair| matches!(&*pair[0], "single" | "one") && matches!(&*pair[1], "replica" | "copy" | "instance"));
+        let reduces = self.has_any(&["reduced", "reduce", "shrink", "shrunk", "lowered", "scaled", "down", "brought"]);
+        if is_single && reduces && matches!(self.verb, None | Some(Verb::Get)) && (!self.asks() || self.asks_politely())
+        {
+            (self.verb, self.replicas) = (Some(Verb::Scale), Some(Replicas::To(1)));
+            return;
+        }
         const NTH: [(&str, u32); 4] = [("second", 2), ("third", 3), ("fourth", 4), ("fifth", 5)];
         let gives = self.has_any(&["give", "add", "want", "need", "have", "get", "start", "run", "bring", "use"]);
         let is_weak = matches!(self.verb, None | Some(Verb::Get)) && self.replicas.is_none();
@@ -495,7 +518,9 @@ impl Reading {
         }
         // "What did its pod say?"
         let first = self.words.iter().find(|word| !matches!(&***word, "and" | "so" | "ok" | "but"));
-        let asks_what = first.is_some_and(|word| matches!(&**word, "what" | "whats"));
+        let asks_what = first.is_some_and(|word| matches!(&**word, "what" | "whats"))
+            || self.says("show me what")
+            || self.says("see what");
         let says = self.has_any(&["say", "says", "saying", "complain", "complains", "complaining"])
             && !self.has_any(&["you", "i", "we", "they", "who", "runbook", "docs", "he", "she"]);
         if matches!(self.verb, None | Some(Verb::Get)) && asks_what && says {

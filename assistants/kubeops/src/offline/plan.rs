@@ -109,13 +109,14 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
     let is_change = request.verb.is_some_and(|verb| !verb.is_read());
+    let has_condition = request.has_condition();
     let excludes_name = !is_change && request.names.len() + usize::from(request.state.is_some()) > 1;
     let request = if (is_change || excludes_name) && request.act.is_none() {
         request.without_what_is_excluded()
     } else {
         request
     };
-    if is_change && request.act.is_none() && request.has_condition() && !request.has_schedule() {
+    if is_change && request.act.is_none() && has_condition && !request.has_schedule() {
         return conditional(message, conversation, &lexicon);
     }
     if let Some(next) = same_condition(&request, conversation, &lexicon) {

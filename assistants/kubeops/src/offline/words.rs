@@ -153,6 +153,7 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
         .filter(|word| !word.is_empty())
         .map(|word| without_possessive(&word).map(str::to_owned).unwrap_or(word))
         .map(|word| spelled(word, lexicon))
+        .flat_map(|word| words_of_verb(&word).unwrap_or_else(|| vec![word]))
         .collect();
     let originals = with_letters_joined(originals);
     let mut reading = Reading {
@@ -246,6 +247,13 @@ fn take_program(text: &str) -> (String, Vec<String>) {
         words.into_iter().filter(|word| !word.trim_matches('`').eq_ignore_ascii_case("exec")).collect();
     let program = program.trim().trim_end_matches(['`', '?', '!']).split_whitespace();
     (rest.join(" "), program.map(str::to_owned).collect())
+}
+
+/// Returns the words of a command that is written with hyphens: "rollout-restart".
+fn words_of_verb(word: &str) -> Option<Vec<String>> {
+    let phrase = word.to_lowercase().replace('-', " ");
+    let is_verb = word.contains('-') && vocabulary::VERBS.iter().any(|(verb, _)| *verb == phrase);
+    is_verb.then(|| phrase.split(' ').map(str::to_owned).collect())
 }
 
 /// Returns the word before a possessive ending: "prod" of "prod's". "It's" and "that's" are not possessives.

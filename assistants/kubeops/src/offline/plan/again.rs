@@ -306,11 +306,12 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
             command.requests.clone_from(&reading.requests);
         }
         if let (Verb::SetImage, Some(version)) = (command.verb, &reading.version) {
-            is_changed = true;
-            command.image = command.image.as_deref().map(|image| with_version(image, version));
+            let image = command.image.as_deref().map(|image| with_version(image, version));
+            is_changed |= image != command.image;
+            command.image = image;
         }
         if let (Verb::SetImage, Some(image)) = (command.verb, &reading.image) {
-            is_changed = true;
+            is_changed |= command.image.as_ref() != Some(image);
             command.image = Some(image.clone());
         }
         if let (Verb::RolloutUndo, Some(revision)) = (command.verb, reading.revision) {

@@ -10,11 +10,12 @@ use threadkeep::agent::{
 };
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Message, Rendering};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Shown};
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::graph::{CHECK, CONVERSATION, CheckedCall, conversation_value, kubeops_graph};
-use crate::offline::{OfflineOperator, fit_of_words, spoken_of, taken_back, words_of};
+use crate::kinds::{UNUSUAL, USUAL};
+use crate::offline::{OfflineOperator, fit_of_words, may_name_unusual_kind, spoken_of, taken_back, words_of};
 use crate::tool::{Kubectl, tool_error};
 use crate::{INSTRUCTIONS, MEMORY_PARAGRAPH};
 
@@ -72,15 +73,24 @@ impl Kubeops {
     }
 
     /// Finds the objects that a message may name. If the assistant had asked a question, the message before it counts, too.
-    async fn mentioned(&self, message: &str, conversation: &Conversation) -> Option<Vec<crate::cluster::Shown>> {
+    async fn mentioned(&self, message: &str, conversation: &Conversation) -> Option<Vec<Shown>> {
         let mut words = words_of(message);
-        for asked in conversation.earlier.iter().rev().take_while(|last| last.asked).take(3) {
-            words.extend(words_of(&asked.said));
-        }
+        let asked: Vec<&str> =
+            conversation.earlier.iter().rev().take_while(|last| last.asked).take(3).map(|last| &*last.said).collect();
+        words.extend(asked.iter().flat_map(|said| words_of(said)));
         words.extend(spoken_of(conversation));
-        self.cluster
-            .mentioned(&|object| fit_of_words(&words, &object.name).or_else(|| has_image(&words, object).then_some(4)))
-            .await
+        let fits =
+            |object: &Shown| fit_of_words(&words, &object.name).or_else(|| has_image(&words, object).then_some(4));
+        let mut found = self.cluster.mentioned(&USUAL, &fits).await?;
+        let is_known = |word: &str| {
+            let names = found.iter().map(|object| &object.name).chain(&conversation.namespaces);
+            let word = [word.to_owned()];
+            names.into_iter().any(|name| fit_of_words(&word, name).is_some())
+        };
+        if std::iter::once(message).chain(asked).any(|text| may_name_unusual_kind(text, &is_known)) {
+            found.extend(self.cluster.mentioned(&UNUSUAL, &fits).await.unwrap_or_default());
+        }
+        Some(found)
     }
 }
 
@@ -91,7 +101,7 @@ fn instructions(custom: Option<&str>) -> String {
 }
 
 /// Whether one of the words names an object's image: "postgres".
-fn has_image(words: &[String], object: &crate::cluster::Shown) -> bool {
+fn has_image(words: &[String], object: &Shown) -> bool {
     let image = object.image.rsplit('/').next().and_then(|image| image.split(':').next()).unwrap_or_default();
     object.kind != "pods" && words.iter().any(|word| word.len() > 3 && image.split('-').any(|part| part == word))
 }

@@ -72,6 +72,10 @@ const KINDS: &[Row] = &[
 pub(crate) const WORKLOADS: [&str; 3] = ["deployments", "statefulsets", "daemonsets"];
 /// The kinds that can be scaled.
 pub(crate) const SCALABLE: [&str; 3] = ["deployments", "statefulsets", "replicasets"];
+/// The kinds that most messages are about.
+pub(crate) const USUAL: [&str; 5] = ["deployments", "statefulsets", "daemonsets", "pods", "nodes"];
+/// Further kinds whose objects are looked up only for a message that may name one: their lists are long and rarely needed.
+pub(crate) const UNUSUAL: [&str; 6] = ["services", "jobs", "cronjobs", "configmaps", "secrets", "ingresses"];
 /// The kinds that are searched for an object of unknown kind.
 pub(crate) const SEARCHED: [&str; 10] = [
     "deployments",

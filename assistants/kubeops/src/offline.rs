@@ -21,7 +21,7 @@ use crate::tool;
 use plan::{Next, next};
 pub(crate) use refer::spoken_of;
 pub(crate) use withdraw::taken_back;
-pub(crate) use words::{fit_of_words, words_of};
+pub(crate) use words::{fit_of_words, may_name_unusual_kind, words_of};
 
 /// The name of the model.
 const NAME: &str = "offline";

@@ -483,3 +483,98 @@ async fn a_request_that_words_take_back_can_no_longer_be_approved() {
         assert_eq!(talk.pending().await.len(), 1, "{words}");
     }
 }
+
+/// A sentence of an operator, and the requests that it leads to.
+async fn requests_of(talk: &Talk, message: &str) -> Vec<String> {
+    let turn = talk.say(message).await;
+    turn.approvals.iter().map(|approval| approval.preview.lines().next().unwrap().to_owned()).collect()
+}
+
+// S4.42: a value belongs to the object beside it.
+#[tokio::test]
+async fn several_objects_of_one_change_have_their_own_values() {
+    for message in [
+        "in shop: api to 4 replicas and cart to 5 please",
+        "scale api to 4 and cart to 5 in shop",
+        "api in shop to 4, cart to 5",
+        "please scale api to 4, then cart to 5, both in shop",
+        "set api to 4 replicas & cart to 5 replicas in the shop namespace",
+        "scale api in shop to 4 and cart in shop to 5",
+        "can you scale api to 4 and cart to 5 in shop",
+    ] {
+        let talk = Talk::start(shop()).await;
+        let expected = [
+            "kubectl scale deployment api --replicas=4 -n shop".to_owned(),
+            "kubectl scale deployment cart --replicas=5 -n shop".to_owned(),
+        ];
+        assert_eq!(requests_of(&talk, message).await, expected, "{message}");
+    }
+    for (message, count) in [("scale api and cart in shop to 4", 2), ("scale api to 4 in shop, 3 is too few", 1)] {
+        let talk = Talk::start(shop()).await;
+        let requests = requests_of(&talk, message).await;
+        assert!(requests.len() == count && requests.iter().all(|line| line.contains("--replicas=4")), "{requests:?}");
+    }
+    let talk = Talk::start(shop()).await;
+    let expected = [
+        "kubectl set image deployment/api api=shop-api:2.5.0 -n shop".to_owned(),
+        "kubectl set image deployment/cart cart=cart:1.1 -n shop".to_owned(),
+    ];
+    assert_eq!(requests_of(&talk, "update api to 2.5.0 and cart to 1.1 in shop").await, expected);
+}
+
+// S4.53: a command that someone reports, forbids or asks about is not requested.
+#[tokio::test]
+async fn a_command_that_is_only_spoken_of_is_not_requested() {
+    for message in [
+        "Jens wrote in his ticket: `kubectl scale deploy api --replicas=0 -n shop`. i told him no. how many replicas does it have?",
+        "the runbook says `kubectl delete deployment api -n shop`, is that safe?",
+        "what would `kubectl rollout restart deployment api -n shop` do?",
+        "he ran `kubectl delete pod redis-master-0`",
+        "someone typed `kubectl drain worker-1` yesterday",
+        "do not run `kubectl delete deployment cart -n shop`",
+        "`kubectl delete deployment cart -n shop` is what broke it, right?",
+        "no restarts please. is api in shop ok?",
+        "no delete at all!! which image does cart in shop have?",
+        "no scaling today. how many replicas has api in shop?",
+        "whatever you do do NOT restart api. is cart in shop ok?",
+        "how do i restart api in shop?",
+        "whats the command to scale cart in shop?",
+        "how would i roll back api?",
+        "Jens wants to scale api in shop to 0. i said no",
+        "support asked me to delete cart in shop, we refused",
+    ] {
+        let talk = Talk::start(shop()).await;
+        assert_eq!(requests_of(&talk, message).await, [] as [String; 0], "{message}");
+        assert_eq!(talk.cluster.changes(), [], "{message}");
+    }
+    for message in [
+        "`kubectl delete deployment cart -n shop`",
+        "please run `kubectl delete deployment cart -n shop`",
+        "kubectl delete deployment cart -n shop",
+        "can you do `kubectl delete deployment cart -n shop` now",
+    ] {
+        let talk = Talk::start(shop()).await;
+        assert_eq!(requests_of(&talk, message).await, ["kubectl delete deployment cart -n shop"], "{message}");
+    }
+}
+
+// S4.42: a remark about another object does not change what "it" is.
+#[tokio::test]
+async fn a_remark_after_a_change_does_not_change_its_object() {
+    for message in [
+        "kill it, the deployment will bring a fresh one",
+        "delete it, the deployment recreates it anyway",
+        "delete it please, the replicaset will start another",
+        "get rid of it, its deployment makes a new one",
+    ] {
+        let talk = Talk::start(shop()).await;
+        let listed = talk.say("list pods in default like nginx").await.reply;
+        let nginx =
+            talk.cluster.names("", "pods", "default").into_iter().find(|name| name.starts_with("nginx")).unwrap();
+        talk.say(&format!("describe pod {nginx}")).await;
+        assert_eq!(requests_of(&talk, message).await, [format!("kubectl delete pod {nginx}")], "{message}: {listed}");
+    }
+    let talk = Talk::start(shop()).await;
+    talk.say("describe the cart deployment in shop").await;
+    assert_eq!(requests_of(&talk, "delete it, the deployment").await, ["kubectl delete deployment cart -n shop"]);
+}

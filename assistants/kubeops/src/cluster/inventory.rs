@@ -7,7 +7,7 @@ use futures::future::join_all;
 use super::text::shown;
 use super::{Cluster, Shown};
 use crate::command::{Command, Verb};
-use crate::kinds::{Kind, SEARCHED};
+use crate::kinds::Kind;
 
 /// How long to wait for the lists.
 const WAIT: Duration = Duration::from_secs(5);
@@ -15,9 +15,14 @@ const WAIT: Duration = Duration::from_secs(5);
 const MAX_OF_KIND: usize = 30;
 
 impl Cluster {
-    /// Returns the objects in all namespaces whose names fit, best fits first within each kind; `None` if nothing could be read.
-    pub(crate) async fn mentioned(&self, fits: &(dyn Fn(&Shown) -> Option<u8> + Sync)) -> Option<Vec<Shown>> {
-        let kinds: Vec<Kind> = SEARCHED.iter().chain(&["nodes"]).filter_map(|kind| Kind::find(kind)).collect();
+    /// Returns the objects of these kinds in all namespaces whose names fit, best fits first within each kind; `None` if nothing could be
+    /// read.
+    pub(crate) async fn mentioned(
+        &self,
+        kinds: &[&str],
+        fits: &(dyn Fn(&Shown) -> Option<u8> + Sync),
+    ) -> Option<Vec<Shown>> {
+        let kinds: Vec<Kind> = kinds.iter().filter_map(|kind| Kind::find(kind)).collect();
         let command = Command { all_namespaces: true, ..Command::new(Verb::Find) };
         let lists = kinds.iter().map(|kind| tokio::time::timeout(WAIT, self.items(kind, &command)));
         let (mut found, mut is_read) = (Vec::new(), false);

@@ -245,6 +245,21 @@ pub(super) fn compare(conversation: &Conversation) -> Option<(String, Vec<(Shown
     Some((text, pairs))
 }
 
+/// Compares the images of a workload and of the one of the same name in another namespace, if both were shown last.
+pub(super) fn compare_last_two(conversation: &Conversation) -> Option<String> {
+    let recent = conversation.earlier.iter().rev().take(4).flat_map(super::refer::shown);
+    let shown: Vec<&Shown> = recent.filter(|object| object.kind != "pods" && !object.image.is_empty()).collect();
+    let newer = shown.first()?;
+    let older = shown
+        .iter()
+        .find(|object| object.name == newer.name && object.kind == newer.kind && object.namespace != newer.namespace)?;
+    let verdict = if newer.image == older.image { "No, both have the same image" } else { "Yes, the images differ" };
+    Some(format!(
+        "{verdict}: {} has {} in {}, and {} in {}.",
+        newer.name, older.image, older.namespace, newer.image, newer.namespace
+    ))
+}
+
 /// Returns the newest list of objects, and the one before it of the same kind from another namespace.
 fn last_two_lists(conversation: &Conversation) -> Option<(Vec<Shown>, Vec<Shown>)> {
     let mut lists = conversation

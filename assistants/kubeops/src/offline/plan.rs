@@ -4,6 +4,7 @@ mod again;
 mod changes;
 mod conditions;
 mod fallback;
+mod how_to;
 mod images;
 mod looks;
 mod promotion;
@@ -17,7 +18,7 @@ use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
 use super::words::{Act, Lexicon, Reading, read};
-use again::{amended, another_value, completed, kept_after_cancel, repeated, repeats_what_was_refused};
+use again::{amended, another_number, another_value, completed, kept_after_cancel, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use requests::{LATER, is_several_requests, read_request, several};
 
@@ -45,7 +46,15 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
         if let Some(kept) = kept_after_cancel(&reading, conversation) {
             return Planner { conversation, reading }.run_or_answer(kept);
         }
-        return reply(withdrawn);
+        // "Forget that. Which version of uploader is in eu?"
+        let asked = read_request(message, &Lexicon::of(conversation));
+        let is_question = asked.verb.is_some_and(Verb::is_read)
+            && asked.act.is_none()
+            && asked.has_question
+            && (!asked.names.is_empty() || asked.kind.is_some());
+        if !is_question {
+            return reply(withdrawn);
+        }
     }
     match next_step(message, conversation) {
         Next::Reply(text) if text == answers::NOT_UNDERSTOOD => reply(format!("{withdrawn} What do you want instead?")),
@@ -81,6 +90,9 @@ pub(super) fn planned_changes(message: &str, conversation: &Conversation) -> Vec
 
 fn next_step(message: &str, conversation: &Conversation) -> Next {
     let lexicon = Lexicon::of(conversation);
+    if let Some(answer) = how_to::how_to(&read(message, &lexicon)) {
+        return answer;
+    }
     if let Some(next) = several(message, conversation, &lexicon) {
         return next;
     }
@@ -88,17 +100,23 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(commands) = amended(&request, conversation) {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
-    if let Some(commands) = another_value(&request, conversation) {
+    let another = another_value(&request, conversation).or_else(|| {
+        // The number comes first in the message, and its reasons follow.
+        let whole = read(message, &lexicon);
+        another_number(&whole, conversation)
+    });
+    if let Some(commands) = another {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
     let is_change = request.verb.is_some_and(|verb| !verb.is_read());
+    let has_condition = request.has_condition();
     let excludes_name = !is_change && request.names.len() + usize::from(request.state.is_some()) > 1;
     let request = if (is_change || excludes_name) && request.act.is_none() {
         request.without_what_is_excluded()
     } else {
         request
     };
-    if is_change && request.act.is_none() && request.has_condition() && !request.has_schedule() {
+    if is_change && request.act.is_none() && has_condition && !request.has_schedule() {
         return conditional(message, conversation, &lexicon);
     }
     if let Some(next) = same_condition(&request, conversation, &lexicon) {
@@ -120,12 +138,58 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
+    let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
+    let reading = of_listed_kind(reading, conversation);
     let planner = Planner { conversation, reading };
     match planner.wanted() {
         Next::Run(commands) => planner.run_or_answer(commands),
         Next::Reply(text) if planner.is_no_answer(&text) => planner.look().unwrap_or(Next::Reply(text)),
         answer => answer,
     }
+}
+
+/// "Background jobs are slow, that's the worker I believe?": a kind that is far from the name belongs to something else, if no object of the
+/// kind has the name.
+fn with_kind_of_name(reading: Reading, conversation: &Conversation) -> Reading {
+    let [name] = &reading.names[..] else { return reading };
+    let at = |fits: &dyn Fn(&String) -> bool| reading.words.iter().position(fits);
+    let kind_at = at(&|word| crate::kinds::kind_word(word).is_some_and(|kind| Some(kind.plural) == reading.kind));
+    let (Some(kind_at), Some(name_at)) = (kind_at, at(&|word| word == name)) else { return reading };
+    let is_read = reading.verb.is_none_or(Verb::is_read);
+    let open = Reading { kind: None, is_plural: false, ..reading.clone() };
+    let is_far = kind_at.abs_diff(name_at) > 3;
+    let is_of_kind = refer::known(conversation, name, Verb::Describe, &reading) != Found::None;
+    let is_known = refer::known(conversation, name, Verb::Describe, &open) != Found::None;
+    if is_read && is_far && !is_of_kind && is_known { open } else { reading }
+}
+
+/// "Now empty it", directly after a node was spoken of: a drain.
+fn with_node_emptied(reading: Reading, conversation: &Conversation) -> Reading {
+    let empties = ["empty it", "empty that one", "empty that node", "clear it", "clear it out", "clear that node"]
+        .iter()
+        .any(|phrase| reading.says(phrase));
+    let is_plain =
+        reading.verb.is_none_or(|verb| verb == Verb::Get) && reading.names.is_empty() && reading.act.is_none();
+    let last = conversation.earlier.iter().rev().map(refer::subjects).find(|subjects| !subjects.is_empty());
+    let is_node = last.is_some_and(|subjects| subjects.len() == 1 && subjects[0].kind == "nodes");
+    if !empties || !is_plain || !is_node || reading.asks() || reading.forbids() {
+        return reading;
+    }
+    Reading { verb: Some(Verb::Drain), pronoun: true, kind: None, ..reading }
+}
+
+/// "The web ones", after a list of pods: those of the list's kind that have the name.
+fn of_listed_kind(reading: Reading, conversation: &Conversation) -> Reading {
+    let [name] = &reading.names[..] else { return reading };
+    let is_meant = reading.verb.is_none_or(|verb| verb == Verb::Get)
+        && reading.kind.is_none()
+        && reading.act.is_none()
+        && (reading.says(&format!("{name} ones")) || reading.says(&format!("{name}s ones")));
+    let listed = conversation.earlier.iter().rev().map(refer::listed).find(|list| list.len() > 1);
+    let Some(kind) = listed.filter(|_| is_meant).and_then(|list| list.first().map(|object| object.kind.clone())) else {
+        return reading;
+    };
+    Reading { verb: Some(Verb::Get), kind: Some(kind), is_plural: true, pronoun: false, each: false, ..reading }
 }
 
 struct Planner<'a> {
@@ -182,6 +246,26 @@ impl Planner<'_> {
     /// "Why did it not go out?": what became of a request that was not carried out.
     fn why_not(&self) -> Option<Next> {
         let reading = &self.reading;
+        // "Why is nothing happening???"
+        let is_impatient = [
+            "nothing happening",
+            "nothing happens",
+            "nothing happened",
+            "nothing changes",
+            "nothing changed",
+            "taking so long",
+            "takes so long",
+            "what are you waiting",
+            "so slow",
+            "still nothing",
+        ]
+        .iter()
+        .any(|phrase| reading.says(phrase));
+        if let Some(requested) =
+            answers::pending(self.conversation).filter(|_| is_impatient && reading.names.is_empty())
+        {
+            return Some(reply(answers::waiting(requested)));
+        }
         let asks = reading.has_any(&["why", "how"])
             && reading.has_any(&[
                 "didnt", "wasnt", "not", "havent", "hasnt", "isnt", "denied", "rejected", "declined", "refused",
@@ -340,12 +424,22 @@ impl Planner<'_> {
             }),
             Act::Outcome => self.outcome(),
             Act::Repeat => match refer::last_reads(self.conversation) {
-                reads if reads.is_empty() => reply("There is nothing to repeat yet."),
+                reads if reads.is_empty() => match refer::focus(self.conversation, Verb::Get, None, None) {
+                    Found::One(object) if self.reading.has_any(&["list", "show", "them"]) => Next::Run(vec![Command {
+                        kind: Some(object.kind),
+                        namespace: (!object.namespace.is_empty()).then_some(object.namespace),
+                        ..Command::new(Verb::Get)
+                    }]),
+                    _ => reply("There is nothing to repeat yet."),
+                },
                 reads => Next::Run(reads.into_iter().map(|read| self.with_log_options(read)).collect()),
             },
             Act::Same => self.same(),
             Act::Compare => match answers::compare(self.conversation) {
                 Some((text, _)) => reply(text),
+                None if answers::compare_last_two(self.conversation).is_some() => {
+                    reply(answers::compare_last_two(self.conversation).unwrap_or_default())
+                }
                 None if self.named_namespaces().len() == 2 => {
                     let list = |namespace: String| Command {
                         kind: Some(self.reading.kind.clone().unwrap_or_else(|| "deployments".to_owned())),
@@ -399,19 +493,40 @@ impl Planner<'_> {
     fn continued_pick(&self) -> Option<Verb> {
         let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
         let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
-        let continues =
-            self.reading.words.first().is_some_and(|word| matches!(&**word, "and" | "now" | "then" | "what"));
+        let continues = self
+            .reading
+            .words
+            .first()
+            .is_some_and(|word| matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise"));
+        // "And the other job, is it finished?"
+        let asks_state = self.reading.is_question
+            && self.reading.has_any(&[
+                "finish",
+                "finished",
+                "done",
+                "complete",
+                "completed",
+                "ok",
+                "ready",
+                "running",
+                "fine",
+            ]);
+        let verb = if asks_state { Verb::Describe } else { verb };
         (continues && matches!(verb, Verb::Logs | Verb::Describe | Verb::Events)).then_some(verb)
     }
 
     /// "And redis-2?" after logs asks for the logs of the other object.
     fn continued_verb(&self) -> Option<Verb> {
         let reading = &self.reading;
-        let continues = reading.words.len() <= 4
+        let is_filler =
+            |word: &&String| matches!(&***word, "ok" | "okay" | "good" | "great" | "cool" | "thanks" | "right" | "so");
+        let words: Vec<&String> = reading.words.iter().skip_while(is_filler).collect();
+        // "Now lobby".
+        let continues = words.len() <= 4
             && reading.names.len() == 1
-            && ["and", "what about", "how about", "also"].iter().any(|cue| {
-                let starts = cue.split(' ').zip(&reading.words).all(|(cue, word)| cue == word);
-                starts && reading.words.len() > cue.split(' ').count()
+            && ["and", "what about", "how about", "also", "now", "then", "next"].iter().any(|cue| {
+                let starts = cue.split(' ').zip(&words).all(|(cue, word)| cue == *word);
+                starts && words.len() > cue.split(' ').count()
             });
         let last = self.conversation.earlier.last().filter(|last| continues && last.requested.is_empty())?;
         let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;

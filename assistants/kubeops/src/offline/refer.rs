@@ -5,7 +5,7 @@ use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Step};
 use crate::kinds::{Kind, SCALABLE, WORKLOADS};
 
-use super::words::{Pick, Reading, State};
+use super::words::{Act, Lexicon, Pick, Reading, State, read, words_of};
 
 /// The result of looking for an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,13 @@ pub(super) fn fitting(object: &Shown, verb: Verb, kind: Option<&str>) -> Option<
         return Some(object.clone());
     }
     let (owner_kind, owner) = object.owner.clone()?;
-    let of_owner = Shown { kind: owner_kind, name: owner, namespace: object.namespace.clone(), ..Shown::default() };
+    let of_owner = Shown {
+        kind: owner_kind,
+        name: owner,
+        namespace: object.namespace.clone(),
+        image: object.image.clone(),
+        ..Shown::default()
+    };
     // "Restart the nginx pod" names the pod, and means its workload.
     let may_stand_for_owner = is_named(&of_owner) || kind == Some("pods");
     (fits(&of_owner) && !fits(object) && may_stand_for_owner || fits(&of_owner) && kind == Some(&*of_owner.kind))
@@ -124,14 +130,34 @@ pub(super) fn shown(exchange: &Exchange) -> impl Iterator<Item = &Shown> {
 pub(crate) fn spoken_of(conversation: &Conversation) -> Vec<String> {
     let last = conversation.earlier.iter().rev().map(subjects).find(|subjects| !subjects.is_empty());
     let objects = last.filter(|objects| objects.len() <= 3).unwrap_or_default();
-    objects.into_iter().flat_map(|object| [Some(object.name), object.owner.map(|(_, owner)| owner)]).flatten().collect()
+    let names =
+        objects.into_iter().flat_map(|object| [Some(object.name), object.owner.map(|(_, owner)| owner)]).flatten();
+    // A command that was refused, such as `kubectl edit`, is about its object.
+    let refused = conversation.earlier.last().filter(|last| is_without_effect(last));
+    names.chain(refused.into_iter().flat_map(|last| words_of(&last.said))).collect()
+}
+
+fn is_without_effect(exchange: &Exchange) -> bool {
+    exchange.steps.is_empty() && exchange.requested.is_empty() && !exchange.asked
+}
+
+/// Returns the object of a command that was refused by name.
+fn refused(conversation: &Conversation, exchange: &Exchange) -> Vec<Shown> {
+    let reading = read(&exchange.said, &Lexicon::of(conversation));
+    match (&reading.names[..], reading.act) {
+        ([name, ..], Some(Act::Refused(_))) => match known(conversation, name, Verb::Describe, &reading) {
+            Found::One(object) => vec![object],
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
 }
 
 /// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
 pub(super) fn focus(conversation: &Conversation, verb: Verb, kind: Option<&str>, namespace: Option<&str>) -> Found {
     for exchange in conversation.earlier.iter().rev() {
-        let subjects =
-            subjects(exchange).into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
+        let subjects = if is_without_effect(exchange) { refused(conversation, exchange) } else { subjects(exchange) };
+        let subjects = subjects.into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
         let fitting: Vec<Shown> = unique(subjects.filter_map(|object| fitting(&object, verb, kind)).collect());
         if !fitting.is_empty() {
             return Found::of(narrowed(conversation, exchange, fitting, verb));
@@ -218,11 +244,20 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
         let kind = reading.kind.as_deref();
         objects.into_iter().filter(|object| kind.is_none_or(|kind| kind == object.kind)).collect()
     };
-    let mut lists =
+    let lists =
         lists.map(|list| without_owner(list, reading.kind.is_some())).map(of_kind).filter(|list| list.len() > 1);
+    if pick == Pick::Before {
+        return before(conversation, verb);
+    }
     if pick == Pick::Other {
         return other(conversation, lists, reading, verb);
     }
+    // "The first one from the staging list": an older list counts, if the newest is of another namespace.
+    let of_namespace = |list: &Vec<Shown>| {
+        reading.namespace.as_ref().is_none_or(|namespace| list.iter().all(|object| object.namespace == *namespace))
+    };
+    let lists: Vec<Vec<Shown>> = lists.collect();
+    let mut lists = lists.iter().filter(|list| of_namespace(list)).chain(&lists).cloned();
     // Without a list, objects count in the order in which they were spoken of.
     let Some(mut list) = lists.next().or_else(|| spoken_in_turn(conversation)) else { return Found::None };
     if reading.unhealthy && list.iter().any(|object| object.is_unhealthy) {
@@ -236,7 +271,7 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
             let some = list.iter().skip(skipped).take(count);
             return Found::of(unique(some.filter_map(|object| fitting(object, verb, None)).collect()));
         }
-        Pick::Other => None,
+        Pick::Other | Pick::Before => None,
     };
     Found::of(found.iter().filter_map(|object| fitting(object, verb, None)).collect())
 }
@@ -246,6 +281,14 @@ fn spoken_in_turn(conversation: &Conversation) -> Option<Vec<Shown>> {
     let recent = &conversation.earlier[conversation.earlier.len().saturating_sub(6)..];
     let singles = recent.iter().map(subjects).filter(|subjects| subjects.len() == 1).flatten().collect();
     Some(unique(singles)).filter(|objects| objects.len() > 1)
+}
+
+/// Returns the object that was spoken of before the one that was spoken of last.
+fn before(conversation: &Conversation, verb: Verb) -> Found {
+    let mut singles = conversation.earlier.iter().rev().map(subjects).filter(|subjects| subjects.len() == 1).flatten();
+    let Some(last) = singles.next() else { return Found::None };
+    let earlier = singles.find(|object| object.name != last.name || object.namespace != last.namespace);
+    Found::of(earlier.iter().filter_map(|object| fitting(object, verb, None)).collect())
 }
 
 /// Returns the other one of a list: not the object that was spoken of last, and not of the same workload.
@@ -508,7 +551,9 @@ pub(super) fn best_fitting<'a>(
         };
         // For a change, whole words of the name must match, not any part of it.
         if let Some(likeness) = likeness.filter(|likeness| verb.is_read() || *likeness < 3) {
-            fits.push((likeness, fitting));
+            // The pods of `gateway` fit "gateway" better than those of `gateway-mqtt`.
+            let is_of_other = object.kind == "pods" && owner.is_some_and(|owner| owner > 0);
+            fits.push((likeness * 2 + u8::from(is_of_other), fitting));
         }
     }
     let best = fits.iter().map(|(likeness, _)| *likeness).min();

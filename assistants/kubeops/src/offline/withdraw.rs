@@ -57,7 +57,12 @@ const NO_CORRECTIONS: [&str; 9] =
 pub(super) fn cancels(reading: &Reading) -> bool {
     let is_negated = reading.says("dont cancel") || reading.says("do not cancel");
     let is_short = reading.words.len() <= 3 && (reading.says("drop it") || reading.says("drop that"));
-    !reading.is_question && !is_negated && (is_short || CANCELS.iter().any(|phrase| reading.says(phrase)))
+    // "Bob says 2.3.0 leaks. Don't".
+    let ends = reading.words.last().is_some_and(|word| matches!(&**word, "dont" | "stop"))
+        || ["better not", "rather not", "lets not", "maybe not", "do not"]
+            .iter()
+            .any(|end| reading.words.join(" ").ends_with(end));
+    !reading.is_question && !is_negated && (is_short || ends || CANCELS.iter().any(|phrase| reading.says(phrase)))
 }
 
 /// Whether a message corrects the request before it.
@@ -158,6 +163,9 @@ mod tests {
             "on second thought drop that request",
             "oops wrong pod",
             "never mind",
+            "hmm bob says 2.3.0 leaks. don't",
+            "the db is busy, better not",
+            "on reflection lets not",
         ] {
             assert!(!taken_back(message, &conversation, true).is_empty(), "{message}");
         }

@@ -2,6 +2,7 @@
 
 mod acts;
 mod arguments;
+mod code;
 mod lexicon;
 mod references;
 mod spelling;
@@ -12,9 +13,9 @@ mod vocabulary;
 use std::collections::BTreeMap;
 
 use crate::command::Verb;
-use arguments::number_of;
+pub(super) use arguments::number_of;
 pub(super) use lexicon::Lexicon;
-pub(crate) use lexicon::{fit_of_words, words_of};
+pub(crate) use lexicon::{fit_of_words, may_name_unusual_kind, words_of};
 pub(super) use states::State;
 
 /// The maximum number of characters that are read.
@@ -131,6 +132,8 @@ pub(super) enum Pick {
     /// This many from the end of the list.
     Newest(usize),
     Other,
+    /// The one that was spoken of before the last one.
+    Before,
 }
 
 /// Reads a message.
@@ -139,15 +142,20 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
     let text: String = message.chars().take(MAX_CHARACTERS).collect();
     let (text, manifest) = take_manifest(&text);
     let text = without_quotes(&text);
-    let (text, program) = take_program(&text);
+    let (text, program) = code::take_program_of_words(&text);
+    let text = code::without_commands_spoken_of(&text);
+    let (text, program) = if program.is_empty() { take_program(&text) } else { (text, program) };
     let originals: Vec<String> = text
         .split_whitespace()
         .take(MAX_WORDS)
         .filter(|word| !word.starts_with('@'))
         .map(clean)
         .filter(|word| !word.is_empty())
+        .map(|word| without_possessive(&word).map(str::to_owned).unwrap_or(word))
         .map(|word| spelled(word, lexicon))
+        .flat_map(|word| words_of_verb(&word).unwrap_or_else(|| vec![word]))
         .collect();
+    let originals = with_letters_joined(originals);
     let mut reading = Reading {
         manifest,
         program,
@@ -193,6 +201,7 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
     reading.read_names(&originals, &used, lexicon);
     reading.read_known_namespace(lexicon);
     reading.complete_versions();
+    reading.complete_programs();
     reading.complete_short_kind();
     reading.pronoun |= reading.asks_state && reading.names.is_empty() && reading.kind.is_none();
     reading.act = reading.find_act(&joined);
@@ -238,6 +247,77 @@ fn take_program(text: &str) -> (String, Vec<String>) {
         words.into_iter().filter(|word| !word.trim_matches('`').eq_ignore_ascii_case("exec")).collect();
     let program = program.trim().trim_end_matches(['`', '?', '!']).split_whitespace();
     (rest.join(" "), program.map(str::to_owned).collect())
+}
+
+/// Returns the words of a command that is written with hyphens: "rollout-restart".
+fn words_of_verb(word: &str) -> Option<Vec<String>> {
+    let phrase = word.to_lowercase().replace('-', " ");
+    let is_verb = word.contains('-') && vocabulary::VERBS.iter().any(|(verb, _)| *verb == phrase);
+    is_verb.then(|| phrase.split(' ').map(str::to_owned).collect())
+}
+
+/// Returns the word before a possessive ending: "prod" of "prod's". "It's" and "that's" are not possessives.
+fn without_possessive(word: &str) -> Option<&str> {
+    const CONTRACTED: [&str; 26] = [
+        "it",
+        "that",
+        "this",
+        "what",
+        "who",
+        "where",
+        "how",
+        "there",
+        "here",
+        "he",
+        "she",
+        "let",
+        "when",
+        "why",
+        "everything",
+        "everyone",
+        "everybody",
+        "nothing",
+        "something",
+        "someone",
+        "somebody",
+        "nobody",
+        "anything",
+        "anyone",
+        "one",
+        "which",
+    ];
+    let stem = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s"))?;
+    (stem.len() > 1 && !CONTRACTED.contains(&&*stem.to_lowercase())).then_some(stem)
+}
+
+/// "The one that ends in q 7 m z d": joins letters that spell a part of a name.
+fn with_letters_joined(words: Vec<String>) -> Vec<String> {
+    let is_letter = |word: &String| word.len() == 1 && word.chars().all(|c| c.is_ascii_alphanumeric());
+    let spells = words.iter().any(|word| {
+        matches!(&*word.to_lowercase(), "ends" | "ending" | "starts" | "starting" | "begins" | "beginning" | "spelled")
+    });
+    if let Some(at) = words.iter().position(|word| matches!(&*word.to_lowercase(), "dash" | "hyphen"))
+        && at > 0
+        && at + 1 < words.len()
+    {
+        // "Media dash e u".
+        let letters = words[at + 1..].iter().take_while(|word| is_letter(word)).count();
+        let end = at + 1 + letters.max(1);
+        let joined = format!("{}-{}", words[at - 1], words[at + 1..end].concat()).to_lowercase();
+        return words[..at - 1].iter().cloned().chain([joined]).chain(words[end..].iter().cloned()).collect();
+    }
+    if !spells {
+        return words;
+    }
+    let mut joined: Vec<String> = Vec::new();
+    for group in words.chunk_by(|one, other| is_letter(one) && is_letter(other)) {
+        if group.len() > 2 {
+            joined.push(group.concat().to_lowercase());
+        } else {
+            joined.extend(group.iter().cloned());
+        }
+    }
+    joined
 }
 
 /// Corrects the spelling of a command word.
@@ -290,6 +370,21 @@ impl Reading {
 
     pub(super) fn has_any(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.has(word))
+    }
+
+    /// "Which programs are running on our server?" asks for the deployments.
+    fn complete_programs(&mut self) {
+        let is_open = self.kind.is_none() && self.names.is_empty() && !self.pronoun;
+        let asks = matches!(self.verb, None | Some(Verb::Get))
+            && self.has_any(&["what", "which", "list", "show", "all", "tell"]);
+        let runs = self.has_any(&["running", "runs", "run", "have", "there", "deployed", "installed"]);
+        let are_programs = self.has_any(&["programs", "apps", "applications", "workloads", "programmes", "software"]);
+        if is_open && asks && runs && are_programs {
+            self.kind = Some("deployments".to_owned());
+            self.is_plural = true;
+            self.verb = Some(Verb::Get);
+            self.unknown = 0;
+        }
     }
 
     /// "What versions are on prod?" asks for the deployments.
@@ -372,10 +467,23 @@ impl Reading {
 
     /// Whether a change is to be made only under a condition: "if it has more than 20 restarts, delete it".
     pub(super) fn has_condition(&self) -> bool {
-        let is_politeness =
-            ["if you can", "if you could", "if possible", "if you dont mind", "if thats ok", "if you please"]
-                .iter()
-                .any(|phrase| self.says(phrase));
+        let is_politeness = [
+            "if it is not too much",
+            "if its not too much",
+            "if it isnt too much",
+            "if its no trouble",
+            "if it is no trouble",
+            "if you would",
+            "if i may",
+            "if you can",
+            "if you could",
+            "if possible",
+            "if you dont mind",
+            "if thats ok",
+            "if you please",
+        ]
+        .iter()
+        .any(|phrase| self.says(phrase));
         self.has("unless") || self.has("otherwise") || self.has("if") && !is_politeness
     }
 

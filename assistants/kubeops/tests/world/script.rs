@@ -361,6 +361,8 @@ fn objects(world: &Value) -> Vec<Value> {
                 "data": entry["data"],
             })
         }));
+        objects.extend(entries_of("jobs").iter().map(|entry| job(namespace, entry)));
+        objects.extend(entries_of("cronjobs").iter().map(|entry| cron_job(namespace, entry)));
         objects.extend(entries_of("services").iter().map(|entry| service(namespace, entry)));
         objects.extend(entries_of("events").iter().enumerate().map(|(number, entry)| event(namespace, number, entry)));
         objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace }, "status": { "phase": "Active" } }));
@@ -448,6 +450,9 @@ fn pods(namespace: &str, entry: &Value) -> Vec<Value> {
     let mut pod = pod(namespace, &name, &text(&entry["image"]));
     if let Some((_, owner)) = entry["owner"].as_str().and_then(|owner| owner.split_once('/')) {
         pod["metadata"]["labels"] = json!({ "app": owner });
+        if entry["owner"].as_str().is_some_and(|owner| owner.starts_with("job/")) {
+            pod["metadata"]["ownerReferences"] = json!([{ "apiVersion": "batch/v1", "kind": "Job", "name": owner }]);
+        }
     }
     for (key, value) in entry["labels"].as_object().into_iter().flatten() {
         pod["metadata"]["labels"][key] = value.clone();
@@ -547,9 +552,43 @@ fn node(entry: &Value) -> Vec<Value> {
     objects
 }
 
-/// Returns a service; its ports are written as kubectl prints them: `443:30443/TCP,80/TCP`.
+/// Returns a job. Its completions are a number, or written as kubectl prints them: `0/1`.
+fn job(namespace: &str, entry: &Value) -> Value {
+    let printed = text(&entry["completions"]);
+    let (succeeded, completions) = printed.split_once('/').unwrap_or(("0", "1"));
+    let number = |text: &str| text.parse::<u64>().unwrap();
+    let is_failed = entry["status"] == "Failed";
+    let labels = json!({ "app": entry["name"] });
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": entry["name"], "namespace": namespace },
+        "spec": {
+            "completions": entry["completions"].as_u64().unwrap_or_else(|| number(completions)),
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main", "image": entry["image"] }] } },
+        },
+        "status": {
+            "succeeded": entry["succeeded"].as_u64().unwrap_or_else(|| number(succeeded)),
+            "failed": entry["failed"].as_u64().unwrap_or(u64::from(is_failed)),
+            "conditions": [{ "type": entry["status"], "status": "True" }],
+        },
+    })
+}
+
+fn cron_job(namespace: &str, entry: &Value) -> Value {
+    let pod = json!({ "spec": { "containers": [{ "name": "main", "image": entry["image"] }] } });
+    json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": { "name": entry["name"], "namespace": namespace },
+        "spec": {
+            "schedule": entry["schedule"], "suspend": entry["suspend"], "jobTemplate": { "spec": { "template": pod } },
+        },
+    })
+}
+
+/// Returns a service. It has one `port`, or `ports` as kubectl prints them: `443:30443/TCP,80/TCP`.
 fn service(namespace: &str, entry: &Value) -> Value {
-    let ports: Vec<Value> = text(&entry["ports"])
+    let ports: Vec<Value> = entry["port"]
+        .as_u64()
+        .map_or_else(|| text(&entry["ports"]), |port| port.to_string())
         .split(',')
         .map(|port| {
             let (numbers, protocol) = port.split_once('/').unwrap_or((port, "TCP"));

@@ -4,9 +4,9 @@ use threadkeep::agent::ApprovalState;
 
 use crate::cluster::Shown;
 use crate::command::{Command, Verb};
-use crate::conversation::{Conversation, Requested};
+use crate::conversation::{Conversation, Exchange, Requested};
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, read};
+use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, number_of, read};
 
 use super::images::{version_of, with_version};
 use super::{Next, reply};
@@ -306,11 +306,12 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
             command.requests.clone_from(&reading.requests);
         }
         if let (Verb::SetImage, Some(version)) = (command.verb, &reading.version) {
-            is_changed = true;
-            command.image = command.image.as_deref().map(|image| with_version(image, version));
+            let image = command.image.as_deref().map(|image| with_version(image, version));
+            is_changed |= image != command.image;
+            command.image = image;
         }
         if let (Verb::SetImage, Some(image)) = (command.verb, &reading.image) {
-            is_changed = true;
+            is_changed |= command.image.as_ref() != Some(image);
             command.image = Some(image.clone());
         }
         if let (Verb::RolloutUndo, Some(revision)) = (command.verb, reading.revision) {
@@ -328,6 +329,56 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
     };
     let commands: Vec<Command> = last.requested.iter().map(amend).collect();
     is_changed.then_some(commands)
+}
+
+/// "Ok 4 then, the boss says 6 is too many": the scaling that was requested last, with the number that the message begins with.
+pub(super) fn another_number(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
+    let recent: Vec<&Exchange> = conversation.earlier.iter().rev().take(3).collect();
+    let at = recent.iter().position(|exchange| !exchange.requested.is_empty())?;
+    let [requested] = &recent[at].requested[..] else { return None };
+    let command = &requested.command;
+    let is_other = |exchange: &&Exchange| {
+        refer::subjects(exchange)
+            .iter()
+            .any(|object| Some(&object.name) != command.name.as_ref() && object.kind != "pods")
+    };
+    let is_filler = |word: &&String| {
+        matches!(
+            &***word,
+            "ok" | "okay"
+                | "fine"
+                | "then"
+                | "so"
+                | "well"
+                | "alright"
+                | "hm"
+                | "hmm"
+                | "right"
+                | "lets"
+                | "say"
+                | "do"
+                | "try"
+                | "make"
+                | "it"
+        )
+    };
+    let words: Vec<&String> = reading.words.iter().skip_while(is_filler).collect();
+    let number = words.first().filter(|word| ***word != "one").and_then(|word| number_of(word))?;
+    let mut next = words.iter().skip(1).skip_while(|word| matches!(&****word, "replicas" | "copies" | "instances"));
+    let ends = next.next().is_none_or(|word| {
+        matches!(&***word, "then" | "instead" | "please" | "pls" | "only" | "will" | "would" | "is" | "should" | "max")
+    });
+    let is_plain = matches!(reading.verb, None | Some(Verb::Get | Verb::Scale))
+        && reading.kind.is_none()
+        && reading.names.iter().all(|name| command.name.as_ref() == Some(name))
+        && reading.namespace.is_none()
+        && !reading.is_question
+        && !reading.forbids();
+    let is_elsewhere = recent[..at].iter().any(is_other) || recent[..at].iter().any(|exchange| exchange.asked);
+    if command.verb != Verb::Scale || !ends || !is_plain || is_elsewhere || command.replicas == Some(number) {
+        return None;
+    }
+    Some(vec![Command { basis: None, replicas: Some(number), ..command.clone() }])
 }
 
 /// "Back to info" after `LOG_LEVEL=debug` was set: the same name, another value.

@@ -57,7 +57,11 @@ impl Planner<'_> {
                 }
                 return Next::Run(commands);
             }
-            Targets::List => return Next::Run(vec![self.list_command(verb)]),
+            // Only objects that are named can be described.
+            Targets::List => {
+                let verb = if verb == Verb::Describe { Verb::Get } else { verb };
+                return Next::Run(vec![self.list_command(verb)]);
+            }
             Targets::Then(next) => return next,
         };
         // What was deleted cannot be shown: the list says what is there instead.

@@ -3,7 +3,9 @@
 use crate::cluster::Shown;
 use crate::command::Verb;
 use crate::conversation::Conversation;
-use crate::kinds::SCALABLE;
+use crate::kinds::{SCALABLE, WORKLOADS};
+use crate::offline::answers;
+use crate::offline::refer;
 use crate::offline::words::{Lexicon, Reading, read};
 
 use super::targets::Targets;
@@ -16,6 +18,8 @@ const UNDECIDED: &str = "I decide only conditions on a number of restarts or rep
 enum Metric {
     Restarts,
     Replicas,
+    /// 1 if the object is not healthy, otherwise 0.
+    Problem,
 }
 
 /// A condition on a number.
@@ -29,6 +33,9 @@ struct Condition {
 
 /// Requests a change if its condition holds now.
 pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Next {
+    if let Some(next) = of_state(message, conversation, lexicon) {
+        return next;
+    }
     let Some((condition, rest)) = split(message) else { return reply(UNDECIDED) };
     let mut reading = read(&rest, lexicon);
     let whole = read(message, lexicon);
@@ -55,6 +62,22 @@ pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &
     let what = match condition.metric {
         Metric::Restarts => "restarts",
         Metric::Replicas => "replicas",
+        Metric::Problem if value == 0 => {
+            return match condition.range {
+                (0, 0) => planner.run_or_answer(vec![planner.command(verb, &object)]),
+                _ => reply(format!(
+                    "{} is healthy and ready, so the condition does not hold: I requested nothing.",
+                    object.name
+                )),
+            };
+        }
+        Metric::Problem if condition.range == (0, 0) => {
+            return reply(format!(
+                "{} is not healthy, so the condition does not hold: I requested nothing.",
+                object.name
+            ));
+        }
+        Metric::Problem => return planner.run_or_answer(vec![planner.command(verb, &object)]),
     };
     if (least..=most).contains(&value) == condition.is_negated {
         return reply(format!(
@@ -65,11 +88,51 @@ pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &
     planner.run_or_answer(vec![planner.command(verb, &object)])
 }
 
+/// "Only if one of the worker pods is crashing: delete the crashing one": a change of the object that is in the state of the condition,
+/// so that without such an object there is nothing to change.
+fn of_state(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Option<Next> {
+    let (condition, order) = message.split_once(':').or_else(|| message.split_once(','))?;
+    let condition = read(condition, lexicon);
+    let mut order = read(order, lexicon);
+    let is_same_state = order.state.is_some() && order.unhealthy && condition.unhealthy;
+    let is_plain = condition.has("if")
+        && !condition.has_any(&["unless", "not", "no", "isnt", "arent"])
+        && condition.change_verbs().is_empty()
+        && order.change_verbs().len() == 1
+        && !order.has_condition()
+        && order.act.is_none()
+        && order.names.is_empty();
+    let verb = order.verb.filter(|verb| !verb.is_read() && is_same_state && is_plain)?;
+    let [name] = &condition.names[..] else { return None };
+    order.namespace = order.namespace.or(condition.namespace);
+    let fits = |object: &&Shown| {
+        object.kind == "pods"
+            && order.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace)
+            && crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3)
+    };
+    let pods: Vec<Shown> = conversation.mentioned.iter().flatten().filter(fits).cloned().collect();
+    let found = order.state.map(|state| state.filter(&pods)).unwrap_or_default();
+    let objects: Vec<Shown> = found.iter().filter_map(|object| refer::fitting(object, verb, None)).collect();
+    Some(match &objects[..] {
+        [] => reply(format!("No pod of {name} is in that state, so the condition does not hold: I requested nothing.")),
+        [only] => {
+            let planner = Planner { conversation, reading: order };
+            planner.run_or_answer(vec![planner.command(verb, only)])
+        }
+        several => reply(answers::ask_which(several)),
+    })
+}
+
 /// "Same rule for fetcher-2": a request with a condition, for another object.
 pub(super) fn same_condition(reading: &Reading, conversation: &Conversation, lexicon: &Lexicon) -> Option<Next> {
     let repeats =
         reading.has_any(&["same", "again"]) && reading.has_any(&["rule", "condition", "check", "logic", "deal"]);
-    if !repeats || reading.names.is_empty() {
+    // "Same for cart", directly after such a request.
+    let continues = reading.has("same")
+        && reading.verb.is_none_or(|verb| verb == Verb::Get)
+        && reading.words.len() <= 5
+        && conversation.earlier.last().is_some_and(|last| split(&last.said).is_some());
+    if !repeats && !continues || reading.names.is_empty() {
         return None;
     }
     let said =
@@ -90,6 +153,7 @@ impl Planner<'_> {
         let applies = match metric {
             Metric::Restarts => object.kind == "pods",
             Metric::Replicas => SCALABLE.contains(&&*object.kind),
+            Metric::Problem => object.kind == "pods" || WORKLOADS.contains(&&*object.kind),
         };
         if !applies {
             return Err(reply(UNDECIDED));
@@ -98,8 +162,11 @@ impl Planner<'_> {
         let Some(read) = read else { return Err(Next::Run(vec![self.command(Verb::Get, object)])) };
         let objects = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
         let current = objects.iter().find(|current| current.name == object.name);
-        let value =
-            current.and_then(|current| if metric == Metric::Restarts { current.restarts } else { current.replicas });
+        let value = current.and_then(|current| match metric {
+            Metric::Restarts => current.restarts,
+            Metric::Replicas => current.replicas,
+            Metric::Problem => Some(u64::from(current.is_unhealthy)),
+        });
         value.ok_or_else(|| reply(read.error.clone().unwrap_or_else(|| UNDECIDED.to_owned())))
     }
 }
@@ -112,6 +179,9 @@ fn split(message: &str) -> Option<(Condition, String)> {
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '>' && c != '<').to_lowercase())
         .collect();
     let at = plain.iter().position(|word| matches!(&**word, "if" | "unless"))?;
+    if let Some(split) = split_problem(&words, &plain, at) {
+        return Some(split);
+    }
     let number = (at + 1..plain.len()).find(|number| plain[*number].parse::<u64>().is_ok())?;
     let value: u64 = plain[number].parse().ok()?;
     let before: Vec<&str> = plain[at..number].iter().map(String::as_str).collect();
@@ -169,6 +239,45 @@ fn split(message: &str) -> Option<(Condition, String)> {
     Some((Condition { metric, range, is_negated: plain[at] == "unless" }, rest.join(" ")))
 }
 
+/// Splits a condition on the health of the object: "restart search, but only if something is not ready".
+fn split_problem(words: &[&str], plain: &[String], at: usize) -> Option<(Condition, String)> {
+    // The condition ends with its last word of a state.
+    const SUBJECTS: [&str; 12] =
+        ["it", "its", "something", "anything", "everything", "all", "any", "one", "they", "that", "pods", "pod"];
+    let word = |at: usize| plain.get(at).map_or("", String::as_str);
+    let mut end = at + 1;
+    let mut is_negated = false;
+    let mut state = None;
+    while end < plain.len().min(at + 8) && state.is_none() {
+        match word(end) {
+            "not" | "isnt" | "isn't" | "arent" | "aren't" | "doesnt" => is_negated = true,
+            "ready" | "healthy" | "running" | "up" | "fine" | "ok" => state = Some(false),
+            "down" | "unready" | "unhealthy" | "broken" | "crashing" | "failing" | "sick" | "crashlooping" => {
+                state = Some(true)
+            }
+            "is" | "are" | "still" | "really" | "of" | "the" | "actually" | "currently" | "completely" | "fully" => {}
+            subject if SUBJECTS.contains(&subject) => {}
+            _ => return None,
+        }
+        end += 1;
+    }
+    let has_problem = state? != is_negated;
+    // "Unless it is healthy" means "if it is not healthy".
+    let has_problem = has_problem != (plain[at] == "unless");
+    let is_lead = |word: &str| matches!(word, "but" | "only" | "and");
+    let mut start = at;
+    while start > 0 && is_lead(&plain[start - 1]) {
+        start -= 1;
+    }
+    let rest_end = plain[end..]
+        .iter()
+        .position(|word| matches!(&**word, "otherwise" | "else"))
+        .map_or(plain.len(), |more| end + more);
+    let rest: Vec<&str> = words[..start].iter().chain(&words[end..rest_end]).copied().collect();
+    let range = if has_problem { (1, 1) } else { (0, 0) };
+    Some((Condition { metric: Metric::Problem, range, is_negated: false }, rest.join(" ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,5 +290,11 @@ mod tests {
         assert_eq!((condition.metric, condition.range.0), (Metric::Replicas, 6));
         assert_eq!(rest, "scale consumer in jobs to 3");
         assert_eq!(split("if it is slow, restart it"), None);
+        let (condition, rest) = split("restart search in prod but only if something is not ready").unwrap();
+        assert_eq!((condition.metric, condition.range, &*rest), (Metric::Problem, (1, 1), "restart search in prod"));
+        let (condition, rest) = split("if it is healthy, restart it").unwrap();
+        assert_eq!((condition.metric, condition.range, &*rest), (Metric::Problem, (0, 0), "restart it"));
+        let (condition, _) = split("restart web unless everything is up").unwrap();
+        assert_eq!((condition.metric, condition.range), (Metric::Problem, (1, 1)));
     }
 }

@@ -131,6 +131,19 @@ impl Planner<'_> {
         if is_far {
             return None;
         }
+        // "And the currency?", after a look at an object.
+        let continues = reading.is_question
+            && reading.words.first().is_some_and(|word| word == "and")
+            && reading.words.len() <= 4
+            && reading.unknown == 1
+            && reading.act.is_none()
+            && self.conversation.earlier.last().is_some_and(|last| {
+                let named = last.steps.iter().filter(|step| step.outcome.is_some() && step.command.name.is_some());
+                last.requested.is_empty() && named.count() == 1
+            });
+        if continues && let Found::One(object) = refer::focus(self.conversation, Verb::Describe, None, None) {
+            return Some(self.describe_all(&[object]));
+        }
         let has_topic = has_strong_topic || has_weak_topic && asks;
         let is_short = reading.words.len() <= 8;
         if is_about_object {
@@ -300,7 +313,9 @@ impl Planner<'_> {
     /// "What does CrashLoopBackOff mean?"
     pub(super) fn explain(&self) -> Option<Next> {
         let reading = &self.reading;
-        let asks = reading.has_any(&["mean", "means", "meaning", "explain"])
+        // "Deployments I mean" corrects, and asks for no meaning.
+        let is_correction = ["i mean", "i meant", "you mean", "we mean"].iter().any(|phrase| reading.says(phrase));
+        let asks = reading.has_any(&["mean", "means", "meaning", "explain"]) && !is_correction
             || ["what is a", "what is an", "whats a", "whats an", "what are", "is that bad", "difference between"]
                 .iter()
                 .any(|phrase| reading.says(phrase));

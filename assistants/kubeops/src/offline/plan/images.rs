@@ -8,6 +8,15 @@ pub(super) fn version_of(image: &str) -> Option<&str> {
     image.rsplit_once(':').map(|(_, version)| version).filter(|version| !version.contains('/'))
 }
 
+/// Whether two images differ only in their version, and in the registry or path before the name.
+pub(super) fn is_same_program(one: &str, other: &str) -> bool {
+    let name = |image: &str| {
+        let last = image.rsplit('/').next().unwrap_or(image);
+        last.split([':', '@']).next().unwrap_or(last).to_owned()
+    };
+    name(one) == name(other)
+}
+
 /// Returns an image with another version.
 pub(super) fn with_version(image: &str, version: &str) -> String {
     let name = image.split('@').next().unwrap_or(image);

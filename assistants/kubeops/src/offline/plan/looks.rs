@@ -48,6 +48,25 @@ impl Planner<'_> {
         let last = self.conversation.earlier.iter().rev().find(|exchange| {
             !exchange.requested.is_empty() || exchange.steps.iter().any(|step| step.command.verb != Verb::Find)
         });
+        // "Edge-test same downgrade pls", after a look: the change before it.
+        let names_change = self.reading.has_any(&[
+            "downgrade",
+            "upgrade",
+            "update",
+            "bump",
+            "change",
+            "restart",
+            "rollback",
+            "scaling",
+            "scale",
+            "fix",
+            "treatment",
+            "label",
+            "limit",
+            "limits",
+        ]);
+        let changed = self.conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty());
+        let last = if names_change { changed.or(last) } else { last };
         if let Some(exchange) = last.filter(|exchange| !exchange.requested.is_empty() && self.reading.has("same")) {
             let changes = exchange.requested.iter().map(|requested| &requested.command);
             // "Same for staging but 2".

@@ -15,7 +15,7 @@ impl Planner<'_> {
         let reading = &self.reading;
         let moves = reading.has_any(&[
             "release", "promote", "ship", "deploy", "roll", "push", "put", "copy", "move", "take", "bring", "get",
-            "upgrade", "update", "bump", "rollout", "sync",
+            "upgrade", "update", "bump", "rollout", "sync", "set", "give", "switch", "raise",
         ]);
         let has_value = reading.image.is_some()
             || reading.version.is_some()
@@ -30,9 +30,11 @@ impl Planner<'_> {
                 .find(|name| *name == word || *word == *"production" && *name == "prod")
                 .cloned()
         };
-        let target = reading.words.windows(2).find_map(|pair| match &*pair[0] {
-            "to" | "on" | "onto" | "into" => known(&pair[1]),
-            _ => None,
+        let target = self.namespace_to_change().or_else(|| {
+            reading.words.windows(2).find_map(|pair| match &*pair[0] {
+                "to" | "on" | "onto" | "into" => known(&pair[1]),
+                _ => None,
+            })
         })?;
         if !moves || has_value || is_other || reading.pick.is_some() {
             return None;
@@ -45,7 +47,8 @@ impl Planner<'_> {
         // The newest state counts.
         let mut sources: Vec<&Shown> = Vec::new();
         for object in known.chain(earlier).filter(twin).filter(|object| !object.image.is_empty()) {
-            let is_named = reading.words.contains(&object.namespace);
+            let is_named =
+                reading.words.contains(&object.namespace) || object.namespace == "prod" && reading.has("production");
             let is_seen = sources.iter().any(|source| source.namespace == object.namespace);
             let others_named =
                 self.conversation.namespaces.iter().any(|name| *name != target && reading.words.contains(name));
@@ -67,17 +70,68 @@ impl Planner<'_> {
         }
     }
 
+    /// "Put prod on the version of staging", "bring eu to that": the namespace is what is changed, and what follows says to which image.
+    fn namespace_to_change(&self) -> Option<String> {
+        let words = &self.reading.words;
+        let word = |at: usize| words.get(at).map_or("", String::as_str);
+        let namespaces = &self.conversation.namespaces;
+        let known = |word: &str| {
+            let mut like = namespaces
+                .iter()
+                .filter(|name| crate::cluster::likeness(name, word).is_some_and(|fit| fit < 3) && !word.is_empty());
+            let exact = namespaces.iter().find(|name| *name == word || word == "production" && **name == "prod");
+            exact.or_else(|| like.next().filter(|_| like.next().is_none())).cloned()
+        };
+        (1..words.len()).find_map(|at| {
+            let moved = matches!(
+                word(at - 1),
+                "put" | "bring" | "move" | "get" | "set" | "take" | "upgrade" | "update" | "bump" | "switch" | "raise"
+            );
+            // "Set prod cart to what staging has".
+            let to = at + 1 + usize::from(self.reading.names.iter().any(|name| name == word(at + 1)));
+            let target =
+                known(word(at)).filter(|_| moved && matches!(word(to), "to" | "on" | "in" | "onto" | "at" | "up"))?;
+            let rest = &words[to..];
+            let is_image = rest.iter().any(|word| {
+                matches!(
+                    &**word,
+                    "version"
+                        | "image"
+                        | "tag"
+                        | "release"
+                        | "that"
+                        | "this"
+                        | "same"
+                        | "what"
+                        | "has"
+                        | "runs"
+                        | "newer"
+                        | "newest"
+                )
+            }) || rest.iter().any(|word| known(word).is_some_and(|other| other != target));
+            is_image.then_some(target)
+        })
+    }
+
     /// Returns the workload that a message names, or that was spoken of, in a namespace.
     fn workload_in(&self, namespace: &str) -> Option<Shown> {
         let reading = &self.reading;
         let names: Vec<&String> =
             reading.names.iter().filter(|name| !self.conversation.namespaces.contains(name)).collect();
+        // "Bring eu to that".
+        let part = self.namespace_to_change();
+        let is_part = |name: &String| {
+            part.as_ref().is_some_and(|part| crate::cluster::likeness(part, name).is_some_and(|fit| fit < 3))
+        };
+        let names: Vec<&String> = names.into_iter().filter(|name| !is_part(name)).collect();
         let name = match names[..] {
             [name] => name.clone(),
-            [] if reading.pronoun => match refer::focus(self.conversation, Verb::SetImage, None, None) {
-                Found::One(object) => object.name,
-                _ => return None,
-            },
+            [] if reading.pronoun || self.namespace_to_change().is_some() => {
+                match refer::focus(self.conversation, Verb::SetImage, None, None) {
+                    Found::One(object) => object.name,
+                    _ => return None,
+                }
+            }
             _ => return None,
         };
         let there = Reading { namespace: Some(namespace.to_owned()), ..reading.clone() };

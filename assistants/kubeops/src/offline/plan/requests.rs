@@ -1,6 +1,6 @@
 //! Reads the request from a message of several sentences.
 
-use crate::command::Command;
+use crate::command::{Command, Verb};
 use crate::conversation::Conversation;
 use crate::offline::words::{Act, Lexicon, Reading, is_change_phrase, read};
 
@@ -16,6 +16,11 @@ pub(super) fn several(message: &str, conversation: &Conversation, lexicon: &Lexi
     let whole = read(message, lexicon);
     if whole.act.is_some() || whole.manifest.is_some() || whole.has_condition() || whole.has_schedule() {
         return None;
+    }
+    match with_own_values(message, &whole, lexicon) {
+        Some(Values::Own(readings)) => return Some(all_of(readings, conversation)),
+        Some(Values::Unclear) => return Some(reply("Which value do you want for which object?")),
+        None => {}
     }
     let mut readings: Vec<Reading> = clauses(message).iter().map(|clause| read(clause, lexicon)).collect();
     readings.retain(|reading| reading.verb.is_some_and(|verb| !verb.is_read()) && reading.act.is_none());
@@ -42,15 +47,93 @@ pub(super) fn several(message: &str, conversation: &Conversation, lexicon: &Lexi
     if let [only] = &namespaces[..] {
         readings.iter_mut().for_each(|reading| reading.namespace = Some(only.clone()));
     }
-    let mut changes: Vec<Command> = Vec::new();
+    Some(all_of(readings, conversation))
+}
+
+/// Plans several changes together, or returns the question or read that one of them needs.
+fn all_of(readings: Vec<Reading>, conversation: &Conversation) -> Next {
+    let (mut changes, mut reads): (Vec<Command>, Vec<Command>) = (Vec::new(), Vec::new());
     let first = readings[0].clone();
     for reading in readings {
         match (Planner { conversation, reading }).wanted() {
-            Next::Run(commands) if commands.iter().all(|command| !command.verb.is_read()) => changes.extend(commands),
-            other => return Some(other),
+            Next::Run(commands) => {
+                let (read, change): (Vec<Command>, Vec<Command>) =
+                    commands.into_iter().partition(|command| command.verb.is_read());
+                reads.extend(read);
+                changes.extend(change);
+            }
+            question @ Next::Reply(_) => return question,
         }
     }
-    Some(Planner { conversation, reading: first }.run_or_answer(changes))
+    if !reads.is_empty() {
+        return Next::Run(reads);
+    }
+    Planner { conversation, reading: first }.run_or_answer(changes)
+}
+
+/// The values of a change of several objects.
+enum Values {
+    /// Each object has its own.
+    Own(Vec<Reading>),
+    /// There are several values, and which belongs to which object is not clear.
+    Unclear,
+}
+
+/// "Api to 2 replicas and api-gateway to 3": one kind of change for several objects, each with its own value. `None` if there is only one
+/// value.
+fn with_own_values(message: &str, whole: &Reading, lexicon: &Lexicon) -> Option<Values> {
+    let verb = whole.verb.filter(|verb| matches!(verb, Verb::Scale | Verb::SetImage | Verb::SetResources))?;
+    if whole.names.len() < 2 || whole.change_verbs().len() > 1 {
+        return None;
+    }
+    let words: Vec<&str> = message.split_whitespace().collect();
+    let mut parts: Vec<String> = vec![String::new()];
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 && (words[at - 1].ends_with([',', ';']) || matches!(*word, "and" | "plus" | "then" | "&")) {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut().filter(|_| !matches!(*word, "and" | "plus" | "then" | "&")) {
+            part.push_str(word);
+            part.push(' ');
+        }
+    }
+    let value = |reading: &Reading| {
+        let resources = (reading.limits.clone(), reading.requests.clone());
+        (reading.replicas, reading.image.clone(), reading.version.clone(), resources)
+    };
+    let has_value = |reading: &Reading| value(reading) != value(&Reading::default());
+    let (mut readings, mut waiting): (Vec<Reading>, Vec<Reading>) = (Vec::new(), Vec::new());
+    for part in parts.iter().map(|part| read(part, lexicon)) {
+        if has_value(&part) && !part.names.is_empty() {
+            // "Web and api to 3": a value also counts for the objects named before it.
+            for named in waiting.drain(..) {
+                readings.push(Reading {
+                    names: named.names,
+                    namespace: named.namespace.or_else(|| part.namespace.clone()),
+                    ..part.clone()
+                });
+            }
+            readings.push(part);
+        } else if !part.names.is_empty() {
+            waiting.push(part);
+        } else if has_value(&part) {
+            return None;
+        }
+    }
+    if !readings.windows(2).any(|pair| value(&pair[0]) != value(&pair[1])) {
+        return None;
+    }
+    if !waiting.is_empty() || readings.iter().any(|reading| reading.names.len() != 1) {
+        return Some(Values::Unclear);
+    }
+    let namespaces: Vec<String> = readings.iter().filter_map(|reading| reading.namespace.clone()).collect();
+    for reading in &mut readings {
+        (reading.act, reading.verb, reading.pronoun) = (None, Some(verb), false);
+        // "In staging: api to 2 and web to 3".
+        reading.namespace =
+            reading.namespace.take().or_else(|| whole.namespace.clone().filter(|_| namespaces.len() < 2));
+    }
+    Some(Values::Own(readings))
 }
 
 /// Splits a message before each change that it asks for.
@@ -81,7 +164,8 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
         return read(message);
     }
     let is_request = |reading: &Reading| {
-        reading.verb.is_some() && (reading.kind.is_some() || !reading.names.is_empty() || reading.pronoun)
+        let refers = reading.pronoun || reading.state.is_some() && reading.pick.is_none();
+        reading.verb.is_some() && (reading.kind.is_some() || !reading.names.is_empty() || refers)
     };
     let whole = read(message);
     let is_change = |reading: &Reading| reading.verb.is_some_and(|verb| !verb.is_read());
@@ -95,6 +179,23 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
                 .any(|phrase| sentence.says(phrase))
     };
     let is_question = |sentence: &&Reading| (sentence.asks() || sentence.is_question) && !asks_to(sentence);
+    // "Should be safe to delete that pod, I guess? Please do."
+    let is_order = |sentence: &Reading| {
+        matches!(
+            &*sentence.words.join(" "),
+            "please do" | "pls do" | "do it" | "please do it" | "go ahead" | "then do it"
+        )
+    };
+    if is_change(&whole)
+        && about.len() == 1
+        && all.last().is_some_and(is_order)
+        && !about[0].forbids()
+        && !about[0].has_condition()
+        && !about[0].says("what would")
+        && !about[0].says("what happens")
+    {
+        return Reading { act: None, ..about[0].clone() };
+    }
     if is_change(&whole) && whole.has_question && !about.is_empty() && about.iter().all(is_question) {
         let act = about.iter().all(|sentence| sentence.asks()).then_some(Act::Spoken);
         return Reading { act: act.or(whole.act), ..whole };
@@ -108,6 +209,26 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
                 && !sentence.forbids()
                 && (!sentence.names.is_empty() || sentence.pronoun)
         });
+        // "Do not restart it. Is the dev version ok?": the question is answered.
+        let asked = all.iter().rev().find(|sentence| {
+            let is_read = sentence.verb.is_none_or(Verb::is_read) && sentence.act.is_none();
+            let has_object = !sentence.names.is_empty() || sentence.namespace.is_some() || sentence.kind.is_some();
+            is_read && has_object && (sentence.asks() || sentence.is_question || sentence.asks_politely())
+        });
+        if let Some(asked) = asked {
+            return asked.clone();
+        }
+        // "Don't restart it, just show me what it says".
+        let told = message.split([',', '.', ';', '!', '?']).rev().map(read).find(|clause| {
+            clause.verb.is_some_and(Verb::is_read)
+                && clause.act.is_none()
+                && (clause.pronoun || !clause.names.is_empty())
+        });
+        if let Some(told) = told.filter(|told| told.change_verbs().is_empty()) {
+            let names = if told.names.is_empty() { whole.names.clone() } else { told.names.clone() };
+            let pronoun = told.pronoun && names.is_empty();
+            return Reading { namespace: told.namespace.clone().or(whole.namespace), names, pronoun, ..told };
+        }
         // "Don't delete it. Restart it instead."
         return match orders.filter(|_| !all.iter().any(|sentence| sentence.asks() || sentence.has_question)) {
             Some(order)

@@ -10,6 +10,7 @@ use crate::offline::answers;
 use crate::offline::refer::{self, Found};
 use crate::offline::words::{Lexicon, Pick, Reading, State, read};
 
+use super::images::is_same_program;
 use super::{Next, Planner, reply};
 
 /// The maximum number of objects that "all of them" may stand for in a change.
@@ -51,6 +52,11 @@ impl Planner<'_> {
             if let Found::One(Shown { owner: Some((kind, name)), namespace, .. }) = found {
                 return Targets::Objects(vec![Shown { kind, name, namespace, ..Shown::default() }]);
             }
+        }
+        // "What did its pod say?", about a job: the logs of its pods.
+        if verb == Verb::Logs && kind == Some("pods") && self.reading.names.is_empty() && self.reading.says("its pod") {
+            let reading = Reading { kind: None, ..self.reading.clone() };
+            return Planner { reading, ..*self }.targets(verb);
         }
         let reading = &self.reading;
         // "The other one, payments": the name says which.
@@ -208,6 +214,10 @@ impl Planner<'_> {
     /// "Whats in monitoring": everything in a namespace, which its pods stand for.
     pub(super) fn asks_for_namespace(&self) -> bool {
         let reading = &self.reading;
+        // "Thumbnails are missing, can you look at media?"
+        let looks = ["look at", "look into", "a look in", "check on", "check out", "look in", "look around"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
         let first = reading.words.iter().find(|word| {
             !matches!(
                 &***word,
@@ -232,9 +242,10 @@ impl Planner<'_> {
             && reading.names.is_empty()
             && !reading.pronoun
             && reading.pick.is_none()
-            && first.is_some_and(|word| {
-                matches!(&**word, "what" | "whats" | "which" | "list" | "show" | "anything" | "everything")
-            })
+            && (looks
+                || first.is_some_and(|word| {
+                    matches!(&**word, "what" | "whats" | "which" | "list" | "show" | "anything" | "everything")
+                }))
     }
 
     /// "Scale the prod one": the object that was spoken of, in another namespace.
@@ -301,7 +312,10 @@ impl Planner<'_> {
             match refer::known(self.conversation, name, verb, reading) {
                 Found::One(object) => objects.push(object),
                 Found::Several(several) if reading.each => objects.extend(several),
-                Found::Several(several) => return Targets::Then(reply(answers::ask_which(&several))),
+                several @ Found::Several(_) => match self.unhealthy_of(several) {
+                    Found::Several(several) => return Targets::Then(reply(answers::ask_which(&several))),
+                    only => return self.found(only, verb),
+                },
                 Found::None => unknown.push(name.clone()),
             }
         }
@@ -476,8 +490,37 @@ impl Planner<'_> {
         }
     }
 
-    fn found(&self, found: Found, verb: Verb) -> Targets {
+    /// "The crashing worker pod": of several objects of a name, the only one that is not healthy.
+    fn unhealthy_of(&self, found: Found) -> Found {
+        let Found::Several(objects) = found else { return found };
+        let reading = &self.reading;
+        let sick: Vec<&Shown> = objects.iter().filter(|object| object.is_unhealthy).collect();
+        match sick[..] {
+            [only] if reading.unhealthy && !reading.each && !reading.names.is_empty() => Found::One(only.clone()),
+            _ => Found::Several(objects),
+        }
+    }
+
+    /// "Should be thumbs:0.9.9", without a name: the workload that runs the program of the image, never another one.
+    fn of_image(&self, found: Found, verb: Verb) -> Found {
+        let reading = &self.reading;
+        let Some(image) = reading.image.as_ref().filter(|_| verb == Verb::SetImage) else { return found };
+        if !reading.names.is_empty() || reading.pronoun || reading.pick.is_some() {
+            return found;
+        }
+        let runs = |object: &Shown| object.image.is_empty() || is_same_program(&object.image, image);
         match found {
+            Found::One(object) if !runs(&object) => Found::None,
+            Found::Several(objects) => {
+                let running: Vec<Shown> = objects.iter().filter(|object| runs(object)).cloned().collect();
+                if running.is_empty() { Found::Several(objects) } else { Found::of(running) }
+            }
+            found => found,
+        }
+    }
+
+    fn found(&self, found: Found, verb: Verb) -> Targets {
+        match self.of_image(self.unhealthy_of(found), verb) {
             Found::One(object) => Targets::Objects(vec![object]),
             Found::Several(objects)
                 if self.reading.each || (self.reading.has("and") && self.reading.names.len() > 1) =>

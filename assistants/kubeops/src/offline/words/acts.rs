@@ -77,8 +77,13 @@ impl Reading {
         if self.forbids() && !self.is_question && !is_change {
             return Some(Act::Spoken);
         }
-        const OUTCOMES: [&str; 42] = [
+        const OUTCOMES: [&str; 47] = [
             "new one there",
+            "a fresh one",
+            "there a new one",
+            "the fresh one",
+            "a replacement",
+            "replacement there",
             "new pod name",
             "did it come up",
             "come back up",
@@ -123,6 +128,7 @@ impl Reading {
         ];
         let is_question_of_it = self.words.len() <= 5
             && starts(&["did it", "did that", "did they", "has it", "have they", "was it", "was that", "is that"])
+            && !self.says("that one")
             && matches!(self.verb, None | Some(Verb::Get | Verb::RolloutStatus));
         let is_participle = self.words.len() <= 2
             && ["scaled", "restarted", "deleted", "done", "gone", "finished", "worked", "rolled"]
@@ -131,6 +137,13 @@ impl Reading {
         let asks_outcome = OUTCOMES.iter().any(|phrase| self.says(phrase));
         if self.names.is_empty() && (is_question_of_it || is_participle) || asks_outcome && self.namespace.is_none() {
             return Some(Act::Outcome);
+        }
+        if ["not the same", "isnt the same", "arent the same", "not equal", "not identical"]
+            .iter()
+            .any(|phrase| self.says(phrase))
+            && !self.is_plural
+        {
+            return Some(Act::Compare);
         }
         if self.has_any(&[
             "differ",
@@ -162,7 +175,30 @@ impl Reading {
             return Some(Act::Same);
         }
         if short
-            && (joined == "why"
+            && (matches!(
+                joined,
+                "why"
+                    | "reason"
+                    | "the reason"
+                    | "cause"
+                    | "the cause"
+                    | "how so"
+                    | "and the reason"
+                    | "because of what"
+            ) || [
+                "whats the reason",
+                "what is the reason",
+                "whats the cause",
+                "what caused it",
+                "what caused that",
+                "why cant",
+                "why isnt it",
+                "why doesnt it",
+                "why wont it",
+                "why not",
+            ]
+            .iter()
+            .any(|phrase| starts(&[phrase]))
                 || starts(&[
                     "why is it",
                     "why is that",
@@ -187,6 +223,20 @@ impl Reading {
 
     /// "No one delete anything", "don't run it": a message that forbids something requests nothing.
     pub(in crate::offline) fn forbids(&self) -> bool {
+        const REFUSALS: [&str; 9] = [
+            "told him no",
+            "told her no",
+            "told them no",
+            "i said no",
+            "we said no",
+            "i refused",
+            "we refused",
+            "not doing that",
+            "wont do that",
+        ];
+        if REFUSALS.iter().any(|phrase| self.says(phrase)) || self.rules_out_noun() {
+            return true;
+        }
         (0..self.words.len()).any(|at| {
             let is_ban = matches!(self.word(at), "dont" | "never" | "nobody" | "noone")
                 || self.word(at) == "not" && at > 0 && self.word(at - 1) == "do"
@@ -201,6 +251,34 @@ impl Reading {
                         .any(|(phrase, verb)| !verb.is_read() && self.word(*next).strip_suffix('s') == Some(phrase))
             });
             is_ban && acts && !asks_to
+        })
+    }
+
+    /// "No delete at all", "no restarts today", but not "no, restart it".
+    fn rules_out_noun(&self) -> bool {
+        const AFTER: [&str; 14] = [
+            "",
+            "at",
+            "please",
+            "pls",
+            "yet",
+            "now",
+            "today",
+            "tonight",
+            "here",
+            "anywhere",
+            "whatsoever",
+            "allowed",
+            "and",
+            "no",
+        ];
+        (0..self.words.len()).any(|at| {
+            let noun = self.word(at + 1);
+            let stem = noun.strip_suffix("ing").or_else(|| noun.strip_suffix('s')).unwrap_or(noun);
+            let is_change = VERBS.iter().any(|(phrase, verb)| {
+                !verb.is_read() && (*phrase == noun || *phrase == stem || phrase.strip_suffix('e') == Some(stem))
+            });
+            self.word(at) == "no" && is_change && AFTER.contains(&self.word(at + 2))
         })
     }
 
@@ -307,7 +385,8 @@ impl Reading {
                 "okay",
             ]) || self.says("i approve")
                 || self.says("go ahead"))
-            && (self.kind.is_none() || self.says("i approve"))
+            && (self.kind.is_none() && self.names.is_empty() || self.says("i approve"))
+            && !["confirm the", "confirm that", "confirm how", "confirm its"].iter().any(|phrase| self.says(phrase))
             && (self.words.len() <= 6 || self.says("i approve") || self.says("go ahead"))
         {
             return Some(Act::Consent);
@@ -390,6 +469,10 @@ impl Reading {
         if self.says(&format!("kubectl {word}")) && word != "exec" && word != "run" {
             return true;
         }
+        // "Please run kubectl delete pod web-1".
+        if word == "run" && self.says("run kubectl") {
+            return false;
+        }
         let is_first = leads.iter().any(|lead| starts(&format!("{lead}{word}")));
         if matches!(word, "shell" | "copy")
             && !self.says(&format!("{word} into"))
@@ -457,7 +540,12 @@ fn is_spoken_of(joined: &str) -> bool {
         "suppose",
         "imagine",
     ];
-    const ANYWHERE: [&str; 13] = [
+    const ANYWHERE: [&str; 18] = [
+        "did u",
+        "did you",
+        "didnt you",
+        "u didnt",
+        "you didnt",
         "hold off",
         "no need to",
         "not yet",

@@ -132,6 +132,20 @@ impl Reading {
             "time",
             "last",
             "past",
+            "tag",
+            "image",
+            "version",
+            "name",
+            "spec",
+            "config",
+            "ticket",
+            "channel",
+            "meantime",
+            "meeting",
+            "future",
+            "hurry",
+            "rush",
+            "office",
         ];
         for at in 0..self.words.len() {
             let word = self.word(at).to_owned();
@@ -151,8 +165,10 @@ impl Reading {
             }
             if matches!(&*word, "namespace" | "ns") {
                 // "My namespace is dev-marta".
-                let is_linked = matches!(self.word(at + 1), "is" | "called" | "named");
-                let next_at = at + 1 + usize::from(is_linked);
+                let mut next_at = at + 1;
+                while matches!(self.word(next_at), "is" | "called" | "named") {
+                    next_at += 1;
+                }
                 let next = self.word(next_at).to_owned();
                 if is_candidate(&next) && !used.get(next_at).copied().unwrap_or(true) {
                     used[at..=next_at].fill(true);
@@ -209,6 +225,14 @@ impl Reading {
         let namespaces = &lexicon.namespaces;
         if self.namespace.is_some() {
             self.namespace = self.namespace.take().map(|named| known_as(&named, lexicon));
+            // "The dev version in payments-dev" names the namespace twice.
+            if let Some(namespace) = &self.namespace {
+                let says_again = |name: &String| {
+                    crate::cluster::likeness(namespace, name).is_some_and(|fit| fit < 3)
+                        && lexicon.linked(name).is_none()
+                };
+                self.names.retain(|name| !lexicon.is_complete() || !says_again(name));
+            }
             // "The weather in lisbon": neither a namespace nor a question about one.
             let is_explicit = self.has_any(&["namespace", "ns"])
                 || self.words.iter().any(|word| word.starts_with("-n") || word.starts_with("--namespace"));
@@ -260,12 +284,18 @@ impl Reading {
             || self.pronoun
             || self.pick.is_some()
             || next == "one";
-        if of_object || is_change && !has_more {
+        // "Give eu a second one": no object has the name, so it is that of the namespace, and the object was spoken of.
+        let is_place = lexicon.is_complete()
+            && lexicon.linked(&name).is_none()
+            && self.verb.is_some_and(|verb| {
+                matches!(verb, Verb::Scale | Verb::SetImage | Verb::RolloutRestart | Verb::RolloutUndo)
+            });
+        if of_object || is_change && !has_more && !is_place {
             return;
         }
         self.names.remove(at);
         self.namespace = Some(known_as(&name, lexicon));
-        self.pronoun |= next == "one" && self.names.is_empty();
+        self.pronoun |= (next == "one" || is_place) && self.names.is_empty();
     }
 
     /// Reads numbers with their units: replicas, lines, times, images, quantities.
@@ -446,7 +476,7 @@ fn duration(text: &str) -> Option<u32> {
     (total > 0).then_some(total)
 }
 
-pub(super) fn number_of(word: &str) -> Option<u32> {
+pub(in crate::offline) fn number_of(word: &str) -> Option<u32> {
     const NUMBERS: [&str; 13] =
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
     word.parse()

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::likeness;
-use crate::command::is_name;
+use crate::command::{Verb, is_name};
 use crate::conversation::Conversation;
-use crate::kinds::kind_word;
+use crate::kinds::{UNUSUAL, kind_word};
 
-use super::vocabulary::{is_candidate, is_ordinary};
+use super::vocabulary::{VERBS, is_candidate, is_ordinary};
 
 /// The minimum number of letters of a shortened name.
 const MIN_PREFIX: usize = 4;
@@ -104,6 +104,20 @@ pub(crate) fn words_of(message: &str) -> Vec<String> {
         .collect();
     words.extend(pairs);
     words
+}
+
+/// Whether a message may name an object that is neither a workload nor a pod or node: it has the word for its kind, a change that applies
+/// to all kinds, or a name that no known object has.
+pub(crate) fn may_name_unusual_kind(message: &str, is_known: &dyn Fn(&str) -> bool) -> bool {
+    message.split_whitespace().take(300).any(|word| {
+        let word = super::clean(word).to_lowercase().replace(['\'', '’'], "");
+        let (kind, name) = word.split_once('/').unwrap_or((&word, &word));
+        let is_kind = kind_word(kind).is_some_and(|kind| UNUSUAL.contains(&&*kind.plural));
+        let applies_to_all = |verb: Verb| matches!(verb, Verb::Delete | Verb::Label | Verb::Annotate | Verb::Apply);
+        let is_change = VERBS.iter().any(|(phrase, verb)| applies_to_all(*verb) && *phrase == word)
+            || matches!(&*word, "rid" | "tear" | "blow" | "throw");
+        is_kind || is_change || is_candidate(name) && !is_known(name)
+    })
 }
 
 fn linked(word: &str, names: &[&str]) -> Option<String> {

@@ -35,7 +35,9 @@ impl Reading {
                 && next.is_empty()
                 && !matches!(before, "the" | "my" | "that" | "this")
                 && self.words.len() > 2;
-            let ordinal = ORDINALS.iter().find(|(name, _)| name == word && !is_adverb);
+            // "Give web a second replica" counts replicas.
+            let is_count = before == "a" && is_replica(next);
+            let ordinal = ORDINALS.iter().find(|(name, _)| name == word && !is_adverb && !is_count);
             if let Some((_, pick)) = ordinal
                 && (matches!(next, "and" | "then" | "two" | "three" | "pods" | "ones" | "from" | "first")
                     || next.is_empty()
@@ -76,6 +78,11 @@ impl Reading {
         if let Some(count) = newest.filter(|_| self.tail.is_none() && self.since_seconds.is_none()) {
             self.pick = Some(Pick::Newest(count));
         }
+        let is_before = self.says("previous one") || self.says("previous pod") || self.says("the one before");
+        if is_before && self.pick.is_none() && self.verb != Some(Verb::RolloutUndo) {
+            self.pick = Some(Pick::Before);
+            self.previous = false;
+        }
         if self.says("top one") {
             self.pick = Some(Pick::At(0));
             if self.verb == Some(Verb::Top) {
@@ -84,7 +91,24 @@ impl Reading {
         }
         self.each = self.has_any(&["both", "them", "those", "these"]) || self.says("all of them") || self.has("each");
         self.pronoun = self.each
-            || self.has("it")
+            || self.has_any(&["it", "ours"])
+            || self.words.windows(2).any(|pair| {
+                pair[1] == "thing"
+                    && matches!(
+                        &*pair[0],
+                        "the"
+                            | "that"
+                            | "this"
+                            | "stupid"
+                            | "damn"
+                            | "bloody"
+                            | "dumb"
+                            | "silly"
+                            | "annoying"
+                            | "cursed"
+                            | "whole"
+                    )
+            })
             || ["that one", "this one", "the same one", "that thing", "its", "that name", "same name"]
                 .iter()
                 .any(|phrase| self.says(phrase))
@@ -204,7 +228,7 @@ impl Reading {
         let is_verb = super::vocabulary::VERBS.iter().any(|(phrase, verb)| {
             let last = phrase.rsplit(' ').next().unwrap_or_default();
             last == previous
-                && !matches!(last, "what" | "which" | "back" | "it" | "there" | "say")
+                && !matches!(last, "what" | "which" | "back" | "it" | "there" | "say" | "on")
                 && (!verb.is_read() || matches!(verb, Verb::Logs | Verb::Describe))
         });
         let is_of = matches!(previous, "called" | "named")
@@ -228,6 +252,11 @@ impl Reading {
         let is_followed = next.is_empty() || next.starts_with('-') || matches!(next, "to" | "in" | "from" | "for");
         is_change && is_kind && !has_article && is_followed && is_name(word) && !NO_NAMES.contains(&word)
     }
+}
+
+/// Whether a word stands for one of the replicas of a workload.
+pub(super) fn is_replica(word: &str) -> bool {
+    matches!(word, "one" | "replica" | "copy" | "instance" | "pod")
 }
 
 /// Returns the number of objects that a word counts: "the first two".

@@ -31,6 +31,15 @@ const OTHERS: [&str; 24] = [
     "other",
     "completed",
 ];
+/// Misspellings in which a letter of a short word is missing or wrong.
+const SLIPS: [(&str, &str); 6] = [
+    ("wich", "which"),
+    ("whitch", "which"),
+    ("shwo", "show"),
+    ("chekc", "check"),
+    ("chek", "check"),
+    ("stauts", "status"),
+];
 /// The kinds whose plurals and singulars are corrected.
 const KINDS: [&str; 16] = [
     "pods",
@@ -59,6 +68,9 @@ pub(super) fn corrected(word: &str) -> Option<&'static str> {
     }
     debug_assert!(KINDS.iter().all(|kind| Kind::find(kind).is_some()));
     let verbs = VERBS.iter().map(|(verb, _)| *verb).filter(|verb| !verb.contains(' '));
+    if let Some((_, known)) = SLIPS.iter().find(|(slip, _)| *slip == word) {
+        return Some(known);
+    }
     let mut found = verbs.chain(KINDS).chain(OTHERS).filter(|known| is_misspelled(word, known));
     let first = found.next()?;
     // "deploymnt" fits one word only; what fits several is left alone.

@@ -33,6 +33,10 @@ impl Reading {
                 (None, kind) => (kind, 1),
             };
             let Some(kind) = found else { continue };
+            if self.is_subject_after_change(at) {
+                used[at] = true;
+                continue;
+            }
             let is_better = self.kind.is_none() || matches!(self.kind.as_deref(), Some("namespaces" | "events"));
             used[at..(at + length).min(self.words.len())].fill(true);
             if is_better && !(kind.plural == "namespaces" && self.kind.is_some()) {
@@ -40,6 +44,39 @@ impl Reading {
                 self.kind = Some(kind.plural);
             }
         }
+    }
+
+    /// "Kill it, the deployment will bring a fresh one": a remark about another object after the change that is asked for.
+    fn is_subject_after_change(&self, at: usize) -> bool {
+        const PREDICATES: [&str; 24] = [
+            "will",
+            "would",
+            "wont",
+            "should",
+            "brings",
+            "creates",
+            "recreates",
+            "makes",
+            "starts",
+            "spawns",
+            "replaces",
+            "keeps",
+            "handles",
+            "takes",
+            "gets",
+            "does",
+            "can",
+            "controller",
+            "is",
+            "has",
+            "restarts",
+            "respawns",
+            "ll",
+            "schedules",
+        ];
+        let has_article = at > 0 && matches!(self.word(at - 1), "the" | "its" | "our" | "my" | "their");
+        let begins_change = |start: usize| super::is_change_phrase(&self.words[start..]);
+        has_article && PREDICATES.contains(&self.word(at + 1)) && (0..at).any(begins_change)
     }
 
     pub(super) fn read_verb(&mut self, joined: &str, used: &mut [bool]) {
@@ -65,8 +102,20 @@ impl Reading {
                         || at_word("restart count").is_some()
                         || at_word("restart counts").is_some())
         };
-        let found: Vec<(&str, Verb)> =
-            VERBS.iter().filter(|(phrase, _)| at_word(phrase).is_some() && !is_noun(phrase)).copied().collect();
+        // "Back to the previous one, describe": an object that was spoken of before, unless something is put back.
+        let puts = self.has_any(&[
+            "put", "set", "roll", "rolled", "bring", "switch", "change", "take", "move", "turn", "revert", "undo",
+            "version", "image", "revision",
+        ]);
+        let goes_to_object = ["previous one", "previous pod", "one before", "last one", "other one", "first one"]
+            .iter()
+            .any(|phrase| self.says(phrase));
+        let is_return = |phrase: &str| phrase.starts_with("back to") && goes_to_object && !puts;
+        let found: Vec<(&str, Verb)> = VERBS
+            .iter()
+            .filter(|(phrase, _)| at_word(phrase).is_some() && !is_noun(phrase) && !is_return(phrase))
+            .copied()
+            .collect();
         let best = found.iter().min_by_key(|(_, verb)| rank(*verb)).copied();
         self.verb = best.map(|(_, verb)| verb);
         for (phrase, _) in &found {
@@ -104,6 +153,19 @@ impl Reading {
         ]) || self.says("whats down")
             || self.says("what is down")
             || self.says("not running")
+            || [
+                "not starting",
+                "isnt starting",
+                "wont start",
+                "doesnt start",
+                "cant start",
+                "not coming up",
+                "wont come up",
+                "isnt coming up",
+                "doesnt come up",
+            ]
+            .iter()
+            .any(|phrase| self.says(phrase))
             || self.says("not ready")
             || self.says("not healthy");
         self.counts = self.says("how many") || self.says("number of");
@@ -195,9 +257,12 @@ impl Reading {
 
     /// "Scheduler replicas?", "count now", "hows it now": the state of an object.
     fn imply_from_question(&mut self) {
-        let asks = self.is_question || self.has("now");
-        let states = ["replicas", "count", "image", "version", "status", "staus"];
-        if self.verb.is_some() || !asks || self.words.len() > 5 || self.replicas.is_some() {
+        let tells = ["tell me", "confirm the", "confirm its", "just tell", "let me know"]
+            .iter()
+            .any(|phrase| self.says(phrase));
+        let asks = self.is_question || self.has("now") || tells;
+        let states = ["replicas", "count", "image", "version", "status", "staus", "number", "tag", "state"];
+        if self.verb.is_some() || !asks || self.words.len() > if tells { 12 } else { 5 } || self.replicas.is_some() {
             return;
         }
         let is_first = self.words.first().is_some_and(|word| matches!(&**word, "hows" | "how" | "count" | "replicas"));
@@ -205,6 +270,60 @@ impl Reading {
             self.verb = Some(Verb::Get);
             self.is_implied = true;
             self.asks_state = true;
+        }
+    }
+
+    /// "Stop anything new being scheduled on worker-2", "open it up for scheduling again".
+    fn imply_scheduling(&mut self) {
+        let schedules = self.has_any(&["schedule", "scheduled", "scheduling", "schedules"])
+            || self.has_any(&["landing", "placed"]) && self.has_any(&["on", "there"]);
+        let is_weak = matches!(self.verb, None | Some(Verb::Get));
+        if !schedules
+            || !is_weak
+            || self.has("why")
+            || self.asks() && !self.asks_politely()
+            || self.is_question && !self.asks_politely()
+        {
+            return;
+        }
+        let stops = self.has_any(&["stop", "prevent", "block", "avoid", "nothing", "dont", "keep", "no"]);
+        let opens =
+            self.has_any(&["open", "allow", "let", "enable", "accept", "return", "reopen", "unblock", "available"])
+                || self.has_any(&["again", "back"]) && self.has_any(&["take", "make", "put", "bring", "can", "ready"]);
+        self.verb = match (stops, opens) {
+            (_, true) if !self.has_any(&["dont", "stop", "prevent"]) => Some(Verb::Uncordon),
+            (true, _) => Some(Verb::Cordon),
+            _ => self.verb,
+        };
+    }
+
+    /// "Give web a second replica", "add a third one".
+    fn imply_nth_replica(&mut self) {
+        // "The edge one reduced to a single replica".
+        let is_single = self
+            .words
+            .windows(2)
+            .any(|pair| matches!(&*pair[0], "single" | "one") && matches!(&*pair[1], "replica" | "copy" | "instance"));
+        let reduces = self.has_any(&["reduced", "reduce", "shrink", "shrunk", "lowered", "scaled", "down", "brought"]);
+        if is_single && reduces && matches!(self.verb, None | Some(Verb::Get)) && (!self.asks() || self.asks_politely())
+        {
+            (self.verb, self.replicas) = (Some(Verb::Scale), Some(Replicas::To(1)));
+            return;
+        }
+        const NTH: [(&str, u32); 4] = [("second", 2), ("third", 3), ("fourth", 4), ("fifth", 5)];
+        let gives = self.has_any(&["give", "add", "want", "need", "have", "get", "start", "run", "bring", "use"]);
+        let is_weak = matches!(self.verb, None | Some(Verb::Get)) && self.replicas.is_none();
+        if !gives || !is_weak || self.asks() && !self.asks_politely() {
+            return;
+        }
+        let wanted = (1..self.words.len()).find_map(|at| {
+            let (_, number) = NTH.iter().find(|(word, _)| *word == self.word(at))?;
+            let counts = self.word(at - 1) == "a" && super::references::is_replica(self.word(at + 1));
+            counts.then_some(*number)
+        });
+        if let Some(number) = wanted {
+            self.verb = Some(Verb::Scale);
+            self.replicas = Some(Replicas::To(number));
         }
     }
 
@@ -296,6 +415,13 @@ impl Reading {
                 "release",
                 "downgrade",
                 "run",
+                "should",
+                "fix",
+                "go",
+                "make",
+                "want",
+                "need",
+                "correct",
             ];
             if self.has_any(&words) {
                 self.verb = Some(Verb::SetImage);
@@ -390,6 +516,17 @@ impl Reading {
         if self.verb.is_none() && is_quantity && self.words.len() <= 6 && !self.asks() && !self.is_question {
             self.verb = Some(Verb::SetResources);
         }
+        // "What did its pod say?"
+        let first = self.words.iter().find(|word| !matches!(&***word, "and" | "so" | "ok" | "but"));
+        let asks_what = first.is_some_and(|word| matches!(&**word, "what" | "whats"))
+            || self.says("show me what")
+            || self.says("see what");
+        let says = self.has_any(&["say", "says", "saying", "complain", "complains", "complaining"])
+            && !self.has_any(&["you", "i", "we", "they", "who", "runbook", "docs", "he", "she"]);
+        if matches!(self.verb, None | Some(Verb::Get)) && asks_what && says {
+            self.verb = Some(Verb::Logs);
+        }
+        self.imply_scheduling();
         // "Bring node-b back".
         let brings = self.has_any(&["bring", "put"]) && self.has("back");
         if matches!(self.verb, None | Some(Verb::Get))
@@ -413,6 +550,7 @@ impl Reading {
                 self.replicas = Some(Replicas::By(1));
             }
         }
+        self.imply_nth_replica();
         self.imply_scale();
         self.imply_number_wanted();
         self.imply_from_question();

@@ -9,6 +9,7 @@ mod assistants;
 mod audit;
 mod backup;
 mod branches;
+mod browse;
 mod chat;
 mod config;
 mod context;

@@ -6,6 +6,7 @@ mod ask;
 pub(crate) mod assistant;
 mod audit;
 mod backup;
+mod browse;
 mod chat;
 mod check;
 mod completions;
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Show(show::Arguments),
     Append(append::Arguments),
     Search(search::Arguments),
+    Browse(browse::Arguments),
     Recall(recall::Arguments),
     Context(context::Arguments),
     Export(export::Arguments),
@@ -102,6 +104,11 @@ impl Command {
     pub(crate) fn serves(&self) -> bool {
         matches!(self, Self::Serve(_))
     }
+
+    /// Whether the command draws on the whole terminal, where lines of a log would be in the way.
+    pub(crate) fn is_full_screen(&self) -> bool {
+        matches!(self, Self::Browse(_))
+    }
 }
 
 /// The outcome of a command that did not fail. Determines the exit code.
@@ -135,6 +142,7 @@ impl App {
             Command::Show(arguments) => show::run(self, arguments).await,
             Command::Append(arguments) => append::run(self, arguments).await,
             Command::Search(arguments) => search::run(self, arguments).await,
+            Command::Browse(arguments) => browse::run(self, arguments).await,
             Command::Recall(arguments) => recall::run(self, arguments).await,
             Command::Context(arguments) => context::run(self, arguments).await,
             Command::Export(arguments) => export::run(self, arguments).await,

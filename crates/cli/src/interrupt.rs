@@ -22,6 +22,7 @@ struct State {
     is_stop_requested: AtomicBool,
     unfinished_files: Mutex<Vec<PathBuf>>,
     turn: Mutex<Option<Stop>>,
+    before_exit: Mutex<Option<fn()>>,
 }
 
 impl Interrupt {
@@ -71,6 +72,11 @@ impl Interrupt {
         *self.state.turn() = turn;
     }
 
+    /// Calls a function before an interrupt exits the program.
+    pub(crate) fn call_before_exit(&self, call: fn()) {
+        *self.state.before_exit.lock().unwrap_or_else(PoisonError::into_inner) = Some(call);
+    }
+
     /// Registers a file or folder that is removed if the program is interrupted.
     pub(crate) fn remove_if_interrupted(&self, file: &Path) {
         self.state.files().push(file.to_owned());
@@ -90,6 +96,9 @@ impl State {
         for file in self.files().drain(..) {
             // Errors are ignored: the file was already renamed, or never created.
             drop(if file.is_dir() { std::fs::remove_dir_all(file) } else { std::fs::remove_file(file) });
+        }
+        if let Some(call) = *self.before_exit.lock().unwrap_or_else(PoisonError::into_inner) {
+            call();
         }
         log_lines::close();
         std::process::exit(i32::from(INTERRUPTED));

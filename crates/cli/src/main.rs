@@ -33,6 +33,7 @@ mod transcript;
 mod usage;
 mod word_wrap;
 
+use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
@@ -59,7 +60,8 @@ fn main() -> ExitCode {
         return failure::report(&error, &output);
     }
     // The server initialises the log itself.
-    if !arguments.command.serves() {
+    let is_log_in_the_way = arguments.command.is_full_screen() && std::io::stderr().is_terminal();
+    if !arguments.command.serves() && !is_log_in_the_way {
         log(&settings);
     }
     let result = match runtime(arguments.command.serves(), &settings) {

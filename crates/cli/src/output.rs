@@ -58,6 +58,11 @@ impl Output {
         self.json
     }
 
+    /// Whether standard output has colour.
+    pub(crate) fn has_colour(&self) -> bool {
+        self.out_colour
+    }
+
     /// Returns the width of the terminal. `None` if the output is not a terminal; then nothing is truncated or wrapped.
     pub(crate) fn columns(&self) -> Option<usize> {
         self.columns

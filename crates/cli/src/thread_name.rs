@@ -14,6 +14,8 @@ pub(crate) const SHORT_ID_CHARS: usize = 18;
 const MIN_PREFIX_CHARS: usize = 4;
 /// The maximum number of threads that are listed for an ambiguous prefix.
 const MAX_LISTED: usize = 5;
+/// The prefix of the keys of imported threads.
+const IMPORT_KEY: &str = "import:";
 
 /// Returns the thread with this id, key or id prefix.
 ///
@@ -89,6 +91,13 @@ fn ambiguous(name: &str, found: &[Thread]) -> Failure {
 pub(crate) fn title(thread: &Thread) -> String {
     let key = thread.key.as_ref().map(ThreadKey::as_str);
     printable_line(thread.title.as_deref().or(key).unwrap_or("(no title)"))
+}
+
+/// Returns where a thread comes from: the format of an import, or the beginning of its key, such as `slack`. Empty if unknown.
+pub(crate) fn source(thread: &Thread) -> String {
+    let key = thread.key.as_ref().map_or("", ThreadKey::as_str);
+    let source = key.strip_prefix(IMPORT_KEY).unwrap_or(key).split_once(':').map_or("", |(source, _)| source);
+    printable_line(source)
 }
 
 /// Describes a thread that was imported from a conversation with branches: whether it is a fork, and whether it is the

@@ -99,7 +99,7 @@ pub(crate) fn one_line(message: &Message) -> String {
 }
 
 /// Describes a part of a message in text.
-fn part_text(part: &Part) -> String {
+pub(crate) fn part_text(part: &Part) -> String {
     match part {
         Part::Text(text) => text.clone(),
         Part::Reasoning(text) => format!("(thinking) {text}"),

@@ -117,7 +117,7 @@ async fn list(app: &App, all: bool) -> Result<Status> {
         app.output.note("no open approvals");
         return Ok(Status::Done);
     }
-    let columns = ["id", "state", "call", "expires (UTC)", "thread"];
+    let columns = ["id", "state", "call", "expires", "thread"];
     let mut table = Table::new(columns.map(|name| (name, Align::Left)));
     for Row { thread, approval } in &rows {
         table.add_row([

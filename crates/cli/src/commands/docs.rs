@@ -210,7 +210,7 @@ async fn list(app: &App, library: &str) -> Result<Status> {
     let mut table = Table::new([
         ("document", Align::Left),
         ("passages", Align::Right),
-        ("added (UTC)", Align::Left),
+        ("added", Align::Left),
         ("id", Align::Left),
     ]);
     for document in &documents {

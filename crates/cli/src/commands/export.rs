@@ -1,3 +1,5 @@
+mod markdown;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,8 @@ use threadkeep::memory::ExportLines;
 use threadkeep::{MemoryError, StoreError, ThreadSelection};
 
 use super::{App, Status};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::progress;
 use crate::store::Purpose;
 use crate::table::counted;
@@ -22,11 +26,12 @@ use crate::thread_name;
 /// Export threads as JSON Lines
 ///
 /// docs/export-format.md describes the format. Without THREADS, all your threads and records are exported. `threadkeep
-/// import` imports the file again; ids do not change.
+/// import` imports the file again; ids do not change. A file whose name ends in .md is written as Markdown, for reading.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep export -o everything.jsonl.gz       compressed with gzip, as the name ends in .gz
   threadkeep export 0193a5b2 | jq .              one thread, to standard output
+  threadkeep export 0193a5b2 -o notes.md         one thread, as Markdown
   threadkeep export --as-tenant -o tenant.jsonl  all users of the tenant")]
 pub(crate) struct Arguments {
     /// The threads: ids, prefixes of ids, or keys
@@ -36,8 +41,9 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
+/// What was exported.
 #[derive(Debug, Default, Serialize)]
-struct ExportReport {
+pub(super) struct ExportReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     threads: u64,
@@ -60,7 +66,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     match arguments.output.filter(|path| path.as_os_str() != "-") {
         None => {
             let mut lines = app.output.lines();
-            let report = write_all(app, parts, |line| lines.line(line)).await?;
+            let report = write_all(parts, |line| lines.line(json_line(line)?), |error| note(app, error)).await?;
             lines.finish()?;
             Ok(report.status())
         }
@@ -69,17 +75,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 }
 
 async fn to_file(app: &App, parts: Vec<ExportLines>, path: &Path) -> Result<Status> {
-    let cannot_write = || format!("cannot write {}", path.display());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = tempfile::Builder::new().prefix(".threadkeep-export-").tempfile_in(folder).with_context(cannot_write)?;
-    app.interrupt.remove_if_interrupted(file.path());
     let spinner = progress::spinner("exporting…");
-    let mut writer = Writer::new(file, path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz")));
-    let result = write_all(app, parts, |line| writer.line(line).with_context(cannot_write)).await;
+    let result = write_file(&app.interrupt, parts, path, Existing::Replace, |error| note(app, error)).await;
     spinner.finish_and_clear();
     let mut report = result?;
-    let file = writer.finish().with_context(cannot_write)?;
-    file.persist(path).with_context(cannot_write)?;
     if app.output.is_json() {
         report.file = Some(path.to_owned());
         app.output.json(&report)?;
@@ -90,11 +89,60 @@ async fn to_file(app: &App, parts: Vec<ExportLines>, path: &Path) -> Result<Stat
     Ok(report.status())
 }
 
+fn note(app: &App, skipped: &MemoryError) {
+    app.output.note(format_args!("skipped: {skipped}"));
+}
+
+/// What happens to an existing file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existing {
+    /// It is replaced once the export is complete.
+    Replace,
+    /// The export fails.
+    Keep,
+}
+
+/// Writes all parts to a file, as Markdown if its name ends in `.md`, otherwise as JSON Lines. Calls `skipped` for each message
+/// that cannot be read.
+pub(super) async fn write_file(
+    interrupt: &Interrupt,
+    parts: Vec<ExportLines>,
+    path: &Path,
+    existing: Existing,
+    skipped: impl Fn(&MemoryError),
+) -> Result<ExportReport> {
+    let cannot_write = || format!("cannot write {}", path.display());
+    let file_exists = || Failure::user_error(format!("{} exists", path.display())).hint("choose another name");
+    if existing == Existing::Keep && path.exists() {
+        return Err(file_exists().into());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::Builder::new().prefix(".threadkeep-export-").tempfile_in(folder).with_context(cannot_write)?;
+    interrupt.remove_if_interrupted(file.path());
+    let has_ending = |ending: &str| path.extension().is_some_and(|end| end.eq_ignore_ascii_case(ending));
+    let is_markdown = has_ending("md");
+    let mut writer = Writer::new(file, has_ending("gz"));
+    let write = |line: &ExportLine| {
+        let text = if is_markdown { markdown::text(line) } else { Some(json_line(line)?) };
+        text.map_or(Ok(()), |text| writer.line(&text)).with_context(cannot_write)
+    };
+    let report = write_all(parts, write, skipped).await?;
+    let file = writer.finish().with_context(cannot_write)?;
+    match existing {
+        Existing::Replace => file.persist(path).with_context(cannot_write)?,
+        Existing::Keep => match file.persist_noclobber(path) {
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Err(file_exists().into()),
+            persisted => persisted.with_context(cannot_write)?,
+        },
+    };
+    Ok(report)
+}
+
 /// Writes all parts as one export, with only the header of the first part.
 async fn write_all(
-    app: &App,
     parts: Vec<ExportLines>,
-    mut write: impl FnMut(&str) -> Result<()>,
+    mut write: impl FnMut(&ExportLine) -> Result<()>,
+    skipped: impl Fn(&MemoryError),
 ) -> Result<ExportReport> {
     let mut report = ExportReport::default();
     let mut has_header = false;
@@ -105,10 +153,10 @@ async fn write_all(
                 Ok(line) => {
                     has_header = true;
                     report.count(&line);
-                    write(&json_line(&line)?)?;
+                    write(&line)?;
                 }
                 Err(error @ MemoryError::Store(StoreError::Corrupt { what: "message", .. })) => {
-                    app.output.note(format_args!("skipped: {error}"));
+                    skipped(&error);
                     report.unreadable += 1;
                 }
                 Err(error) => return Err(error.into()),
@@ -126,6 +174,14 @@ impl ExportReport {
             ExportLine::Message(_) => self.messages += 1,
             ExportLine::Record { .. } => self.records += 1,
         }
+    }
+
+    pub(super) fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    pub(super) fn unreadable(&self) -> u64 {
+        self.unreadable
     }
 
     fn status(&self) -> Status {

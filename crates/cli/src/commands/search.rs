@@ -233,17 +233,30 @@ fn wrapped(output: &Output, snippet: &Snippet) -> Vec<String> {
 }
 
 fn highlighted(output: &Output, snippet: &Snippet) -> String {
-    let mut text = String::from(if snippet.cut_before { "… " } else { "" });
+    let mut text = String::new();
+    for (piece, is_match) in excerpt(snippet) {
+        // Writing to a String cannot fail.
+        let _ = if is_match { write!(text, "{}", output.paint(MATCH, piece)) } else { write!(text, "{piece}") };
+    }
+    text
+}
+
+/// Returns the pieces of a snippet, each with whether it matches, as a printable line.
+pub(super) fn excerpt(snippet: &Snippet) -> Vec<(String, bool)> {
+    let mut pieces = Vec::new();
+    let mut before = String::from(if snippet.cut_before { "… " } else { "" });
     let mut at = 0;
     for found in &snippet.matches {
-        text.push_str(&line_piece(&snippet.text[at..found.start]));
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{}", output.paint(MATCH, line_piece(&snippet.text[found.clone()])));
+        before.push_str(&line_piece(&snippet.text[at..found.start]));
+        pieces.push((std::mem::take(&mut before), false));
+        pieces.push((line_piece(&snippet.text[found.clone()]), true));
         at = found.end;
     }
-    text.push_str(&line_piece(&snippet.text[at..]));
-    text.push_str(if snippet.cut_after { " …" } else { "" });
-    text
+    before.push_str(&line_piece(&snippet.text[at..]));
+    before.push_str(if snippet.cut_after { " …" } else { "" });
+    pieces.push((before, false));
+    pieces.retain(|(piece, _)| !piece.is_empty());
+    pieces
 }
 
 /// Makes a piece of a line printable. Keeps white space at its ends, which separates it from the adjacent pieces.

@@ -172,7 +172,7 @@ fn description(thread: &Thread) -> String {
     let messages = counted(thread.message_count, "message");
     let branch = [thread_name::branch(thread).map(str::to_owned), thread_name::forked_from(thread)];
     let branch: String = branch.into_iter().flatten().map(|text| format!(" · {text}")).collect();
-    format!("{}{key}{branch} · {messages} · updated {} UTC", thread.id, instants::minute(thread.updated_at))
+    format!("{}{key}{branch} · {messages} · updated {}", thread.id, instants::minute(thread.updated_at))
 }
 
 /// Returns the note that more messages exist.

@@ -87,8 +87,8 @@ fn table(stats: &Stats) -> String {
     rows.extend(figures.roles.iter().map(|(role, count)| (role.as_str(), number(*count))));
     rows.push(("turns", number(figures.turns)));
     if let (Some(first), Some(last)) = (figures.first_message_at, figures.last_message_at) {
-        rows.push(("first", format!("{} UTC", instants::minute(first))));
-        rows.push(("last", format!("{} UTC", instants::minute(last))));
+        rows.push(("first", instants::minute(first)));
+        rows.push(("last", instants::minute(last)));
     }
     if figures.input_tokens + figures.output_tokens > 0 {
         let (read, written) = (number(figures.input_tokens), number(figures.output_tokens));

@@ -111,7 +111,7 @@ fn table(app: &App, threads: &[(Thread, Timestamp)], is_by_message: bool) -> Str
     let columns = app.output.columns();
     let id_width = if columns.is_some_and(|columns| columns < WIDE_COLUMNS) { SHORT_ID_CHARS } else { FULL_ID_CHARS };
     let has_owners = app.global.as_tenant;
-    let time = if is_by_message { "last message (UTC)" } else { "updated (UTC)" };
+    let time = if is_by_message { "last message" } else { "updated" };
     let mut headers =
         vec![("id", Align::Left), ("title", Align::Left), ("messages", Align::Right), (time, Align::Left)];
     if has_owners {

@@ -57,7 +57,7 @@ pub(super) fn print(output: &Output, turn: &Turn) -> Result<()> {
         ("assistant", format!("{}{routed}", turn.agent)),
         ("model", printable_line(&turn.model)),
         ("status", printable_line(&ended)),
-        ("started", format!("{} UTC, took {} ms", instants::minute(turn.started_at), number(turn.duration_ms))),
+        ("started", format!("{}, took {} ms", instants::minute(turn.started_at), number(turn.duration_ms))),
         ("context", format!("{}, {}", counted(context.messages, "message"), counted(context.tokens, "token"))),
         ("usage", usage(&turn.usage)),
     ]))?;

@@ -38,6 +38,7 @@ fn commands() -> Vec<Vec<&'static str>> {
         "show x",
         "append x y",
         "search x",
+        "browse x",
         "recall x",
         "context x",
         "export",

@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_prints};
 
-const COMMANDS: [&str; 33] = [
+const COMMANDS: [&str; 34] = [
     "migrate",
     "supabase",
     "import",
@@ -10,6 +10,7 @@ const COMMANDS: [&str; 33] = [
     "show",
     "append",
     "search",
+    "browse",
     "recall",
     "context",
     "export",

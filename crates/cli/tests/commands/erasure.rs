@@ -182,7 +182,7 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
         }
         "erase" => Nothing("it erases; the tests run it last"),
         "serve" => Nothing("crates/server/tests/http/erasure tests its routes"),
-        "backup" | "export" => Nothing("it writes to a file that the user chooses"),
+        "backup" | "browse" | "export" => Nothing("it writes to a file that the user chooses"),
         "open" => Nothing("it opens a page of the server"),
         "demo" => Nothing("its conversation is fictional"),
         "keys create" | "keys list" | "keys revoke" | "keys rotate" => Nothing("keys belong to the tenant"),

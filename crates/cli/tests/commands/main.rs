@@ -9,6 +9,7 @@ mod assistants;
 mod audit;
 mod backup;
 mod branches;
+mod browse;
 mod chat;
 mod config;
 mod context;
@@ -137,6 +138,8 @@ impl Cli {
         }
         command.env("THREADKEEP_CONFIG", self.path("config.yaml")).env("XDG_CONFIG_HOME", self.folder.path());
         command.env("XDG_STATE_HOME", self.folder.path());
+        // Times are shown in the local time zone.
+        command.env("TZ", "UTC");
         command.env("MTA_TIMETABLE", self.timetable());
         command.env("THREADKEEP_ERASURE_LEDGER", self.ledger());
         command.env("THREADKEEP_STORE", self.url.clone().unwrap_or_else(|| self.store().display().to_string()));

@@ -199,3 +199,22 @@ fn threads_are_filtered_by_metadata() {
     let twice = cli.run(&["threads", "--metadata", "env=prod", "--metadata", "env=test"]);
     assert!(twice.code == Some(1) && twice.err.contains("the key `env` appears twice"), "{twice}");
 }
+
+#[test]
+fn times_are_local_for_people_and_utc_in_json() {
+    let cli = Cli::with_garden();
+    let in_tokyo = |arguments: &[&str]| {
+        let output: super::RunOutput = cli.command(arguments).env("TZ", "JST-9").output().unwrap().into();
+        assert_eq!(output.code, Some(0), "{output}");
+        output.out
+    };
+    let shown = in_tokyo(&["show", "web:garden"]);
+    assert!(shown.contains("── 2026-04-02 ──") && shown.contains("system · 18:00 · #1"), "{shown}");
+    assert!(shown.contains("── 2026-04-06 ──") && shown.contains("02:30 · #6"), "{shown}");
+    assert!(in_tokyo(&["threads"]).contains("2026-04-06 02:30"));
+    assert!(in_tokyo(&["search", "sow"]).contains("2026-04-06 02:30"));
+    for arguments in [&["show", "web:garden", "--json"][..], &["threads", "--json"], &["search", "sow", "--json"]] {
+        let json = in_tokyo(arguments);
+        assert!(json.contains("2026-04-05T17:30:0") && !json.contains("+09:00"), "{json}");
+    }
+}

@@ -82,7 +82,7 @@ impl Chat<'_> {
             return Ok(());
         }
         let columns = [("", Align::Left), ("thread", Align::Left), ("title", Align::Left), ("messages", Align::Right)];
-        let mut table = Table::new(columns.into_iter().chain([("updated (UTC)", Align::Left)]));
+        let mut table = Table::new(columns.into_iter().chain([("updated", Align::Left)]));
         for thread in threads.iter().take(MAX_THREADS) {
             table.add_row([
                 if self.thread == Some(thread.id) { "*" } else { "" }.to_owned(),

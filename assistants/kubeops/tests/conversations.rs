@@ -520,6 +520,65 @@ async fn several_objects_of_one_change_have_their_own_values() {
         "kubectl set image deployment/cart cart=cart:1.1 -n shop".to_owned(),
     ];
     assert_eq!(requests_of(&talk, "update api to 2.5.0 and cart to 1.1 in shop").await, expected);
+    let talk = Talk::start(shop()).await;
+    let expected = [
+        "kubectl set image deployment/cart cart=cart:0.9 -n shop".to_owned(),
+        "kubectl scale deployment api --replicas=4 -n shop".to_owned(),
+    ];
+    assert_eq!(requests_of(&talk, "set cart in shop back to cart:0.9 and scale api to 4").await, expected);
+}
+
+// S4.50
+#[tokio::test]
+async fn a_request_that_was_taken_back_is_not_made_again() {
+    for words in
+        ["hmm bob says 2.5.0 leaks. don't", "the db is busy, better not", "on reflection lets not", "nah, leave it"]
+    {
+        let talk = Talk::start(shop()).await;
+        assert_eq!(requests_of(&talk, "set the image of api in shop to shop-api:2.5.0").await.len(), 1);
+        assert_eq!(requests_of(&talk, words).await, [] as [String; 0], "{words}");
+        assert_eq!(talk.pending().await, Vec::<String>::new(), "{words}");
+    }
+}
+
+// Sentences that look like requests.
+#[tokio::test]
+async fn statements_about_the_cluster_request_nothing() {
+    for message in [
+        "pods dont get scheduled on worker-1",
+        "nothing is scheduled there any more",
+        "why does it stop scheduling?",
+        "we have a second one that crashes",
+        "it was reduced to a single replica yesterday",
+        "it went back to the previous one, describe",
+        "do we need shop-api:2.5.0?",
+        "does it run shop-api:2.5.0?",
+        "3 of them are down",
+        "4 is what bob had",
+        "the deployment will bring a fresh one",
+        "is it ready to be scaled to 5?",
+        "you didnt scale it did you",
+        "did the rollback finish?",
+        "put shop on hold",
+        "what does the log say about a restart?",
+    ] {
+        let talk = Talk::start(shop()).await;
+        let turn = talk.say("scale api in shop to 6").await;
+        talk.decide(&turn, Verdict::Deny { reason: None }).await.unwrap();
+        assert_eq!(requests_of(&talk, message).await, [] as [String; 0], "{message}");
+    }
+    for (message, replicas) in [
+        ("ok 4 then, boss says 6 is too many", 4),
+        ("4 is enough", 4),
+        ("lets do 5 instead", 5),
+        ("give it a second replica", 2),
+    ] {
+        let talk = Talk::start(shop()).await;
+        let turn = talk.say("scale api in shop to 6").await;
+        talk.decide(&turn, Verdict::Deny { reason: None }).await.unwrap();
+        let expected = format!("kubectl scale deployment api --replicas={replicas} -n shop");
+        assert_eq!(requests_of(&talk, message).await, [expected], "{message}");
+    }
 }
 
 // S4.53: a command that someone reports, forbids or asks about is not requested.

@@ -43,6 +43,19 @@ async fn dialogues_of_the_fifth_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-5.json"), least_percent: 79 })).await;
 }
 
+/// 172 of 234 required turns passed at the first run, with 4 wrong requests and 4 wrong changes, which are fixed.
+#[tokio::test]
+async fn dialogues_of_the_sixth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-6.json"), least_percent: 97 })).await;
+}
+
+/// 197 of 248 required turns passed at the first run, with 2 wrong requests and 1 wrong change, which are fixed; 202 after the failures of
+/// the sixth set alone had been read.
+#[tokio::test]
+async fn dialogues_of_the_seventh_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-7.json"), least_percent: 97 })).await;
+}
+
 async fn check(set: &Set) {
     let results = Box::pin(play(&serde_json::from_str(set.text).unwrap())).await;
     let (passed, required) = count_passed(&results);

@@ -364,10 +364,15 @@ pub(super) fn another_number(reading: &Reading, conversation: &Conversation) -> 
     };
     let words: Vec<&String> = reading.words.iter().skip_while(is_filler).collect();
     let number = words.first().filter(|word| ***word != "one").and_then(|word| number_of(word))?;
-    let mut next = words.iter().skip(1).skip_while(|word| matches!(&****word, "replicas" | "copies" | "instances"));
-    let ends = next.next().is_none_or(|word| {
-        matches!(&***word, "then" | "instead" | "please" | "pls" | "only" | "will" | "would" | "is" | "should" | "max")
-    });
+    let next = words.iter().skip(1).skip_while(|word| matches!(&****word, "replicas" | "copies" | "instances"));
+    let rest: Vec<&str> = next.map(|word| word.as_str()).collect();
+    let is_judged = matches!(
+        rest[..],
+        ["is", "enough" | "fine" | "ok" | "plenty" | "better" | "good" | "right", ..]
+            | ["will" | "should", "do" | "be", ..]
+    );
+    let ends = is_judged
+        || rest.first().is_none_or(|word| matches!(*word, "then" | "instead" | "please" | "pls" | "only" | "max"));
     let is_plain = matches!(reading.verb, None | Some(Verb::Get | Verb::Scale))
         && reading.kind.is_none()
         && reading.names.iter().all(|name| command.name.as_ref() == Some(name))

@@ -92,23 +92,21 @@ impl Planner<'_> {
             let target =
                 known(word(at)).filter(|_| moved && matches!(word(to), "to" | "on" | "in" | "onto" | "at" | "up"))?;
             let rest = &words[to..];
-            let is_image = rest.iter().any(|word| {
-                matches!(
-                    &**word,
-                    "version"
-                        | "image"
-                        | "tag"
-                        | "release"
-                        | "that"
-                        | "this"
-                        | "same"
-                        | "what"
-                        | "has"
-                        | "runs"
-                        | "newer"
-                        | "newest"
-                )
-            }) || rest.iter().any(|word| known(word).is_some_and(|other| other != target));
+            let names_other = rest.iter().any(|word| known(word).is_some_and(|other| other != target));
+            let says_newer = rest.iter().any(|word| matches!(&**word, "newer" | "newest"));
+            // "Bring eu to that", but not "to that node".
+            let ends_with_it = rest.iter().position(|word| matches!(&**word, "that" | "this")).is_some_and(|at| {
+                rest.get(at + 1).is_none_or(|next| {
+                    matches!(
+                        &**next,
+                        "version" | "image" | "tag" | "release" | "one" | "please" | "pls" | "too" | "now"
+                    )
+                })
+            });
+            let is_return = rest.iter().any(|word| {
+                matches!(&**word, "before" | "previous" | "old" | "older" | "last" | "earlier" | "was" | "were" | "had")
+            });
+            let is_image = !is_return && (names_other || says_newer || ends_with_it);
             is_image.then_some(target)
         })
     }

@@ -123,6 +123,15 @@ fn with_own_values(message: &str, whole: &Reading, lexicon: &Lexicon) -> Option<
     if !readings.windows(2).any(|pair| value(&pair[0]) != value(&pair[1])) {
         return None;
     }
+    // "Set mailer back to mailer:20 and scale contacts to 4": two kinds of changes.
+    let is_of_verb = |reading: &Reading| match verb {
+        Verb::Scale => reading.replicas.is_some(),
+        Verb::SetImage => reading.image.is_some() || reading.version.is_some(),
+        _ => !reading.limits.is_empty() || !reading.requests.is_empty(),
+    };
+    if !readings.iter().all(is_of_verb) {
+        return None;
+    }
     if !waiting.is_empty() || readings.iter().any(|reading| reading.names.len() != 1) {
         return Some(Values::Unclear);
     }

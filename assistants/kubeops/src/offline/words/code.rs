@@ -149,7 +149,7 @@ fn plain(text: &str) -> Vec<String> {
 fn rewritten(text: &str, mut replacement: impl FnMut(&str, &str, &str) -> Option<String>) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     // An odd number of backticks encloses nothing.
-    if parts.len() < 3 || parts.len() % 2 == 0 {
+    if parts.len() < 3 || parts.len().is_multiple_of(2) {
         return text.to_owned();
     }
     let mut result = String::new();

@@ -286,10 +286,49 @@ impl Reading {
         {
             return;
         }
-        let stops = self.has_any(&["stop", "prevent", "block", "avoid", "nothing", "dont", "keep", "no"]);
-        let opens =
-            self.has_any(&["open", "allow", "let", "enable", "accept", "return", "reopen", "unblock", "available"])
-                || self.has_any(&["again", "back"]) && self.has_any(&["take", "make", "put", "bring", "can", "ready"]);
+        // "Pods don't get scheduled on worker-2" is a complaint, not a request.
+        let is_filler = |word: &str| {
+            matches!(
+                word,
+                "ok" | "please"
+                    | "pls"
+                    | "now"
+                    | "then"
+                    | "so"
+                    | "and"
+                    | "hey"
+                    | "can"
+                    | "could"
+                    | "you"
+                    | "u"
+                    | "we"
+                    | "lets"
+                    | "to"
+                    | "just"
+                    | "fine"
+                    | "want"
+                    | "need"
+                    | "i"
+            )
+        };
+        let is_order = |at: usize| at == 0 || is_filler(self.word(at - 1));
+        let stops = (0..self.words.len()).any(|at| {
+            let is_ban = matches!(self.word(at), "no" | "nothing") && matches!(self.word(at + 1), "new" | "more");
+            let is_verb = matches!(self.word(at), "stop" | "prevent" | "block" | "avoid" | "dont" | "keep");
+            is_order(at) && (is_verb || is_ban)
+        });
+        let opens = (0..self.words.len()).any(|at| {
+            let is_verb =
+                matches!(self.word(at), "open" | "allow" | "let" | "enable" | "reopen" | "unblock" | "return" | "make");
+            let has_object =
+                matches!(self.word(at + 1), "it" | "that" | "scheduling" | "pods" | "new" | "the" | "this" | "them");
+            let is_negated = at > 0
+                && matches!(
+                    self.word(at - 1),
+                    "not" | "dont" | "doesnt" | "didnt" | "wont" | "cant" | "never" | "to" | "does"
+                );
+            is_verb && has_object && !is_negated
+        });
         self.verb = match (stops, opens) {
             (_, true) if !self.has_any(&["dont", "stop", "prevent"]) => Some(Verb::Uncordon),
             (true, _) => Some(Verb::Cordon),
@@ -304,14 +343,21 @@ impl Reading {
             .words
             .windows(2)
             .any(|pair| matches!(&*pair[0], "single" | "one") && matches!(&*pair[1], "replica" | "copy" | "instance"));
-        let reduces = self.has_any(&["reduced", "reduce", "shrink", "shrunk", "lowered", "scaled", "down", "brought"]);
+        let reduces = self.words.iter().enumerate().any(|(at, word)| {
+            let is_told = at > 0
+                && matches!(
+                    self.word(at - 1),
+                    "was" | "were" | "been" | "got" | "is" | "are" | "has" | "have" | "it" | "they" | "you"
+                );
+            matches!(&**word, "reduced" | "reduce" | "shrink" | "shrunk" | "lowered" | "brought") && !is_told
+        });
         if is_single && reduces && matches!(self.verb, None | Some(Verb::Get)) && (!self.asks() || self.asks_politely())
         {
             (self.verb, self.replicas) = (Some(Verb::Scale), Some(Replicas::To(1)));
             return;
         }
         const NTH: [(&str, u32); 4] = [("second", 2), ("third", 3), ("fourth", 4), ("fifth", 5)];
-        let gives = self.has_any(&["give", "add", "want", "need", "have", "get", "start", "run", "bring", "use"]);
+        let gives = self.has_any(&["give", "add", "want", "need", "spin"]) || self.has("have") && self.asks_politely();
         let is_weak = matches!(self.verb, None | Some(Verb::Get)) && self.replicas.is_none();
         if !gives || !is_weak || self.asks() && !self.asks_politely() {
             return;
@@ -415,15 +461,11 @@ impl Reading {
                 "release",
                 "downgrade",
                 "run",
-                "should",
-                "fix",
-                "go",
-                "make",
-                "want",
-                "need",
-                "correct",
             ];
-            if self.has_any(&words) {
+            // "It should be web:1.9", but not "do we need web:1.9?"
+            let is_statement = !self.asks() && !self.is_question;
+            let is_wanted = self.has_any(&["should", "fix", "go", "make", "want", "need", "correct"]);
+            if self.has_any(&words) || is_wanted && is_statement {
                 self.verb = Some(Verb::SetImage);
             }
         } else if is_weak

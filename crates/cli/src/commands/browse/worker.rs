@@ -1,6 +1,7 @@
 //! Carries out the effects that take time, in tasks beside the loop, so that no key waits for the store.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -121,12 +122,15 @@ async fn search(memory: &Memory, scope: &Scope, query: String, limit: usize) -> 
     let mut threads: BTreeMap<ThreadId, ThreadInfo> = BTreeMap::new();
     let mut hits = Vec::new();
     for hit in &results.hits {
-        if !threads.contains_key(&hit.thread) {
-            // A thread that was deleted in the meantime is left out.
-            let Some(thread) = memory.find_thread(scope, hit.thread).await? else { continue };
-            threads.insert(hit.thread, ThreadInfo::new(&thread));
-        }
-        hits.extend(threads.get(&hit.thread).map(|thread| HitRow::new(hit, thread.clone())));
+        let thread = match threads.entry(hit.thread) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => match memory.find_thread(scope, hit.thread).await? {
+                Some(thread) => entry.insert(ThreadInfo::new(&thread)),
+                // Deleted in the meantime.
+                None => continue,
+            },
+        };
+        hits.push(HitRow::new(hit, thread.clone()));
     }
     Ok(Found::new(query, limit, &results, hits))
 }

@@ -414,10 +414,10 @@ mod tests {
     #[test]
     fn only_statements_of_the_users_name_answer_the_question_for_it() {
         for text in ["my name is Sam", "I'm Dermot, hello", "I am Ana", "soy Lucía", "me llamo Lucía", "call me Jo"] {
-            assert!(names_user(text), "{text}");
+            assert!(states_user_name(text), "{text}");
         }
         for text in ["the tiler is called Renzo", "I'm late", "soy alérgica al polen", "I am on leave"] {
-            assert!(!names_user(text), "{text}");
+            assert!(!states_user_name(text), "{text}");
         }
     }
 

@@ -252,8 +252,8 @@ mod tests {
 
     #[test]
     fn corrections_of_a_question_become_questions() {
-        let question = [ChatMessage::user("when is the back door painted?")];
-        let statement = [ChatMessage::user("the back door is painted on Friday")];
+        let question = [ChatMessage::text(Role::User, "when is the back door painted?")];
+        let statement = [ChatMessage::text(Role::User, "the back door is painted on Friday")];
         for (message, meant) in
             [("no i meant the front", "and the front?"), ("perdón, me refería a la otra", "y la otra?")]
         {

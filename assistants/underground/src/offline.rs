@@ -177,10 +177,10 @@ fn whether_live(turn: &Turn<'_>) -> String {
     let text = match last {
         None => "I have not given you any times yet.",
         Some(text) if text.contains("cannot be reached") => "No: TfL's service could not be reached.",
-        Some(text) if text.contains("running times") && text.contains("estimates") => {
+        Some(text) if text.contains("Running times") && text.contains("estimates") => {
             "No: those were running times from TfL's timetables, and estimates by distance where there are none."
         }
-        Some(text) if text.contains("running times") => "No: those were running times from TfL's timetables.",
+        Some(text) if text.contains("Running times") => "No: those were running times from TfL's timetables.",
         Some(text) if text.contains("timetables of") => "No: those times came from TfL's timetables.",
         Some(text) if text.contains("(live") => "Yes: those times came live from TfL when you asked.",
         Some(text) if text.contains("journey planner") => "That came from TfL's journey planner when you asked.",

@@ -95,6 +95,30 @@ async fn dialogues_of_the_ninth_set_pass() {
     check(&Set { text: include_str!("sets/set-9.json"), least_percent: 79 }).await;
 }
 
+/// 204 of 294 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_tenth_set_pass() {
+    check(&Set { text: include_str!("sets/set-10.json"), least_percent: 74 }).await;
+}
+
+/// 217 of 308 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_eleventh_set_pass() {
+    check(&Set { text: include_str!("sets/set-11.json"), least_percent: 76 }).await;
+}
+
+/// 210 of 284 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_twelfth_set_pass() {
+    check(&Set { text: include_str!("sets/set-12.json"), least_percent: 73 }).await;
+}
+
+/// 145 of 291 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_thirteenth_set_pass() {
+    check(&Set { text: include_str!("sets/set-13.json"), least_percent: 57 }).await;
+}
+
 /// Prints the report of the set in the file `THREADKEEP_DIALOGUES`, to measure a new set.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {

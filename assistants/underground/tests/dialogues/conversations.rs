@@ -102,7 +102,7 @@ async fn routes_and_trains_are_answered() {
     let reply = conversation.say("and northbound?").await;
     assert!(reply.contains("Walthamstow Central in 4 min") && !reply.contains("Brixton in"), "{reply}");
     let reply = conversation.say("how do I get from Brixton to Bank?").await;
-    assert!(reply.contains("Take the Victoria line") && reply.contains("running times"), "{reply}");
+    assert!(reply.contains("Take the Victoria line") && reply.contains("Running times"), "{reply}");
     let reply = conversation.say("avoiding the Victoria line").await;
     assert!(reply.contains("There is no route"), "Brixton has one line: {reply}");
     let reply = conversation.say("which stations are on the Waterloo & City line?").await;

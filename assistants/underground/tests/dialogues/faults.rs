@@ -21,7 +21,7 @@ async fn every_fault_is_reported_and_nothing_is_invented() {
         let reply = conversation.say("next trains at Oxford Circus").await;
         assert!(reply.contains("cannot be reached"), "{fault:?}: {reply}");
         let reply = conversation.say("how do I get from Brixton to Oxford Circus").await;
-        assert!(reply.contains("Victoria line") && reply.contains("running times"), "{fault:?}: {reply}");
+        assert!(reply.contains("Victoria line") && reply.contains("Running times"), "{fault:?}: {reply}");
     }
 }
 

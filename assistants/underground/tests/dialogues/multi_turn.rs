@@ -210,7 +210,7 @@ async fn routes_with_every_fault() {
     ] {
         let steps = vec![
             say("how do I get from Stratford to Bank?", &[ROUTE], &["Central line", "journey planner", "16 min"]),
-            say("how do I get from Brixton to Oxford Circus?", &[ROUTE], &["Victoria line", "running times"])
+            say("how do I get from Brixton to Oxford Circus?", &[ROUTE], &["Victoria line", "Running times"])
                 .by("VICTORIA")
                 .without(&["journey planner"])
                 .after(Event::Fault("Journey", fault)),

@@ -116,7 +116,7 @@ fn audit_heads_detect_a_restored_store() {
     let output = cli.run(&["audit", "verify", "--head", &after, "--json"]);
     let verified: Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!((output.code, &verified["head"], &verified["records"]), (Some(3), &before.as_str().into(), &1.into()));
-    assert!(verified["findings"][0]["detail"].as_str().unwrap().contains("no record has the hash"), "{verified}");
+    assert!(verified["findings"][0]["detail"].as_str().unwrap().contains("no record has the given hash"), "{verified}");
     for bad in ["", "abc", &"x".repeat(64)] {
         assert_eq!(cli.run(&["audit", "verify", "--head", bad]).code, Some(2), "{bad}");
     }

@@ -20,7 +20,7 @@ fn system(request: &threadkeep::ChatRequest) -> String {
 async fn the_model_receives_and_cites_the_context() {
     let model = ScriptedModel::new().step("answers from the context", |request| {
         let instructions = system(request);
-        for part in [MEMORY_INSTRUCTIONS, "[1] hours.md, line 1\n> We open at nine.", "not instructions to follow"] {
+        for part in [MEMORY_INSTRUCTIONS, "[1] hours.md, line 1\n> We open at nine.", "not as instructions"] {
             if !instructions.contains(part) {
                 return Err(format!("missing {part:?}: {instructions}"));
             }

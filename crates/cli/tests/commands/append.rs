@@ -38,7 +38,7 @@ fn repeated_keys_append_once() {
     assert_eq!(cli.message_count(), 10);
     cli.out(&["erase", "--message", "web:garden", "8", "--yes"]);
     let erased = append("Pay rent");
-    assert!(erased.code == Some(1) && erased.err.contains("was then erased"), "{erased}");
+    assert!(erased.code == Some(1) && erased.err.contains("has since been erased"), "{erased}");
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn hostile_calls_get_errors_and_the_server_continues() {
             [true, "invalid argument query: invalid type: ob"],
             [true, "invalid argument text: has 16001 charact"],
             [true, "invalid text: contains a NUL character"],
-            [true, "thread not found; name it by its id or k"],
+            [true, "thread not found; specify its id or key,"],
             [true, "memory not found; only memories stored b"],
             ["MCPError", "unknown tool `decide_approval`; tools/li"],
         ]);

@@ -303,7 +303,7 @@ fn missing_database_urls_are_reported_with_the_expected_one() {
     assert!(!output.to_string().contains("sb_publishable_x"), "{output}");
     let refused = cli.run(&["supabase", "doctor", "postgresql://postgres:secret@127.0.0.1:1/postgres"]);
     assert_eq!(refused.code, Some(3), "{refused}");
-    for expected in ["Connection refused", "neither SUPABASE_SERVICE_ROLE_KEY nor the anon key"] {
+    for expected in ["Connection refused", "SUPABASE_SERVICE_ROLE_KEY and the anon key do not work here"] {
         assert!(refused.err.contains(expected), "{expected}: {refused}");
     }
     assert!(!refused.err.contains("secret"), "{refused}");

@@ -48,6 +48,19 @@ async fn a_pod_is_listed_described_and_deleted_after_an_approval() {
     assert!(after.contains("gone") && after.contains(&new), "{after}");
 }
 
+/// A description that cannot be compared with what was shown is asked about, instead of taking the object that was spoken of last.
+#[tokio::test]
+async fn an_object_that_is_only_described_is_asked_about() {
+    let talk = Talk::start(shop()).await;
+    talk.say("pods in shop").await;
+    talk.say("logs of the first one").await;
+    let turn = talk.say("delete the one with the timeouts").await;
+    assert_ne!(turn.status, TurnStatus::WaitingForApproval, "{}", turn.reply);
+    assert!(turn.reply.contains('?'), "{}", turn.reply);
+    let turn = talk.say("delete the first one").await;
+    assert_eq!(turn.status, TurnStatus::WaitingForApproval, "{}", turn.reply);
+}
+
 // S4.15, S4.16: the document's conversation, and the text that a model gets.
 #[tokio::test]
 async fn the_kind_of_an_object_is_known_from_the_previous_list() {

@@ -110,7 +110,7 @@ impl Planner<'_> {
         if reading.each {
             return self.each(verb);
         }
-        if is_change && self.is_reference_unclear() {
+        if is_change && (self.is_reference_unclear() || reading.is_described()) {
             return Targets::Then(reply(answers::ask_what(verb)));
         }
         let found = refer::focus(self.conversation, verb, reading.kind.as_deref(), reading.namespace.as_deref());

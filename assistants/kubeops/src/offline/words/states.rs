@@ -132,6 +132,19 @@ impl Reading {
         }
     }
 
+    /// Whether a message means an object by a description that is no known state: "the one with the timeouts". The conversation may show
+    /// which one it is, but not in a form that can be compared.
+    pub(in crate::offline) fn is_described(&self) -> bool {
+        let is_speaker = |word: &str| matches!(word, "i" | "you" | "u" | "we" | "he" | "she" | "they" | "just");
+        (1..self.words.len()).any(|at| {
+            self.word(at) == "one"
+                && matches!(self.word(at - 1), "the" | "that")
+                && matches!(self.word(at + 1), "with" | "that" | "thats" | "which" | "who")
+                && at + 2 < self.words.len()
+                && !is_speaker(self.word(at + 2))
+        })
+    }
+
     /// Whether the words before one are "the", "that" or "all", so that it is not a question for objects in a state.
     fn is_after_article(&self, at: usize) -> bool {
         (at.saturating_sub(3)..at).any(|before| {

@@ -229,7 +229,6 @@ impl Shared {
     }
 
     /// Returns the positions of messages of the looked up threads, and the names of these threads.
-    #[expect(clippy::type_complexity, reason = "two maps as lists")]
     async fn locate_messages(
         &self,
         key: &str,

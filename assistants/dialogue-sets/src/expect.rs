@@ -101,7 +101,7 @@ pub fn mismatches(
 fn texts(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
-        Value::Array(texts) => texts.iter().map(|text| text.as_str().expect("a text")).collect(),
+        Value::Array(texts) => texts.iter().map(|text| text.as_str().expect("a list of texts")).collect(),
         other => panic!("expected a text or a list of texts, found {other}"),
     }
 }

@@ -91,8 +91,7 @@ fn plain_punctuation(text: &str) -> String {
 }
 
 /// Returns the text in lower case without accents, with number words replaced by digits, and every word that means
-/// minutes by
-/// `min`.
+/// minutes by `min`.
 fn normalize(text: &str) -> String {
     let mut normalized = String::with_capacity(text.len());
     let mut word = String::new();

@@ -1,14 +1,17 @@
 //! Frames: intents with filled and open slots.
 
+mod choices;
+mod completion;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use threadkeep_core::text::Language;
 
 use crate::annotated::{AnnotatedUtterance, KindMention, contraction};
-use crate::dialogue_state::DialogueState;
 use crate::extract::Choice;
 use crate::intent::{Intent, Slot, Slots};
+pub(crate) use choices::{is_same_entity, select_choice, shares_name};
 
 /// An intent with its slots, for one question.
 #[derive(Clone, Debug, PartialEq)]
@@ -416,239 +419,6 @@ impl<'a> SlotFiller<'a> {
             }
         }
     }
-
-    /// Narrows ambiguous names, and fills missing slots from the dialogue.
-    pub(crate) fn finish(mut self, at: usize, clause: &Range<usize>, dialogue: &DialogueState) -> Frame {
-        // Ambiguous names are resolved last, because values from earlier messages narrow them too.
-        let ambiguous = std::mem::take(&mut self.open);
-        let intent = self.intent;
-        for (index, slot) in intent.slots.iter().enumerate() {
-            if !self.filled.contains(&index)
-                && ambiguous.iter().all(|open| open.slot != index)
-                && let Some(end) = self.end_of_trip(slot, clause, dialogue)
-            {
-                self.slots.set(&slot.name, end);
-            }
-        }
-        for (index, slot) in self.intent.slots.iter().enumerate() {
-            if self.slots.get(&slot.name).is_some() || ambiguous.iter().any(|open| open.slot == index) {
-                continue;
-            }
-            let complement = || slot.complement.and_then(|complement| complement(&self.slots));
-            let inherited = || {
-                let inherits = slot.inherits.filter(|_| !self.names_required())?;
-                dialogue.recent_frames().find_map(|frame| inherits(&frame.slots, &self.slots))
-            };
-            let found = self
-                .carried_choice(slot, dialogue)
-                .or_else(inherited)
-                .or_else(complement)
-                .or_else(|| slot.default.clone());
-            if let Some(choice) = found {
-                if !choice.others.is_empty() {
-                    let all = std::iter::once(&choice).chain(&choice.others).cloned().collect();
-                    self.alternatives.push((slot.name.clone(), all));
-                }
-                self.slots.set(&slot.name, choice);
-            } else if slot.is_required {
-                self.open.push(OpenSlot { slot: index, ambiguous_text: String::new(), choices: Vec::new() });
-            }
-        }
-        for open in ambiguous {
-            let slot = &self.intent.slots[open.slot];
-            let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&open.choices, &self.slots)).unwrap_or_default();
-            let choices = if narrowed.is_empty() { &open.choices } else { &narrowed };
-            let close = self.previous.get(&slot.name).and_then(|previous| closest(choices, previous));
-            let mentioned = || dialogue.newest_of(&slot.kind, choices);
-            let remaining = match close.or_else(mentioned).or_else(|| hinted_by_lists(choices, dialogue)) {
-                Some(choice) => vec![choice.clone()],
-                None => narrowed,
-            };
-            match remaining.len() {
-                0 => self.open.push(open),
-                1 => remaining.into_iter().for_each(|choice| self.slots.set(&slot.name, choice)),
-                _ => self.open.push(OpenSlot { choices: remaining, ..open }),
-            }
-        }
-        self.open.sort_by_key(|open| (open.choices.is_empty(), open.slot));
-        self.resolve_assumed(dialogue);
-        let has_filled = |name: &str| self.filled.iter().any(|slot| self.intent.slots[*slot].name == name);
-        let cleared: Vec<&str> = self
-            .intent
-            .alternatives
-            .iter()
-            .flat_map(|(one, other)| [(one, other), (other, one)])
-            .filter(|(one, other)| has_filled(one) && !has_filled(other))
-            .map(|(_, other)| other.as_str())
-            .collect();
-        self.slots.0.retain(|(name, _)| !cleared.contains(&name.as_str()));
-        self.separate_lists();
-        self.separate_ends();
-        self.add_start_of_trip(dialogue);
-        for (index, slot) in self.intent.slots.iter().enumerate() {
-            let (Some(origin), Some(is_here)) = (&slot.pronoun_from, self.by_pronoun.get(&index)) else { continue };
-            // After a trip, "from here" means where the trip starts.
-            let origin = if *is_here { &slot.name } else { origin };
-            let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin)).cloned();
-            if let Some(choice) = earlier {
-                self.slots.set(&slot.name, choice.clone());
-            }
-        }
-        // Tools receive arguments in the order of declaration, regardless of the order in which slots were filled.
-        let position = |name: &str| self.intent.slots.iter().position(|slot| slot.name == name);
-        self.slots.0.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
-        let unused = self.unused(clause);
-        Frame {
-            intent: at,
-            slots: self.slots,
-            open: self.open,
-            alternatives: self.alternatives,
-            aspect: None,
-            filled: self.filled.iter().map(|slot| self.intent.slots[*slot].name.clone()).collect(),
-            unused,
-            unexplained: Vec::new(),
-        }
-    }
-
-    /// Replaces the most likely meaning of a name with another one if other slots exclude it ("from 125th" together
-    /// with the line A means the station on the A), or if the other meaning was mentioned before. Other slots take
-    /// precedence over earlier mentions.
-    fn resolve_assumed(&mut self, dialogue: &DialogueState) {
-        for (index, slot) in self.intent.slots.iter().enumerate() {
-            let Some(choice) = self.slots.get(&slot.name) else { continue };
-            if choice.others.is_empty() || choice.is_return || !slot.narrows_assumed {
-                continue;
-            }
-            let all: Vec<Choice> = std::iter::once(choice).chain(&choice.others).cloned().collect();
-            let narrowed = slot.narrows.as_ref().map(|narrows| narrows(&all, &self.slots)).unwrap_or_default();
-            let possible = if narrowed.is_empty() { &all } else { &narrowed };
-            let mentioned = dialogue.newest_of(&slot.kind, possible).filter(|_| self.filled.contains(&index));
-            let close = || self.previous.get(&slot.name).and_then(|previous| closest(possible, previous));
-            let hinted = || hinted_by_lists(possible, dialogue);
-            let meant = mentioned.or_else(close).or_else(hinted).or(narrowed.first());
-            if let Some(meant) = meant.filter(|meant| meant.value != choice.value) {
-                // A later message may narrow the name to another of its meanings.
-                let others = all.iter().filter(|other| other.value != meant.value);
-                let others = others.map(|other| Choice { others: Vec::new(), ..other.clone() }).collect();
-                self.slots.set(&slot.name, Choice { others, ..meant.clone() });
-            }
-        }
-    }
-
-    /// Of two list slots that must not have an element in common, removes from the earlier list what the message named
-    /// for the other slot.
-    fn separate_lists(&mut self) {
-        let is_filled = |name: &str| self.filled.iter().any(|slot| self.intent.slots[*slot].name == name);
-        let pairs = self.intent.disjoint.iter().flat_map(|(one, other)| [(one, other), (other, one)]);
-        for (one, other) in pairs.filter(|(one, other)| is_filled(one) && !is_filled(other)) {
-            let named = self.slots.value(one);
-            let (Some(named), Some(known)) = (named.as_array(), self.slots.get(other).cloned()) else { continue };
-            let Some(old) = known.value.as_array() else { continue };
-            let kept: Vec<_> = old.iter().filter(|value| !named.contains(value)).cloned().collect();
-            if kept.len() < old.len() {
-                let rest = (!kept.is_empty()).then(|| Choice { value: kept.into(), ..known.clone() });
-                self.slots.put(other, rest);
-            }
-        }
-    }
-
-    /// If the message names, for one end of a trip, the place that is already the other end, gives the other end the
-    /// earlier value of the named one: "back to Times Square" after a trip from there.
-    fn separate_ends(&mut self) {
-        for (one, other) in &self.intent.swaps {
-            let is_filled = |name: &str| self.filled.iter().any(|slot| self.intent.slots[*slot].name == name);
-            let (named, kept) = match (is_filled(one), is_filled(other)) {
-                (true, false) => (one, other),
-                (false, true) => (other, one),
-                _ => continue,
-            };
-            let is_same = match (self.slots.get(named), self.slots.get(kept)) {
-                (Some(new), Some(old)) => is_same_entity(new, old),
-                _ => false,
-            };
-            let earlier = self
-                .previous
-                .get(named)
-                .filter(|earlier| self.slots.get(named).is_some_and(|new| !is_same_entity(new, earlier)));
-            if let Some(earlier) = earlier.cloned().filter(|_| is_same) {
-                self.slots.set(kept, earlier);
-            }
-        }
-    }
-
-    /// Returns where an earlier trip ended, as the start of a trip that continues it ("after the game to Barclays
-    /// Center") or returns from it ("and home?").
-    fn end_of_trip(&self, slot: &Slot, clause: &Range<usize>, dialogue: &DialogueState) -> Option<Choice> {
-        const CONTINUING: [&str; 6] = ["after", "afterwards", "afterward", "later", "onwards", "onward"];
-        let (_, end) = self.intent.swaps.iter().find(|(start, _)| *start == slot.name)?;
-        let named = self.slots.get(end).filter(|_| self.is_filled(end))?;
-        let is_mentioned = |at: usize| self.annotated.mentions.iter().any(|found| found.mention.words.contains(&at));
-        let continues = || {
-            clause.clone().any(|at| {
-                CONTINUING.contains(&self.annotated.utterance.word(at))
-                    && self.annotated.utterance.word(at + 1) != "all"
-                    && !is_mentioned(at)
-            })
-        };
-        if !named.is_return && !continues() {
-            return None;
-        }
-        let ended = match named.is_return {
-            true => dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(end)),
-            false => dialogue.recent_frames().find_map(|frame| frame.slots.get(end)),
-        };
-        ended.filter(|known| !is_same_entity(known, named) && !known.is_return).cloned()
-    }
-
-    /// Adds the start of an earlier trip to the meanings of a place to which the user returns.
-    fn add_start_of_trip(&mut self, dialogue: &DialogueState) {
-        for (start, end) in &self.intent.swaps {
-            let (Some(place), Some(here)) = (self.slots.get(end), self.slots.get(start)) else { continue };
-            if !place.is_return || !place.others.is_empty() {
-                continue;
-            }
-            let starts = dialogue.recent_frames().filter_map(|frame| frame.slots.get(start));
-            let origin = starts.filter(|known| !is_same_entity(known, here) && !known.is_return).last();
-            if let Some(origin) = origin {
-                let meant = Choice { others: vec![Choice { others: Vec::new(), ..origin.clone() }], ..place.clone() };
-                self.slots.set(end, meant);
-            }
-        }
-    }
-
-    /// Whether the message names the value of a required slot, other than by a pronoun.
-    fn names_required(&self) -> bool {
-        self.filled.iter().any(|slot| self.intent.slots[*slot].is_required && !self.by_pronoun.contains_key(slot))
-    }
-
-    fn is_filled(&self, name: &str) -> bool {
-        self.filled.iter().any(|slot| self.intent.slots[*slot].name == name)
-    }
-
-    fn carried_choice<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<Choice> {
-        if !slot.is_carried {
-            return None;
-        }
-        let names = || std::iter::once(&slot.name).chain(&slot.carried_from);
-        let here: Vec<&Choice> = self.slots.0.iter().map(|(_, choice)| choice).collect();
-        let is_new = |choice: &&Choice| here.iter().all(|known| known.value != choice.value);
-        let in_frame = |frame: &'b Frame| names().find_map(|name| frame.slots.get(name)).filter(is_new);
-        let same_slot = dialogue.frames.iter().rev().find_map(in_frame);
-        same_slot.or_else(|| dialogue.newest_topic(&slot.kind, &here)).cloned()
-    }
-}
-
-/// Whether two choices are the same entity, which messages may name differently.
-pub(crate) fn is_same_entity(one: &Choice, other: &Choice) -> bool {
-    one.value == other.value || (one.label == other.label && !one.hints.is_empty() && one.hints == other.hints)
-}
-
-/// Whether the labels of two choices share a word of at least four letters or a number: "Bedford Av" and "Bedford-Nostrand Avs".
-pub(crate) fn shares_name(one: &Choice, other: &Choice) -> bool {
-    let words = |choice: &Choice| crate::utterance::folded_words(&choice.label);
-    let is_distinctive = |word: &&String| word.len() >= 4 || word.bytes().any(|byte| byte.is_ascii_digit());
-    let others = words(other);
-    words(one).iter().filter(is_distinctive).any(|word| others.contains(word))
 }
 
 /// Whether a clause corrects what the user said before.
@@ -656,27 +426,6 @@ pub(crate) fn is_correction(annotated: &AnnotatedUtterance, clause: &Range<usize
     const WORDS: [&str; 12] =
         ["no", "not", "meant", "mean", "sorry", "wrong", "wait", "oops", "typo", "actually", "perdon", "digo"];
     clause.clone().any(|at| WORDS.contains(&annotated.utterance.word(at)))
-}
-
-/// Returns the choice that shares the most hints with a previous value: after a station on Lexington Avenue, "96th
-/// instead?" means the 96th on Lexington Avenue. `None` if several choices share equally many, or no choice shares any.
-fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
-    let shared = |choice: &Choice| choice.hints.iter().filter(|hint| previous.hints.contains(hint)).count();
-    let most = choices.iter().map(shared).max().filter(|most| *most > 0)?;
-    let mut best = choices.iter().filter(|choice| shared(choice) == most);
-    best.next().filter(|_| best.next().is_none())
-}
-
-/// Returns the choice that the lists of the newest frame with a list hint at: after "next Q at Kings Hwy", "72nd Street" is the one
-/// on the Q. `None` if they hint at several choices or at none.
-fn hinted_by_lists<'a>(choices: &'a [Choice], dialogue: &DialogueState) -> Option<&'a Choice> {
-    let lists = dialogue.recent_frames().map(|frame| {
-        let lists = frame.slots.0.iter().filter_map(|(_, choice)| choice.value.as_array());
-        lists.flatten().filter_map(|value| value.as_str()).collect::<Vec<_>>()
-    });
-    let newest = lists.into_iter().find(|list| !list.is_empty())?;
-    let mut hinted = choices.iter().filter(|choice| choice.hints.iter().any(|hint| newest.contains(&hint.as_str())));
-    hinted.next().filter(|_| hinted.next().is_none())
 }
 
 /// Returns the position of the first article directly before a word, or the position of the word if it has no article.
@@ -740,34 +489,4 @@ pub(crate) fn content_words(
             || Language::ALL.iter().any(|language| language.is_function_word(word))
     };
     clause.clone().filter(|at| !is_mentioned(*at) && !is_irrelevant(annotated.utterance.word(*at))).collect()
-}
-
-/// Selects a choice by an ordinal, or by words that only the label and hints of this choice contain.
-pub(crate) fn select_choice<'a>(
-    annotated: &AnnotatedUtterance,
-    choices: &'a [Choice],
-    ordinals: &[String],
-) -> Option<&'a Choice> {
-    let message_words: HashSet<&str> = annotated.utterance.words().iter().map(|word| word.folded.as_str()).collect();
-    let ordinal = ordinals.iter().position(|ordinal| message_words.contains(ordinal.as_str()));
-    if let Some(choice) = ordinal.and_then(|at| choices.get(at)) {
-        return Some(choice);
-    }
-    let words: Vec<HashSet<String>> = choices.iter().map(words_of).collect();
-    let shared = |word: &String| words.iter().all(|other| other.contains(word));
-    let hits: Vec<usize> = words
-        .iter()
-        .map(|words| words.iter().filter(|word| message_words.contains(word.as_str()) && !shared(word)).count())
-        .collect();
-    let most = *hits.iter().max()?;
-    let mut best = hits.iter().enumerate().filter(|(_, hits)| **hits == most && most > 0);
-    match (best.next(), best.next()) {
-        (Some((at, _)), None) => choices.get(at),
-        _ => None,
-    }
-}
-
-fn words_of(choice: &Choice) -> HashSet<String> {
-    let texts = std::iter::once(&choice.label).chain(&choice.hints);
-    texts.flat_map(|text| crate::utterance::folded_words(text)).collect()
 }

@@ -243,7 +243,10 @@ fn stops(text: &str) -> String {
 /// Adds the line of a route about other rides without a change.
 fn with_direct(answer: String, text: &str) -> String {
     let is_direct = |line: &&str| DIRECT.iter().any(|opening| line.starts_with(opening));
-    text.lines().find(is_direct).map_or_else(|| answer.clone(), |direct| format!("{answer}\n{direct}"))
+    match text.lines().find(is_direct) {
+        Some(direct) => format!("{answer}\n{direct}"),
+        None => answer,
+    }
 }
 
 fn changes(text: &str) -> String {

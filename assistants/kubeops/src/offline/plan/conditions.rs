@@ -1,5 +1,7 @@
 //! Changes with a condition on a number that can be read: "delete it if it has more than 20 restarts".
 
+use std::ops::Range;
+
 use crate::cluster::Shown;
 use crate::command::Verb;
 use crate::conversation::Conversation;
@@ -225,18 +227,21 @@ fn split(message: &str) -> Option<(Condition, String)> {
     }
     let metric =
         if plain[at..end].iter().any(|word| word.starts_with("restart")) { Metric::Restarts } else { Metric::Replicas };
+    Some((Condition { metric, range, is_negated: plain[at] == "unless" }, without_condition(&words, &plain, at..end)))
+}
+
+/// Returns a message without its condition, the words that lead to it, and what happens otherwise.
+fn without_condition(words: &[&str], plain: &[String], condition: Range<usize>) -> String {
     let is_lead = |word: &str| matches!(word, "but" | "only" | "and");
-    let mut start = at;
+    let mut start = condition.start;
     while start > 0 && is_lead(&plain[start - 1]) {
         start -= 1;
     }
     // "Otherwise hands off" says what happens without a request.
-    let rest_end = plain[end..]
-        .iter()
-        .position(|word| matches!(&**word, "otherwise" | "else"))
-        .map_or(plain.len(), |more| end + more);
-    let rest: Vec<&str> = words[..start].iter().chain(&words[end..rest_end]).copied().collect();
-    Some((Condition { metric, range, is_negated: plain[at] == "unless" }, rest.join(" ")))
+    let is_otherwise = |word: &String| matches!(&**word, "otherwise" | "else");
+    let end = plain[condition.end..].iter().position(is_otherwise).map_or(plain.len(), |more| condition.end + more);
+    let rest: Vec<&str> = words[..start].iter().chain(&words[condition.end..end]).copied().collect();
+    rest.join(" ")
 }
 
 /// Splits a condition on the health of the object: "restart search, but only if something is not ready".
@@ -264,18 +269,8 @@ fn split_problem(words: &[&str], plain: &[String], at: usize) -> Option<(Conditi
     let has_problem = state? != is_negated;
     // "Unless it is healthy" means "if it is not healthy".
     let has_problem = has_problem != (plain[at] == "unless");
-    let is_lead = |word: &str| matches!(word, "but" | "only" | "and");
-    let mut start = at;
-    while start > 0 && is_lead(&plain[start - 1]) {
-        start -= 1;
-    }
-    let rest_end = plain[end..]
-        .iter()
-        .position(|word| matches!(&**word, "otherwise" | "else"))
-        .map_or(plain.len(), |more| end + more);
-    let rest: Vec<&str> = words[..start].iter().chain(&words[end..rest_end]).copied().collect();
     let range = if has_problem { (1, 1) } else { (0, 0) };
-    Some((Condition { metric: Metric::Problem, range, is_negated: false }, rest.join(" ")))
+    Some((Condition { metric: Metric::Problem, range, is_negated: false }, without_condition(words, plain, at..end)))
 }
 
 #[cfg(test)]

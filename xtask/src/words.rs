@@ -84,7 +84,11 @@ const EXCEPTIONS: &[Exception] = &[
     allow("assistants/general/src/offline/rewording.rs", &["tell", "told"], "words of users' messages"),
     allow("assistants/general/src/evidence/question.rs", &["tell", "told", "telling"], "words of users' questions"),
     allow("crates/dialogue/src/quote.rs", &["tell", "told", "somebody", "nobody"], "words of users' messages"),
-    allow("assistants/kubeops/src/offline/", &["tell", "tells", "told", "nobody", "somebody"], "words of users' messages"),
+    allow(
+        "assistants/kubeops/src/offline/",
+        &["tell", "tells", "told", "nobody", "somebody"],
+        "words of users' messages",
+    ),
     allow("assistants/kubeops/tests/conversations.rs", &["told"], "users' messages"),
     allow("crates/dialogue/src/resolver/questions.rs", &["tell"], "words of users' messages"),
     allow("crates/core/src/text/irregular.rs", &["tell", "told"], "irregular verb forms, as data"),

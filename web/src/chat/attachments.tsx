@@ -137,16 +137,18 @@ export function AttachmentList({ attachments, agents, agent }: { attachments: At
           {list.map(({ key, name, state, share, problem }) => (
             <li key={key} class={state}>
               <Icon name={state === "failed" ? "warn" : "book"} size={15} />
-              <span class="name" title={visibleLine(name)}>
-                {visibleLine(name, 60)}
+              <span class="about">
+                <span class="name" title={visibleLine(name)}>
+                  {visibleLine(name, 60)}
+                </span>
+                {(state === "uploading" || state === "processing") && (
+                  <>
+                    <progress max={1} value={share} aria-label={t(state === "uploading" ? "uploading" : "processing")} />
+                    <small>{t(state === "uploading" ? "uploading" : "processing")}</small>
+                  </>
+                )}
+                {problem && <small role="alert">{visibleLine(problem)}</small>}
               </span>
-              {(state === "uploading" || state === "processing") && (
-                <>
-                  <progress max={1} value={share} aria-label={t(state === "uploading" ? "uploading" : "processing")} />
-                  <small>{t(state === "uploading" ? "uploading" : "processing")}</small>
-                </>
-              )}
-              {problem && <small role="alert">{visibleLine(problem)}</small>}
               <button type="button" class="icon-button small" aria-label={t("remove_file", { name: visibleLine(name, 60) })} title={t("remove")} onClick={() => attachments.remove(key)}>
                 <Icon name="close" size={14} />
               </button>

@@ -110,7 +110,7 @@ export const en = {
   file_too_large: "The file is larger than {limit} MiB.",
   image_not_usable: "Pictures cannot be attached: assistants search text.",
   cannot_search_documents: "{agent} cannot search documents.",
-  choose_other: "{agent} can.",
+  choose_other: "Choose another assistant, for example {agent}.",
   // Maps
   map_of_journey: "Map of the journey from {from} to {to}. Its legs are listed below.",
   map_of_station: "Map of the lines around {name}",

@@ -108,7 +108,7 @@ export const es: Record<keyof typeof en, string> = {
   file_too_large: "El archivo tiene más de {limit} MiB.",
   image_not_usable: "No se pueden adjuntar imágenes: los asistentes buscan en textos.",
   cannot_search_documents: "{agent} no puede buscar en documentos.",
-  choose_other: "{agent} sí puede.",
+  choose_other: "Elige otro asistente, por ejemplo {agent}.",
   map_of_journey: "Mapa del viaje de {from} a {to}. Sus tramos aparecen abajo.",
   map_of_station: "Mapa de las líneas cerca de {name}",
   map_of_line: "Mapa de {line}",

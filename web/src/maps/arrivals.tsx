@@ -6,6 +6,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { number, shortTime, t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { LineBadge } from "./drawing";
+import { colours } from "./network";
 import type { Network } from "./network";
 import type { Arrivals, Train } from "./results";
 import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, lanesOf, stateOf } from "./strip";
@@ -30,15 +31,16 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
         {groups.map(({ line, towards, trains }) => {
           const coming = trains.filter(({ dueMs }) => dueMs > now - STEP_MS * 20);
           const colour = network?.linesNamed(line)[0]?.colour ?? "#808183";
+          const placed = lanesOf(coming, now);
           return (
             coming.length > 0 && (
               <li key={`${line} ${towards}`}>
                 <p class="strip-head">
                   <LineBadge name={line} colour={colour} /> <span>{visibleLine(towards, 60)}</span>
                 </p>
-                <div class="strip" style={{ "--line-colour": colour }}>
+                <div class={`strip${placed.some(({ lane }) => lane === 1) ? " tall" : ""}`} style={colours(colour)}>
                   <ol>
-                    {lanesOf(coming, now).map(({ train, lane, share }) => (
+                    {placed.map(({ train, lane, share }) => (
                       <li key={`${train.dueMs} ${train.destination}`} class={lane === 0 ? undefined : "lower"} style={{ left: `${share * 100}%` }} title={titleOf(train)}>
                         <span aria-hidden="true">{minutesLeft(train, now)}</span>
                         <span class="visually-hidden">

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { visibleLine } from "../text/visible";
 import { pathOf } from "./geometry";
 import type { Label, Size } from "./geometry";
-import { textOn } from "./network";
+import { colours } from "./network";
 import type { Line, Network, Point } from "./network";
 
 /** A picture that is as wide as its container. `draw` gets its size in pixels, so that names keep their size on each screen. */
@@ -30,12 +30,12 @@ export function Picture({ height, label, draw }: { height: number; label: string
   );
 }
 
-/** All lines of a network, faintly. */
-export function Background({ network, place }: { network: Network; place: (point: Point) => Point }) {
+/** All lines of a network, faintly unless they are all that is shown. */
+export function Background({ network, place, isAll }: { network: Network; place: (point: Point) => Point; isAll?: boolean }) {
   return (
-    <g class="map-background">
+    <g class={`map-background${isAll ? " all" : ""}`}>
       {network.lines.map((line) => (
-        <g key={line.id} style={{ "--line-colour": line.colour }}>
+        <g key={line.id} style={colours(line.colour)}>
           {line.patterns.map((pattern, index) => (
             <path key={index} d={pathOf(pattern.map(place))} />
           ))}
@@ -49,7 +49,7 @@ export function Background({ network, place }: { network: Network; place: (point
 export function Stretch({ points, line, isDirect }: { points: Point[]; line: Line | null; isDirect?: boolean }) {
   const path = pathOf(points);
   return (
-    <g class={`map-stretch${line === null ? " walk" : ""}${isDirect ? " direct" : ""}`} style={line ? { "--line-colour": line.colour } : undefined}>
+    <g class={`map-stretch${line === null ? " walk" : ""}${isDirect ? " direct" : ""}`} style={line ? colours(line.colour) : undefined}>
       <path class="casing" d={path} />
       <path d={path} />
     </g>
@@ -79,7 +79,7 @@ export function Names({ labels }: { labels: Label[] }) {
 /** The name of a line in its colour. */
 export function LineBadge({ name, colour }: { name: string; colour: string }) {
   return (
-    <span class="line-badge" style={{ "--line-colour": colour, "--on-line": textOn(colour) }}>
+    <span class="line-badge" style={colours(colour)}>
       {visibleLine(name, 40)}
     </span>
   );

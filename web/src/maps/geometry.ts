@@ -30,6 +30,8 @@ const PADDING = 30;
 /** The smallest area that is shown, in metres. */
 const MIN_EXTENT = 1_600;
 export const LABEL_SIZE = 12;
+/** The least distance between names. */
+const GAP = 4;
 
 /** Returns the function that converts places to positions in the picture, so that all of them are visible. */
 export function fit(places: Point[], size: Size): (place: Point) => Point {
@@ -59,7 +61,7 @@ export function placeLabels(places: Named[], paths: Point[][], size: Size): Labe
     for (const [dx, dy, anchor] of POSITIONS) {
       const label: Label = { x: round(place.x + dx), y: round(place.y + dy), text: place.name, anchor, isRequired: place.isRequired };
       const left = anchor === "start" ? label.x : anchor === "end" ? label.x - length : label.x - length / 2;
-      const box = { left, right: left + length, top: label.y - LABEL_SIZE * 0.8, bottom: label.y + LABEL_SIZE * 0.4 };
+      const box = { left: left - GAP, right: left + length + GAP, top: label.y - LABEL_SIZE * 0.8, bottom: label.y + LABEL_SIZE * 0.4 };
       const isOutside = box.left < 2 || box.right > size.width - 2 || box.top < 2 || box.bottom > size.height - 2;
       const overlaps = taken.filter((other) => intersects(box, other)).length;
       const cost = (isOutside ? 100 : 0) + overlaps * 30 + obstacles.filter((point) => isIn(point, box)).length;

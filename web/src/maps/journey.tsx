@@ -89,6 +89,9 @@ function drawnOf(journey: Journey, network: Network): Drawn[] {
     }
     const [from, to] = [network.find(leg.from.id, leg.from.name), network.find(leg.to.id, leg.to.name)];
     if (!from || !to) continue;
+    const before = drawn.at(-1)?.stations.at(-1);
+    // A change between the parts of a complex.
+    if (before && before !== from) drawn.push({ leg: { kind: "walk", from: before.name, to: from.name, minutes: null }, stations: [before, from], line: null, isDirect: false });
     const { stations, line } = network.way(leg.line, from, to);
     const known = line ?? network.linesNamed(leg.line)[0] ?? { id: "", name: leg.line, label: leg.line, colour: UNKNOWN_COLOUR, patterns: [] };
     drawn.push({ leg, stations, line: known, isDirect: line === null });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { NetworkMap } from "../api/types";
 import { fit, placeLabels } from "./geometry";
-import { Network, textOn } from "./network";
+import { Network, colours, textOn } from "./network";
 import { idsOf, readResult } from "./results";
 import type { Arrivals } from "./results";
 import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, lanesOf, stateOf } from "./strip";
@@ -44,6 +44,9 @@ describe("a network", () => {
   it("tells lines with the same name apart, and accepts only colours", () => {
     expect(network.lines.map(({ label }) => label)).toEqual(["X", "S (y1)", "S (y2)"]);
     expect(network.lines.map(({ colour }) => colour)).toEqual(["#0039a6", "#808183", "#ffffff"]);
+    expect(colours("#000000")["--line-night"]).not.toBe("#000000");
+    expect(colours("#ffffff")["--line-day"]).not.toBe("#ffffff");
+    expect(colours("#ee352e")).toMatchObject({ "--line-day": "#ee352e", "--line-night": "#ee352e" });
     expect([textOn("#000000"), textOn("#fccc0a"), textOn("#0039a6")]).toEqual(["#ffffff", "#000000", "#ffffff"]);
   });
 });

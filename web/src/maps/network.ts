@@ -105,12 +105,36 @@ function positionOf(pattern: Station[], station: Station): number {
   return exact >= 0 ? exact : pattern.findIndex(({ complex }) => complex === station.complex);
 }
 
-/** Returns black or white: the one that is easier to read on a colour. */
-export function textOn(colour: string): string {
+/** Returns the relative luminance of a colour, from 0 to 1. */
+function luminance(colour: string): number {
   const channel = (at: number) => {
     const value = parseInt(colour.slice(at, at + 2), 16) / 255;
     return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   };
-  const luminance = 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
-  return luminance > 0.179 ? "#000000" : "#ffffff";
+  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+}
+
+/** Returns black or white: the one that is easier to read on a colour. */
+export function textOn(colour: string): string {
+  return luminance(colour) > 0.179 ? "#000000" : "#ffffff";
+}
+
+/** Mixes a colour with another one until its luminance is acceptable. */
+function mixedUntil(colour: string, other: number, isAcceptable: (luminance: number) => boolean): string {
+  let mixed = colour;
+  for (let share = 0; share <= 1 && !isAcceptable(luminance(mixed)); share += 0.05) {
+    const channels = [1, 3, 5].map((at) => Math.round(parseInt(colour.slice(at, at + 2), 16) * (1 - share) + other * share));
+    mixed = "#" + channels.map((channel) => channel.toString(16).padStart(2, "0")).join("");
+  }
+  return mixed;
+}
+
+/** The colours of a line as custom properties: the operator's colour, the text on it, and variants that stand out on a light or dark map. */
+export function colours(colour: string): Record<string, string> {
+  return {
+    "--line-colour": colour,
+    "--on-line": textOn(colour),
+    "--line-day": mixedUntil(colour, 0, (value) => value < 0.5),
+    "--line-night": mixedUntil(colour, 255, (value) => value > 0.13),
+  };
 }

@@ -5,7 +5,7 @@ import { visibleLine } from "../text/visible";
 import { Loading, Problem } from "../ui/controls";
 import { LineBadge } from "./drawing";
 import { useNetwork } from "./load";
-import { textOn } from "./network";
+import { colours } from "./network";
 import type { Line, Network, Station } from "./network";
 import { LinesPicture } from "./places";
 
@@ -42,7 +42,7 @@ function Lines({ network }: { network: Network }) {
       <ul class="line-choice" aria-label={t("lines")}>
         {network.lines.map((line) => (
           <li key={line.id}>
-            <button type="button" class="line-button" aria-pressed={line === chosen} style={{ "--line-colour": line.colour, "--on-line": textOn(line.colour) }} onClick={() => choose(line)}>
+            <button type="button" class="line-button" aria-pressed={line === chosen} style={colours(line.colour)} onClick={() => choose(line)}>
               {visibleLine(line.label, 60)}
             </button>
           </li>
@@ -83,7 +83,7 @@ function Lines({ network }: { network: Network }) {
 
 function StationList({ stations, line, network }: { stations: Station[]; line: Line; network: Network }) {
   return (
-    <ol class="stations" style={{ "--line-colour": line.colour }} tabIndex={0} aria-label={t("stations_of", { line: visibleLine(line.label, 60) })}>
+    <ol class="stations" style={colours(line.colour)} tabIndex={0} aria-label={t("stations_of", { line: visibleLine(line.label, 60) })}>
       {stations.map((station) => (
         <li key={station.index}>
           <span>{visibleLine(station.name, 80)}</span>

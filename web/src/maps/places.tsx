@@ -53,7 +53,7 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
     const paths = patterns.map(({ pattern }) => pattern.map(place));
     return (
       <>
-        <Background network={network} place={place} />
+        <Background network={network} place={place} isAll={isAll} />
         {patterns.map(({ line }, index) => (
           <Stretch key={index} points={paths[index] ?? []} line={line} />
         ))}

@@ -69,7 +69,7 @@ describe("a journey", () => {
     expect(legs[0]).toContain("Victoria line");
     expect(await map.locator("svg .map-stretch:not(.walk)").count()).toBe(legs.length);
     expect(await map.locator("svg .map-dot.end").count()).toBe(2);
-    expect(await map.locator("svg text.required").allInnerTexts()).toEqual(expect.arrayContaining(["Brixton", "Canary Wharf"]));
+    expect(await map.locator("svg text.required").allTextContents()).toEqual(expect.arrayContaining(["Brixton", "Canary Wharf"]));
     await page.getByRole("img", { name: "Map of the journey from Brixton to Canary Wharf" }).waitFor();
     await page.getByRole("button", { name: "Enlarge the map" }).click();
     const large = page.getByRole("dialog").locator("svg[role=img]");

@@ -41,7 +41,7 @@ describe("a network", () => {
     expect(network.linesAt(at("c")).map(({ name }) => name)).toEqual(["X", "S"]);
   });
 
-  it("tells lines with the same name apart, and accepts only colours", () => {
+  it("labels lines with the same name differently, and accepts only colours", () => {
     expect(network.lines.map(({ label }) => label)).toEqual(["X", "S (y1)", "S (y2)"]);
     expect(network.lines.map(({ colour }) => colour)).toEqual(["#0039a6", "#808183", "#ffffff"]);
     expect(colours("#000000")["--line-night"]).not.toBe("#000000");

@@ -123,7 +123,7 @@ describe("a journey", () => {
 describe("stations and lines", () => {
   it("are drawn in their network", async () => {
     for (const [question, kind] of [
-      ["Tell me about Grand Central station", "station"],
+      ["Which lines stop at Grand Central?", "station"],
       ["Which stations are on the L?", "line"],
     ] as const) {
       const id = await asked("subway", question);

@@ -82,7 +82,7 @@ pub(crate) async fn map(State(app): State<App>, path_params: PathParams, headers
     let name = path_params.get("name");
     find_agent(&app, name)?;
     let map = app.assistants().network_map(name).ok_or_else(|| {
-        let message = "this assistant has no map; `has_map` in GET /v1/agents tells which ones have one";
+        let message = "this assistant has no map; `has_map` in GET /v1/agents says which ones have one";
         ApiError::new(StatusCode::NOT_FOUND, "no_map", message)
     })?;
     let body = encode_json(&NetworkMapJson::from(map()))?;

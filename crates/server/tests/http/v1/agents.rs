@@ -294,7 +294,7 @@ async fn an_assistants_map_is_returned_and_can_be_revalidated() {
 }
 
 #[tokio::test]
-async fn an_assistant_without_a_map_is_told_from_an_unknown_one() {
+async fn an_assistant_without_a_map_is_not_reported_as_unknown() {
     let (server, _) = start_with_test_assistant().await;
     let client = server.client();
     assert_eq!(client.get("/v1/agents").await.expect(200)["data"][0]["has_map"], false);
@@ -302,5 +302,5 @@ async fn an_assistant_without_a_map_is_told_from_an_unknown_one() {
     let error = client.get("/v1/agents/keeper/map").await.error(404);
     assert_eq!(error["code"], "no_map");
     assert!(error["message"].as_str().unwrap().contains("has_map"), "{error}");
-    assert_eq!(client.get("/v1/agents/nobody/map").await.code(404), "not_found");
+    assert_eq!(client.get("/v1/agents/unknown/map").await.code(404), "not_found");
 }

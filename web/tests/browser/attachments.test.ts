@@ -1,4 +1,6 @@
 /** Documents that are attached to a question. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { launch, serve } from "./harness.mjs";
@@ -121,7 +123,10 @@ describe("attachments", () => {
     await chat("general");
     await attach(file("photo.png", Buffer.from([137, 80, 78, 71]), "image/png"));
     await page.locator(".attachments li.failed").getByText("assistants search text").waitFor();
-    await attach(file("large.md", Buffer.alloc(16 * 1024 * 1024 + 1, 120)));
+    // By its path, because the content of a large file would be sent to the browser in one message.
+    const large = join(served.folder, "large.md");
+    await writeFile(large, Buffer.alloc(16 * 1024 * 1024 + 1, 120));
+    await page.locator(".composer input[type=file]").setInputFiles(large);
     await page.locator(".attachments li.failed").getByText("larger than 16 MiB").waitFor();
     expect(await files()).not.toContain("photo.png");
     await page.getByRole("button", { name: "Remove photo.png" }).click();

@@ -38,7 +38,7 @@ pub async fn property_test(factory: &dyn Factory, cases: u32) {
     let sequences = (fault_seed, vec(any_operation(), 1..60));
     let mut runner = TestRunner::new(config);
     for _ in 0..cases {
-        let mut sequence = sequences.new_tree(&mut runner).expect("no value is rejected");
+        let sequence = sequences.new_tree(&mut runner).expect("no value is rejected");
         if let Err(failure) = run(factory, sequence.current()).await {
             let (shortest, failure) = shrink(factory, sequence, failure).await;
             panic!("seed {seed}: {failure}\nsequence: {shortest:#?}");

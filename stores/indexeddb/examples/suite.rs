@@ -7,10 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use js_sys::{Date, Function, Reflect};
-use threadkeep_core::{Backend, Consistency, MonotonicTime, Runtime};
+use threadkeep_core::{
+    Backend, Batch, Consistency, Content, Fingerprint, IdempotencyKey, MessageId, MessageQuery, MonotonicTime,
+    NewMessage, OpenThread, Role, Runtime, Scope, StoreError, ThreadId, Timestamp,
+};
 use threadkeep_store_conformance::{Capabilities, Factory, Instance, case_names, property_test, run_case_on};
 use threadkeep_store_indexeddb::{Durability, IndexedDbStore};
 use uuid::Uuid;
@@ -38,6 +42,74 @@ pub async fn run(name: String, has_faults: bool) -> Result<(), JsValue> {
 pub async fn compare_with_model(sequences: u32) {
     report_panics();
     property_test(&BrowserFactory, sequences).await;
+}
+
+/// Opens a database and appends messages to its only thread, each with one commit. Returns how many milliseconds a commit took.
+///
+/// # Errors
+/// The error of the store.
+#[wasm_bindgen]
+pub async fn append(database: String, first: u32, count: u32, is_relaxed: bool) -> Result<f64, JsValue> {
+    report_panics();
+    let durability = if is_relaxed { Durability::Relaxed } else { Durability::Strict };
+    let store = IndexedDbStore::open(&database, durability).await.map_err(to_js)?.store;
+    let (scope, now) = (scope()?, Timestamp::from_micros(0).map_err(to_js)?);
+    store.open_thread(&scope, OpenThread::new(&scope, THREAD), now).await.map_err(to_js)?;
+    let start = now_millis();
+    for number in first..first + count {
+        let id = Uuid::from_u128(u128::from(number));
+        let content = Content::text(Role::User, format!("message {number} about the allotment and its walrus"));
+        let message = NewMessage { id: MessageId(id), external_id: None, created_at: now, content };
+        let batch = Batch::new(IdempotencyKey::Generated(id), Fingerprint([0; 8]));
+        store.commit(&scope, THREAD, Batch { append: vec![message], ..batch }, now).await.map_err(to_js)?;
+    }
+    Ok((now_millis() - start) / f64::from(count))
+}
+
+/// Reads the newest messages of the only thread of a database. Returns the position of the last one, how many there were without a gap,
+/// and how many milliseconds the read took.
+///
+/// # Errors
+/// The error of the store.
+#[wasm_bindgen]
+pub async fn newest(database: String, limit: usize) -> Result<Vec<f64>, JsValue> {
+    report_panics();
+    let store = IndexedDbStore::open(&database, Durability::Strict).await.map_err(to_js)?.store;
+    let (scope, now) = (scope()?, Timestamp::from_micros(0).map_err(to_js)?);
+    let start = now_millis();
+    let page = store.list_messages(&scope, THREAD, &MessageQuery::newest(limit), now).await.map_err(to_js)?;
+    let elapsed = now_millis() - start;
+    let is_gapless = page.messages.windows(2).all(|pair| pair[0].seq + 1 == pair[1].seq);
+    let count = if is_gapless { page.messages.len() } else { 0 };
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    Ok(vec![page.positions.seq as f64, count as f64, elapsed])
+}
+
+/// Waits until another tab changes the database.
+///
+/// # Errors
+/// The error of the store.
+#[wasm_bindgen]
+pub async fn wait_for_change(database: String) -> Result<bool, JsValue> {
+    let store = IndexedDbStore::open(&database, Durability::Strict).await.map_err(to_js)?.store;
+    let mut wake_ups = store.wake_ups().await.map_err(to_js)?;
+    Ok(wake_ups.next().await.is_some())
+}
+
+const THREAD: ThreadId = ThreadId(Uuid::from_u128(1));
+
+fn scope() -> Result<Scope, JsValue> {
+    Scope::user("acme", "ana").map_err(to_js)
+}
+
+fn to_js(error: StoreError) -> JsValue {
+    JsValue::from(error.to_string())
+}
+
+fn now_millis() -> f64 {
+    let performance = Reflect::get(&js_sys::global(), &"performance".into()).unwrap_or_default();
+    let now = Reflect::get(&performance, &"now".into()).unwrap_or_default();
+    now.unchecked_into::<Function>().call0(&performance).ok().and_then(|now| now.as_f64()).unwrap_or(0.0)
 }
 
 /// Leaves the message of a panic where the page finds it.

@@ -331,7 +331,7 @@ impl Request {
         let (sender, done) = oneshot::channel();
         let sender = Cell::new(Some(sender));
         let on_done = Closure::<dyn FnMut(Event)>::new(move |event: Event| {
-            // An error that nobody handles would also be reported to the page.
+            // An error that no one handles would also be reported to the page.
             event.prevent_default();
             if let Some(sender) = sender.take() {
                 let _ = sender.send(());

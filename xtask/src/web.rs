@@ -62,21 +62,37 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Option<String>> {
 
 /// Runs the journeys in a browser, with the program that [`check`] built. Returns the reason if Node.js or Chromium is missing.
 pub(crate) fn check_in_browser(workspace: &Workspace) -> Result<Option<String>> {
-    if let Some(reason) = why_no_node() {
+    if let Some(reason) = why_no_browser(workspace) {
         return Ok(Some(reason));
+    }
+    npm(workspace, &["run", "--silent", "browser"])?;
+    Ok(None)
+}
+
+/// Installs Chromium if it is missing. Returns why there is no browser or no Node.js on this machine; `None` if there are.
+pub(crate) fn why_no_browser(workspace: &Workspace) -> Option<String> {
+    if let Some(reason) = why_no_node() {
+        return Some(reason);
     }
     if !debian::is_found(CHROMIUM) {
         if let Some(reason) = debian::why_not_installable() {
-            return Ok(Some(format!("{CHROMIUM} is missing, and {reason}")));
+            return Some(format!("{CHROMIUM} is missing, and {reason}"));
         }
         // A browser without fonts shows no text.
         let packages = ["install", "-y", "--no-install-recommends", CHROMIUM, "fonts-dejavu-core"];
         if !debian::apt_get(&packages, &workspace.root) {
-            return Ok(Some(format!("{CHROMIUM} cannot be installed")));
+            return Some(format!("{CHROMIUM} cannot be installed"));
         }
     }
-    npm(workspace, &["run", "--silent", "browser"])?;
-    Ok(None)
+    None
+}
+
+/// Installs the packages of the page, if they are missing.
+pub(crate) fn install(workspace: &Workspace) -> Result<()> {
+    if workspace.root.join("web/node_modules").is_dir() {
+        return Ok(());
+    }
+    npm(workspace, &["ci", "--no-audit", "--no-fund", "--loglevel", "error"])
 }
 
 fn build(workspace: &Workspace) -> Result<()> {

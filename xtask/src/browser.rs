@@ -22,11 +22,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the whole suite. If the compiler, Node.js or Chromium is missing, returns the reason.
-pub(crate) fn check(workspace: &Workspace) -> Result<Option<String>> {
-    run_suite(workspace, None)
-}
-
+/// Runs the suite. If the compiler, Node.js or Chromium is missing, returns the reason.
 fn run_suite(workspace: &Workspace, filter: Option<&str>) -> Result<Option<String>> {
     if let Some(reason) = web::why_no_browser(workspace) {
         return Ok(Some(reason));

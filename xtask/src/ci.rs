@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::cargo::{self, Workspace};
 use crate::test;
-use crate::{browser, deny, layers, wasm, web, words};
+use crate::{deny, layers, wasm, web, words};
 
 const FACADE: &str = "threadkeep";
 
@@ -22,7 +22,6 @@ enum Action {
     Layers,
     Words,
     Wasm,
-    IndexedDb,
     Deny,
     Web,
     Browser,
@@ -99,7 +98,6 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
     steps.push(Step { name: "licences, bans, sources, advisories".to_owned(), action: Action::Deny });
     steps.push(Step { name: "web page".to_owned(), action: Action::Web });
     steps.push(Step { name: "web page in a browser".to_owned(), action: Action::Browser });
-    steps.push(Step { name: "IndexedDB in a browser".to_owned(), action: Action::IndexedDb });
     steps.push(Step { name: "tests".to_owned(), action: Action::Tests });
     steps
 }
@@ -128,11 +126,6 @@ fn perform(action: &Action, workspace: &Workspace, summary: &mut Option<String>)
         Action::Words => words::check(workspace)?,
         Action::Wasm => {
             if let Some(reason) = wasm::check(workspace)? {
-                return Ok(Verdict::Skipped(reason));
-            }
-        }
-        Action::IndexedDb => {
-            if let Some(reason) = browser::check(workspace)? {
                 return Ok(Verdict::Skipped(reason));
             }
         }

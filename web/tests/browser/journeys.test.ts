@@ -411,14 +411,14 @@ describe("conversations and search", () => {
       if (!box) throw new Error("no search field");
       box.value = "stoves";
       box.dispatchEvent(new Event("input", { bubbles: true }));
-      await new Promise((done) => setTimeout(done, 60));
+      // The page starts its delayed update after it has painted, which takes two frames.
+      for (let frame = 0; frame < 2; frame += 1) await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
       // Blocks the page until the delayed update of the address is due, then follows the link.
       const until = performance.now() + 300;
       while (performance.now() < until);
       location.hash = to;
     }, `#/chat/${id}`);
     await composer().waitFor();
-    await page.waitForTimeout(300);
     expect(new URL(page.url()).hash).toBe(`#/chat/${id}`);
   });
 

@@ -11,7 +11,7 @@ use super::find_agent;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::PathParams;
-use crate::output::{encode_json, json_text};
+use crate::output::{encode_json, has_current, json_text};
 
 /// The network that an assistant's answers are about: its lines and stations.
 #[derive(Debug, Serialize, ToSchema)]
@@ -87,9 +87,7 @@ pub(crate) async fn map(State(app): State<App>, path_params: PathParams, headers
     })?;
     let body = encode_json(&NetworkMapJson::from(map()))?;
     let etag = format!("\"{}\"", &hex(&Sha256::digest(&body))[..32]);
-    let known_etags = headers.get(header::IF_NONE_MATCH).and_then(|etags| etags.to_str().ok()).unwrap_or_default();
-    // A proxy that compresses the response marks the ETag as weak.
-    let is_known = known_etags.split(',').any(|known| known.trim().trim_start_matches("W/") == etag);
+    let is_known = has_current(&headers, |known| known == etag);
     let response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { json_text(body) };
     Ok(with_validator(response, &etag))
 }

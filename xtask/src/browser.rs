@@ -31,7 +31,7 @@ fn run_suite(workspace: &Workspace, filter: Option<&str>) -> Result<Option<Strin
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Some(reason)),
     };
-    let mut build = compiler.build(workspace)?;
+    let mut build = compiler.cargo("build", workspace)?;
     cargo::run(build.args(["-p", "threadkeep-store-indexeddb", "--example", "suite"]))?;
     let target = &workspace.target_directory;
     let folder = target.join("wasm/suite");

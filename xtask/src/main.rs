@@ -49,7 +49,7 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Check all dependencies for licences, sources, known vulnerabilities and banned crates
     Deny,
-    /// Check that the crates for browsers build for wasm32
+    /// Check that the crates for browsers compile for wasm32
     Wasm,
     /// Run the conformance suite of the IndexedDB store in Chromium
     Browser(browser::Args),

@@ -1,4 +1,4 @@
-//! `cargo xtask wasm`: checks that the crates for browsers build for wasm32. `browser.rs` runs what it builds.
+//! `cargo xtask wasm`: checks that the crates for browsers compile for wasm32. `browser.rs` builds and runs them.
 //!
 //! On wasm32 the crates do not depend on tokio, so they must sleep, spawn tasks and read the clock through their ports.
 //! Package registries do not offer the standard library for wasm32. The check builds it from source, with the compiler
@@ -44,7 +44,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Option<String>> {
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Some(reason)),
     };
-    let mut command = compiler.build(workspace)?;
+    let mut command = compiler.cargo("check", workspace)?;
     command.args(CRATES.iter().flat_map(|name| ["-p", name]));
     cargo::run(&mut command)?;
     Ok(None)
@@ -75,10 +75,10 @@ impl Compiler {
         Ok(Ok(Self { folder }))
     }
 
-    /// Returns a command `cargo build` for wasm32, into target/wasm.
-    pub(crate) fn build(&self, workspace: &Workspace) -> Result<Command> {
+    /// Returns a cargo command, such as `build`, for wasm32 and into target/wasm.
+    pub(crate) fn cargo(&self, subcommand: &str, workspace: &Workspace) -> Result<Command> {
         let mut command = cargo::command();
-        command.args(["build", "--locked", "-Z", "build-std=std,panic_abort", "--target", TARGET]);
+        command.args([subcommand, "--locked", "-Z", "build-std=std,panic_abort", "--target", TARGET]);
         command.arg("--target-dir").arg(workspace.target_directory.join("wasm"));
         command.env("RUSTC", self.folder.join("usr/bin/rustc")).env("LD_LIBRARY_PATH", libraries(&self.folder)?);
         // Debian's compiler has no linker for wasm32.

@@ -34,22 +34,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         println!("the page is in web/dist; `cargo build` embeds it in the program");
         return Ok(ExitCode::SUCCESS);
     }
-    for check in [check, check_in_browser] {
-        if let Some(reason) = check(&workspace)? {
-            println!("web: skipped, {reason}");
-        }
+    let build_program = ["build", "--locked", "--package", "threadkeep-cli"];
+    let skipped = [check(&workspace, &build_program)?, check_in_browser(&workspace)?];
+    for reason in skipped.into_iter().flatten() {
+        println!("web: skipped, {reason}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the page and the program, and checks the code of the page. Returns the reason if Node.js is missing.
-pub(crate) fn check(workspace: &Workspace) -> Result<Option<String>> {
+/// Builds the page, then the program with the given arguments of cargo, and checks the code of the page. Returns the
+/// reason if Node.js is missing.
+pub(crate) fn check(workspace: &Workspace, build_program: &[&str]) -> Result<Option<String>> {
     if let Some(reason) = why_no_node() {
         return Ok(Some(reason));
     }
     build(workspace)?;
     npm(workspace, &["run", "--silent", "size"])?;
-    cargo::run(cargo::command().args(["build", "--locked", "--package", "threadkeep-cli"]))?;
+    cargo::run(cargo::command().args(build_program))?;
     let document = Command::new(program(workspace)).args(["serve", "--openapi"]).stderr(Stdio::inherit()).output();
     let document = document.context("cannot run the program")?;
     ensure!(document.status.success(), "`threadkeep serve --openapi` failed");

@@ -20,7 +20,7 @@ fn live(status: &LiveStatus) -> Option<String> {
     match status {
         LiveStatus::Available => None,
         LiveStatus::Partial { unavailable } => Some(format!("Live times unavailable for {}.", enumerated(unavailable))),
-        LiveStatus::Unavailable => Some("Live times unavailable: the MTA's feeds give no current data.".to_owned()),
+        LiveStatus::Unavailable => Some("Live times unavailable: the MTA's feeds have no current data.".to_owned()),
     }
 }
 

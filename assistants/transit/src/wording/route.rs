@@ -150,7 +150,7 @@ pub fn source(source: &RouteSource) -> String {
                 false => format!(" Those of the {} are estimates by distance.", super::enumerated(estimated)),
             };
             format!(
-                "Running times are from the timetables of {date}, not live, with {change_minutes} min per change. The wait for \
+                "Running times are from the timetables of {date}, not live, plus {change_minutes} min per change. The wait for \
                  the first train is not included.{estimated}"
             )
         }

@@ -110,7 +110,7 @@ async fn planned_trains_are_marked_and_overdue_ones_are_dropped() {
 async fn unavailable_and_stale_feeds_are_reported_without_invented_times() {
     let mta = FakeMta::start().await;
     let mut ana = TestUser::of(&mta).await;
-    let unavailable = "Live times unavailable: the MTA's feeds give no current data.";
+    let unavailable = "Live times unavailable: the MTA's feeds have no current data.";
     let asked = r#"{"station_name": "Astor Pl", "line": "6"}"#;
     let down = ana.ask("get_train_arrivals", asked).await;
     assert_eq!(down, format!("I cannot look up the next trains of the 6 at Astor Pl.\n{unavailable}"));

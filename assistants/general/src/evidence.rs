@@ -263,7 +263,7 @@ fn introduces(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let is_capitalized = |at: usize| {
         let word = utterance.words().get(at);
-        word.is_some_and(|word| text[word.place.clone()].starts_with(char::is_uppercase))
+        word.is_some_and(|word| text[word.span.clone()].starts_with(char::is_uppercase))
     };
     (0..utterance.words().len()).any(|at| match utterance.word(at) {
         "im" | "soy" => is_capitalized(at + 1),

@@ -161,11 +161,11 @@ pub(crate) fn corrected(text: &str) -> String {
     let mut corrected = String::with_capacity(text.len());
     let mut end = 0;
     for word in utterance.words() {
-        let folded = fold(&text[word.place.clone()]);
+        let folded = fold(&text[word.span.clone()]);
         if let Some(meant) = frequent(&folded) {
-            corrected.push_str(&text[end..word.place.start]);
+            corrected.push_str(&text[end..word.span.start]);
             corrected.push_str(meant);
-            end = word.place.end;
+            end = word.span.end;
         }
     }
     corrected.push_str(&text[end..]);

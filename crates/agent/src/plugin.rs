@@ -20,7 +20,7 @@ pub use command::{
     Argument, ArgumentForm, CommandArguments, CommandCall, CommandFuture, CommandGroup, CommandHost, CommandOutcome,
     CommandStore, CommandStoreFuture, PluginCommand,
 };
-pub use error::{Fault, PluginError};
+pub use error::{FailureKind, PluginError};
 pub use lookup::Lookup;
 pub use network_map::{MapLine, MapOf, MapStation, NetworkMap};
 pub use setting::{PluginSettings, Setting, SettingDefault, SettingKind};
@@ -58,7 +58,7 @@ pub struct AssistantPlugin {
     /// Its purpose, as a sentence; the description of the [`Definition`](crate::Definition).
     pub about: &'static str,
     /// What its offline model does, as the end of a sentence about offline models: "the gardener's reads the almanac".
-    pub offline: &'static str,
+    pub offline_abilities: &'static str,
     /// Examples for the help of the program's commands.
     pub examples: &'static [Example],
     /// All settings of the assistant. It has no other configuration.
@@ -123,7 +123,7 @@ impl AssistantPlugin {
         Self {
             name,
             about,
-            offline: "",
+            offline_abilities: "",
             examples: &[],
             settings: &[],
             watched: &[],

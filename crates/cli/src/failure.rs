@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use threadkeep::agent::plugin::{Fault, PluginError};
+use threadkeep::agent::plugin::{FailureKind, PluginError};
 use threadkeep::context::ContextError;
 use threadkeep::core::{ModelError, Reason, redact_addresses};
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
@@ -56,10 +56,10 @@ impl Failure {
 
 impl From<PluginError> for Failure {
     fn from(error: PluginError) -> Self {
-        let code = match error.fault() {
-            Fault::Caller => USER_ERROR,
-            Fault::Usage => USAGE,
-            Fault::External => SYSTEM_ERROR,
+        let code = match error.kind() {
+            FailureKind::Setup => USER_ERROR,
+            FailureKind::Usage => USAGE,
+            FailureKind::External => SYSTEM_ERROR,
         };
         let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
         Self { message: join(causes), hint: error.hint().map(str::to_owned), code }

@@ -245,7 +245,7 @@ impl Speech {
             [one, other] => format!("The {name} runs between {one} and {other}."),
             _ => format!(
                 "Trains of the {name} start and end at {}. Not every train goes to each of them: see the sign on the train.",
-                crate::wording::enumerated(&ends)
+                crate::wording::join_with_and(&ends)
             ),
         }
     }

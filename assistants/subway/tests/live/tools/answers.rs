@@ -32,7 +32,7 @@ async fn route_is_described_step_by_step_without_a_feed() {
     let text = ana.ask("get_route", r#"{"from": "Astor Pl", "destination": "Spring St on the 6"}"#).await;
     assert_eq!(
         text,
-        "Astor Pl to Spring St (6): about 4 min, no change.\n\
+        "Astor Pl to Spring St (6): about 4 min, no changes.\n\
          1. Take the 6 (Downtown) from Astor Pl to Spring St: 2 stops, 4 min.\n\
          Times are estimates, not live: 2 min per stop and 7 min per change. The wait for the first train is not included."
     );

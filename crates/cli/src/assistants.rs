@@ -176,11 +176,11 @@ fn read(path: &Path) -> Result<AssistantSource> {
     if BUILT_IN.iter().any(|plugin| plugin.name == manifest.name) {
         let failure =
             Failure::user_error(format!("{}: `{}` is the name of a built-in assistant", path.display(), manifest.name));
-        return Err(failure.hint("change metadata.name; its default is the file name").into());
+        return Err(failure.hint("change metadata.name, which defaults to the file name").into());
     }
     check_assistant_name(&manifest.name).map_err(|error| {
         let failure = Failure::user_error(format!("{}: {error}", path.display()));
-        failure.hint("change metadata.name; its default is the file name")
+        failure.hint("change metadata.name, which defaults to the file name")
     })?;
     Ok(AssistantSource::File { manifest: Box::new(manifest), path: path.to_owned() })
 }

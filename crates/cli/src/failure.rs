@@ -251,14 +251,14 @@ fn diagnose_model(error: &ModelError) -> Diagnosis {
             Diagnosis::new(SYSTEM_ERROR, "`threadkeep models` checks whether it responds; try again later")
         }
         ModelError::Unauthorized { .. } => {
-            Diagnosis::new(USER_ERROR, "check the API key; `threadkeep models` lists the variable that sets it")
+            Diagnosis::new(USER_ERROR, "check the API key; `threadkeep models` shows which variable sets it")
         }
         ModelError::ContextTooLong { .. } => {
             Diagnosis::new(USER_ERROR, "use a smaller context budget, or a model with a larger context window")
         }
         _ => Diagnosis::new(
             SYSTEM_ERROR,
-            "choose another model: docs/models.md explains how, `threadkeep models` lists the configured ones",
+            "choose another model: docs/models.md explains how, and `threadkeep models` lists the configured models",
         ),
     }
 }

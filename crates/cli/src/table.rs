@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::Output;
 
-/// The number of spaces between two columns.
+/// The number of spaces between columns.
 pub(crate) const GAP: usize = 2;
 /// The minimum width of the names in [`pairs`].
 const NAME_WIDTH: usize = 11;

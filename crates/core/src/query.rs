@@ -262,7 +262,7 @@ fn contains_phrase(text: &str, phrase: &str) -> bool {
 }
 
 /// Returns the first instant of a date, and the first instant after it. The date is a day, month or year in UTC, or an RFC 3339
-/// instant.
+/// timestamp.
 #[must_use]
 pub fn date_range(text: &str) -> Option<(Timestamp, Timestamp)> {
     if text.contains(':') {
@@ -287,12 +287,12 @@ pub fn date_range(text: &str) -> Option<(Timestamp, Timestamp)> {
 /// Whether two words differ by one inserted, deleted or replaced letter, or by one swap of adjacent letters.
 ///
 /// ```
-/// use threadkeep_core::query::is_typing_error;
-/// assert!(is_typing_error("leger", "ledger") && is_typing_error("ledgre", "ledger") && is_typing_error("lodger", "ledger"));
-/// assert!(!is_typing_error("ledger", "ledger") && !is_typing_error("leg", "ledger"));
+/// use threadkeep_core::query::is_typo;
+/// assert!(is_typo("leger", "ledger") && is_typo("ledgre", "ledger") && is_typo("lodger", "ledger"));
+/// assert!(!is_typo("ledger", "ledger") && !is_typo("leg", "ledger"));
 /// ```
 #[must_use]
-pub fn is_typing_error(word: &str, other: &str) -> bool {
+pub fn is_typo(word: &str, other: &str) -> bool {
     let (a, b): (Vec<char>, Vec<char>) = (word.chars().collect(), other.chars().collect());
     let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[start..], &b[start..]);
@@ -397,11 +397,11 @@ mod tests {
         }
 
         #[test]
-        fn one_inserted_letter_is_a_typing_error(word in "[a-c]{1,6}", at in 0_usize..7, letter in "[a-c]") {
+        fn one_inserted_letter_is_a_typo(word in "[a-c]{1,6}", at in 0_usize..7, letter in "[a-c]") {
             let at = at.min(word.len());
             let longer = format!("{}{letter}{}", &word[..at], &word[at..]);
-            proptest::prop_assert!(is_typing_error(&word, &longer) && is_typing_error(&longer, &word));
-            proptest::prop_assert!(!is_typing_error(&word, &word));
+            proptest::prop_assert!(is_typo(&word, &longer) && is_typo(&longer, &word));
+            proptest::prop_assert!(!is_typo(&word, &word));
         }
     }
 }

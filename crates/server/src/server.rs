@@ -33,7 +33,7 @@ pub struct Server {
 #[non_exhaustive]
 pub enum DoorError {
     /// Another door has this route, or a route that differs only in the names of parameters.
-    #[error("the route {method} {path} of the door `{door}` collides with a route of another door")]
+    #[error("the route {method} {path} of the door `{door}` conflicts with a route of another door")]
     RouteCollision {
         /// The door.
         door: &'static str,

@@ -29,7 +29,7 @@ use intake::{Filter, Intake, Items, RowItems};
 use places::Place;
 pub(super) use report::Report;
 
-/// The number of messages that are indexed between two checks for Ctrl-C.
+/// The number of messages that are indexed between checks for Ctrl-C.
 const INDEX_STEP: usize = 2_000;
 
 /// Import conversations from files and folders
@@ -153,7 +153,7 @@ fn known_places(app: &App, exclusions: &Exclusions, yes: bool) -> Result<Vec<Pat
     let mut places = places::existing();
     places.retain(|place| !exclusions.matches(&place.path));
     if places.is_empty() {
-        let failure = Failure::user_error("no conversations of known programs found on this machine");
+        let failure = Failure::user_error("no conversations from supported programs found on this machine");
         return Err(failure.hint("specify the files: threadkeep import PATH").into());
     }
     for Place { program, path } in &places {

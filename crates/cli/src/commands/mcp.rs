@@ -42,7 +42,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
     let tools = if arguments.read_only { arguments.tools.read_only() } else { arguments.tools };
     if tools.iter().next().is_none() {
-        return Err(Failure::usage("no tool is selected").hint("omit --tools to serve the default tools").into());
+        return Err(Failure::usage("no tools selected").hint("omit --tools to serve the default tools").into());
     }
     let purpose = if arguments.read_only { Purpose::Read } else { Purpose::Serve };
     let memory = app.open(purpose).await?.memory;

@@ -90,7 +90,7 @@ fn world(arguments: &Arguments) -> Result<World> {
         if world.objects.is_empty() {
             let failure = Failure::user_error(format!("{} contains no objects", folder.display()));
             return Err(failure
-                .hint("put files with Kubernetes objects in YAML or JSON there, such as `kubectl get all -o yaml`")
+                .hint("add YAML or JSON files with Kubernetes objects, such as the output of `kubectl get all -o yaml`")
                 .into());
         }
         return Ok(world);

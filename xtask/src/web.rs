@@ -126,7 +126,7 @@ fn node_problem() -> Option<String> {
     (!debian::is_found("npm")).then(|| "npm is missing".to_owned())
 }
 
-/// Returns the major and minor version in a text such as `v20.20.2`.
+/// Returns the major and minor version in text such as `v20.20.2`.
 fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.strip_prefix('v')?.split('.').map(|part| part.parse().ok());
     Some((parts.next()??, parts.next()??))

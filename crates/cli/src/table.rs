@@ -117,7 +117,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{rounded}%")
 }
 
-/// Truncates a text to a number of columns and appends an ellipsis.
+/// Truncates the text to a number of columns and appends an ellipsis.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

@@ -124,7 +124,7 @@ impl TextQuery {
             && self.until.is_none_or(|until| created_at < until)
     }
 
-    /// Whether a text contains all phrases and none of the excluded words and phrases.
+    /// Whether the text contains all phrases and none of the excluded words and phrases.
     #[must_use]
     pub fn matches_text(&self, text: &str) -> bool {
         self.phrases.iter().all(|phrase| contains_phrase(text, phrase))
@@ -207,7 +207,7 @@ struct Token<'t> {
 }
 
 impl<'t> Token<'t> {
-    /// Splits the first token off a text that begins with one.
+    /// Splits the first token off text that begins with one.
     fn split(text: &'t str) -> (Self, &'t str) {
         let is_negative = text.starts_with('-') && text[1..].starts_with(|c: char| !c.is_whitespace());
         let body = if is_negative { &text[1..] } else { text };
@@ -249,13 +249,13 @@ fn prefix(token: &str) -> Option<String> {
     (word.chars().count() >= PREFIX_LETTERS).then(|| word.clone())
 }
 
-/// Whether all words occur in a text, in any inflected form.
+/// Whether all words occur in the text, in any inflected form.
 fn contains_all(text: &str, words: &str) -> bool {
     let stems: Vec<Vec<String>> = text::query_terms(words).into_iter().map(|(_, stems)| stems).collect();
     TermMatcher::new(&stems).count(text).counts.iter().all(|count| *count > 0)
 }
 
-/// Whether the words of a phrase occur in a text, adjacent and in order, whatever their case and accents.
+/// Whether the words of a phrase occur in the text, adjacent and in order, whatever their case and accents.
 fn contains_phrase(text: &str, phrase: &str) -> bool {
     let (words, phrase) = (text::words(text), text::words(phrase));
     phrase.is_empty() || words.windows(phrase.len()).any(|window| window == phrase)

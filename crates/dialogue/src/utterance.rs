@@ -28,7 +28,7 @@ pub struct Word {
 }
 
 impl Utterance {
-    /// Splits a text into words; uses only the first 400.
+    /// Splits text into words; uses only the first 400.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();

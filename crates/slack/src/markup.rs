@@ -72,7 +72,7 @@ pub(crate) fn split(text: &str, characters: usize) -> Vec<String> {
     parts.into_iter().map(|part| part.trim_end().to_owned()).collect()
 }
 
-/// Closes a code block that a text leaves open.
+/// Closes a code block that the text leaves open.
 pub(crate) fn close_code(text: &str) -> String {
     match text.matches("```").count() % 2 {
         0 => text.to_owned(),

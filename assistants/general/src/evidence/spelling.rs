@@ -155,7 +155,7 @@ pub(crate) fn corrected_word(utterance: &Utterance, at: usize) -> Option<String>
     frequent(utterance.word(at)).map(str::to_owned)
 }
 
-/// Returns a text with its misspelt and abbreviated words corrected.
+/// Returns the text with its misspelt and abbreviated words corrected.
 pub(crate) fn corrected(text: &str) -> String {
     let utterance = Utterance::new(text);
     let mut corrected = String::with_capacity(text.len());

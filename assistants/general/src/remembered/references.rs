@@ -135,7 +135,7 @@ fn is_form_of(word: &str, name: &str) -> bool {
     word == name || word.strip_suffix('s') == Some(name) || name.strip_suffix('s') == Some(word)
 }
 
-/// Returns the capitalized words of a text, normalized, including those that begin a sentence.
+/// Returns the capitalized words of the text, normalized, including those that begin a sentence.
 pub(super) fn capitalized_words(text: &str) -> Vec<String> {
     let utterance = Utterance::new(text);
     let is_capitalized = |at: &usize| {
@@ -147,7 +147,7 @@ pub(super) fn capitalized_words(text: &str) -> Vec<String> {
     (0..utterance.words().len()).filter(is_capitalized).map(|at| utterance.word(at).to_owned()).collect()
 }
 
-/// Returns the capitalized words of a text, normalized, except those that begin a sentence.
+/// Returns the capitalized words of the text, normalized, except those that begin a sentence.
 pub(super) fn names_in(text: &str) -> Vec<String> {
     let utterance = Utterance::new(text);
     let is_name = |at: &usize| {

@@ -1,9 +1,9 @@
-//! Separates the public-transport lines that a text names from its other words.
+//! Separates the public-transport lines that the text names from its other words.
 
 use super::Vocabulary;
 use crate::network::Network;
 
-/// The lines and the other words of a text.
+/// The lines and the other words of the text.
 #[derive(Debug)]
 pub(super) struct Phrase {
     /// The public names of lines.
@@ -64,7 +64,7 @@ fn refers_to_a_line(raw: &[String], at: usize, is_line: impl Fn(&str) -> bool, v
     run_end == raw.len() && before_run.is_some() && !is_lettered_avenue
 }
 
-/// Returns the normalised words of a text.
+/// Returns the normalised words of the text.
 pub(super) fn words_of(text: &str, vocabulary: &Vocabulary) -> Vec<String> {
     let raw = raw_words(text);
     normalise(&raw.iter().map(String::as_str).collect::<Vec<_>>(), vocabulary)

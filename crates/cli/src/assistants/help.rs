@@ -1,4 +1,4 @@
-//! Help texts about the built-in assistants.
+//! Help text about the built-in assistants.
 
 use threadkeep::agent::plugin::Example;
 
@@ -26,7 +26,7 @@ pub(crate) fn command_examples(command: &str, column: usize) -> String {
     lines(BUILT_IN.iter().flat_map(|plugin| plugin.examples).filter(is_of_command), column)
 }
 
-/// Formats examples for help texts, each preceded by a newline.
+/// Formats examples for help text, each preceded by a newline.
 pub(crate) fn lines<'a>(examples: impl IntoIterator<Item = &'a Example>, column: usize) -> String {
     let line = |Example { command, shows }: &Example| {
         let command = format!("  threadkeep {command}  ");

@@ -151,7 +151,7 @@ async fn listed_assistants_match_their_plugin_values() {
     }
 }
 
-/// Returns the names in a text that only the list of assistants may contain. "general" alone is allowed, because it is an
+/// Returns the names in the text that may occur only in the list of assistants. "general" alone is allowed, because it is an
 /// English word.
 fn names_in(text: &str, plugin: &AssistantPlugin) -> Vec<String> {
     let text = text.to_lowercase();

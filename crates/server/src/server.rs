@@ -28,7 +28,7 @@ pub struct Server {
     assistants: Assistants,
 }
 
-/// The reason why a door cannot be mounted.
+/// The reason why a door, an API of the server as a [`Door`] value, cannot be mounted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoorError {

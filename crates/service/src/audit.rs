@@ -45,8 +45,8 @@ pub struct AuditRecord {
     /// placeholders in the route: `/v1/preferences/{key}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The outcome: `begun` (started) in the record before the action; in the record after it, the status of the response, `done` or
-    /// `failed`.
+    /// The outcome: `begun` in the record before the action, which has started; in the record after it, the status of the response,
+    /// `done` or `failed`.
     pub outcome: String,
     /// The request id, which also appears in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ pub struct AuditRecord {
 /// An action that a caller is about to perform.
 #[derive(Clone, Debug)]
 pub struct AuditAction {
-    /// The action: a method and a route, or the name that a door (an API of the server, or Slack) gives to it.
+    /// The action: a method and a route, or the name that a door, one of the server's APIs, gives to it: `approve in Slack`.
     pub act: String,
     /// The target: an id, or a path whose parts that are not ids are replaced by their placeholders in the route.
     pub target: Option<String>,

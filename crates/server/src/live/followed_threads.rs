@@ -28,7 +28,8 @@ pub(super) struct FollowedThreads {
     app: App,
     scope: Scope,
     roles: Vec<Role>,
-    /// For each thread, the last change that was reported, or skipped because it has no messages with these roles.
+    /// For each thread, the number and tag of the last change that was reported, or skipped because it has no messages with these
+    /// roles.
     client_positions: HashMap<ThreadId, TaggedNumber>,
     /// Threads that were created at this instant or later are read from their first change.
     since: Timestamp,

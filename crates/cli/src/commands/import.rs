@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     /// The format, if it cannot be detected
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format: Option<ImportFormat>,
-    /// Import the conversations of all known programs on this machine
+    /// Import the conversations of all supported programs on this machine
     #[arg(long, conflicts_with_all = ["paths", "format"])]
     all: bool,
     /// Do not ask for confirmation

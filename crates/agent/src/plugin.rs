@@ -11,7 +11,7 @@ mod setting;
 
 use std::sync::Arc;
 
-use threadkeep_core::{ChatModel, Embedder};
+use threadkeep_core::{ChatModel, Embedder, ToolSource};
 use threadkeep_memory::{Memory, Retention};
 
 use crate::Assistant;
@@ -81,6 +81,8 @@ pub struct AssistantPlugin {
     pub commands: Option<CommandGroup>,
     /// The tools that answer lookup endpoints. The first lookup that applies to a request answers it.
     pub lookups: &'static [Lookup],
+    /// Whether its model may call the tools that the operator adds, such as those of MCP servers.
+    pub uses_tool_sources: bool,
 }
 
 /// Creates an assistant.
@@ -101,6 +103,8 @@ pub struct AssistantParts {
     pub model: Option<Arc<dyn ChatModel>>,
     /// The embedder, if one is configured. With an embedder, passages are also found by meaning.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// The operator's further tools, for assistants whose plugin sets `uses_tool_sources`.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
 }
 
 /// An example command.
@@ -129,6 +133,7 @@ impl AssistantPlugin {
             retention: |_| Ok(None),
             commands: None,
             lookups: &[],
+            uses_tool_sources: false,
         }
     }
 }

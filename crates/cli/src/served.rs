@@ -175,7 +175,7 @@ impl<'a> ServedAssistants<'a> {
         }
         let model = models::chat_model(self.model.or(found.model()), &app.settings)?;
         let embedder = models::embedder(&app.settings)?.map(|embedder| self.assistants.instrumented(embedder));
-        let parts = AssistantParts { memory: memory.clone(), model, embedder };
+        let parts = AssistantParts { memory: memory.clone(), model, embedder, tool_sources: Vec::new() };
         let assistant = found.make(parts, &app.settings)?;
         let name = assistant.definition().name.clone();
         let lookups = found.plugin().map_or(&[][..], |plugin| plugin.lookups);

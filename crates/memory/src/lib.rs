@@ -50,7 +50,7 @@ mod upsert;
 pub use analytics::{Analytics, CitationStats, Durations, ThreadSelection};
 pub use append::{AppendOptions, Appended, AppendedMessage};
 pub use batch::BatchBuilder;
-pub use config::ThreadConfig;
+pub use config::{ThreadConfig, ToolSwitch};
 pub use context::{AssembledContext, CachedContext, ContextOptions, Prefetched, RecallOutcome, SummaryRenewal};
 pub use draft::Draft;
 pub use erase::{EraseOptions, EraseReport, SharedMessages};

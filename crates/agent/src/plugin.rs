@@ -7,6 +7,7 @@
 mod command;
 mod error;
 mod lookup;
+mod network_map;
 mod setting;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub use command::{
 };
 pub use error::{Fault, PluginError};
 pub use lookup::Lookup;
+pub use network_map::{MapLine, MapOf, MapStation, NetworkMap};
 pub use setting::{PluginSettings, Setting, SettingDefault, SettingKind};
 
 /// Everything that a program needs in order to offer an assistant.
@@ -83,6 +85,8 @@ pub struct AssistantPlugin {
     pub lookups: &'static [Lookup],
     /// Whether its model may call the tools that the operator adds, such as those of MCP servers.
     pub uses_tool_sources: bool,
+    /// The map of the network that its answers are about.
+    pub network_map: Option<MapOf>,
 }
 
 /// Creates an assistant.
@@ -117,7 +121,7 @@ pub struct Example {
 }
 
 impl AssistantPlugin {
-    /// Creates a plugin without settings, watched files, commands or lookup endpoints.
+    /// Creates a plugin without settings, watched files, commands, lookup endpoints or a map.
     #[must_use]
     pub const fn new(name: &'static str, about: &'static str, make: Make) -> Self {
         Self {
@@ -134,6 +138,7 @@ impl AssistantPlugin {
             commands: None,
             lookups: &[],
             uses_tool_sources: false,
+            network_map: None,
         }
     }
 }

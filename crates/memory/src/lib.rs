@@ -72,6 +72,7 @@ pub use platform::Platform;
 pub use platform::{SystemClock, TokioRuntime};
 pub use preferences::Preference;
 pub use recall::{EmbedderOutcome, RecallOptions, RecallResults, RecalledMessage, ThreadTail};
+pub use records::RecordUpdate;
 pub use retention::Retention;
 pub use search::{Correction, Hit, SearchOptions, SearchResults};
 pub use snippet::Snippet;

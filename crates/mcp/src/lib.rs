@@ -6,7 +6,8 @@
 //! for assistants.
 //!
 //! A memory is a user message in the scope's thread with the key `memories`, so searches, recalls and assistants find it like any
-//! other message. Tools change and erase memories only, never other messages. Results mark quoted text as data.
+//! other message. Entities of the knowledge graph are records of the scope. Tools change and erase memories and entities only, never other
+//! messages. Results mark quoted text as data.
 #![warn(missing_docs)]
 
 mod date;

@@ -1,5 +1,5 @@
 //! The knowledge graph: entities with observations, and relations between them. The names, arguments and results of the tools are
-//! those of the MCP reference server for memory, so that its clients need no change.
+//! those of the MCP reference server for memory, so that what was written for that server can be used.
 //!
 //! `graph` stores entities as records of the scope's user or tenant. This file has the tools that write, `read` those that read.
 

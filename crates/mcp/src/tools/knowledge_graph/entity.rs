@@ -15,7 +15,7 @@ pub(crate) const TYPE_CHARS: usize = 200;
 /// The maximum length of an observation, in characters.
 pub(crate) const OBSERVATION_CHARS: usize = 4_000;
 /// The maximum size of a stored entity, with its observations and the relations that start at it.
-pub(super) const ENTITY_BYTES: usize = 64 * 1024;
+const ENTITY_BYTES: usize = 64 * 1024;
 
 /// The value of an entity's record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -95,8 +95,11 @@ async fn find(
 
 /// Whether all words occur in the texts of an entity, ignoring case and accents.
 fn contains_all(node: &Node, query_words: &[String]) -> bool {
+    if query_words.is_empty() {
+        return false;
+    }
     let found: BTreeSet<String> = node.entity.texts(&node.name).flat_map(words).collect();
-    !query_words.is_empty() && query_words.iter().all(|word| found.contains(word))
+    query_words.iter().all(|word| found.contains(word))
 }
 
 /// Takes entities until the page is full. If some are left, also returns the name after which the next page begins.

@@ -12,7 +12,7 @@ mod setting;
 
 use std::sync::Arc;
 
-use threadkeep_core::{ChatModel, Embedder};
+use threadkeep_core::{ChatModel, Embedder, ToolSource};
 use threadkeep_memory::{Memory, Retention};
 
 use crate::Assistant;
@@ -83,6 +83,8 @@ pub struct AssistantPlugin {
     pub commands: Option<CommandGroup>,
     /// The tools that answer lookup endpoints. The first lookup that applies to a request answers it.
     pub lookups: &'static [Lookup],
+    /// Whether its model may call the tools that the operator adds, such as those of MCP servers.
+    pub uses_tool_sources: bool,
     /// The map of the network that its answers are about.
     pub network_map: Option<MapOf>,
 }
@@ -105,6 +107,8 @@ pub struct AssistantParts {
     pub model: Option<Arc<dyn ChatModel>>,
     /// The embedder, if one is configured. With an embedder, passages are also found by meaning.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// The operator's further tools, for assistants whose plugin sets `uses_tool_sources`.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
 }
 
 /// An example command.
@@ -133,6 +137,7 @@ impl AssistantPlugin {
             retention: |_| Ok(None),
             commands: None,
             lookups: &[],
+            uses_tool_sources: false,
             network_map: None,
         }
     }

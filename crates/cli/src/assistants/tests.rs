@@ -127,7 +127,7 @@ async fn listed_assistants_match_their_plugin_values() {
     for plugin in BUILT_IN {
         check_assistant_name(plugin.name).unwrap();
         let memory = threadkeep::open("memory:").await.unwrap();
-        let parts = AssistantParts { memory, model: None, embedder: None };
+        let parts = AssistantParts { memory, model: None, embedder: None, tool_sources: Vec::new() };
         let made = (plugin.make)(parts, &PluginSettings::default()).unwrap();
         let definition = made.definition();
         assert_eq!((definition.name.as_str(), definition.description.as_str()), (plugin.name, plugin.about));

@@ -17,11 +17,12 @@ use crate::store::Purpose;
 #[command(after_help = "Examples:
   threadkeep mcp                                 serve the default tools
   threadkeep mcp --tools default,list_threads    serve more tools
+  threadkeep mcp --tools knowledge_graph         serve the tools of a knowledge graph
   threadkeep mcp --read-only                     serve only tools that change nothing
   threadkeep mcp install claude-code             add the server to Claude Code")]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// The tools, separated by commas: names, `default` or `all`
+    /// The tools, separated by commas: names, `default`, `knowledge_graph` or `all`
     #[arg(long, value_name = "TOOLS", default_value = "default", hide_default_value = true)]
     tools: ToolSelection,
     /// Serve only tools that change nothing. The store must exist

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    ApprovalPolicy, EarlierRequests, Failure, FnActivity, PrepareRequest, RepeatPolicy, TurnPreparation,
-    list_approvals, stop_waiting_turn,
+    ApprovalPolicy, EarlierRequests, Failure, FnActivity, PrepareRequest, RetryPolicy, TurnPreparation, list_approvals,
+    stop_waiting_turn,
 };
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Message, Rendering};
 
@@ -108,7 +108,7 @@ fn has_image(words: &[String], object: &Shown) -> bool {
 
 /// Checks the commands of an answer before they are carried out: those that change the cluster, with a dry run.
 fn check_activity(cluster: Arc<Cluster>) -> FnActivity {
-    FnActivity::new(CHECK, RepeatPolicy::Repeatable, move |_, input: JsonText| {
+    FnActivity::new(CHECK, RetryPolicy::Retryable, move |_, input: JsonText| {
         let cluster = Arc::clone(&cluster);
         async move {
             let failed = |error: threadkeep::StoreError| Failure::new("check_failed", error.to_string());

@@ -32,7 +32,7 @@ state! {
     /// The state of a turn.
     pub(crate) struct TurnState (update TurnStateUpdate) {
         /// The conversation so far.
-        set conversation: Conversation,
+        optional conversation: Conversation,
         /// The messages of the model and the results of this turn.
         append messages: ChatMessage,
         /// The calls of the last answer after their check.

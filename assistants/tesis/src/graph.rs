@@ -31,7 +31,7 @@ state! {
         /// The message.
         replace question: String,
         /// Its position in the thread.
-        set seq: u64,
+        optional seq: u64,
         /// The maximum number of searches.
         replace max_iterations: u64,
         /// What the turn does.

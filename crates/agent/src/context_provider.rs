@@ -19,7 +19,7 @@ use threadkeep_core::{Bound, JsonText, Map, Message, MessageQuery, OnCorrupt, Po
 use threadkeep_graph::Failure;
 use threadkeep_memory::Memory;
 
-use crate::{ActivityContext, FnActivity, RepeatPolicy};
+use crate::{ActivityContext, FnActivity, RetryPolicy};
 pub use conversations::ConversationSource;
 pub use documents::DocumentSource;
 pub use query::{build_query, referred_questions};
@@ -172,7 +172,7 @@ impl ContextProvider {
     /// [`DynamicContext`].
     #[must_use]
     pub fn activity(self, memory: Memory) -> FnActivity {
-        FnActivity::new(FIND_CONTEXT, RepeatPolicy::Repeatable, move |context: ActivityContext, input: JsonText| {
+        FnActivity::new(FIND_CONTEXT, RetryPolicy::Retryable, move |context: ActivityContext, input: JsonText| {
             let (provider, memory) = (self.clone(), memory.clone());
             async move {
                 let FindContextInput { question, seq } = input.read()?;

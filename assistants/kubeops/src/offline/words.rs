@@ -451,7 +451,7 @@ impl Reading {
         self.is_question || !is_proposal && first.is_some_and(|word| FIRST.contains(&&**word))
     }
 
-    /// Whether a change is to be made later: "tonight at 8", "on monday by yourself".
+    /// Whether the user asks to make a change later: "tonight at 8", "on monday by yourself".
     pub(super) fn has_schedule(&self) -> bool {
         const DAYS: [&str; 9] =
             ["tonight", "tomorrow", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
@@ -465,7 +465,7 @@ impl Reading {
         names_day || self.says("by yourself") || self.has("automatically")
     }
 
-    /// Whether a change is to be made only under a condition: "if it has more than 20 restarts, delete it".
+    /// Whether the user asks to make a change only under a condition: "if it has more than 20 restarts, delete it".
     pub(super) fn has_condition(&self) -> bool {
         let is_politeness = [
             "if it is not too much",

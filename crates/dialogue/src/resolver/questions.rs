@@ -151,7 +151,7 @@ impl IntentResolver {
         clauses
     }
 
-    /// Whether a clause is only a statement about the user that is to be saved.
+    /// Whether a clause is only a statement about the user, which the assistant should save.
     fn states(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> bool {
         let ranked = self.rank(annotated, clause, dialogue);
         let best = ranked.first().filter(|(_, score)| *score >= MIN_SPLIT_SCORE);

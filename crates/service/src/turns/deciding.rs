@@ -87,7 +87,7 @@ impl DecisionRequest {
         let is_denied = approval.state == ApprovalState::Denied;
         let is_same = match &self.verdict {
             Verdict::Approve => !is_denied && approval.changed.is_none(),
-            Verdict::ApproveChanged(arguments) => {
+            Verdict::ApproveWithChanges(arguments) => {
                 !is_denied && approval.changed == Some(JsonText::from(&Value::Object(arguments.clone())))
             }
             Verdict::Deny { reason } => is_denied && approval.reason == *reason,

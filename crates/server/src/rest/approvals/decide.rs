@@ -89,7 +89,7 @@ fn read_verdict(body: DecideJson) -> Result<Verdict> {
             Err(ApiError::invalid("arguments", "`arguments` is only allowed with `approve`"))
         }
         DecideJson { decision: DecisionJson::Approve, arguments: Some(arguments), .. } => {
-            Ok(Verdict::ApproveChanged(arguments))
+            Ok(Verdict::ApproveWithChanges(arguments))
         }
         DecideJson { decision: DecisionJson::Approve, .. } => Ok(Verdict::Approve),
         DecideJson { decision: DecisionJson::Deny, reason, .. } => Ok(Verdict::Deny { reason }),

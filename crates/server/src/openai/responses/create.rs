@@ -134,10 +134,10 @@ pub(crate) async fn create(
     reject_unsupported(&body)?;
     body.thread_name = thread_names::in_header(&headers).map(str::to_owned);
     let digest = body.thread_name.as_ref().map_or(digest.clone(), |name| format!("{name}:{digest}"));
-    let attempt = input::read_attempt(&headers, "responses", &digest)?;
+    let request_identity = input::read_identity(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.iter().flatten().map(strict_tools::with_strictness).collect();
     let mode = read_mode(&body)?;
-    let mut pending = PendingResponse::prepare(app, caller.scope, connection.clone(), body, attempt).await?;
+    let mut pending = PendingResponse::prepare(app, caller.scope, connection.clone(), body, request_identity).await?;
     pending.is_streamed = matches!(mode, Mode::Streamed | Mode::BackgroundStreamed);
     match mode {
         Mode::Streamed => stream::respond(pending).await,

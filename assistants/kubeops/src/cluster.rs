@@ -237,7 +237,7 @@ pub(crate) fn digest(object: &Value) -> String {
     Sha256::digest(object.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Sorts the members of all objects, because their order has no meaning.
+/// Sorts the fields of all objects, because their order has no meaning.
 fn sort(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -11,7 +11,7 @@ use crate::cluster::Outcome;
 use crate::command::Command;
 use crate::conversation::{Conversation, Step, stored};
 
-/// The member of the graph's input that contains the conversation.
+/// The field of the graph's input that contains the conversation.
 pub(crate) const CONVERSATION: &str = "conversation";
 /// The name of the activity that checks commands.
 pub(crate) const CHECK: &str = "check_commands";

@@ -19,7 +19,7 @@ use crate::{Map, Role, Timestamp};
 pub const PREFIX_LETTERS: usize = 3;
 /// The maximum number of conditions of each kind. Further conditions are ignored.
 const MAX_CONDITIONS: usize = 32;
-/// The members of a thread's metadata that may contain the path of its project folder.
+/// The fields of a thread's metadata that may contain the path of its project folder.
 const PROJECT_MEMBERS: [&str; 3] = ["cwd", "project", "projectHash"];
 /// The prefix of the keys of imported threads.
 const IMPORT_KEY: &str = "import:";

@@ -19,7 +19,7 @@ fn spec_of(entry: Value) -> ServerSpec {
     server_specs([("s", &entry)], &|_| None).unwrap().remove(0)
 }
 
-/// The entry of the test server, with further members.
+/// The entry of the test server, with further fields.
 fn entry(mode: &str, further: Value) -> Value {
     let mut entry = json!({ "command": "sh", "args": [SCRIPT, mode], "startup_seconds": 20 });
     entry.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());

@@ -61,7 +61,7 @@ pub(crate) fn expected_change(headers: &HeaderMap) -> Result<Option<Expected>, A
     Ok(if_match(headers)?.map(Expected::Change))
 }
 
-/// Reads a filter on metadata in a body: each member of `values` is a condition. Errors name the parameter `param`.
+/// Reads a filter on metadata in a body: each field of `values` is a condition. Errors name the parameter `param`.
 pub(crate) fn metadata_filter(param: &str, values: Option<&Map>) -> Result<MetadataFilter, ApiError> {
     let filter = values.map(MetadataFilter::from_map).transpose();
     Ok(filter.map_err(|error| ApiError::from(error).param(param))?.unwrap_or_default())

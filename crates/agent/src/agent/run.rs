@@ -11,7 +11,7 @@ use super::{Agent, TurnRequest};
 use crate::event::EventSink;
 use crate::{AgentError, Turn, TurnStatus};
 
-/// The member of a graph's input with the maximum number of searches.
+/// The field of a graph's input with the maximum number of searches.
 pub const MAX_ITERATIONS: &str = "max_iterations";
 /// The longest question, in characters.
 const QUERY_CHARACTERS: usize = 1_000;
@@ -42,7 +42,7 @@ pub struct RunRequest {
     pub user_id: Option<UserId>,
 }
 
-/// The result of a run. All members are present, whether or not the run was stored; only `warning` may be missing.
+/// The result of a run. All fields are present, whether or not the run was stored; only `warning` may be missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
     /// The question.
@@ -81,7 +81,7 @@ pub enum RunError {
     /// The request is invalid.
     #[error("invalid {field}: {reason}")]
     Invalid {
-        /// The member of the request.
+        /// The field of the request.
         field: &'static str,
         /// The reason.
         reason: String,

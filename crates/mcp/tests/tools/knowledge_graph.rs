@@ -232,7 +232,7 @@ async fn records_of_other_programs_do_not_break_the_graph() {
     assert!(error.contains("does not contain an entity"), "{error}");
     let additions = json!({ "observations": [{ "entityName": "later", "contents": ["new"] }] });
     call(&tools, "add_observations", additions).await;
-    assert!(stored(&memory, &ana).await.contains(r#""confidence":0.5"#), "unknown members are kept");
+    assert!(stored(&memory, &ana).await.contains(r#""confidence":0.5"#), "unknown fields are kept");
     assert_eq!(call(&tools, "delete_entities", json!({ "entityNames": ["odd"] })).await.get("not_found"), None);
     assert_eq!(call(&tools, "read_graph", json!({})).await.get("unreadable"), None);
 }

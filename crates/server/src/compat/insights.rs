@@ -42,7 +42,7 @@ pub(crate) struct InsightsJson {
     duration_ms: i64,
 }
 
-/// The members of an answer's data that are counted.
+/// The fields of an answer's data that are counted.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Mentions {

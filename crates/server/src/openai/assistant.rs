@@ -114,7 +114,7 @@ pub(super) fn answer_usage(turn: &Turn) -> Usage {
     Usage { input_tokens, output_tokens, details, ..Usage::default() }
 }
 
-/// Returns the JSON of the extension member `threadkeep`, which contains data of a turn for which OpenAI's API has no member.
+/// Returns the JSON of the extension field `threadkeep`, which contains data of a turn for which OpenAI's API has no field.
 ///
 /// `thread` is null if the turn's thread is not retained.
 pub(super) fn extension_json(turn: &Turn, thread: Option<ThreadId>) -> Value {

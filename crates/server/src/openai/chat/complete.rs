@@ -26,7 +26,7 @@ use crate::thread_names::{self, THREAD_HEADER};
 /// The prefix of the ids of completions.
 pub(super) const PREFIX: &str = "chatcmpl-";
 
-/// The request. Members that this server does not support are ignored.
+/// The request. Fields that this server does not support are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CompleteJson {
     #[serde(default)]
@@ -85,7 +85,7 @@ pub(crate) struct CompleteJson {
     #[serde(flatten)]
     #[schema(ignore)]
     unsupported: UnsupportedOptions,
-    /// The member `thread` selects the thread that the chat continues.
+    /// The field `thread` selects the thread that the chat continues.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) metadata: Option<Map<String, Value>>,
@@ -153,7 +153,7 @@ struct StoreRequest {
     metadata: Map<String, Value>,
 }
 
-/// The members that a completion and all chunks of its stream have in common.
+/// The fields that a completion and all chunks of its stream have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Envelope {
     pub(super) id: String,

@@ -253,7 +253,7 @@ async fn wait_for_end(
     Err(ApiError::internal("the turn ended without a result"))
 }
 
-/// Sets the members that describe how the turn ended. Returns the status of the response.
+/// Sets the fields that describe how the turn ended. Returns the status of the response.
 fn set_outcome(envelope: &mut Map<String, Value>, turn: &AgentTurn, is_ephemeral: bool) -> &'static str {
     body::set_finished(envelope, Finish::Stop, Some(&assistant::answer_usage(turn)));
     let thread = assistant::retained_thread(turn, is_ephemeral);

@@ -17,7 +17,7 @@ use crate::openai::requests;
 use crate::security::Caller;
 use crate::thread_names;
 
-/// The request. Members that this server does not support are accepted and returned in the response.
+/// The request. Fields that this server does not support are accepted and returned in the response.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CreateResponseJson {
     #[serde(default)]
@@ -89,7 +89,7 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub(super) user: Option<Value>,
-    /// Additional members of the response. Everything that this server has is always included.
+    /// Additional fields of the response. Everything that this server has is always included.
     #[serde(default)]
     pub(super) include: Option<Vec<String>>,
     /// Not supported: this server does not store prompts.

@@ -80,7 +80,7 @@ pub(crate) async fn fork(
     let title = body.title.or(from.title.clone());
     let metadata = body.metadata.unwrap_or_else(|| {
         let mut metadata = from.metadata.clone();
-        // This member identifies a branch of an imported conversation. The new thread is not such a branch.
+        // This field identifies a branch of an imported conversation. The new thread is not such a branch.
         metadata.remove("branch");
         metadata
     });

@@ -12,7 +12,7 @@ use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::{OwnerJson, ThreadJson};
 use crate::security::Caller;
 
-/// The thread to open. All members are optional.
+/// The thread to open. All fields are optional.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct OpenJson {

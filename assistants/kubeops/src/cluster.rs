@@ -36,9 +36,9 @@ fn install_provider() {
     PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
 }
 
-/// An object that a result shows.
+/// A summary of an object that a result shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ObjectSummary {
     /// The kind, in the plural: `pods`.
     pub kind: String,
     /// The name.
@@ -77,7 +77,7 @@ pub struct Outcome {
     /// The text for users.
     pub text: String,
     /// The objects that the text shows.
-    pub objects: Vec<Shown>,
+    pub objects: Vec<ObjectSummary>,
 }
 
 /// Why a command was not carried out.

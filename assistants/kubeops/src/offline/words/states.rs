@@ -1,6 +1,6 @@
 //! Objects that are meant by their state: "the crashing one", "the completed pods", "the one that restarted 4 times".
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::kinds::kind_word;
 
 use super::Reading;
@@ -65,13 +65,13 @@ const WORDS: &[(&str, State)] = &[
 
 impl State {
     /// Returns the objects in this state. Of those with problems, the exact state counts first.
-    pub(in crate::offline) fn filter(self, objects: &[Shown]) -> Vec<Shown> {
-        let select = |fits: &dyn Fn(&Shown) -> bool| -> Vec<Shown> {
+    pub(in crate::offline) fn filter(self, objects: &[ObjectSummary]) -> Vec<ObjectSummary> {
+        let select = |fits: &dyn Fn(&ObjectSummary) -> bool| -> Vec<ObjectSummary> {
             objects.iter().filter(|object| fits(object)).cloned().collect()
         };
         let in_state = |names: &[&str]| select(&|object| names.iter().any(|name| object.state.contains(name)));
         let unhealthy = || select(&|object| object.is_unhealthy);
-        let or_unhealthy = |found: Vec<Shown>| if found.is_empty() { unhealthy() } else { found };
+        let or_unhealthy = |found: Vec<ObjectSummary>| if found.is_empty() { unhealthy() } else { found };
         match self {
             Self::Crashing => or_unhealthy(in_state(&["Crash", "OOM", "Error"])),
             Self::Failed => or_unhealthy(in_state(&["Error", "Failed", "OOM", "Crash"])),

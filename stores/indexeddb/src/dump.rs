@@ -139,7 +139,7 @@ async fn is_in_use(transaction: &Transaction, row: &ThreadRow) -> Result<bool> {
 }
 
 /// The error of a restoration that [`restore_thread`] refused.
-pub(crate) fn refused() -> StoreError {
+pub(crate) fn refusal() -> StoreError {
     Conflict::Thread.into()
 }
 

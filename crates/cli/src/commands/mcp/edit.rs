@@ -13,7 +13,7 @@ pub(super) enum EditError {
     #[error("it is not valid JSON: {0}")]
     Invalid(String),
     #[error("it is not a JSON object")]
-    NoObject,
+    NotAnObject,
     #[error("`{0}` is not an object")]
     Section(String),
     #[error("`{0}` occurs twice")]
@@ -89,7 +89,7 @@ impl Object {
         serde_json::from_str::<serde::de::IgnoredAny>(document)
             .map_err(|error| EditError::Invalid(error.to_string()))?;
         let start = document.len() - document.trim_start().len();
-        Self::at(document, start..document.trim_end().len()).ok_or(EditError::NoObject)
+        Self::at(document, start..document.trim_end().len()).ok_or(EditError::NotAnObject)
     }
 
     /// Finds the parts of the object in a range that contains one valid JSON value; `None` if the value is not an object.

@@ -31,7 +31,7 @@ impl std::fmt::Display for BusyDisk {
 
 impl std::error::Error for BusyDisk {}
 
-/// The figures of one trial, all in the same unit.
+/// The results of one trial, all in the same unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) raw: Option<f64>,

@@ -48,7 +48,9 @@ impl ListenAddress {
     /// No address is available.
     pub(crate) async fn bind(&self, addresses: &[SocketAddr]) -> Result<TcpListener> {
         let bound = TcpListener::bind(addresses).await;
-        bound.map_err(|error| self.bind_failure(error.kind(), &error)).with_context(|| format!("cannot listen on {self}"))
+        bound
+            .map_err(|error| self.bind_failure(error.kind(), &error))
+            .with_context(|| format!("cannot listen on {self}"))
     }
 
     fn bind_failure(&self, kind: std::io::ErrorKind, error: &std::io::Error) -> Failure {

@@ -73,7 +73,7 @@ impl<'a> Explanation<'a> {
         let mut lines = output.lines();
         lines.line(output.paint(BOLD, thread_name::title(self.thread)))?;
         let counter = printable_line(&self.report.counter);
-        let described = format!("{} · {about} · counter: {counter}", messages(positions(self.report)));
+        let described = format!("{} · {about} · token counter: {counter}", messages(positions(self.report)));
         for line in wrapped(output, &described, "", WordSeparator::AsciiSpace) {
             lines.line(output.paint(DIM, line))?;
         }

@@ -136,7 +136,7 @@ impl Disk {
         Ok(Self { file, is_busy_allowed })
     }
 
-    /// Whether another process is using the disk, so that a trial would not be valid.
+    /// Whether another process is using the disk, so a trial would not be valid.
     pub(crate) fn is_busy(&self) -> Result<bool> {
         Ok(!self.is_busy_allowed && self.sync_seconds()? > BUSY_SECONDS)
     }

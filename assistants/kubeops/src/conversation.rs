@@ -167,7 +167,7 @@ struct Stored {
 }
 
 /// Returns the data to store with an answer; `None` if there is nothing to refer to later.
-pub(crate) fn stored(steps: &[Step]) -> Option<JsonText> {
+pub(crate) fn data_to_store(steps: &[Step]) -> Option<JsonText> {
     if steps.is_empty() {
         return None;
     }

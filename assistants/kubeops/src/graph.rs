@@ -9,7 +9,7 @@ use threadkeep::{ChatAnswer, ChatMessage, JsonText, StoreError, ToolCall, Value}
 
 use crate::cluster::Outcome;
 use crate::command::Command;
-use crate::conversation::{Conversation, Step, stored};
+use crate::conversation::{Conversation, Step, data_to_store};
 
 /// The field of the graph's input that contains the conversation.
 pub(crate) const CONVERSATION: &str = "conversation";
@@ -147,7 +147,7 @@ fn add_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate 
 
 fn finish(state: &TurnState) -> Output {
     let reply = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
-    Output { data: stored(&state.steps), ..Output::reply(reply) }
+    Output { data: data_to_store(&state.steps), ..Output::reply(reply) }
 }
 
 /// Returns the value for [`CONVERSATION`] in the graph's input.

@@ -27,13 +27,13 @@ const FILTER_VALUES: usize = 200;
 pub enum Item {
     /// A tesis.
     Tesis(Tesis),
-    /// An article of a statute, or a part of a long one.
+    /// An article of a statute, or part of a long one.
     Article(Article),
     /// A passage of another document, such as a decision.
     Passage(Passage),
 }
 
-/// An article of a statute, or a part of it.
+/// An article of a statute, or part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Article {

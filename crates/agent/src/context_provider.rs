@@ -193,7 +193,7 @@ impl DynamicContext {
     }
 }
 
-/// Returns the messages before a question. If they cannot be read, the result is empty, so that the query is the question alone.
+/// Returns the messages before a question. If they cannot be read, the result is empty, so the query is the question alone.
 async fn recent_messages(memory: &Memory, scope: &Scope, thread: ThreadId, before_seq: Option<u64>) -> Vec<Message> {
     let before = before_seq.map(Bound::Seq);
     let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(HISTORY_MESSAGES) };

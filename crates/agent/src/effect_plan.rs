@@ -76,7 +76,7 @@ pub(crate) fn plan_effect(
     }
 }
 
-/// Returns the failure if the turn has reached a limit, so that no more models may be called.
+/// Returns the failure if the turn has reached a limit, so no more models may be called.
 fn check_model_limits(executor: &EffectExecutor<'_>, run_state: &RunState) -> Option<Failure> {
     let bounds = executor.definition().bounds;
     let usage = run_state.usage();

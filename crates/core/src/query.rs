@@ -79,7 +79,7 @@ impl TextQuery {
         parsed
     }
 
-    /// Whether the query has neither words nor phrases nor prefixes, so that only its conditions select messages.
+    /// Whether the query has neither words nor phrases nor prefixes, so only its conditions select messages.
     #[must_use]
     pub fn has_no_words(&self) -> bool {
         self.words.is_empty() && self.phrases.is_empty() && self.prefixes.is_empty()

@@ -131,7 +131,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// The reason why a record, or a part of it, is rejected.
+/// The reason why a record, or part of it, is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rejection(String);
 

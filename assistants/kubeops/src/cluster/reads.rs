@@ -173,7 +173,7 @@ impl Cluster {
         format!("\nPods:\n{}{rest}", lines.join("\n"))
     }
 
-    /// Finds objects by a part of their names. Exact names come first, then names that begin with the part, then others.
+    /// Finds objects by part of their names. Exact names come first, then names that begin with the part, then others.
     async fn find(&self, command: Command) -> Result<Outcome> {
         let like = command.like.clone().unwrap_or_default();
         let kinds: Vec<Kind> = match &command.kind {

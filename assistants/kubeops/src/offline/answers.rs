@@ -145,7 +145,7 @@ pub(super) const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (&["daemonset", "daemonsets"], "A daemonset runs one pod on each node."),
     (&["pod", "pods"], "A pod is one running instance: one or more containers that share a network and volumes."),
-    (&["namespace", "namespaces"], "A namespace is a part of the cluster with its own names and rights."),
+    (&["namespace", "namespaces"], "A namespace is part of the cluster with its own names and rights."),
     (&["configmap", "configmaps"], "A configmap holds settings that pods read as files or environment variables."),
     (
         &["exit code 137", "137"],

@@ -142,7 +142,7 @@ fn is_without_effect(exchange: &Exchange) -> bool {
 }
 
 /// Returns the object of a command that was refused by name.
-fn refused(conversation: &Conversation, exchange: &Exchange) -> Vec<ObjectSummary> {
+fn refused_object(conversation: &Conversation, exchange: &Exchange) -> Vec<ObjectSummary> {
     let reading = read(&exchange.said, &Lexicon::of(conversation));
     match (&reading.names[..], reading.act) {
         ([name, ..], Some(Act::Refused(_))) => match known(conversation, name, Verb::Describe, &reading) {
@@ -156,7 +156,7 @@ fn refused(conversation: &Conversation, exchange: &Exchange) -> Vec<ObjectSummar
 /// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
 pub(super) fn focus(conversation: &Conversation, verb: Verb, kind: Option<&str>, namespace: Option<&str>) -> Found {
     for exchange in conversation.earlier.iter().rev() {
-        let subjects = if is_without_effect(exchange) { refused(conversation, exchange) } else { subjects(exchange) };
+        let subjects = if is_without_effect(exchange) { refused_object(conversation, exchange) } else { subjects(exchange) };
         let subjects = subjects.into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
         let fitting: Vec<ObjectSummary> = unique(subjects.filter_map(|object| fitting(&object, verb, kind)).collect());
         if !fitting.is_empty() {
@@ -402,7 +402,7 @@ pub(super) fn in_last_namespace(
     if here.is_empty() { objects } else { here }
 }
 
-/// Of objects that match a part of a name, keeps the workloads and not their pods, if no kind is named and the verb applies to both.
+/// Keeps, of the objects that match part of a name, the workloads and not their pods, if no kind is named and the verb applies to both.
 fn prefer_workloads(objects: Vec<ObjectSummary>, verb: Verb, reading: &Reading) -> Vec<ObjectSummary> {
     if reading.kind.is_some() || !verb.is_read() || objects.len() < 2 {
         return objects;
@@ -515,7 +515,7 @@ fn owner_named(pods: &[ObjectSummary], name: &str) -> Option<ObjectSummary> {
     pods.iter().all(is_same).then_some(owner)
 }
 
-/// Returns the workloads of the conversation that a part of a name fits, if there are several: "kafka" fits `kafka-consumer` and
+/// Returns the workloads of the conversation whose names contain `name`, if there are several: "kafka" matches `kafka-consumer` and
 /// `kafka-producer`. "The kafka pod" means the one that was spoken of last.
 fn workloads_like(
     conversation: &Conversation,

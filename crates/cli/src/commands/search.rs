@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     /// Only conversations imported from this format, such as claude-code; can be repeated
     #[arg(long = "in", value_name = "FORMAT")]
     formats: Vec<String>,
-    /// Only conversations of a project, by a part of its folder; can be repeated
+    /// Only conversations of a project, by part of its folder; can be repeated
     #[arg(long, value_name = "FOLDER")]
     project: Vec<String>,
     /// The page of results, starting at 1

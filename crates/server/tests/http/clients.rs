@@ -43,7 +43,7 @@ fn installed(folder: &str, name: &str) -> std::path::PathBuf {
     program
 }
 
-/// Runs a part of the script for OpenAI's client against a base URL.
+/// Runs part of the script for OpenAI's client against a base URL.
 async fn run_openai_client(part: &str, base: &str, input: Value) -> Value {
     run_script(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/clients.py"), part, base, input).await
 }

@@ -36,7 +36,7 @@ pub struct AskRequest {
     pub ask: TurnRequest,
     /// What the request has in common with its retries.
     pub identity: RequestIdentity,
-    /// Whether the thread was created only for this question, so that it is deleted after the answer.
+    /// Whether the thread was created only for this question, so it is deleted after the answer.
     pub is_ephemeral: bool,
 }
 

@@ -11,7 +11,7 @@ use super::{Next, Planner, reply};
 
 impl Planner<'_> {
     /// Says whether the object that was deleted is gone, as the list of this turn shows.
-    pub(super) fn gone(&self) -> Option<String> {
+    pub(super) fn deletion_report(&self) -> Option<String> {
         if self.reading.act != Some(Act::Outcome) {
             return None;
         }

@@ -158,7 +158,7 @@ impl Planner<'_> {
         Targets::Objects(objects.into_iter().take(MAX_EACH).collect())
     }
 
-    /// Whether the conversation was last about something that was not found or not understood, so that "it" may stand for that.
+    /// Whether the conversation was last about something that was not found or not understood, so "it" may stand for that.
     fn is_reference_unclear(&self) -> bool {
         // After a correction that was not understood, "it" is not the object that was wrong.
         if let [.., before, last] = &self.conversation.earlier[..] {

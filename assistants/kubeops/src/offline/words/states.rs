@@ -145,14 +145,14 @@ impl Reading {
         })
     }
 
-    /// Whether the words before one are "the", "that" or "all", so that it is not a question for objects in a state.
+    /// Whether the words before one are "the", "that" or "all", so it is not a question for objects in a state.
     fn is_after_article(&self, at: usize) -> bool {
         (at.saturating_sub(3)..at).any(|before| {
             matches!(self.word(before), "the" | "that" | "this" | "all" | "those" | "these" | "both" | "other")
         })
     }
 
-    /// Whether a part of a message says what to leave alone: "keep the failed one".
+    /// Whether part of a message says what to leave alone: "keep the failed one".
     fn is_excluded(&self, at: usize) -> bool {
         (at.saturating_sub(3)..at).any(|before| {
             matches!(self.word(before), "keep" | "leave" | "not" | "except" | "without" | "but" | "spare")

@@ -156,7 +156,8 @@ fn refused_object(conversation: &Conversation, exchange: &Exchange) -> Vec<Objec
 /// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
 pub(super) fn focus(conversation: &Conversation, verb: Verb, kind: Option<&str>, namespace: Option<&str>) -> Found {
     for exchange in conversation.earlier.iter().rev() {
-        let subjects = if is_without_effect(exchange) { refused_object(conversation, exchange) } else { subjects(exchange) };
+        let subjects =
+            if is_without_effect(exchange) { refused_object(conversation, exchange) } else { subjects(exchange) };
         let subjects = subjects.into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
         let fitting: Vec<ObjectSummary> = unique(subjects.filter_map(|object| fitting(&object, verb, kind)).collect());
         if !fitting.is_empty() {

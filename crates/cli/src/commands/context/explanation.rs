@@ -77,7 +77,8 @@ impl<'a> Explanation<'a> {
         for line in wrapped(output, &described, "", WordSeparator::AsciiSpace) {
             lines.line(output.paint(DIM, line))?;
         }
-        for table in [self.token_table(output), self.fate_table(output), self.match_table(output)].into_iter().flatten() {
+        for table in [self.token_table(output), self.fate_table(output), self.match_table(output)].into_iter().flatten()
+        {
             lines.line("")?;
             lines.line(table)?;
         }

@@ -73,7 +73,7 @@ async fn store_acme(tools: &Toolbox) {
 async fn entities_are_created_once() {
     let tools = toolbox(&memory().await, &user("acme", "ana"));
     let ana = entity("Ana_Ruiz", "person", &["Speaks Spanish"]);
-    assert_eq!(create(&tools, &[ana.clone()]).await, json!({ "entities": [ana] }));
+    assert_eq!(create(&tools, std::slice::from_ref(&ana)).await, json!({ "entities": [ana] }));
     let acme = entity("Acme", "organisation", &["Makes boats", "Makes boats"]);
     let again = create(&tools, &[entity("Ana_Ruiz", "robot", &["Beeps"]), acme, entity("Acme", "x", &[])]).await;
     let created = entity("Acme", "organisation", &["Makes boats"]);

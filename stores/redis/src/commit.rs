@@ -82,7 +82,8 @@ impl Shared {
         args.add(&known.revision).add(&revision).add(batch.key.to_bytes());
         args.list(batch.append.iter().map(|message| message.id.0.as_bytes().as_slice()));
         args.list(batch.append.iter().filter_map(|message| message.external_id.as_deref()));
-        writes.add_commands(&base, Some(&row), &mut args);
+        // A commit that only appends changes no gaps.
+        writes.add_commands(&base, &row, &mut args);
         if !self.write_commit((tenant, thread), ("commit", &base), args, &row, &effects).await? {
             return Ok(None);
         }

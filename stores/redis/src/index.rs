@@ -19,9 +19,9 @@ use crate::keys::{EVERYONE, MessageTerm, incarnation, index_part, message_terms,
 use crate::row::Row;
 use crate::shared::{Request, RowRange, Shared, View, Writes, parse_entries};
 
-/// The maximum number of messages, and of bytes, in one call.
-const STEP_MESSAGES: usize = 200;
-const STEP_BYTES: usize = 1024 * 1024;
+/// The maximum number of messages, and of bytes, in one call. A node does nothing else during a call, so calls take a few milliseconds.
+const STEP_MESSAGES: usize = 25;
+const STEP_BYTES: usize = 128 * 1024;
 /// The maximum number of corrections in one call.
 const STEP_EDITS: usize = 100;
 /// The maximum number of concurrent calls.

@@ -478,18 +478,9 @@ impl Writes {
     pub(crate) fn into_args(self, base: &str, expected: Option<&str>, row: Option<&Row>) -> Args {
         let mut args = Args::new();
         args.add(expected.unwrap_or_default()).add(&self.revision);
-        self.add_commands(base, row, &mut args);
-        args
-    }
-
-    /// Adds the commands to the arguments of a function, after those that write the row.
-    pub(crate) fn add_commands(self, base: &str, row: Option<&Row>, args: &mut Args) {
         match row {
             Some(row) => {
-                let positions = row.positions();
-                args.number(10).add("HSET").add(format!("{base}:t")).add("rev").add(&self.revision);
-                args.add("row").add(row.to_text());
-                args.add("seq").number(positions.seq).add("first").number(positions.first_seq);
+                self.add_row(base, row, &mut args);
                 if row.gaps.is_empty() {
                     args.number(3).add("HDEL").add(format!("{base}:t")).add("gaps");
                 } else {
@@ -502,6 +493,20 @@ impl Writes {
             }
         }
         args.append(self.commands);
+        args
+    }
+
+    /// Adds the commands to the arguments of a function, after those that write the row. The gaps of the row remain as they are stored.
+    pub(crate) fn add_commands(self, base: &str, row: &Row, args: &mut Args) {
+        self.add_row(base, row, args);
+        args.append(self.commands);
+    }
+
+    fn add_row(&self, base: &str, row: &Row, args: &mut Args) {
+        let positions = row.positions();
+        args.number(10).add("HSET").add(format!("{base}:t")).add("rev").add(&self.revision);
+        args.add("row").add(row.to_text());
+        args.add("seq").number(positions.seq).add("first").number(positions.first_seq);
     }
 }
 

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::answer::{PendingResponse, Work};
 use super::assistant::{self, ResponseIdentity};
+use super::delete::delete_answer;
 use super::retrieve::{self, ResponseState};
 use super::stream::{self, LiveResponse};
 use super::text_deltas::TextDeltas;
@@ -216,7 +217,7 @@ async fn run(pending: PendingResponse, mut live: LiveResponse) {
             }
             Ok(())
         }
-        Some(Ok(_)) => delete(&app, &scope, &id).await,
+        Some(Ok(_)) => end(&app, &scope, &id).await,
         Some(Err((error, response))) => store_failure(&app, &scope, &id, error, response).await,
     };
     match result {
@@ -233,6 +234,14 @@ async fn run(pending: PendingResponse, mut live: LiveResponse) {
             internal = error.internal,
             "failed to store the outcome of a background response"
         );
+    }
+}
+
+/// Deletes the state of a response whose answer is stored. If a client has deleted the response meanwhile, deletes the answer.
+async fn end(app: &App, scope: &Scope, id: &str) -> Result<()> {
+    match read_state(app, scope, id).await? {
+        Some(_) => delete(app, scope, id).await,
+        None => delete_answer(app, scope, id).await.map(|_| ()),
     }
 }
 

@@ -85,30 +85,37 @@ pub(super) async fn find_state(
     id: &str,
     may_resume: MayResume,
 ) -> Result<Option<ResponseState>> {
-    let stored = match thread_in_id(id)? {
-        Some(thread) => match turn::find_turn_record(app, scope, thread, id).await? {
-            Some(record) => {
-                let (envelope, output) = read_response(app, scope, thread, &record).await?;
-                Some(ResponseState::Ended { envelope, output, delta_lengths: record.delta_lengths })
-            }
-            // The response was deleted with its conversation.
-            None if app.memory().find_thread(scope, thread).await?.is_none() => return Ok(None),
-            None => None,
-        },
-        None => match stored_response::find(app, scope, id).await? {
-            Some(stored) => {
-                let output = stored.output.iter().map(stored_item).collect();
-                Some(ResponseState::Ended {
-                    envelope: stored.response.read()?,
-                    output,
-                    delta_lengths: stored.delta_lengths,
-                })
-            }
-            None => None,
-        },
-    };
-    match stored {
-        Some(stored) => Ok(Some(stored)),
-        None => background::find_state(app, scope, id, may_resume).await,
+    // A response that ends between the two reads is found by the second attempt, because its answer is stored before its state is deleted.
+    for _ in 0..2 {
+        let stored = match thread_in_id(id)? {
+            Some(thread) => match turn::find_turn_record(app, scope, thread, id).await? {
+                Some(record) => {
+                    let (envelope, output) = read_response(app, scope, thread, &record).await?;
+                    Some(ResponseState::Ended { envelope, output, delta_lengths: record.delta_lengths })
+                }
+                // The response was deleted with its conversation.
+                None if app.memory().find_thread(scope, thread).await?.is_none() => return Ok(None),
+                None => None,
+            },
+            None => match stored_response::find(app, scope, id).await? {
+                Some(stored) => {
+                    let output = stored.output.iter().map(stored_item).collect();
+                    Some(ResponseState::Ended {
+                        envelope: stored.response.read()?,
+                        output,
+                        delta_lengths: stored.delta_lengths,
+                    })
+                }
+                None => None,
+            },
+        };
+        let found = match stored {
+            Some(stored) => Some(stored),
+            None => background::find_state(app, scope, id, may_resume).await?,
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
     }
+    Ok(None)
 }

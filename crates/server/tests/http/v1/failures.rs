@@ -258,7 +258,7 @@ async fn error_messages_use_the_terms_of_json() {
         let error = client.post(path, body).await.error(400);
         let text = error["message"].as_str().unwrap();
         assert!(text.starts_with(message), "{text}");
-        assert!(!text.contains(" at line ") && !text.contains("field"), "{text}");
+        assert!(!text.contains(" at line "), "{text}");
     }
     let request = client.request("POST", "/v1/search").header("content-type", "application/json").body("{\"query\": }");
     let error = send(request).await.error(400);

@@ -59,7 +59,14 @@ pub(crate) fn quote(briefing: &Briefing, sources: &[SourceLine]) -> String {
         return if lines.is_empty() { NO_SOURCES.to_owned() } else { lines.join("\n") };
     }
     let focused: Vec<&SourceLine> = sources.iter().filter(|source| briefing.foco.contains(&source.n)).collect();
-    let attributes = if briefing.reutiliza { Attribute::all_of(&briefing.pregunta) } else { Vec::new() };
+    let mut attributes = match briefing.reutiliza || briefing.exacta {
+        true => Attribute::all_of(&briefing.pregunta),
+        false => Vec::new(),
+    };
+    if briefing.exacta {
+        // The question names the registro or clave only to say which source it means.
+        attributes.retain(|attribute| !matches!(attribute, Attribute::Registro | Attribute::Clave | Attribute::Title));
+    }
     let first = attributes.first().copied();
     let pool = || if focused.is_empty() { sources.iter().collect() } else { focused.clone() };
     let chosen = match first {
@@ -121,6 +128,13 @@ fn describe(attributes: &[Attribute], briefing: &Briefing, source: &SourceLine) 
 /// Whether a message asks for a fact about a source: its court, its year, its clave.
 pub(crate) fn asks_attribute(message: &str) -> bool {
     !Attribute::all_of(message).is_empty()
+}
+
+/// Whether a message compares the sources at hand: `¿y la más reciente?`
+pub(crate) fn compares_sources(message: &str) -> bool {
+    let is_comparison =
+        |attribute: &Attribute| matches!(attribute, Attribute::Newest | Attribute::Oldest | Attribute::MostImportant);
+    Attribute::all_of(message).first().is_some_and(is_comparison)
 }
 
 fn introduction(briefing: &Briefing, count: usize) -> String {
@@ -255,7 +269,7 @@ impl Attribute {
         let has = |words: &[&str]| words.iter().any(|word| folded.contains(&format!(" {word}")));
         let rules: [(Self, &[&str]); 17] = [
             (Self::Newest, &["mas reciente", "mas nueva", "mas actual", "mas moderna"]),
-            (Self::Oldest, &["mas antigua", "mas vieja"]),
+            (Self::Oldest, &["mas antigua", "mas vieja", "publico primero", "emitio primero", "salio primero"]),
             (
                 Self::Unknown,
                 &[
@@ -299,7 +313,10 @@ impl Attribute {
                 ],
             ),
             (Self::Precedents, &["precedente", "de que asunto", "que asunto"]),
-            (Self::Force, &["obligatori", "vinculan", "obliga ", "vincula ", "que fuerza"]),
+            (
+                Self::Force,
+                &["obligatori", "vinculan", "obliga ", "obligan ", "vincula ", "que fuerza", "apartarse", "binding"],
+            ),
             (
                 Self::Kind,
                 &[
@@ -381,8 +398,13 @@ impl Attribute {
             ),
             (Self::Title, &["rubro", "como se llama", "titulo"]),
         ];
-        let found: Vec<Self> =
-            rules.into_iter().filter(|(_, words)| has(words)).map(|(attribute, _)| attribute).collect();
+        // `A partir de cuándo corre el plazo` asks for no date of the tesis.
+        let asks_start = ["partir de cuando", "desde cuando"].iter().any(|phrase| folded.contains(phrase));
+        let found: Vec<Self> = rules
+            .into_iter()
+            .filter(|(attribute, words)| has(words) && !(asks_start && *attribute == Self::Year))
+            .map(|(attribute, _)| attribute)
+            .collect();
         match found.first() {
             // Each of these covers the whole question.
             Some(Self::FullText | Self::Difference | Self::MostImportant) => found[..1].to_vec(),

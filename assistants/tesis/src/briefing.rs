@@ -47,6 +47,9 @@ pub(crate) struct Briefing {
     pub(crate) foco: Vec<usize>,
     /// Whether the sources are those of an earlier answer.
     pub(crate) reutiliza: bool,
+    /// Whether the sources were looked up by registro or clave.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) exacta: bool,
     /// The previous answer, for follow-ups.
     pub(crate) anterior: String,
     /// The day as of which the corpus is complete.

@@ -105,7 +105,12 @@ impl Filters {
         };
         parts.extend(self.tipo.clone());
         parts.extend(self.materias.iter().map(|materia| format!("materia {materia}")));
-        parts.extend(self.instancias.iter().map(|court| court.replace('_', " ")));
+        let excluded: Vec<&str> =
+            ALL_COURTS.into_iter().filter(|court| !self.instancias.iter().any(|own| own == court)).collect();
+        match excluded.as_slice() {
+            [court] => parts.push(format!("sin {}", court.replace('_', " "))),
+            _ => parts.extend(self.instancias.iter().map(|court| court.replace('_', " "))),
+        }
         parts.extend(self.years.map(|(first, last)| match (first, last) {
             (first, LAST_YEAR) => format!("desde {first}"),
             (FIRST_YEAR, last) => format!("hasta {last}"),
@@ -119,6 +124,10 @@ impl Filters {
 /// The range of épocas whose tesis still apply.
 const FIRST_EPOCA: u8 = 5;
 const LAST_EPOCA: u8 = 12;
+
+/// The courts whose tesis the corpus contains.
+const ALL_COURTS: [&str; 6] =
+    ["pleno", "primera_sala", "segunda_sala", "plenos_regionales", "plenos_de_circuito", "tribunales_colegiados"];
 
 /// Words that exclude what follows.
 const EXCLUSIONS: [&str; 10] =
@@ -212,6 +221,10 @@ impl Reader<'_> {
                 "solo",
                 "solamente",
                 "unicamente",
+                "clasificada",
+                "clasificadas",
+                "clasificado",
+                "clasificados",
                 "tesis",
             ]
             .contains(&self.word(at - 1))
@@ -257,6 +270,13 @@ impl Reader<'_> {
         let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1))
             || ["sea", "sean"].contains(&self.before(at, 1)) && self.before(at, 2) == "no"
             || is_negated_after;
+        // `¿jurisprudencia o aislada?` asks, and restricts nothing.
+        let is_type = |word: &str| word.starts_with("aislada") || word.starts_with("jurisprudencia");
+        let is_alternative = self.word(at + 1) == "o" && is_type(self.word(at + 2))
+            || self.before(at, 1) == "o" && is_type(self.before(at, 2));
+        if is_alternative {
+            return;
+        }
         let is_only = (1..=3).any(|back| {
             ["solo", "solamente", "unicamente", "puras", "pura", "nomas", "pero"].contains(&self.before(at, back))
         }) || ["sea", "sean"].contains(&self.before(at, 1));
@@ -301,6 +321,13 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether a message consists of a word, after words that only open it: `ahora 2015`.
+    fn is_alone(&self, at: usize) -> bool {
+        let opens = |word: &&str| ["y", "e", "ahora", "entonces", "ok", "va", "bueno", "mejor"].contains(word);
+        self.words[..at].iter().all(|word| word.is_empty() || opens(word))
+            && self.words[at + 1..].iter().all(|word| word.is_empty())
+    }
+
     /// Whether `de circuito` begins at a position.
     fn circuit_follows(&self, at: usize) -> bool {
         self.word(at) == "de" && self.word(at + 1) == "circuito"
@@ -311,10 +338,16 @@ impl Reader<'_> {
         (1..=4).any(|back| EXCLUSIONS.contains(&self.before(at, back)))
     }
 
+    /// Whether a filter is ruled out: `que no sea de la Segunda Sala`.
+    fn is_negated(&self, at: usize) -> bool {
+        (1..=3).any(|back| ["sea", "sean"].contains(&self.before(at, back)) && self.before(at, back + 1) == "no")
+    }
+
     /// Whether an adjective modifies no noun of the topic: `¿y laborales?`, `las penales`, but not `acción penal`.
     fn stands_alone(&self, at: usize) -> bool {
-        const AFTER: [&str; 18] = [
+        const AFTER: [&str; 19] = [
             "",
+            "pero",
             "de",
             "del",
             "y",
@@ -333,8 +366,9 @@ impl Reader<'_> {
             "publicadas",
             "antes",
         ];
-        const BEFORE: [&str; 18] = [
+        const BEFORE: [&str; 19] = [
             "",
+            "algo",
             "en",
             "y",
             "o",
@@ -384,7 +418,9 @@ impl Reader<'_> {
             ("pleno", _) if ["del", "el"].contains(&self.before(at, 1)) => (&["pleno"], 1),
             _ => return,
         };
-        self.filters.instancias.extend(court.iter().map(|court| (*court).to_owned()));
+        let is_excluded = self.is_excluded(at) || self.is_negated(at);
+        let courts = ALL_COURTS.iter().filter(|other| court.contains(other) != is_excluded);
+        self.filters.instancias.extend(courts.map(|court| (*court).to_owned()));
         self.mark(at, at + length);
         self.mark_connectors(at);
     }
@@ -418,6 +454,7 @@ impl Reader<'_> {
             ("ano", _) | ("anos", _) | ("de" | "del" | "en", _) if !self.before(at, 3).starts_with("artic") => {
                 ((first, first), at - 1, at + 1)
             }
+            _ if self.is_alone(at) => ((first, first), at, at + 1),
             _ => return,
         };
         self.filters.years = Some(years);
@@ -470,6 +507,17 @@ mod tests {
         check("tesis de alimentos, aisladas no", binding(), "tesis de alimentos,");
         check("otra sobre despido, pero jurisprudencia", binding(), "otra sobre despido, pero");
         check("despido de 2020 para acá", Filters { years: Some((2020, LAST_YEAR)), ..none() }, "despido");
+        check("¿jurisprudencia o aislada?", none(), "¿jurisprudencia o aislada?");
+        check("¿2024?", Filters { years: Some((2024, 2024)), ..none() }, "");
+        check("ahora 2015", Filters { years: Some((2015, 2015)), ..none() }, "ahora");
+        check(
+            "Búscame algo penal pero de la Novena",
+            Filters { materias: penal(), epocas: vec![9], ..none() },
+            "Búscame algo pero",
+        );
+        let without_second = split("materia laboral, pero que no sea de la Segunda Sala").filters;
+        assert_eq!(without_second.describe(), "materia laboral, sin segunda sala");
+        check("criterios clasificados en materia penal", Filters { materias: penal(), ..none() }, "criterios");
         check("tesis publicadas en 2024", Filters { years: Some((2024, 2024)), ..none() }, "tesis");
         check("y en materia penal?", Filters { materias: vec!["penal".to_owned()], ..none() }, "y");
         let others = Filters { epocas: vec![5, 6, 7, 8, 9, 11, 12], ..none() };

@@ -265,6 +265,7 @@ fn state_briefing(state: &TurnState, task: Task) -> Briefing {
         consulta: query(state),
         foco: plan.focus.clone(),
         reutiliza: plan.intent == Intent::Reuse,
+        exacta: state.result.is_look_up && state.result.missing.is_empty(),
         anterior: if plan.intent == Intent::Reuse { plan.previous.clone() } else { String::new() },
         corpus_al: plan.corpus_as_of.clone(),
         avisos: notices(state),

@@ -152,7 +152,7 @@ pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Clas
     let wants_more = words.wants_more();
     let vocabulary = words.vocabulary(history);
     let references = References::of(message);
-    if references.is_empty() && !wants_more && words.is_thanks_with_remark(&vocabulary) {
+    if references.is_empty() && !wants_more && !words.corrects_question() && words.is_thanks_with_remark(&vocabulary) {
         return decided(Intent::None, "cortesía: no requiere búsqueda");
     }
     let is_off_topic = references.is_empty() && !wants_more && words.is_off_topic(&vocabulary, has_sources(history));
@@ -160,7 +160,8 @@ pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Clas
         Classification { is_off_topic: true, ..decided(Intent::None, "otro asunto: ninguna palabra es de derecho") };
     if !has_sources(history) {
         let has_earlier = history.iter().any(|message| !message.sources.is_empty());
-        if has_earlier && !wants_more && !words.states_search() && words.names_source() {
+        let names_source = words.names_source() || words.returns_to_source(history);
+        if has_earlier && !wants_more && !words.states_search() && names_source {
             return decided(Intent::Reuse, "se refiere a una fuente de una respuesta anterior");
         }
         if is_off_topic && !words.states_search() {
@@ -199,9 +200,12 @@ fn classify_by_words(
         Some(Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous: false })
     };
     let new = vocabulary.new_words();
+    if words.corrects_question() {
+        return decided(Intent::NewSearch, "corrige su pregunta");
+    }
     let is_close = vocabulary.legal.len() <= 1;
     let refers = words.names_source() || is_close && words.refers_to_text();
-    if words.switches_topic() && new > 0 && !refers {
+    if words.switches_topic() && new > 0 && !refers && !answer::compares_sources(message) {
         return decided(Intent::NewSearch, "cambia de tema");
     }
     if words.describes_source(history) {
@@ -238,11 +242,13 @@ fn decide_by_topic(message: &str, words: &Words, vocabulary: &Vocabulary) -> Cla
         1 => is_aside && new < 2,
         _ => false,
     };
+    // `Hazme un resumen para mi ficha` is about the answer, whatever its new word.
+    let is_ambiguous = new == 1 && !(legal == 0 && words.words.iter().any(|word| vocabulary::is_answer_word(word)));
     let (intent, reason) = match continues {
         true => (Intent::Reuse, "continúa el tema de las fuentes"),
         false => (Intent::NewSearch, "palabras de otro tema"),
     };
-    Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous: new == 1 }
+    Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous }
 }
 
 /// Whether the last answer has sources. Answers to thanks do not count.

@@ -391,6 +391,12 @@ fn reuse(
         plan.focus = (1..=plan.sources.len()).collect();
         return;
     }
+    if plan.sources.len() == 1 && names_several(question) && all.len() > 1 {
+        // `¿Las emitió la misma sala?` is about the sources of the last two answers.
+        plan.sources = all.into_iter().take(2).collect();
+        plan.focus = vec![1, 2];
+        return;
+    }
     if plan.sources.len() == 1 && names_other(question) {
         // `La otra` is a source of an earlier answer.
         let own = plan.sources[0].item.key();
@@ -451,6 +457,23 @@ fn described(question: &str, texts: &[String]) -> Option<Vec<usize>> {
     }
     numbers.dedup();
     Some(numbers)
+}
+
+/// Whether a question refers to more than one source by a pronoun: `¿cuál de ellas …?`
+fn names_several(question: &str) -> bool {
+    let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
+    [
+        " de ellas ",
+        " de ellos ",
+        " cada una ",
+        " cada uno ",
+        " las emitio ",
+        " los emitio ",
+        " las dicto ",
+        " los dicto ",
+    ]
+    .iter()
+    .any(|phrase| folded.contains(phrase))
 }
 
 /// Whether a question is about a source other than the one asked about before: `¿y la otra?`

@@ -217,7 +217,11 @@ fn rank(
         .zip(scores)
         .map(|(hit, (score, is_relevant))| ScoredHit { hit, score, is_relevant: is_relevant || !has_words })
         .collect();
-    fuse_similarity(&mut scored);
+    // A legal term names its topic, so without any item that contains it, nothing is about that topic.
+    let is_term =
+        |word: &str| content_terms(word).iter().flat_map(|(_, stems)| stems).any(|stem| words::is_legal_stem(stem));
+    let names_topic = question.words().any(|word| !GENERIC.contains(&word) && is_term(word));
+    fuse_similarity(&mut scored, names_topic);
     scored.retain(|scored| scored.is_relevant);
     scored.sort_by(|a, b| b.score.total_cmp(&a.score));
     in_legal_order(scored, has_words)
@@ -339,7 +343,7 @@ pub(crate) fn is_about(question: &Question, item: &Item) -> bool {
 }
 
 /// Combines the scores by words with the similarity of vectors, if there are any.
-fn fuse_similarity(scored: &mut [ScoredHit]) {
+fn fuse_similarity(scored: &mut [ScoredHit], names_topic: bool) {
     let best = scored.iter().filter(|scored| scored.is_relevant).map(|scored| scored.score).fold(0.0, f64::max);
     let best_similarity = scored.iter().filter_map(|scored| scored.hit.similarity).fold(0.0, f64::max);
     if best_similarity <= 0.0 {
@@ -350,7 +354,7 @@ fn fuse_similarity(scored: &mut [ScoredHit]) {
         let similarity = scored.hit.similarity.unwrap_or(0.0).max(0.0) / best_similarity;
         let is_near =
             scored.hit.similarity.is_some_and(|similarity| similarity >= MIN_SIMILARITY) && similarity >= 0.95;
-        scored.is_relevant = scored.is_relevant && scored.hit.has_terms || is_near && best <= 0.0;
+        scored.is_relevant = scored.is_relevant && scored.hit.has_terms || is_near && best <= 0.0 && !names_topic;
         scored.score = 0.7 * words + 0.3 * similarity;
     }
 }

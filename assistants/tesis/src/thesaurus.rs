@@ -43,7 +43,7 @@ const GROUPS: &str = "
     arrendamiento renta alquiler inquilino arrendatario arrendador casero rentar
     compraventa comprar vender comprador vendedor venta
     prestamo mutuo deudor acreedor deuda adeudo
-    usucapion prescripcion adquisitiva posesion poseedor
+    usucapion adquisitiva posesion poseedor
     prescripcion prescribe prescriben prescribir caducidad
     plazo termino dias tiempo cuanto
     dano danos perjuicio perjuicios responsabilidad reparacion

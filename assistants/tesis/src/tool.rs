@@ -364,8 +364,23 @@ impl Search {
 
 /// Returns the sentences of a message that contain no registro or clave.
 fn without_references(message: &str) -> String {
-    let sentences = message.split(['.', '?', '!', '[', ']', '<', '>', '\n', ';']);
-    let free = sentences.filter(|sentence| References::of(sentence).is_empty());
+    let mut sentences = Vec::new();
+    let mut start = 0;
+    // The points in a clave end no sentence: `2a./J. 123/2020`.
+    let begins_sentence = |rest: &str| {
+        let word = rest.trim_start_matches([' ', '¿', '¡']);
+        rest.starts_with(' ') && word.chars().take_while(|c| c.is_alphabetic()).count() > 1
+    };
+    for (at, c) in message.char_indices() {
+        let ends = matches!(c, '?' | '!' | '[' | ']' | '<' | '>' | '\n' | ';')
+            || c == '.' && begins_sentence(&message[at + 1..]);
+        if ends {
+            sentences.push(&message[start..at]);
+            start = at + c.len_utf8();
+        }
+    }
+    sentences.push(&message[start..]);
+    let free = sentences.into_iter().filter(|sentence| References::of(sentence).is_empty());
     free.collect::<Vec<_>>().join(" ")
 }
 

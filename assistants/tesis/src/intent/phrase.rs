@@ -16,6 +16,20 @@ use crate::filters;
 /// The maximum number of words in thanks with a remark.
 const MAX_REMARK: usize = 9;
 
+/// Verbs that return to something earlier.
+const RETURNS: [&str; 10] = [
+    "volviendo",
+    "regresando",
+    "vuelve",
+    "regresa",
+    "volvamos",
+    "regresemos",
+    "volver",
+    "regresar",
+    "vuelvo",
+    "regreso",
+];
+
 /// The folded words of a message.
 pub(super) struct Words {
     pub(super) words: Vec<String>,
@@ -173,7 +187,9 @@ impl Words {
                         && (self.asks_at(index - 1)
                             || self.is(index - 1, &["una", "unas", "alguna", "algo"]) && self.asks_at(index - 2));
                     let is_any = index > 0 && self.is(index - 1, &["algo", "alguna", "algun"]);
-                    if OTHER.contains(&word) && (is_asked && self.at(index + 1).is_empty() || is_any) {
+                    // `Una diferente a las que vimos`
+                    let ends = self.at(index + 1).is_empty() || self.is(index + 1, &["a", "de", "que"]);
+                    if OTHER.contains(&word) && (is_asked && ends || is_any) {
                         return true;
                     }
                     OTHER.contains(&word)
@@ -195,7 +211,10 @@ impl Words {
         rest.iter().all(|word| {
             ["mas", "por", "favor", "sobre", "lo", "mismo", "similar", "parecida", "igual", "que", "sea"]
                 .contains(&word.as_str())
-        }) && self.at(index.wrapping_sub(1)) != "la"
+                || OTHER.contains(&word.as_str())
+        }) && !self.is(index.wrapping_sub(1), &["la", "el"])
+            && !(self.is(index.wrapping_sub(1), &["las", "los"])
+                && self.is(index.wrapping_sub(2), &["de", "y", "entre"]))
     }
 
     pub(super) fn switches_topic(&self) -> bool {
@@ -221,6 +240,11 @@ impl Words {
             "solamente ",
             "unicamente ",
             "que sea",
+            "que no sea",
+            "nada mas ",
+            "nomas ",
+            " misma epoca ",
+            " misma materia ",
             "filtra",
             "limita",
             "restringe",
@@ -292,6 +316,7 @@ impl Words {
             " ambos ",
             " las tres ",
             " de ellas ",
+            " de ella ",
             " la misma tesis ",
         ]
         .iter()
@@ -373,6 +398,20 @@ impl Words {
         starts.iter().any(|start| joined.starts_with(start)) || has_pronoun
     }
 
+    /// Whether the message corrects the question before it: `me equivoqué, quise decir provisional`.
+    pub(super) fn corrects_question(&self) -> bool {
+        let joined = self.joined();
+        ["quise decir", "quiero decir", "me equivoque", "me referia a", "yo decia", "yo preguntaba"]
+            .iter()
+            .any(|phrase| joined.contains(&format!(" {phrase} ")))
+            && !joined.contains(" eso ")
+    }
+
+    /// Whether the message returns to a source of an earlier answer: `volviendo a la del porcentaje`.
+    pub(super) fn returns_to_source(&self, history: &[PastMessage]) -> bool {
+        self.words.iter().any(|word| RETURNS.contains(&word.as_str())) && self.describes_source(history)
+    }
+
     /// Whether the message offers alternatives of which one is known: `¿hábiles o naturales?`
     pub(super) fn offers_known_alternative(&self, vocabulary: &Vocabulary) -> bool {
         let is_new =
@@ -394,8 +433,7 @@ impl Words {
             self.is(*index, &["la", "las", "el", "los"])
                 && ["que", "de", "del"].contains(&next)
                 && (*index == 0 || !NOUNS.contains(&self.at(index - 1)))
-                && (!introduces_topic(self.at(index.wrapping_sub(1)))
-                    || *index > 1 && self.is(index - 2, &["volviendo", "regresando", "vuelve", "regresa"]))
+                && (!introduces_topic(self.at(index.wrapping_sub(1))) || *index > 1 && self.is(index - 2, &RETURNS))
         });
         let Some(start) = start.filter(|start| *start <= 6) else { return false };
         let described = self.words[start + 2..].join(" ");
@@ -477,7 +515,10 @@ impl Words {
             && content_terms(&self.words.join(" "))
                 .iter()
                 .all(|(word, _)| word.chars().all(|c| c.is_ascii_digit()) || is_ordinary(word) || word.len() < 4);
-        let asks = ["como", "cuanto", "cuanta", "cuando", "que", "por", "a", "en", "alguna", "algun", "hay"];
+        let asks = [
+            "como", "cuanto", "cuanta", "cuantos", "cuantas", "cuando", "que", "por", "a", "en", "con", "ante",
+            "desde", "hasta", "alguna", "algun", "hay",
+        ];
         // A single word that is not in the lists may belong to the topic: `¿cómo se calcula la lana?`
         let is_introduced = (1..self.words.len()).any(|index| {
             self.is(index - 1, &["un", "una"]) && vocabulary.unknown.iter().any(|word| word == self.at(index))

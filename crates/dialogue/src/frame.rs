@@ -102,7 +102,9 @@ impl<'a> SlotFiller<'a> {
 
     /// Continues a frame.
     pub(crate) fn continuing(intent: &'a Intent, annotated: &'a AnnotatedUtterance, last: &Frame) -> Self {
-        Self { previously_filled: last.filled.clone(), ..Self::new(intent, annotated, last.slots.clone()) }
+        let mut slots = last.slots.clone();
+        intent.slots.iter().filter(|slot| slot.is_momentary).for_each(|slot| slots.put(&slot.name, None));
+        Self { previously_filled: last.filled.clone(), ..Self::new(intent, annotated, slots) }
     }
 
     /// Fills a slot with a choice, which takes precedence over mentions.

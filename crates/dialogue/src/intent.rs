@@ -47,7 +47,12 @@ pub struct Intent {
     pub(crate) continued_by: Option<String>,
     /// Whether the entities that the intent mentions are facts about the user.
     pub(crate) is_about_user: bool,
+    /// The kind of mention that decides for this intent before the classifier does.
+    pub(crate) decided_by: Option<(String, DecidesFn)>,
 }
+
+/// A function of the mentioned value, and of whether the last question has the same intent.
+pub(crate) type DecidesFn = fn(&Choice, bool) -> bool;
 
 /// A part of an answer that users ask for separately.
 pub(crate) struct Aspect {
@@ -95,6 +100,7 @@ impl Intent {
             continued_by: None,
             is_about_user: false,
             is_restorable: false,
+            decided_by: None,
         }
     }
 
@@ -153,6 +159,15 @@ impl Intent {
     #[must_use]
     pub fn about_user(mut self) -> Self {
         self.is_about_user = true;
+        self
+    }
+
+    /// Declares a kind of mention that decides for this intent before the classifier does, such as words that ask where two
+    /// lines meet. `decides` is called with the value, and with whether the last question has the same intent. The intent applies
+    /// if it has a slot for each other mention of the message.
+    #[must_use]
+    pub fn decided_by(mut self, kind: &str, decides: fn(&Choice, bool) -> bool) -> Self {
+        self.decided_by = Some((kind.to_owned(), decides));
         self
     }
 
@@ -271,6 +286,8 @@ pub struct Slot {
     pub(crate) kind: String,
     pub(crate) is_required: bool,
     pub(crate) is_carried: bool,
+    /// Whether follow-ups do not keep the value.
+    pub(crate) is_momentary: bool,
     /// Whether the slot takes the words after a cue verbatim.
     pub(crate) is_text: bool,
     /// Further slots of earlier turns from which the value is carried over.
@@ -322,6 +339,7 @@ impl Slot {
             kind: kind.into(),
             is_required: false,
             is_carried: false,
+            is_momentary: false,
             is_text: false,
             carried_from: Vec::new(),
             argument: None,
@@ -378,6 +396,13 @@ impl Slot {
     pub fn without_cues<'a>(mut self, cues: impl IntoIterator<Item = &'a str>) -> Self {
         let removed: Vec<&str> = cues.into_iter().collect();
         self.cues.retain(|cue| !removed.contains(&cue.as_str()));
+        self
+    }
+
+    /// Declares that the value holds for one message: "how long is the L part" says nothing about the next question.
+    #[must_use]
+    pub fn momentary(mut self) -> Self {
+        self.is_momentary = true;
         self
     }
 

@@ -5,9 +5,11 @@ mod changes;
 mod clause;
 mod context;
 mod coverage;
+mod decided;
 mod follow_ups;
 mod questions;
 mod ranking;
+mod subject;
 
 use std::ops::Range;
 
@@ -103,6 +105,8 @@ pub(crate) struct IntentResolver {
     pub(crate) answers: Vec<String>,
     /// The indexes of those `answers` that may also be one of several questions in a message.
     pub(crate) referrals: Vec<usize>,
+    /// The phrases that ask for an aspect, by its class.
+    pub(crate) aspect_phrases: Vec<(String, Vec<Vec<String>>)>,
     /// Corrects the spelling of words.
     pub(crate) spelling: Option<SpellingFn>,
     /// The phrases of each language, the default first. Messages may be in any of these languages.
@@ -265,6 +269,12 @@ impl IntentResolver {
         }
     }
 
+    /// Whether a frame adds nothing to a statement about the user that the same message made before.
+    fn only_confirms(&self, frame: &Frame, earlier: &[Frame]) -> bool {
+        let is_statement = |frame: &Frame| self.intents[frame.intent].is_about_user;
+        is_statement(frame) && frame.filled.is_empty() && earlier.iter().any(is_statement)
+    }
+
     /// Resolves the questions of a message.
     fn resolve_questions(
         &self,
@@ -282,7 +292,9 @@ impl IntentResolver {
                 frames.clear();
             }
             let clause = clause.clone();
-            match self.resolve_clause(annotated, &clause, &dialogue) {
+            match self.resolve_by_subject(annotated, &clause, &dialogue) {
+                // "Home is X. Save it too" is saved once.
+                Resolution::Frames(found) if found.iter().all(|frame| self.only_confirms(frame, &frames)) => {}
                 Resolution::Frames(found) => {
                     for found in annotated.within(&clause) {
                         if let [choice] = &found.mention.choices[..] {

@@ -28,7 +28,7 @@ impl SlotFiller<'_> {
             }
             let complement = || slot.complement.and_then(|complement| complement(&self.slots));
             let inherited = || {
-                let inherits = slot.inherits.filter(|_| !self.names_required())?;
+                let inherits = slot.inherits.filter(|_| !self.names_required(&slot.kind))?;
                 dialogue.recent_frames().find_map(|frame| inherits(&frame.slots, &self.slots))
             };
             let found = self
@@ -208,9 +208,13 @@ impl SlotFiller<'_> {
         }
     }
 
-    /// Whether the message names the value of a required slot, other than by a pronoun.
-    fn names_required(&self) -> bool {
-        self.filled.iter().any(|slot| self.intent.slots[*slot].is_required && !self.by_pronoun.contains_key(slot))
+    /// Whether the message names the value of a required slot of a kind, other than by a pronoun.
+    fn names_required(&self, kind: &str) -> bool {
+        let is_named = |at: &usize| {
+            let slot = &self.intent.slots[*at];
+            slot.is_required && slot.kind == kind && !self.by_pronoun.contains_key(at)
+        };
+        self.filled.iter().any(is_named)
     }
 
     pub(super) fn is_filled(&self, name: &str) -> bool {

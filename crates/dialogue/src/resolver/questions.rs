@@ -169,6 +169,13 @@ impl IntentResolver {
         ASKING.contains(&annotated.utterance.word(clause.start))
     }
 
+    /// Whether a clause starts with a question word, so that it states nothing.
+    pub(super) fn asks_openly(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        const ASKING: [&str; 10] =
+            ["where", "wheres", "what", "whats", "which", "when", "whens", "how", "hows", "whose"];
+        self.place_kind.is_some() && ASKING.contains(&annotated.utterance.word(clause.start))
+    }
+
     /// Returns a clause without the interjections that precede a question: "ugh, what about the Q".
     pub(super) fn without_interjections(&self, annotated: &AnnotatedUtterance, clause: Range<usize>) -> Range<usize> {
         const MIN_REST: usize = 2;
@@ -260,7 +267,12 @@ impl IntentResolver {
         let borders = words.filter_map(|(at, word)| {
             let next = utterance.words().get(at + 1).map_or(word.place.end, |next| next.place.start);
             let between = &utterance.text()[word.place.end..next];
-            if word.ends_sentence || between.starts_with(": ") {
+            // "Home: 125 St" is one statement.
+            let is_stated = || {
+                let mut ending = annotated.mentions.iter().filter(|found| found.mention.words.end == at + 1);
+                ending.any(|found| self.stating_intent(&found.kind).is_some())
+            };
+            if word.ends_sentence || between.starts_with(": ") && !is_stated() {
                 Some(Border { end: at + 1, start: at + 1, is_comma: false })
             } else if between.contains(',') {
                 Some(Border { end: at + 1, start: at + 1, is_comma: true })

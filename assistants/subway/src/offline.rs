@@ -18,8 +18,9 @@ use threadkeep::dialogue::{
     Act, Choice, Classifier, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered, Utterance,
 };
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, find_direct, find_habits, find_now, find_saved,
-    find_saved_keys, find_statements, find_step_free, find_topics, lines_of, personal_intents, trip_phrases,
+    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, find_access, find_direct, find_habits,
+    find_legs, find_now, find_recall, find_saved, find_saved_keys, find_statements, find_step_free, find_topics,
+    lines_of, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -102,6 +103,16 @@ fn declaration() -> OfflineModelBuilder {
         .kind("avoided", |message: &Utterance| SPEECH.find_avoided(message))
         .kind("rivals", |message: &Utterance| SPEECH.find_rivals(message))
         .kind("lines", |message: &Utterance| SPEECH.find_lines(message))
+        .kind("line", |message: &Utterance| SPEECH.find_each_line(message))
+        .kind("listing", |message: &Utterance| SPEECH.find_listings(message))
+        .kind("due", |message: &Utterance| SPEECH.find_due(message))
+        .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
+        .kind("every", |message: &Utterance| SPEECH.find_every(message))
+        .kind("access", find_access)
+        .kind("recall", find_recall)
+        .kind("leg", find_legs)
+        .kind("whether", |message: &Utterance| SPEECH.find_whether(message))
+        .kind("meeting", |message: &Utterance| SPEECH.find_meetings(message))
         .kind("depart", SPEECH.times([Relation::At, Relation::After, Relation::Since]))
         .kind("arrive", SPEECH.times([Relation::By, Relation::Before, Relation::Until]))
         .kind("stepfree", find_step_free)
@@ -121,7 +132,10 @@ fn declaration() -> OfflineModelBuilder {
         .pronoun_of("same direction", "direction", "station")
         .pronoun_of("that direction", "direction", "station")
         .pronoun_of("same way", "direction", "station")
-        .places("station")
+        .places("station");
+    let builder = ASPECT_PHRASES
+        .iter()
+        .fold(builder, |builder, (class, phrases)| builder.asked_by(class, phrases))
         .reply(Act::Source, whether_live)
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
         .phrase_file(FOLLOW_UPS)

@@ -90,9 +90,35 @@ fn on_lines_or_all(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
 }
 
 impl Speech {
-    /// Whether trains of a board's lines end at a place, and the board is for another station of these lines.
+    /// Whether a place that a follow-up names is where the trains of a board go, rather than another station: trains of the lines
+    /// end there, or the board is already for the trains to a place and they also go to this one.
     #[must_use]
-    pub fn is_end_of_line(&self, place: &Choice, board: &Slots, at: &str) -> bool {
+    pub fn is_where_board_goes(&self, place: &Choice, board: &Slots, at: &str) -> bool {
+        let goes_on = || {
+            let has_end = board.get("towards").is_some_and(|towards| towards.label != place.label);
+            has_end && board.get(at).is_some_and(|here| self.has_direct_ride(here, place, &board.value("lines")))
+        };
+        self.is_end_of_line(place, board, at) || goes_on()
+    }
+
+    /// Whether one of the lines, or any if none is given, goes from one place to another.
+    fn has_direct_ride(&self, from: &Choice, to: &Choice, lines: &Value) -> bool {
+        let network = (self.system.network)();
+        let ids = |choice: &Choice| -> Vec<String> {
+            let place = choice.value.as_str().and_then(|text| self.system.places(text).into_iter().next());
+            place.map(|place| place.stations).unwrap_or_default()
+        };
+        let (from, to, lines) = (ids(from), ids(to), lines_of(lines));
+        let is_named = |line: &&crate::Line| lines.is_empty() || lines.contains(&line.name) || lines.contains(&line.id);
+        network
+            .lines()
+            .iter()
+            .filter(is_named)
+            .any(|line| from.iter().any(|from| to.iter().any(|to| network.ride(&line.id, from, to).is_some())))
+    }
+
+    /// Whether trains of a board's lines end at a place, and the board is for another station of these lines.
+    fn is_end_of_line(&self, place: &Choice, board: &Slots, at: &str) -> bool {
         let ids = |choice: &Choice| -> Vec<String> {
             let places = choice.value.as_str().map(|text| self.system.places(text)).unwrap_or_default();
             places.into_iter().flat_map(|place| place.stations).collect()
@@ -116,7 +142,9 @@ pub fn stops_at(speech: &'static Speech, example: &str) -> Intent {
     let intent = Intent::new("stops_at")
         .example(example)
         .slot(at_station("station").narrowed_by(on_lines_or_all))
-        .slot(Slot::required("lines", "lines").asks("Which line?"));
+        .slot(Slot::required("lines", "lines").asks("Which line?"))
+        .decided_by("serves", |_, _| true)
+        .slot(Slot::optional("every", "every").momentary());
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| {
             let name = station(outcome, "station")?;
@@ -137,6 +165,26 @@ impl Speech {
         }
     }
 
+    /// Returns the terminals of the trains of a line that do not stop at a place; `None` if all stop there.
+    fn trains_elsewhere(&self, line: &str, places: &[crate::Place]) -> Option<String> {
+        let network = (self.system.network)();
+        let is_here = |index: &usize| {
+            let id = &network.stations()[*index].id;
+            places.iter().any(|place| place.stations.contains(id))
+        };
+        let name = self.system.line_name(line);
+        let lines = network.lines().iter().filter(|known| known.name == name || known.id == line);
+        let others = lines.flat_map(|line| &line.sequences).filter(|sequence| !sequence.stations.iter().any(is_here));
+        let mut ends: Vec<String> = Vec::new();
+        for index in others.filter_map(|sequence| sequence.stations.last()) {
+            let end = network.stations()[*index].name.clone();
+            if !ends.contains(&end) {
+                ends.push(end);
+            }
+        }
+        (!ends.is_empty()).then(|| crate::wording::enumerated(&ends))
+    }
+
     fn whether_it_stops(&self, outcome: &Outcome<'_>) -> String {
         let lines = lines_of(&outcome.slots().value("lines"));
         let found = self.system.places(&station(outcome, "station").unwrap_or_default());
@@ -149,7 +197,12 @@ impl Speech {
         let verdicts = lines.iter().map(|line| {
             let name = self.system.line_name(line);
             let stop = found.iter().map(|place| self.system.view_of(place)).find(|view| view.lines.contains(line));
+            let not_all = || outcome.slots().get("every").and_then(|_| self.trains_elsewhere(line, &found));
             match stop {
+                Some(view) if not_all().is_some() => {
+                    let elsewhere = not_all().unwrap_or_default();
+                    format!("No, not every {name} stops at {}: some end at {elsewhere}.", view.name)
+                }
                 Some(view) => format!("Yes, {usually}the {name} stops at {}.", view.name),
                 None => {
                     let here = found.first().map(|place| self.system.view_of(place).name).unwrap_or_default();
@@ -169,6 +222,7 @@ pub fn station_info(speech: &'static Speech, example: &str) -> Intent {
         .example(example)
         .restored_from_calls()
         .answers_aspect("ask:accessible")
+        .decided_by("access", |_, _| true)
         .slot(at_station("station").carried_from("to_station").carried_from("station_name"))
         .slot(Slot::optional("step_free", "stepfree"))
         .slot(Slot::optional("lines", "lines"));
@@ -193,22 +247,6 @@ fn only_platforms_of(lines: &[String], text: &str) -> String {
         return text.to_owned();
     }
     text.lines().filter(|row| serves(row) != Some(false)).collect::<Vec<_>>().join("\n")
-}
-
-/// A question about the stations of a line.
-#[must_use]
-pub fn stations_on_line(example: &str) -> Intent {
-    Intent::new("stations_on_line")
-        .example(example)
-        .slot(Slot::required("lines", "lines").fresh().asks("Which line?"))
-        .aspect("ask:stops", last_result_text)
-        .then_calls("find_stations_on_line", |outcome| line(outcome, 0))
-        .then_calls("find_stations_on_line", |outcome| line(outcome, 1))
-}
-
-fn line(outcome: &Outcome<'_>, number: usize) -> Option<Value> {
-    let lines = lines_of(&outcome.slots().value("lines"));
-    lines.get(number).map(|line| json!({"line": line}))
 }
 
 /// A question about where a line ends: "where does that one end up".

@@ -156,15 +156,30 @@ fn get(speech: &'static Speech) -> Intent {
         .slot(Slot::optional("topic", "topic"))
         .slot(Slot::optional("place", "savedplace"))
         .slot(Slot::optional("saved", "saved"))
+        .decided_by("recall", |_, _| true)
+        .slot(Slot::optional("recall", "recall").momentary())
         .then_calls("get_preference", |outcome| Some(json!({"key": wanted(outcome)?})))
+        .then_calls("get_preference", |outcome| Some(json!({"key": recalled(outcome, 1)?})))
         .says(|outcome| match outcome.exchanges().is_empty() {
             true => "Each preference has a name, such as “home station”. Which one do you want?".to_owned(),
-            false => last_result_text(outcome),
+            false => all_texts(outcome).join("\n"),
         })
         .yields(move |outcome| saved_station(speech, outcome))
 }
 
+/// Returns one of the saved places that the message asks for.
+fn recalled(outcome: &Outcome<'_>, number: usize) -> Option<String> {
+    outcome.slots().value("recall").get(number).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn all_texts(outcome: &Outcome<'_>) -> Vec<String> {
+    outcome.exchanges().iter().filter_map(|exchange| exchange.value().as_str().map(str::to_owned)).collect()
+}
+
 fn wanted(outcome: &Outcome<'_>) -> Option<String> {
+    if let Some(key) = recalled(outcome, 0) {
+        return Some(key);
+    }
     if let Some(key) = outcome.slots().value("place").as_str() {
         return Some(key.to_owned());
     }
@@ -193,8 +208,7 @@ fn saved_places() -> Intent {
             intent.calls_with("get_preference", move |_| json!({"key": key}))
         });
     intent.says(|outcome| {
-        let texts = outcome.exchanges().iter().filter_map(|exchange| exchange.value().as_str().map(str::to_owned));
-        let known: Vec<String> = texts.filter(|text| text.starts_with("Your ")).collect();
+        let known: Vec<String> = all_texts(outcome).into_iter().filter(|text| text.starts_with("Your ")).collect();
         match known.is_empty() {
             true => "I have saved none of your home station, your work station and your usual line.".to_owned(),
             false => known.join("\n"),

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 use super::words::{
-    COMMON_WORDS, CONTINUATION_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS, is_ordinary,
+    COMMON_WORDS, CONTINUATION_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS, is_ordinal,
+    is_ordinary, is_ordinary_after_ordinal,
 };
 use super::{LineRun, Speech};
 use crate::{Place, Resolution, wording};
@@ -85,7 +86,11 @@ impl Speech {
                 let joins =
                     !between.is_empty() && words.all(|word| matches!(word, "in" | "by" | "near" | "around" | "the"));
                 let is_open = before.choices.len() > 1 || before.choices.iter().any(|choice| !choice.others.is_empty());
-                (joins && is_open).then(|| self.nearest_to(&before.choices, mention.choices.first()?)).flatten()
+                // "30 Av in Astoria" is one place.
+                let is_within = between.clone().all(|at| message.word(at) == "in");
+                (joins && (is_open || is_within))
+                    .then(|| self.nearest_to(&before.choices, mention.choices.first()?))
+                    .flatten()
             });
             let nearest = nearest.or_else(|| self.one_of_two_names(message, narrowed.last()?, &mention));
             match (nearest, narrowed.last_mut()) {
@@ -520,7 +525,12 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if words.len() == 1 && message.word(words.start).len() == 1 => false,
         // In "8 av", "8" is not a name.
         _ if words.len() == 1 && has_digit && STREET_WORDS.contains(&message.word(words.end)) => false,
-        _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
+        // "York St" is a station, and "New York" is not.
+        _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at)))
+            && !(rank == Rank::One && words.len() == 2 && matches!(message.word(words.start + 1), "st" | "street")) =>
+        {
+            false
+        }
         // "2+2" is not an avenue.
         _ if !is_expected && !is_whole && letters(message.said(words.clone())) == 0 => false,
         Rank::One => is_expected || is_corrected || !is_common,
@@ -533,33 +543,6 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         }
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }
-}
-
-fn is_ordinal(word: &str) -> bool {
-    matches!(
-        word,
-        "first" | "second" | "third" | "fourth" | "fifth" | "sixth" | "seventh" | "1st" | "2nd" | "3rd" | "4th" | "5th"
-    )
-}
-
-/// Whether an ordinal before this word counts: "the second one", "and the third".
-fn is_ordinary_after_ordinal(word: &str) -> bool {
-    matches!(
-        word,
-        "" | "one"
-            | "ones"
-            | "train"
-            | "trains"
-            | "option"
-            | "stop"
-            | "time"
-            | "thing"
-            | "way"
-            | "of"
-            | "half"
-            | "from"
-            | "after"
-    )
 }
 
 /// Whether the word before a position names a place of the user: "work is", "my hotel is".

@@ -115,7 +115,9 @@ pub fn route_intent(speech: &'static Speech, example: &str, live_tool: &str) -> 
         .slot(Slot::optional("lines", "lines"))
         .slot(Slot::optional("step_free", "stepfree"))
         .slot(Slot::optional("fewest_changes", "direct"))
-        .slot(Slot::optional("now", "now"));
+        .slot(Slot::optional("now", "now"))
+        .slot(Slot::optional("leg", "leg").momentary())
+        .slot(Slot::optional("whether", "whether").momentary());
     routed(speech, intent, live_tool)
 }
 
@@ -189,6 +191,7 @@ impl Speech {
         if let [line] = &lines[..]
             && ENDS.iter().all(|end| stops_at(end, line))
             && arguments.get("avoid_lines").is_none()
+            && outcome.slots().get("leg").is_none()
         {
             arguments["only_lines"] = Value::from(line.as_str());
         }
@@ -206,14 +209,63 @@ impl Speech {
             if steps(&text).next().is_none() {
                 return text;
             }
+            if let Some(leg) = self.leg(outcome, &text) {
+                return leg;
+            }
+            let verdict = self.verdict(outcome, &text);
+            let said = verdict.unwrap_or_default();
             // The tool finds the fastest route, which may not include a line that was asked for.
             let names = lines_of(&outcome.slots().value("lines")).into_iter().map(|line| self.system.line_name(&line));
             let is_unused = |line: &String| !steps(&text).any(|step| step.contains(&format!("ake the {line} ")));
             let unused: Vec<String> = names.filter(is_unused).collect();
             match unused.is_empty() {
-                true => says(&text),
-                false => format!("{}\nThe {} is not part of the fastest way.", says(&text), unused.join(" and the ")),
+                true => format!("{said}{}", says(&text)),
+                false => {
+                    let unused = unused.join(" and the ");
+                    format!("{said}{}\nThe {unused} is not part of the fastest way.", says(&text))
+                }
             }
+        })
+    }
+}
+
+impl Speech {
+    /// Returns the ride of a route that the message asks for: "the L part", "the first leg".
+    fn leg(&self, outcome: &Outcome<'_>, text: &str) -> Option<String> {
+        let leg = outcome.slots().get("leg")?;
+        let rides: Vec<&str> = steps(text).filter(|step| step.contains("ake the ")).collect();
+        let lines = lines_of(&outcome.slots().value("lines")).into_iter().map(|line| self.system.line_name(&line));
+        let lines: Vec<String> = lines.collect();
+        let is_on = |ride: &&&str| lines.iter().any(|line| ride.contains(&format!("ake the {line} ")));
+        let meant = match leg.value.as_str() {
+            Some("first") => rides.first(),
+            Some("second") => rides.get(1),
+            Some("last") => rides.last(),
+            _ => rides.iter().find(is_on),
+        };
+        meant.map(|ride| ride.split_once(". ").map_or(*ride, |(_, ride)| ride).to_owned())
+    }
+
+    /// Answers whether a line, or a ride without a change, makes the trip.
+    fn verdict(&self, outcome: &Outcome<'_>, text: &str) -> Option<String> {
+        outcome.slots().get("whether")?;
+        let lines = lines_of(&outcome.slots().value("lines")).into_iter().map(|line| self.system.line_name(&line));
+        let lines: Vec<String> = lines.collect();
+        let is_direct = steps(text).filter(|step| step.contains("ake the ")).count() == 1;
+        if lines.is_empty() {
+            outcome.slots().get("fewest_changes")?;
+            return Some(if is_direct { "Yes, without a change.\n" } else { "No, not without a change.\n" }.to_owned());
+        }
+        let makes = |line: &String| {
+            is_direct && steps(text).any(|step| step.contains(&format!("ake the {line} ")))
+                || text.lines().any(|row| {
+                    DIRECT.iter().any(|opening| row.starts_with(opening)) && row.contains(&format!("the {line} "))
+                })
+        };
+        let named = lines.join(" and the ");
+        Some(match lines.iter().all(makes) {
+            true => format!("Yes, the {named} goes there without a change.\n"),
+            false => format!("No, not on the {named} alone.\n"),
         })
     }
 }

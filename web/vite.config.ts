@@ -27,6 +27,8 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 120_000,
+          // The default of one second is too short for a reload on a busy machine.
+          expect: { poll: { timeout: 20_000 } },
         },
       },
     ],

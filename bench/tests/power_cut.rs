@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Whether strace is missing. If it is, the test summary lists these tests as skipped.
 fn strace_is_missing() -> bool {
-    let skipped = std::env::var("THREADKEEP_LEFT_OUT").unwrap_or_default();
+    let skipped = std::env::var("THREADKEEP_MISSING_PROGRAMS").unwrap_or_default();
     skipped.split(',').any(|program| program == "strace")
 }
 

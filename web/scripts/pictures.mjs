@@ -6,7 +6,7 @@
  */
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { journal, launch, serve } from "../tests/browser/harness.mjs";
+import { board, journal, launch, serve } from "../tests/browser/harness.mjs";
 
 const FOLDER = fileURLToPath(new URL("../pictures/", import.meta.url));
 const only = process.argv[2] ?? "";
@@ -25,11 +25,20 @@ try {
   await ask("gardener", "Remember that my seat is the window.", gardener);
   const london = (await served.call("POST", "v1/threads", { metadata: { assistant: "underground" } })).id;
   const route = await ask("underground", "how do i get from brixton to canary wharf?", london);
+  const trains = (await served.call("POST", "v1/threads", { metadata: { assistant: "subway" } })).id;
+  await served.call("POST", `v1/threads/${trains}/messages`, { messages: board() });
+  const subway = (await served.call("POST", "v1/threads", { metadata: { assistant: "subway" } })).id;
+  await ask("subway", "How do I get from Bedford Av to Columbus Circle?", subway);
+  const documents = (await served.call("POST", "v1/threads", { metadata: { assistant: "subway" } })).id;
   const views = {
     "chat-new": "#/chat",
     chat: `#/chat/${thread}`,
     "chat-approval": `#/chat/${gardener}`,
     "chat-tools": `#/chat/${london}`,
+    "chat-map": `#/chat/${london}`,
+    "chat-map-large": `#/chat/${subway}`,
+    "chat-arrivals": `#/chat/${trains}`,
+    "chat-attachments": `#/chat/${documents}`,
     "chat-hit": `#/chat/${thread}?at=4`,
     context: `#/context/${thread}?q=${encodeURIComponent("Who is allergic to nuts, and who brings the stove?")}`,
     "context-compare": `#/context/${thread}?q=${encodeURIComponent("Who is allergic to nuts, and who brings the stove?")}`,
@@ -39,6 +48,8 @@ try {
     activity: "#/activity",
     turn: `#/activity/${london}/${route.turn}`,
     assistants: "#/assistants/general",
+    "assistants-network": "#/assistants/underground",
+    "assistants-line": "#/assistants/subway",
     analytics: "#/analytics",
   };
   for (const [theme, colorScheme] of /** @type {const} */ ([["day", "light"], ["night", "dark"]])) {
@@ -57,6 +68,21 @@ try {
         if (name === "context-compare") {
           await page.getByRole("button", { name: "Compare policies" }).click();
           await page.waitForSelector(".columns.two .column-view:nth-child(2) .fate-map");
+        }
+        if (name.startsWith("chat-map")) await page.waitForSelector(".map-stretch");
+        if (name === "chat-map-large") {
+          await page.getByRole("button", { name: "Enlarge the map" }).click();
+          await page.waitForSelector("dialog .map-stretch");
+        }
+        if (name === "chat-attachments") {
+          const file = (/** @type {string} */ file, /** @type {string} */ mimeType) => ({ name: file, mimeType, buffer: Buffer.from("The boathouse opens at nine.") });
+          await page.locator(".composer input[type=file]").setInputFiles([file("boathouse.md", "text/markdown"), file("prices.csv", "text/csv"), file("lake.png", "image/png")]);
+          await page.waitForSelector(".attachments li.ready");
+        }
+        if (name.startsWith("assistants-")) await page.waitForSelector(".network-panel svg");
+        if (name === "assistants-line") {
+          await page.getByRole("button", { name: "A", exact: true }).click();
+          await page.waitForSelector(".stations li");
         }
         await page.waitForTimeout(1200);
         await page.screenshot({ path: `${FOLDER}${name}-${size}-${theme}.png` });

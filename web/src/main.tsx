@@ -8,6 +8,7 @@ import { startLanguage } from "./i18n";
 import "./ui/base.css";
 import "./ui/views.css";
 import "./ui/inspector.css";
+import "./ui/maps.css";
 
 startTheme();
 startLanguage();

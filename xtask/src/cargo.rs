@@ -25,8 +25,6 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
     #[serde(default)]
     pub(crate) features: serde_json::Map<String, serde_json::Value>,
-    #[serde(default)]
-    targets: Vec<Target>,
 }
 
 /// A dependency of a package.
@@ -37,12 +35,6 @@ pub(crate) struct Dependency {
     pub(crate) kind: Option<String>,
     /// The folder of a path dependency; `None` for a published crate.
     pub(crate) path: Option<PathBuf>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
 }
 
 impl Workspace {
@@ -67,21 +59,12 @@ impl Workspace {
         let path = path.strip_prefix(&self.root).unwrap_or(path);
         path.to_string_lossy().replace('\\', "/")
     }
-
-    /// Returns the names of the packages with a test target `data`, which reads the data sets.
-    pub(crate) fn packages_with_data_tests(&self) -> Vec<&str> {
-        self.packages.iter().filter(|package| package.has_test("data")).map(|package| package.name.as_str()).collect()
-    }
 }
 
 impl Package {
     /// Returns the folder of the manifest.
     pub(crate) fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(Path::new("."))
-    }
-
-    fn has_test(&self, name: &str) -> bool {
-        self.targets.iter().any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
     }
 }
 

@@ -11,6 +11,9 @@ use crate::{deny, layers, wasm, web, words};
 
 const FACADE: &str = "threadkeep";
 
+/// Builds the program together with the tests. On its own it would be built with other features, and every dependency twice.
+const TESTS_AND_PROGRAM: [&str; 4] = ["test", "--workspace", "--locked", "--no-run"];
+
 struct Step {
     name: String,
     action: Action,
@@ -79,14 +82,9 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
     let mut steps = vec![
         cargo_step("format", "fmt --all --check"),
         cargo_step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
+        // `--all-targets` excludes targets with `test = false`.
+        cargo_step("clippy, data-set tests", "clippy --workspace --test data --locked -- -D warnings"),
     ];
-    // `--all-targets` excludes targets with `test = false`.
-    let data_tests = workspace.packages_with_data_tests();
-    if !data_tests.is_empty() {
-        let packages = data_tests.iter().map(|package| format!("-p {package} ")).collect::<String>();
-        let arguments = format!("clippy {packages}--test data --locked -- -D warnings");
-        steps.push(cargo_step("clippy, data-set tests", &arguments));
-    }
     steps.push(Step { name: "documentation".to_owned(), action: Action::Doc });
     steps.push(Step { name: "layers".to_owned(), action: Action::Layers });
     steps.push(Step { name: "words".to_owned(), action: Action::Words });
@@ -131,7 +129,7 @@ fn perform(action: &Action, workspace: &Workspace, summary: &mut Option<String>)
         }
         Action::Deny => deny::check(workspace)?,
         Action::Web => {
-            if let Some(reason) = web::check(workspace)? {
+            if let Some(reason) = web::check(workspace, &TESTS_AND_PROGRAM)? {
                 return Ok(Verdict::Skipped(reason));
             }
         }

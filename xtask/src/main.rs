@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
+mod browser;
 mod cargo;
 mod ci;
 mod debian;
@@ -48,8 +49,10 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Check all dependencies for licences, sources, known vulnerabilities and banned crates
     Deny,
-    /// Check that the crates for browsers build for wasm32
+    /// Check that the crates for browsers compile for wasm32
     Wasm,
+    /// Run the conformance suite of the IndexedDB store in Chromium
+    Browser(browser::Args),
     /// Build the web page of `threadkeep serve` in web/dist; with --check, also check it
     Web(web::Args),
     /// Write a software bill of materials (CycloneDX) to target/threadkeep.cdx.json
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Deny => deny::run(),
         Command::Wasm => wasm::run(),
+        Command::Browser(args) => browser::run(&args),
         Command::Web(args) => web::run(&args),
         Command::Sbom => sbom::run(),
         Command::Ci => ci::run(),

@@ -7,8 +7,11 @@
 mod counts;
 mod needs;
 
+use std::env;
 use std::io::{self, BufRead, BufReader, IsTerminal, PipeReader, Write};
+use std::num::NonZero;
 use std::process::{Command, ExitCode};
+use std::thread;
 
 use anyhow::{Context, Result};
 use counts::TestCounts;
@@ -16,6 +19,8 @@ use counts::TestCounts;
 use crate::cargo::{self, Workspace};
 
 const DATA: &str = "../shared/data";
+/// The environment variable from which the test harness takes the number of its threads.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, Default, clap::Args)]
@@ -59,7 +64,8 @@ pub(crate) fn run_tests(workspace: &Workspace, args: &Args) -> Result<Summary> {
     let mut tests = Tests { skipped: needs::names(&missing), summary: Summary::default() };
     tests.summary.skipped.extend(missing.iter().map(needs::MissingProgram::to_string));
     if !args.data {
-        tests.run_workspace(args)?;
+        let command = tests.cargo_test(args);
+        tests.stream(command, args)?;
     }
     if let Some(reason) = why_data_sets_are_skipped(workspace, args, &tests.summary) {
         tests.summary.skipped.push(format!("data-set tests: skipped, {reason}"));
@@ -88,36 +94,28 @@ struct Tests {
 }
 
 impl Tests {
-    fn run_workspace(&mut self, args: &Args) -> Result<()> {
-        let selects_a_package = |word: &String| word.starts_with("-p") || word.starts_with("--package");
-        let mut command = self.cargo_test();
-        if !args.extra.iter().any(selects_a_package) {
-            command.arg("--workspace");
-        }
+    fn run_data_sets(&mut self, workspace: &Workspace, args: &Args) -> Result<()> {
+        let folder = workspace.root.join(DATA).canonicalize().with_context(|| format!("cannot resolve {DATA}"))?;
+        // The whole workspace: packages chosen by name would be built with other features, and their dependencies again.
+        let mut command = self.cargo_test(args);
+        command.args(["--test", "data"]).env("THREADKEEP_DATA", &folder);
         self.stream(command, args)
     }
 
-    fn run_data_sets(&mut self, workspace: &Workspace, args: &Args) -> Result<()> {
-        let folder = workspace.root.join(DATA).canonicalize().with_context(|| format!("cannot resolve {DATA}"))?;
-        let mut packages = workspace.packages_with_data_tests().into_iter();
-        for package in packages.by_ref() {
-            let mut command = self.cargo_test();
-            command.args(["-p", package, "--test", "data"]).env("THREADKEEP_DATA", &folder);
-            self.stream(command, args)?;
-            if self.summary.failure.is_some() {
-                break;
-            }
-        }
-        let after_failure = packages.map(|package| format!("data-set tests of {package}: skipped after the failure"));
-        self.summary.skipped.extend(after_failure);
-        Ok(())
-    }
-
-    fn cargo_test(&self) -> Command {
+    fn cargo_test(&self, args: &Args) -> Command {
         let mut command = cargo::command();
         command.args(["test", "--locked"]);
+        let selects_a_package = |word: &String| word.starts_with("-p") || word.starts_with("--package");
+        if !args.extra.iter().any(selects_a_package) {
+            command.arg("--workspace");
+        }
+        if env::var_os(TEST_THREADS).is_none() {
+            // Many tests wait: for a disk, for a client, for another process.
+            let threads = 2 * thread::available_parallelism().map_or(1, NonZero::get);
+            command.env(TEST_THREADS, threads.to_string());
+        }
         if !self.skipped.is_empty() {
-            command.env("THREADKEEP_LEFT_OUT", &self.skipped);
+            command.env("THREADKEEP_MISSING_PROGRAMS", &self.skipped);
         }
         command
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask wasm`: checks that the crates for browsers build for wasm32.
+//! `cargo xtask wasm`: checks that the crates for browsers compile for wasm32. `browser.rs` builds and runs them.
 //!
 //! On wasm32 the crates do not depend on tokio, so they must sleep, spawn tasks and read the clock through their ports.
 //! Package registries do not offer the standard library for wasm32. The check builds it from source, with the compiler
@@ -7,7 +7,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
@@ -15,9 +15,9 @@ use anyhow::{Context, Result, ensure};
 use crate::cargo::{self, Workspace};
 use crate::debian;
 
-const TARGET: &str = "wasm32-unknown-unknown";
-/// The library without stores: a browser needs its own store.
-const CRATES: [&str; 7] = [
+pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
+/// The library with the store for browsers.
+const CRATES: [&str; 8] = [
     "threadkeep-core",
     "threadkeep-context",
     "threadkeep-graph",
@@ -25,6 +25,7 @@ const CRATES: [&str; 7] = [
     "threadkeep-memory",
     "threadkeep-models",
     "threadkeep-agent",
+    "threadkeep-store-indexeddb",
 ];
 /// Debian packages of the compiler and the source of its standard library.
 const COMPILER: [&str; 3] = ["rustc-web", "rust-web-src", "libstd-rust-web-dev"];
@@ -39,28 +40,65 @@ pub(crate) fn run() -> Result<ExitCode> {
 
 /// Fails if a crate does not build. If the check cannot run, returns the reason or, in continuous integration (`CI=true`), fails.
 pub(crate) fn check(workspace: &Workspace) -> Result<Option<String>> {
-    let folder = workspace.target_directory.join("tools/rustc-web");
-    if !folder.is_dir()
-        && let Some(reason) = debian::why_not_installable()
-    {
-        let in_ci = env::var("CI").is_ok_and(|value| value == "true");
-        ensure!(
-            !in_ci,
-            "continuous integration (CI=true) must not skip a check, but Debian's rustc-web is missing and {reason}"
-        );
-        return Ok(Some(format!("Debian's rustc-web is missing, and {reason}")));
-    }
-    if !folder.is_dir() {
-        unpack(&folder)?;
-    }
-    let mut command = cargo::command();
-    command.args(["check", "--locked", "-Z", "build-std=std,panic_abort", "--target", TARGET]);
+    let compiler = match Compiler::install(workspace)? {
+        Ok(compiler) => compiler,
+        Err(reason) => return Ok(Some(reason)),
+    };
+    let mut command = compiler.cargo("check", workspace)?;
     command.args(CRATES.iter().flat_map(|name| ["-p", name]));
-    command.arg("--target-dir").arg(workspace.target_directory.join("wasm"));
-    command.env("RUSTC", folder.join("usr/bin/rustc")).env("LD_LIBRARY_PATH", libraries(&folder)?);
-    // Allows `-Z` on a stable compiler.
-    cargo::run(command.env("RUSTC_BOOTSTRAP", "1"))?;
+    cargo::run(&mut command)?;
     Ok(None)
+}
+
+/// Debian's compiler.
+pub(crate) struct Compiler {
+    folder: PathBuf,
+}
+
+impl Compiler {
+    /// Unpacks the compiler if it is missing. If it cannot be had, returns the reason or, in continuous integration, fails.
+    pub(crate) fn install(workspace: &Workspace) -> Result<Result<Self, String>> {
+        let folder = workspace.target_directory.join("tools/rustc-web");
+        if !folder.is_dir()
+            && let Some(reason) = debian::why_not_installable()
+        {
+            let in_ci = env::var("CI").is_ok_and(|value| value == "true");
+            ensure!(
+                !in_ci,
+                "continuous integration (CI=true) must not skip a check, but Debian's rustc-web is missing and {reason}"
+            );
+            return Ok(Err(format!("Debian's rustc-web is missing, and {reason}")));
+        }
+        if !folder.is_dir() {
+            unpack(&folder)?;
+        }
+        Ok(Ok(Self { folder }))
+    }
+
+    /// Returns a cargo command, such as `build`, for wasm32 and into target/wasm.
+    pub(crate) fn cargo(&self, subcommand: &str, workspace: &Workspace) -> Result<Command> {
+        let mut command = cargo::command();
+        command.args([subcommand, "--locked", "-Z", "build-std=std,panic_abort", "--target", TARGET]);
+        command.arg("--target-dir").arg(workspace.target_directory.join("wasm"));
+        command.env("RUSTC", self.folder.join("usr/bin/rustc")).env("LD_LIBRARY_PATH", libraries(&self.folder)?);
+        // Debian's compiler has no linker for wasm32.
+        command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker()?);
+        // Allows `-Z` on a stable compiler.
+        command.env("RUSTC_BOOTSTRAP", "1");
+        Ok(command)
+    }
+}
+
+/// Returns the linker of the compiler of this workspace.
+fn linker() -> Result<PathBuf> {
+    let output = |arguments: &[&str]| -> Result<String> {
+        let output = Command::new("rustc").args(arguments).output().context("cannot run rustc")?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let version = output(&["-vV"])?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc does not name its host")?;
+    let sysroot = output(&["--print", "sysroot"])?;
+    Ok(Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("bin/rust-lld"))
 }
 
 /// Unpacks the compiler, its libraries and the source of the standard library. The folder appears only when it is complete.

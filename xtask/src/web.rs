@@ -34,22 +34,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         println!("the page is in web/dist; `cargo build` embeds it in the program");
         return Ok(ExitCode::SUCCESS);
     }
-    for check in [check, check_in_browser] {
-        if let Some(reason) = check(&workspace)? {
-            println!("web: skipped, {reason}");
-        }
+    let build_program = ["build", "--locked", "--package", "threadkeep-cli"];
+    let skipped = [check(&workspace, &build_program)?, check_in_browser(&workspace)?];
+    for reason in skipped.into_iter().flatten() {
+        println!("web: skipped, {reason}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the page and the program, and checks the code of the page. Returns the reason if Node.js is missing.
-pub(crate) fn check(workspace: &Workspace) -> Result<Option<String>> {
+/// Builds the page, then the program with the given arguments of cargo, and checks the code of the page. Returns the
+/// reason if Node.js is missing.
+pub(crate) fn check(workspace: &Workspace, build_program: &[&str]) -> Result<Option<String>> {
     if let Some(reason) = why_no_node() {
         return Ok(Some(reason));
     }
     build(workspace)?;
     npm(workspace, &["run", "--silent", "size"])?;
-    cargo::run(cargo::command().args(["build", "--locked", "--package", "threadkeep-cli"]))?;
+    cargo::run(cargo::command().args(build_program))?;
     let document = Command::new(program(workspace)).args(["serve", "--openapi"]).stderr(Stdio::inherit()).output();
     let document = document.context("cannot run the program")?;
     ensure!(document.status.success(), "`threadkeep serve --openapi` failed");
@@ -62,21 +63,37 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Option<String>> {
 
 /// Runs the journeys in a browser, with the program that [`check`] built. Returns the reason if Node.js or Chromium is missing.
 pub(crate) fn check_in_browser(workspace: &Workspace) -> Result<Option<String>> {
-    if let Some(reason) = why_no_node() {
+    if let Some(reason) = why_no_browser(workspace) {
         return Ok(Some(reason));
+    }
+    npm(workspace, &["run", "--silent", "browser"])?;
+    Ok(None)
+}
+
+/// Installs Chromium if it is missing. Returns why there is no browser or no Node.js on this machine; `None` if there are.
+pub(crate) fn why_no_browser(workspace: &Workspace) -> Option<String> {
+    if let Some(reason) = why_no_node() {
+        return Some(reason);
     }
     if !debian::is_found(CHROMIUM) {
         if let Some(reason) = debian::why_not_installable() {
-            return Ok(Some(format!("{CHROMIUM} is missing, and {reason}")));
+            return Some(format!("{CHROMIUM} is missing, and {reason}"));
         }
         // A browser without fonts shows no text.
         let packages = ["install", "-y", "--no-install-recommends", CHROMIUM, "fonts-dejavu-core"];
         if !debian::apt_get(&packages, &workspace.root) {
-            return Ok(Some(format!("{CHROMIUM} cannot be installed")));
+            return Some(format!("{CHROMIUM} cannot be installed"));
         }
     }
-    npm(workspace, &["run", "--silent", "browser"])?;
-    Ok(None)
+    None
+}
+
+/// Installs the packages of the page, if they are missing.
+pub(crate) fn install(workspace: &Workspace) -> Result<()> {
+    if workspace.root.join("web/node_modules").is_dir() {
+        return Ok(());
+    }
+    npm(workspace, &["ci", "--no-audit", "--no-fund", "--loglevel", "error"])
 }
 
 fn build(workspace: &Workspace) -> Result<()> {

@@ -49,9 +49,9 @@ pub(crate) fn kubeops_graph() -> Graph<TurnState> {
         ..TurnState::default()
     };
     Graph::<TurnState>::builder("kubeops", 1, begin)
-        .node("agent", Node::model(ask_agent, take_answer))
-        .node("check", Node::activity(CHECK, check_input, take_checked).or_else(refuse_all))
-        .node("run", Node::tools(calls, take_results))
+        .node("agent", Node::model(model_request, add_answer))
+        .node("check", Node::activity(CHECK, check_input, apply_check).or_else(refuse_all))
+        .node("run", Node::tools(calls, add_results))
         .edge(START, "agent")
         .branch("agent", ["check", END], |state| if requested(state).is_empty() { END } else { "check" })
         .branch("check", ["run", "agent"], |state| if calls(state).is_empty() { "agent" } else { "run" })
@@ -61,12 +61,12 @@ pub(crate) fn kubeops_graph() -> Graph<TurnState> {
         .expect("the graph is complete, which a test checks")
 }
 
-fn ask_agent(state: &TurnState) -> ModelRequest {
+fn model_request(state: &TurnState) -> ModelRequest {
     let conversation = Conversation { steps: state.steps.clone(), ..state.conversation.clone().unwrap_or_default() };
     ModelRequest::reply(&state.messages).with_instructions(conversation.block())
 }
 
-fn take_answer(_: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
+fn add_answer(_: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
     TurnStateUpdate { messages: vec![answer.message()], ..TurnStateUpdate::default() }
 }
 
@@ -83,7 +83,7 @@ fn check_input(state: &TurnState) -> Result<JsonText, StoreError> {
     JsonText::of(&calls)
 }
 
-fn take_checked(state: &TurnState, checked: JsonText) -> TurnStateUpdate {
+fn apply_check(state: &TurnState, checked: JsonText) -> TurnStateUpdate {
     match checked.read::<Vec<CheckedCall>>() {
         Ok(checked) => with_refusals(checked),
         Err(error) => refuse_all(state, &Failure::new("check_failed", error.to_string())),
@@ -132,7 +132,7 @@ fn calls(state: &TurnState) -> Vec<ToolCall> {
     allowed.map(call).collect()
 }
 
-fn take_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
+fn add_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
     let mut steps = Vec::new();
     for result in &results {
         let call = state.checked.iter().find(|call| call.id == result.call_id);

@@ -15,6 +15,7 @@ mod direction;
 mod gtfs;
 mod info;
 mod live;
+mod map;
 mod offline;
 mod place;
 mod plugin;

@@ -13,6 +13,7 @@ use threadkeep::agent::plugin::{
 use crate::assistant::{ABOUT, NAME};
 use crate::gtfs::{GTFS_ADDRESS, load_timetable};
 use crate::live::{LIVE_ADDRESS, LiveOptions};
+use crate::map::map;
 use crate::subway::{Subway, SubwayOptions};
 use crate::{SubwayAssistant, Timetable};
 
@@ -30,6 +31,7 @@ pub const PLUGIN: AssistantPlugin = AssistantPlugin {
     health,
     commands: Some(COMMANDS),
     lookups: &LOOKUPS,
+    network_map: Some(map),
     ..AssistantPlugin::new(NAME, ABOUT, make)
 };
 

@@ -57,12 +57,12 @@ state! {
 pub(crate) fn tesis_graph() -> Graph<TurnState> {
     Graph::<TurnState>::builder("tesis", 3, begin)
         .max_steps(5 + 2 * LARGEST_ITERATIONS as u32 + 4)
-        .node("understand", Node::activity(UNDERSTAND, ask_plan, take_plan).or_else(without_plan))
-        .node("compare", Node::tools(compare_calls, take_comparison))
-        .node("classify", Node::model(ask_classification, take_classification).or_else(without_classification))
-        .node("search", Node::tools(search_calls, take_results))
-        .node("judge", Node::model(ask_judgement, take_judgement).or_else(without_judgement))
-        .node("answer", Node::model(ask_answer, take_answer).or_else(without_answer))
+        .node("understand", Node::activity(UNDERSTAND, plan_input, apply_plan).or_else(without_plan))
+        .node("compare", Node::tools(compare_calls, apply_comparison))
+        .node("classify", Node::model(classification_request, apply_classification).or_else(without_classification))
+        .node("search", Node::tools(search_calls, apply_results))
+        .node("judge", Node::model(judgement_request, apply_judgement).or_else(without_judgement))
+        .node("answer", Node::model(answer_request, apply_answer).or_else(without_answer))
         .edge(START, "understand")
         .branch("understand", ["compare", "classify", "search", "judge", END], |state| {
             if state.plan.deciders.nearness { "compare" } else { after_comparison(state) }
@@ -105,11 +105,11 @@ pub(crate) struct UnderstandInput {
     pub(crate) seq: Option<u64>,
 }
 
-fn ask_plan(state: &TurnState) -> Result<JsonText, StoreError> {
+fn plan_input(state: &TurnState) -> Result<JsonText, StoreError> {
     JsonText::of(&UnderstandInput { question: state.question.clone(), seq: state.seq })
 }
 
-fn take_plan(_: &TurnState, plan: JsonText) -> TurnStateUpdate {
+fn apply_plan(_: &TurnState, plan: JsonText) -> TurnStateUpdate {
     let plan: Plan = plan.read().unwrap_or_default();
     TurnStateUpdate { reasoning: vec![plan.reason.clone()], ..start_plan(plan) }
 }
@@ -133,7 +133,7 @@ fn compare_calls(state: &TurnState) -> Vec<ToolCall> {
     vec![call("comparar-1", COMPARE, &arguments)]
 }
 
-fn take_comparison(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
+fn apply_comparison(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
     let outcome = results.into_iter().next();
     let nearness = outcome.and_then(|outcome| outcome.value?.read::<Nearness>().ok());
     let reason = match nearness {
@@ -155,7 +155,7 @@ fn take_comparison(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpd
 }
 
 /// Asks whether an ambiguous message is about the sources at hand.
-fn ask_classification(state: &TurnState) -> ModelRequest {
+fn classification_request(state: &TurnState) -> ModelRequest {
     let plans = [Some(&state.plan), state.plan.alternative.as_deref()];
     let reuse = plans.into_iter().flatten().find(|plan| plan.intent == Intent::Reuse);
     let sources = reuse.map(|plan| plan.sources.as_slice()).unwrap_or_default();
@@ -163,7 +163,7 @@ fn ask_classification(state: &TurnState) -> ModelRequest {
     silent_request(&briefing, sources)
 }
 
-fn take_classification(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
+fn apply_classification(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
     let Some((intent, reason)) = briefing::classification(&answer.text()) else {
         return keep_plan(state, "el modelo no decidió la intención".to_owned());
     };
@@ -218,7 +218,7 @@ fn call(id: &str, name: &str, arguments: &impl serde::Serialize) -> ToolCall {
     ToolCall { id: id.to_owned(), name: name.to_owned(), arguments }
 }
 
-fn take_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
+fn apply_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
     let outcome = results.into_iter().next();
     let result = outcome.as_ref().and_then(|outcome| outcome.value.as_ref()?.read::<SearchResult>().ok());
     let failure = outcome.filter(|outcome| outcome.is_error).map(|outcome| outcome.output);
@@ -238,11 +238,11 @@ fn take_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate
     }
 }
 
-fn ask_judgement(state: &TurnState) -> ModelRequest {
+fn judgement_request(state: &TurnState) -> ModelRequest {
     ask(state, Task::Evaluar)
 }
 
-fn ask_answer(state: &TurnState) -> ModelRequest {
+fn answer_request(state: &TurnState) -> ModelRequest {
     ask(state, Task::Responder)
 }
 
@@ -315,7 +315,7 @@ fn notices(state: &TurnState) -> Vec<String> {
     notices
 }
 
-fn take_judgement(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
+fn apply_judgement(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
     let judged = briefing::judgement(&answer.text());
     let reasoning: Vec<String> = Some(judged.reason).filter(|reason| !reason.is_empty()).into_iter().collect();
     let stop = |exit_reason: &str| TurnStateUpdate {
@@ -359,7 +359,7 @@ fn after_judgement(state: &TurnState) -> &'static str {
     }
 }
 
-fn take_answer(_: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
+fn apply_answer(_: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
     TurnStateUpdate { reply: Some(answer.text()), ..TurnStateUpdate::default() }
 }
 

@@ -89,18 +89,18 @@ fn begin(input: &Input) -> TurnState {
 fn chat_loop(builder: GraphBuilder<TurnState>) -> GraphBuilder<TurnState> {
     builder
         .max_steps(STEPS)
-        .node("agent", Node::model(ask_agent, take_answer))
-        .node("tools", Node::tools(calls, take_results))
+        .node("agent", Node::model(model_request, add_answer))
+        .node("tools", Node::tools(calls, add_results))
         .branch("agent", ["tools", END], |state| if calls(state).is_empty() { END } else { "tools" })
         .branch("tools", ["agent", END], |state| if wrote_calls_as_text(state) { END } else { "agent" })
         .messages(|state| &state.messages)
 }
 
-fn ask_agent(state: &TurnState) -> ModelRequest {
+fn model_request(state: &TurnState) -> ModelRequest {
     ModelRequest::reply(&state.messages)
 }
 
-fn take_answer(_: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
+fn add_answer(_: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {
     TurnStateUpdate { messages: vec![answer.message()], ..TurnStateUpdate::default() }
 }
 
@@ -108,7 +108,7 @@ fn calls(state: &TurnState) -> Vec<ToolCall> {
     state.messages.last().into_iter().flat_map(ChatMessage::tool_calls).cloned().collect()
 }
 
-fn take_results(_: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
+fn add_results(_: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate {
     let values = results.iter().filter_map(|result| result.value.clone()).collect();
     let messages = results.into_iter().map(result_message).collect();
     TurnStateUpdate { messages, results: values, ..TurnStateUpdate::default() }

@@ -18,6 +18,7 @@ pub mod fetch;
 mod meeting;
 mod names;
 mod network;
+mod network_map;
 pub mod offline;
 mod place;
 mod preferences;
@@ -39,6 +40,7 @@ pub use network::{
     Line, LineDefinition, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, PathConditions,
     SECONDS_A_STOP, Station,
 };
+pub use network_map::network_map;
 pub use place::{Assumption, QueryError, StationMatch, StationView};
 pub use preferences::{CommonTrip, RiderMemory};
 pub use realtime::{Arrival, Call, Changes, Direction, LiveError, LiveFeed, LiveTrip, Replacement};

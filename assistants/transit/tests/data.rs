@@ -180,7 +180,7 @@ const CAPTURES: [&str; 11] = [
 /// Compares every capture, at 20 stations each, with the output of the published Python bindings.
 #[test]
 fn captures_agree_with_an_independent_decoder() {
-    let skipped = std::env::var("THREADKEEP_LEFT_OUT").unwrap_or_default();
+    let skipped = std::env::var("THREADKEEP_MISSING_PROGRAMS").unwrap_or_default();
     if skipped.split(',').any(|name| name == "python3") {
         return;
     }

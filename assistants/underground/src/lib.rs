@@ -9,6 +9,7 @@
 mod arrivals;
 mod assistant;
 mod lines;
+mod map;
 mod mentions;
 mod names;
 mod network;

@@ -9,6 +9,7 @@ use threadkeep::agent::plugin::{
 
 use crate::UndergroundAssistant;
 use crate::assistant::{ABOUT, NAME};
+use crate::map::map;
 use crate::tfl::{TFL_ADDRESS, Tfl, TflOptions};
 use crate::underground::Underground;
 
@@ -22,6 +23,7 @@ pub const PLUGIN: AssistantPlugin = AssistantPlugin {
     settings: &[ADDRESS, KEY, CLIENT_KEY],
     client_key: Some(CLIENT_KEY),
     lookups: &LOOKUPS,
+    network_map: Some(map),
     ..AssistantPlugin::new(NAME, ABOUT, make)
 };
 

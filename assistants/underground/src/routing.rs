@@ -88,7 +88,7 @@ const REFERRING_WORDS: [&str; 16] = [
     "those", "and",
 ];
 
-/// Words with which a question such as "what is closed there" asks about the line mentioned earlier.
+/// Words by which a question such as "what is closed there" refers to the line mentioned earlier.
 const REFERRING_LINE: [&str; 6] = ["it", "there", "that", "line", "part", "section"];
 
 /// Chooses the agents for a message. In order of precedence: the lines that it names, the user's usual line, a station that

@@ -7,6 +7,7 @@
 mod command;
 mod error;
 mod lookup;
+mod network_map;
 mod setting;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub use command::{
 };
 pub use error::{Fault, PluginError};
 pub use lookup::Lookup;
+pub use network_map::{MapLine, MapOf, MapStation, NetworkMap};
 pub use setting::{PluginSettings, Setting, SettingDefault, SettingKind};
 
 /// Everything that a program needs in order to offer an assistant.
@@ -81,6 +83,8 @@ pub struct AssistantPlugin {
     pub commands: Option<CommandGroup>,
     /// The tools that answer lookup endpoints. The first lookup that applies to a request answers it.
     pub lookups: &'static [Lookup],
+    /// The map of the network that its answers are about.
+    pub network_map: Option<MapOf>,
 }
 
 /// Creates an assistant.
@@ -113,7 +117,7 @@ pub struct Example {
 }
 
 impl AssistantPlugin {
-    /// Creates a plugin without settings, watched files, commands or lookup endpoints.
+    /// Creates a plugin without settings, watched files, commands, lookup endpoints or a map.
     #[must_use]
     pub const fn new(name: &'static str, about: &'static str, make: Make) -> Self {
         Self {
@@ -129,6 +133,7 @@ impl AssistantPlugin {
             retention: |_| Ok(None),
             commands: None,
             lookups: &[],
+            network_map: None,
         }
     }
 }

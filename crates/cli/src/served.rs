@@ -178,8 +178,11 @@ impl<'a> ServedAssistants<'a> {
         let parts = AssistantParts { memory: memory.clone(), model, embedder };
         let assistant = found.make(parts, &app.settings)?;
         let name = assistant.definition().name.clone();
-        let lookups = found.plugin().map_or(&[][..], |plugin| plugin.lookups);
-        self.assistants.put_with_lookups(Agent::with_assistant(memory, assistant), lookups)?;
+        let agent = Agent::with_assistant(memory, assistant);
+        match found.plugin() {
+            Some(plugin) => self.assistants.put_with_plugin(agent, plugin)?,
+            None => self.assistants.put(agent)?,
+        }
         Ok(name)
     }
 }

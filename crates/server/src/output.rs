@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
@@ -76,6 +76,13 @@ pub(crate) fn format_etag(number: TaggedNumber) -> String {
 /// Parses an `ETag`, which may lack the tag that identifies the commit. Returns `None` if the `ETag` is invalid.
 pub(crate) fn parse_etag(etag: &str) -> Option<TaggedNumber> {
     etag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok()
+}
+
+/// Whether `If-None-Match` lists an `ETag` for which `is_current` holds. Weak `ETag`s count: a proxy that compresses a response marks its
+/// `ETag` as weak.
+pub(crate) fn has_current(headers: &HeaderMap, is_current: impl Fn(&str) -> bool) -> bool {
+    let listed = headers.get(header::IF_NONE_MATCH).and_then(|etags| etags.to_str().ok()).unwrap_or_default();
+    listed.split(',').any(|etag| is_current(etag.trim().trim_start_matches("W/")))
 }
 
 /// Adds a header that marks the response if it repeats the result of an earlier request.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use threadkeep::Agent;
-use threadkeep::agent::plugin::Lookup;
+use threadkeep::agent::plugin::{Lookup, MapOf};
 use threadkeep::core::Embedder;
+use threadkeep::{Agent, AssistantPlugin};
 
 use crate::telemetry::Instrumentation;
 
@@ -66,6 +66,7 @@ pub struct Assistants {
 struct Entry {
     agent: Agent,
     lookups: &'static [Lookup],
+    network_map: Option<MapOf>,
 }
 
 impl Assistants {
@@ -91,19 +92,29 @@ impl Assistants {
     /// # Errors
     /// [`AssistantNameError`] for an invalid name.
     pub fn put(&self, agent: Agent) -> Result<(), AssistantNameError> {
-        self.put_with_lookups(agent, &[])
+        self.insert(agent, &[], None)
     }
 
-    /// Like [`Assistants::put`], but also exposes `lookups`, tools of the assistant, as HTTP endpoints. An assistant without
-    /// lookups has no such endpoints.
+    /// Like [`Assistants::put`], but also offers what the assistant's plugin has for a server: its lookups as HTTP endpoints, and
+    /// its map.
     ///
     /// # Errors
     /// The same as [`Assistants::put`].
-    pub fn put_with_lookups(&self, agent: Agent, lookups: &'static [Lookup]) -> Result<(), AssistantNameError> {
+    pub fn put_with_plugin(&self, agent: Agent, plugin: &AssistantPlugin) -> Result<(), AssistantNameError> {
+        self.insert(agent, plugin.lookups, plugin.network_map)
+    }
+
+    fn insert(
+        &self,
+        agent: Agent,
+        lookups: &'static [Lookup],
+        network_map: Option<MapOf>,
+    ) -> Result<(), AssistantNameError> {
         let agent = self.instrumentation.wrap_agent(&agent);
         let name = agent.assistant().definition().name.clone();
         self.check(&name)?;
-        self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, Entry { agent, lookups });
+        let entry = Entry { agent, lookups, network_map };
+        self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, entry);
         Ok(())
     }
 
@@ -132,6 +143,11 @@ impl Assistants {
     /// Returns the tools of an assistant that are exposed as HTTP endpoints.
     pub fn lookups(&self, name: &str) -> &'static [Lookup] {
         self.entry(name).map_or(&[], |entry| entry.lookups)
+    }
+
+    /// Returns the function that returns an assistant's map; `None` if the assistant has no map.
+    pub fn network_map(&self, name: &str) -> Option<MapOf> {
+        self.entry(name)?.network_map
     }
 
     /// Returns all assistants, ordered by name.

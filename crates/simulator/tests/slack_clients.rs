@@ -17,7 +17,7 @@ const SCRIPT_TIMEOUT: Duration = Duration::from_secs(60);
 const CHANNEL: &str = "C0CLIENT";
 
 fn is_skipped(program: &str) -> bool {
-    std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == program))
+    std::env::var("THREADKEEP_MISSING_PROGRAMS").is_ok_and(|names| names.split(',').any(|name| name == program))
 }
 
 /// Returns a path in the target folder.

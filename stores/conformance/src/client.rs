@@ -9,6 +9,8 @@ use threadkeep_core::{
     ThreadRead, ThreadRef, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, WriteOutcome,
 };
 
+use crate::tasks::yield_now;
+
 /// The maximum number of attempts of a call. With `FaultyStore`, at most about one call in three fails.
 const ATTEMPTS: usize = 60;
 
@@ -20,7 +22,7 @@ pub(crate) struct Client {
 pub(crate) async fn with_retries<'a, T>(call: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
     for _ in 0..ATTEMPTS {
         match call().await {
-            Err(error) if error.is_retryable() || error.maybe_applied() => tokio::task::yield_now().await,
+            Err(error) if error.is_retryable() || error.maybe_applied() => yield_now().await,
             answer => return answer,
         }
     }

@@ -8,6 +8,9 @@
 //!
 //! The `tags` cases run on [`FailoverStore`], which loses acknowledged commits.
 //!
+//! A store for browsers has no test harness there: it gets the names of the cases from [`case_names`] and runs each with
+//! [`run_case_on`], on the executor of the browser.
+//!
 //! Cases access the store through `Client`, which retries calls as the conversation manager does.
 #![warn(missing_docs)]
 
@@ -19,12 +22,17 @@ mod failover;
 mod faulty;
 mod fixtures;
 mod golden;
+#[cfg(not(target_arch = "wasm32"))]
+mod native;
 mod property;
 mod run;
+mod tasks;
 
 pub use factory::{Capabilities, Factory, Instance};
 pub use failover::FailoverStore;
 pub use faulty::FaultyStore;
 pub use golden::write_golden;
+#[cfg(not(target_arch = "wasm32"))]
+pub use native::run_case;
 pub use property::property_test;
-pub use run::run_case;
+pub use run::{case_names, run_case_on};

@@ -7,12 +7,12 @@ use std::fmt::Debug;
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
-use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
 use threadkeep_core::{
     ChangePage, Conflict, IDEMPOTENCY_WINDOW_MS, Message, MessageQuery, RecordOwner, RecordQuery, Result, StoreError,
     TaggedNumber, ThreadOrder, ThreadQuery, ThreadRef, Timestamp,
 };
-use tokio::runtime::Handle;
 
 use self::model::Model;
 use self::operation::{Operation, any_operation, scopes, thread_of};
@@ -21,32 +21,59 @@ use crate::fixtures::at;
 use crate::run::new_seed;
 use crate::{Factory, FaultyStore};
 
+/// The maximum number of attempts to find a shorter failing sequence.
+const MAX_SHRINKS: u32 = 2000;
+
 /// Executes random operations for two tenants with two users each, and compares every result with that of a simple
 /// model.
 ///
-/// Half of the sequences run on [`FaultyStore`]. Requires a multi-threaded runtime.
+/// Half of the sequences run on [`FaultyStore`].
 ///
 /// # Panics
 /// If a result differs. The message contains the seed and the shortest failing sequence that was found.
 pub async fn property_test(factory: &dyn Factory, cases: u32) {
     let seed = new_seed();
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(seed),
-        max_shrink_iters: 2000,
-        ..Config::default()
-    };
+    let config = Config { failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() };
     let fault_seed = proptest::prop_oneof![Just(None), any::<u64>().prop_map(Some)];
     let sequences = (fault_seed, vec(any_operation(), 1..60));
-    let outcome = TestRunner::new(config).run(&sequences, |(fault_seed, operations)| {
-        let outcome =
-            tokio::task::block_in_place(|| Handle::current().block_on(run_sequence(factory, fault_seed, operations)));
-        outcome.map_err(TestCaseError::fail)
-    });
-    if let Err(error) = outcome {
-        panic!("seed {seed}: {error}");
+    let mut runner = TestRunner::new(config);
+    for _ in 0..cases {
+        let sequence = sequences.new_tree(&mut runner).expect("no value is rejected");
+        if let Err(failure) = run(factory, sequence.current()).await {
+            let (shortest, failure) = shrink(factory, sequence, failure).await;
+            panic!("seed {seed}: {failure}\nsequence: {shortest:#?}");
+        }
     }
+}
+
+type Input = (Option<u64>, Vec<Operation>);
+
+/// Returns the shortest failing sequence that can be found, and its failure. The runner of proptest does the same, but not for
+/// functions that wait.
+async fn shrink(
+    factory: &dyn Factory,
+    mut sequence: impl ValueTree<Value = Input>,
+    failure: String,
+) -> (Input, String) {
+    let mut shortest = (sequence.current(), failure);
+    let mut can_shrink = sequence.simplify();
+    for _ in 0..MAX_SHRINKS {
+        if !can_shrink {
+            break;
+        }
+        can_shrink = match run(factory, sequence.current()).await {
+            Ok(()) => sequence.complicate(),
+            Err(failure) => {
+                shortest = (sequence.current(), failure);
+                sequence.simplify()
+            }
+        };
+    }
+    shortest
+}
+
+async fn run(factory: &dyn Factory, (fault_seed, operations): Input) -> Result<(), String> {
+    run_sequence(factory, fault_seed, operations).await
 }
 
 async fn run_sequence(

@@ -1,12 +1,15 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use threadkeep_core::Runtime;
 use uuid::Uuid;
 
 use crate::cases::{CASES, Case};
 use crate::client::Client;
+use crate::tasks::{self, Task};
 use crate::{Capabilities, Factory, FaultyStore, Instance};
 
 /// The time limit of a case, with a margin. A case that hangs fails instead of blocking the run.
@@ -46,29 +49,32 @@ macro_rules! __tests {
     };
 }
 
-/// Runs one case in its own runtime.
+/// Returns the names of all cases, `THEME::CASE`.
+pub fn case_names() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|case| case.name)
+}
+
+/// Runs one case on a runtime. On a target that aborts when code panics, a case that panics ends the program.
 ///
-/// # Panics
+/// # Errors
 /// If the case fails. The message contains the seed.
-#[doc(hidden)]
-pub fn run_case<F: Factory>(name: &str, factory: impl Future<Output = Option<F>>, has_faults: bool) {
-    let case = CASES.iter().find(|case| case.name == name).expect("the tests are generated from CASES");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("the runtime starts").block_on(async {
-        let Some(factory) = factory.await else { return };
-        let env = TestEnv { factory: &factory, fault_seed: has_faults.then(new_seed) };
-        if let Err(reason) = run(case, &env).await {
-            panic!("{name} {}: {reason}", env.describe());
-        }
-    });
+pub async fn run_case_on(
+    runtime: Arc<dyn Runtime>,
+    name: &str,
+    factory: &dyn Factory,
+    has_faults: bool,
+) -> Result<(), String> {
+    let case = CASES.iter().find(|case| case.name == name).ok_or_else(|| format!("no case has the name {name}"))?;
+    let env = TestEnv { factory, fault_seed: has_faults.then(new_seed), runtime };
+    run(case, &env).await.map_err(|reason| format!("{name} {}: {reason}", env.describe()))
 }
 
 async fn run(case: &Case, env: &TestEnv<'_>) -> Result<(), String> {
     let guarded = AssertUnwindSafe((case.run)(env)).catch_unwind();
-    match tokio::time::timeout(CASE_TIMEOUT, guarded).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(panic)) => Err(panic_message(&*panic)),
-        Err(_) => Err(format!("timed out after {} s", CASE_TIMEOUT.as_secs())),
+    match env.runtime.timeout(CASE_TIMEOUT, guarded).await {
+        Some(Ok(())) => Ok(()),
+        Some(Err(panic)) => Err(panic_message(&*panic)),
+        None => Err(format!("timed out after {} s", CASE_TIMEOUT.as_secs())),
     }
 }
 
@@ -85,6 +91,7 @@ pub(crate) fn new_seed() -> u64 {
 pub(crate) struct TestEnv<'a> {
     factory: &'a dyn Factory,
     fault_seed: Option<u64>,
+    runtime: Arc<dyn Runtime>,
 }
 
 impl TestEnv<'_> {
@@ -108,6 +115,16 @@ impl TestEnv<'_> {
 
     pub(crate) fn has_faults(&self) -> bool {
         self.fault_seed.is_some()
+    }
+
+    /// Spawns a task whose result can be awaited.
+    pub(crate) fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
+        tasks::spawn(&self.runtime, future)
+    }
+
+    /// Waits for a future, for at most a duration. Returns `None` on timeout.
+    pub(crate) async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Option<F::Output> {
+        self.runtime.timeout(duration, future).await
     }
 
     fn describe(&self) -> String {

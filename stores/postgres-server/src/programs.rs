@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// Whether tests that need a program are skipped: `cargo xtask test` requests this if it cannot install the program.
 #[must_use]
 pub fn is_skipped(program: &str) -> bool {
-    std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == program))
+    std::env::var("THREADKEEP_MISSING_PROGRAMS").is_ok_and(|names| names.split(',').any(|name| name == program))
 }
 
 /// Finds the folder with PostgreSQL's programs: on Debian, the folder of the newest version; elsewhere, the one on the `PATH`.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 /// Whether tests that need a program are skipped: `cargo xtask test` requests this if it cannot install the program.
 #[must_use]
 pub fn is_left_out(program: &str) -> bool {
-    std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == program))
+    std::env::var("THREADKEEP_MISSING_PROGRAMS").is_ok_and(|names| names.split(',').any(|name| name == program))
 }
 
 pub(crate) fn find_program(name: &str) -> PathBuf {

@@ -6,6 +6,7 @@ import { agents } from "../app/session";
 import { useAgentDetail } from "../context/assembled";
 import { number, t } from "../i18n";
 import type { Key } from "../i18n";
+import { NetworkPanel } from "../maps/panel";
 import { visibleLine } from "../text/visible";
 import { Loading, pretty } from "../ui/controls";
 import { Icon } from "../ui/icons";
@@ -40,6 +41,7 @@ function Detail({ detail }: { detail: AgentDetail }) {
   return (
     <>
       <p class="lead">{visibleLine(detail.description, 600)}</p>
+      {detail.has_map && <NetworkPanel agent={detail.name} />}
       <div class="assistant-panels">
         <section class="panel graph-panel">
           <header>

@@ -13,6 +13,7 @@ import type {
   Hits,
   Imported,
   Message,
+  NetworkMap,
   Policy,
   Recalled,
   Report,
@@ -20,6 +21,7 @@ import type {
   ThreadUpdate,
   Turn,
   TurnEvent,
+  UploadedFile,
 } from "./types";
 
 export interface ThreadPage {
@@ -75,6 +77,8 @@ export interface Client {
 
   agents(): Promise<Agent[]>;
   agent(name: string): Promise<AgentDetail>;
+  /** The network that an assistant's answers are about. */
+  networkMap(agent: string): Promise<NetworkMap>;
 
   threads(after?: string, limit?: number): Promise<ThreadPage>;
   thread(id: string): Promise<Thread>;
@@ -102,6 +106,10 @@ export interface Client {
   search(query: string, options: { thread?: string; after?: string }, signal?: AbortSignal): Promise<Hits>;
   /** Finds passages in documents that may answer a question. */
   passages(question: string, limit: number): Promise<Passage[]>;
+  /** Uploads a document. Uploading it again with the same key does not add it twice. `onProgress` gets the share that was sent, from 0 to 1. */
+  uploadFile(file: File, key: string, onProgress: (share: number) => void, signal: AbortSignal): Promise<UploadedFile>;
+  file(id: string, signal?: AbortSignal): Promise<UploadedFile>;
+  deleteFile(id: string): Promise<void>;
 
   analytics(thread?: string): Promise<Analytics>;
   importFile(file: Blob): Promise<Imported>;

@@ -13,6 +13,7 @@ import type {
   Hits,
   Imported,
   Message,
+  NetworkMap,
   Policy,
   Recalled,
   Report,
@@ -23,6 +24,7 @@ import type {
   Turn,
   TurnEvent,
   ApprovalTrace,
+  UploadedFile,
 } from "./types";
 
 /** The silence after which a connection counts as lost. The server sends a heartbeat every 15 s. */
@@ -35,6 +37,7 @@ interface Request {
   body?: unknown;
   raw?: Blob;
   headers?: Record<string, string>;
+  cache?: RequestCache;
   signal?: AbortSignal | undefined;
 }
 
@@ -50,7 +53,7 @@ export class HttpClient implements Client {
   }
 
   private async send(path: string, request: Request = {}): Promise<Response> {
-    const { method = request.body === undefined && !request.raw ? "GET" : "POST", signal } = request;
+    const { method = request.body === undefined && !request.raw ? "GET" : "POST", cache = "no-store", signal } = request;
     const headers: Record<string, string> = { ...this.credentials(), ...request.headers };
     let body: BodyInit | null = request.raw ?? null;
     if (request.body !== undefined) {
@@ -59,7 +62,7 @@ export class HttpClient implements Client {
     }
     let response: Response;
     try {
-      const init: RequestInit = { method, headers, body, credentials: "same-origin", cache: "no-store", redirect: "error" };
+      const init: RequestInit = { method, headers, body, credentials: "same-origin", cache, redirect: "error" };
       response = await fetch(this.base + path, signal ? { ...init, signal } : init);
     } catch (error) {
       if (error instanceof DOMException && error.name === "AbortError") throw error;
@@ -106,6 +109,11 @@ export class HttpClient implements Client {
 
   agent(name: string): Promise<AgentDetail> {
     return this.json(`v1/agents/${encodeURIComponent(name)}`);
+  }
+
+  networkMap(agent: string): Promise<NetworkMap> {
+    // The browser keeps the map, and asks the server whether it has changed.
+    return this.json(`v1/agents/${encodeURIComponent(agent)}/map`, { cache: "no-cache" });
   }
 
   threads(after?: string, limit = 50): Promise<ThreadPage> {
@@ -264,6 +272,39 @@ export class HttpClient implements Client {
     return data.map(({ filename, place, text }) => ({ title: place ? `${filename}, ${place}` : filename, text }));
   }
 
+  uploadFile(file: File, key: string, onProgress: (share: number) => void, signal: AbortSignal): Promise<UploadedFile> {
+    const form = new FormData();
+    form.set("purpose", "assistants");
+    form.set("file", file, file.name);
+    // `fetch` does not report the progress of an upload.
+    const request = new XMLHttpRequest();
+    return new Promise((resolve, reject) => {
+      request.open("POST", `${this.base}v1/files`);
+      for (const [name, value] of Object.entries({ ...this.credentials(), "idempotency-key": key })) request.setRequestHeader(name, value);
+      request.upload.addEventListener("progress", ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0));
+      request.addEventListener("load", () => {
+        try {
+          if (request.status >= 200 && request.status < 300) resolve(JSON.parse(request.responseText) as UploadedFile);
+          else reject(errorOf(request.status, request.responseText, request.getResponseHeader("retry-after")));
+        } catch {
+          reject(errorOf(request.status, "", null));
+        }
+      });
+      request.addEventListener("error", () => reject(new ApiError("The server cannot be reached.", 0, "unreachable")));
+      request.addEventListener("abort", () => reject(new DOMException("The upload was stopped.", "AbortError")));
+      signal.addEventListener("abort", () => request.abort(), { once: true });
+      request.send(form);
+    });
+  }
+
+  file(id: string, signal?: AbortSignal): Promise<UploadedFile> {
+    return this.json(`v1/files/${encodeURIComponent(id)}`, { signal });
+  }
+
+  async deleteFile(id: string): Promise<void> {
+    await this.send(`v1/files/${encodeURIComponent(id)}`, { method: "DELETE" });
+  }
+
   analytics(thread?: string): Promise<Analytics> {
     return this.json(`v1/analytics${thread ? `?${new URLSearchParams({ thread }).toString()}` : ""}`);
   }
@@ -287,12 +328,16 @@ function threadPath(id: string): string {
 }
 
 async function readError(response: Response): Promise<ApiError> {
-  const seconds = Number(response.headers.get("retry-after"));
+  return errorOf(response.status, await response.text().catch(() => ""), response.headers.get("retry-after"));
+}
+
+function errorOf(status: number, body: string, retryAfter: string | null): ApiError {
+  const seconds = Number(retryAfter);
   const retryAfterMs = Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : null;
   try {
-    const { error } = (await response.json()) as { error: { message: string; code: string } };
-    return new ApiError(error.message, response.status, error.code, retryAfterMs);
+    const { error } = JSON.parse(body) as { error: { message: string; code: string } };
+    return new ApiError(error.message, status, error.code, retryAfterMs);
   } catch {
-    return new ApiError(`The server responded with status ${response.status}.`, response.status, "unknown", retryAfterMs);
+    return new ApiError(`The server responded with status ${status}.`, status, "unknown", retryAfterMs);
   }
 }

@@ -29,6 +29,8 @@ export type Erased = Schemas["ErasedJson"];
 export type Caller = Schemas["CallerJson"];
 export type ContextMessage = Schemas["ContextMessageJson"];
 export type Role = Schemas["RoleJson"];
+export type NetworkMap = Schemas["NetworkMapJson"];
+export type UploadedFile = Schemas["FileJson"];
 
 export type Fate = "kept" | "truncated" | "recalled" | "summarised" | "pruned" | "dropped" | "absent";
 

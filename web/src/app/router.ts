@@ -72,6 +72,8 @@ export function navigate(to: Route, how: "push" | "replace" = "push"): void {
   const address = formatRoute(to);
   if (address === location.hash) return;
   if (how === "replace") {
+    // The user may have left the view that replaces its address, while its delayed work was not cancelled yet.
+    if (parseRoute(location.hash).view !== to.view) return;
     history.replaceState(null, "", address);
     route.value = to;
   } else location.hash = address;

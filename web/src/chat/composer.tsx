@@ -1,5 +1,5 @@
 /** The field in which the user writes. A draft survives a reload. */
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Agent, Policy } from "../api/types";
 import { load, store } from "../app/storage";
 import { formatRoute } from "../app/router";
@@ -9,6 +9,8 @@ import { useAssembled } from "../context/assembled";
 import { number, t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { IconButton } from "../ui/controls";
+import { AttachmentList } from "./attachments";
+import type { Attachments } from "./attachments";
 
 const MAX_CHARACTERS = 100_000;
 
@@ -29,6 +31,7 @@ export function Composer(props: {
   onAgent: (agent: string) => void;
   policy: Policy | null;
   version: number;
+  attachments: Attachments;
   isBusy: boolean;
   canStop: boolean;
   canWrite: boolean;
@@ -36,8 +39,10 @@ export function Composer(props: {
   onStop: () => void;
   onEditLast: () => void;
 }) {
-  const { text } = props;
+  const { text, attachments } = props;
   const area = useRef<HTMLTextAreaElement>(null);
+  const chooser = useRef<HTMLInputElement>(null);
+  const isOver = useFileDrop(props.canWrite ? attachments.add : null);
   useLayoutEffect(() => {
     const element = area.current;
     if (!element) return;
@@ -58,10 +63,18 @@ export function Composer(props: {
       props.onEditLast();
     }
   };
+  const onPaste = (event: ClipboardEvent) => {
+    const { files, types } = event.clipboardData ?? {};
+    // Text that was copied from a document may come with a picture of it.
+    if (!files?.length || types?.includes("text/plain")) return;
+    event.preventDefault();
+    attachments.add(files);
+  };
   return (
     <div class="composer">
       <ContextMeter thread={props.thread} question={text} policy={props.policy} version={props.version} />
-      <div class="field">
+      <div class={`field${isOver ? " over" : ""}`}>
+        <AttachmentList attachments={attachments} agents={props.agents} agent={props.agent} />
         <textarea
           ref={area}
           id="composer"
@@ -73,8 +86,22 @@ export function Composer(props: {
           placeholder={props.canWrite ? t("ask", { agent: props.agent }) : t("needs_role_write")}
           onInput={(event) => props.onText(event.currentTarget.value)}
           onKeyDown={onKeyDown}
+          onPaste={onPaste}
         />
         <div class="tools">
+          <input
+            ref={chooser}
+            type="file"
+            multiple
+            hidden
+            aria-hidden="true"
+            tabIndex={-1}
+            onChange={(event) => {
+              attachments.add(event.currentTarget.files ?? []);
+              event.currentTarget.value = "";
+            }}
+          />
+          <IconButton icon="attach" label={t("attach_files")} disabled={!props.canWrite} onClick={() => chooser.current?.click()} />
           <label class="agent">
             <span class="visually-hidden">{t("assistant")}</span>
             <select value={props.agent} disabled={props.isBusy} onChange={(event) => props.onAgent(event.currentTarget.value)}>
@@ -88,12 +115,44 @@ export function Composer(props: {
           {props.isBusy ? (
             <IconButton icon="stop" class="primary" label={t("stop")} disabled={!props.canStop} onClick={props.onStop} />
           ) : (
-            <IconButton icon="send" class="primary" label={t("send")} disabled={!props.canWrite || text.trim() === ""} onClick={props.onSend} />
+            <IconButton icon="send" class="primary" label={t("send")} disabled={!props.canWrite || text.trim() === "" || attachments.isBusy} onClick={props.onSend} />
           )}
         </div>
       </div>
     </div>
   );
+}
+
+/** Takes files that are dropped anywhere on the page. Returns whether files are being dragged over it. */
+function useFileDrop(onFiles: ((files: Iterable<File>) => void) | null): boolean {
+  const [isOver, setOver] = useState(false);
+  useEffect(() => {
+    if (!onFiles) return;
+    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") && !document.querySelector("dialog[open]");
+    const onDragOver = (event: DragEvent) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      setOver(true);
+    };
+    const onDragLeave = (event: DragEvent) => {
+      if (event.relatedTarget === null) setOver(false);
+    };
+    const onDrop = (event: DragEvent) => {
+      setOver(false);
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      onFiles(event.dataTransfer?.files ?? []);
+    };
+    addEventListener("dragover", onDragOver);
+    addEventListener("dragleave", onDragLeave);
+    addEventListener("drop", onDrop);
+    return () => {
+      removeEventListener("dragover", onDragOver);
+      removeEventListener("dragleave", onDragLeave);
+      removeEventListener("drop", onDrop);
+    };
+  });
+  return isOver;
 }
 
 /** Shows in one line what the model would receive with the current draft. The line links to the inspector. */

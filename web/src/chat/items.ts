@@ -1,5 +1,6 @@
 /** Arranges the messages of a thread for display: a tool call appears together with its result. Pure. */
 import type { Message, Part } from "../api/types";
+import type { Found } from "../maps/answer";
 import { turnOf } from "./conversation";
 
 export interface Call {
@@ -7,12 +8,12 @@ export interface Call {
   name: string;
   arguments: unknown;
   /** `null` while there is no result. */
-  result: { output: string; isError: boolean; durationMs: number | null } | null;
+  result: { output: string; isError: boolean; durationMs: number | null; data: unknown; at: string } | null;
 }
 
 export type Item =
   | { kind: "user"; message: Message; text: string }
-  | { kind: "answer"; message: Message; text: string; reasoning: string; turn: string | null; error: string | null; approvals: string[] }
+  | { kind: "answer"; message: Message; text: string; reasoning: string; turn: string | null; error: string | null; approvals: string[]; found: Found[] }
   | { kind: "calls"; message: Message; calls: Call[] }
   | { kind: "decision"; message: Message; text: string }
   | { kind: "note"; message: Message; text: string };
@@ -24,14 +25,17 @@ export function itemsOf(messages: Message[]): Item[] {
       if (!("tool_result" in part)) continue;
       const { call_id, output, is_error } = part.tool_result;
       const duration = metadata(message)["duration_ms"];
-      results.set(call_id, { output, isError: is_error ?? false, durationMs: typeof duration === "number" ? duration : null });
+      results.set(call_id, { output, isError: is_error ?? false, durationMs: typeof duration === "number" ? duration : null, data: dataOf(message), at: message.created_at });
     }
   }
   const called = new Set<string>();
   const items: Item[] = [];
+  /** What the tools of the present turn have found. */
+  let found: Found[] = [];
   for (const message of messages) {
     const { calls, text, reasoning } = partsOf(message.parts);
     if (message.role === "user") {
+      found = [];
       items.push({ kind: metadata(message)["approval"] ? "decision" : "user", message, text });
     } else if (message.role === "system") items.push({ kind: "note", message, text });
     else if (message.role === "assistant") {
@@ -46,11 +50,15 @@ export function itemsOf(messages: Message[]): Item[] {
           turn: turnOf(message),
           error: typeof error === "string" ? error : null,
           approvals: Array.isArray(approvals) ? approvals.filter((id): id is string => typeof id === "string") : [],
+          found,
         });
+        found = [];
       }
       if (calls.length > 0) {
         for (const { id } of calls) called.add(id);
-        items.push({ kind: "calls", message, calls: calls.map((call) => ({ ...call, result: results.get(call.id) ?? null })) });
+        const done = calls.map((call) => ({ ...call, result: results.get(call.id) ?? null }));
+        items.push({ kind: "calls", message, calls: done });
+        found = [...found, ...done.flatMap(({ name, result }) => (result && !result.isError ? [{ name, data: result.data, at: result.at }] : []))];
       }
     } else {
       // The call of this result is not loaded.
@@ -76,6 +84,11 @@ function partsOf(parts: Part[]): { text: string; reasoning: string; calls: Omit<
     else if ("raw" in part) texts.push("```\n" + JSON.stringify(part.raw.json, null, 2) + "\n```");
   }
   return { text: texts.join("\n\n"), reasoning: reasoning.join("\n\n"), calls };
+}
+
+/** Returns the data of a tool's result; its text is what the model reads. */
+function dataOf(message: Message): unknown {
+  return (message.data as { value?: unknown } | null | undefined)?.value;
 }
 
 export function metadata(message: Message): Record<string, unknown> {

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import type { Message, Source } from "../api/types";
 import { chatWith, formatRoute } from "../app/router";
 import { dateTime, duration, dollars, number, shortTime, t } from "../i18n";
+import { AnswerMaps } from "../maps/answer";
 import { Markdown } from "../text/markdown";
 import { visibleLine } from "../text/visible";
 import { Icon } from "../ui/icons";
@@ -13,6 +14,8 @@ import type { Call, Item } from "./items";
 
 export interface MessageActions {
   thread: string;
+  /** The assistant of the conversation. */
+  agent: string;
   onEdit: ((message: Message) => void) | null;
   onRetry: ((message: Message) => void) | null;
   onFork: ((message: Message) => void) | null;
@@ -58,6 +61,7 @@ export function MessageItem(props: {
             </details>
           )}
           {!props.areApprovalsShown && <Answer text={item.text} sources={message.sources ?? []} question={question} />}
+          {item.found.length > 0 && <AnswerMaps calls={item.found} agent={actions.agent} />}
           <Meta message={message} thread={actions.thread}>
             {item.turn !== null && actions.onContext && <Action icon="lens" label={t("why_this_answer")} onClick={() => actions.onContext?.(item.turn ?? "")} />}
             {item.turn !== null && actions.onTrace && <Action icon="activity" label={t("trace_of_turn")} onClick={() => actions.onTrace?.(item.turn ?? "")} />}

@@ -13,6 +13,7 @@ import { visibleLine } from "../text/visible";
 import { Confirm, Empty, Loading, Problem, toast } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { ApprovalCard } from "./approval";
+import { useAttachments, withAttachments } from "./attachments";
 import { Composer, loadDraft, storeDraft } from "./composer";
 import type { Conversation, Pending } from "./conversation";
 import { lastSeq } from "./feed";
@@ -39,6 +40,7 @@ function NewChat({ agent }: { agent: string | null }) {
   const [chosen, setChosen] = useState(() => (agent !== null && agents.value.some(({ name }) => name === agent) ? agent : defaultAgent(null)));
   const [problem, setProblem] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const attachments = useAttachments(null);
   const write = (value: string) => {
     setText(value);
     storeDraft(null, value);
@@ -48,13 +50,14 @@ function NewChat({ agent }: { agent: string | null }) {
     chooseAgent(null, name);
   };
   const send = async () => {
-    if (!text.trim() || isBusy) return;
+    if (!text.trim() || isBusy || attachments.isBusy) return;
     setBusy(true);
     try {
       const created = await client.createThread(randomId(), { assistant: chosen });
       const open = conversation(created.id);
       open.openNew(created);
-      open.ask(chosen, text.trim());
+      open.ask(chosen, withAttachments(text.trim(), attachments.list));
+      attachments.clear();
       storeDraft(null, "");
       navigate(chatWith(created.id));
       void loadThreads();
@@ -93,6 +96,7 @@ function NewChat({ agent }: { agent: string | null }) {
         onAgent={choose}
         policy={null}
         version={0}
+        attachments={attachments}
         isBusy={isBusy}
         canStop={false}
         canWrite={may("write") && agents.value.length > 0}
@@ -118,6 +122,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
   const agent = picked ?? defaultAgent(thread);
   const detail = useAgentDetail(agent || null);
   const items = useMemo(() => itemsOf(feed.messages), [feed.messages]);
+  const attachments = useAttachments(id);
 
   const write = (value: string) => {
     setText(value);
@@ -145,8 +150,9 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
     }
   };
   const send = () => {
-    const question = text.trim();
-    if (!question || open.isBusy) return;
+    if (!text.trim() || open.isBusy || attachments.isBusy) return;
+    const question = withAttachments(text.trim(), attachments.list);
+    attachments.clear();
     write("");
     if (editing) {
       setEditing(null);
@@ -161,6 +167,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
   const canWrite = may("write");
   const actions: MessageActions = {
     thread: id,
+    agent,
     onEdit: canWrite ? edit : null,
     onRetry: canWrite
       ? (message) => {
@@ -261,6 +268,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
         onAgent={choose}
         policy={detail?.context ?? null}
         version={lastSeq(feed)}
+        attachments={attachments}
         isBusy={open.isBusy}
         canStop={pending?.turn !== null && pending?.state !== "stopping"}
         canWrite={canWrite && connection !== "deleted" && agents.value.length > 0}
@@ -404,7 +412,7 @@ function PendingTurn({ pending, open, items, onDismiss }: { pending: Pending; op
                 id,
                 name,
                 arguments: args,
-                result: result && { output: result.error ?? JSON.stringify(result.result), isError: !result.ok, durationMs: result.duration_ms },
+                result: result && { output: result.error ?? JSON.stringify(result.result), isError: !result.ok, durationMs: result.duration_ms, data: result.result, at: "" },
               }}
             />
           ))}

@@ -30,7 +30,7 @@ export function IconButton(props: {
 }
 
 /** A dialog over the page. Escape closes it; the browser keeps the focus inside, and returns it afterwards. */
-export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
+export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean; size?: "large" }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const title = useId();
   useEffect(() => {
@@ -41,7 +41,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
   return (
     <dialog
       ref={dialog}
-      class={props.wide ? "wide" : undefined}
+      class={props.size ?? (props.wide ? "wide" : undefined)}
       aria-labelledby={title}
       onCancel={(event) => {
         event.preventDefault();

@@ -30,6 +30,8 @@ const PATHS = {
   compare: "M4 5h7v14H4zM13 5h7v14h-7z",
   book: "M5 4h14v16H5zM9 4v16",
   help: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 17v1",
+  attach: "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.5 3.5 0 0 1 5 5l-8.5 8.5a1.8 1.8 0 0 1-2.6-2.6L14.5 7.5",
+  enlarge: "M14 4h6v6M20 4l-7 7M10 20H4v-6M4 20l7-7",
   more: "M5 12h.01M12 12h.01M19 12h.01",
 } as const;
 

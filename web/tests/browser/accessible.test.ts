@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { journal, launch, serve } from "./harness.mjs";
+import { board, journal, launch, serve } from "./harness.mjs";
 import type { Served } from "./harness.mjs";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -24,6 +24,11 @@ beforeAll(async () => {
   const turn = await ask("general", "What is Mila allergic to?", trip);
   const seats = await create({ title: "Seats", metadata: { assistant: "gardener" } });
   await ask("gardener", "Remember that my seat is the window.", seats);
+  const route = await create({ metadata: { assistant: "underground" } });
+  await ask("underground", "how do i get from brixton to canary wharf?", route);
+  const trains = await create({ metadata: { assistant: "subway" } });
+  await served.call("POST", `v1/threads/${trains}/messages`, { messages: board() });
+  const empty = await create({ metadata: { assistant: "subway" } });
   const sums = await create({ title: "Sums" });
   const sum = await ask("general", "What is 17 * 23?", sums);
   const question = encodeURIComponent("Who is allergic to nuts?");
@@ -46,6 +51,35 @@ beforeAll(async () => {
       },
     },
     approval: { address: `#/chat/${seats}`, ready: ".approval" },
+    "map of a journey": { address: `#/chat/${route}`, ready: "figure.map .map-stretch" },
+    "large map": {
+      address: `#/chat/${route}`,
+      ready: "figure.map .map-stretch",
+      then: async (page) => {
+        await page.getByRole("button", { name: "Enlarge the map" }).click();
+        await page.locator("dialog .map-stretch").first().waitFor();
+      },
+    },
+    arrivals: { address: `#/chat/${trains}`, ready: ".strip li" },
+    network: { address: "#/assistants/underground", ready: ".network-panel svg" },
+    "line of a network": {
+      address: "#/assistants/subway",
+      ready: ".network-panel svg",
+      then: async (page) => {
+        await page.getByRole("button", { name: "A", exact: true }).click();
+        await page.locator(".stations li").first().waitFor();
+      },
+    },
+    attachments: {
+      address: `#/chat/${empty}`,
+      ready: ".composer",
+      then: async (page) => {
+        const file = (name: string, mimeType: string) => ({ name, mimeType, buffer: Buffer.from("text") });
+        await page.locator(".composer input[type=file]").setInputFiles([file("a.md", "text/markdown"), file("b.png", "image/png")]);
+        await page.locator(".attachments li.ready").first().waitFor();
+        await page.locator(".attachments li.failed").first().waitFor();
+      },
+    },
     "context inspector": { address: `#/context/${trip}?q=${question}`, ready: ".rendered li" },
     "two policies": {
       address: `#/context/${trip}?q=${question}`,

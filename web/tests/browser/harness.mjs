@@ -139,3 +139,43 @@ export function journal(length = 96) {
   }
   return messages;
 }
+
+/**
+ * A turn of the subway assistant that found trains at Union Square. The live feeds are not reachable from tests, so the result is stored
+ * as the assistant would store it.
+ * @param {string} [name] The name of the station.
+ */
+export function board(name = "14 St-Union Sq", ageMinutes = 0) {
+  const now = Date.now() - ageMinutes * 60_000;
+  const train = (/** @type {string} */ line, /** @type {string} */ towards, /** @type {string} */ destination, /** @type {number} */ minutes) => ({
+    line,
+    route_id: line,
+    direction: "S",
+    towards,
+    destination,
+    stop_id: "L03S",
+    minutes_until: minutes,
+    clock: new Date(now + minutes * 60_000).toISOString().slice(11, 16),
+    at: Math.floor(now / 1000) + minutes * 60 + 40,
+    is_assigned: true,
+    is_stalled: false,
+    is_rerouted: false,
+  });
+  const arrivals = [
+    train("L", "8 Av", "8 Av", 2),
+    train("L", "Brooklyn", "Canarsie-Rockaway Pkwy", 4),
+    train("L", "8 Av", "8 Av", 7),
+    train("6", "Uptown", "Pelham Bay Park", 8),
+    train("6", "Uptown", "Pelham Bay Park", 9),
+    train("L", "8 Av", "8 Av", 12),
+    train("Q", name, name, 16),
+  ].sort((a, b) => a.at - b.at);
+  const value = { station: { name, lines: ["4", "5", "6", "L", "N", "Q", "R", "W"], area: "Manhattan", stop_ids: ["635", "L03", "R20"] }, line: null, arrivals, live: { status: "available" }, assumption: null };
+  const created_at = new Date(now).toISOString();
+  return [
+    { role: "user", text: "Next trains at Union Square?", created_at },
+    { role: "assistant", parts: [{ tool_call: { id: "b1", name: "get_train_arrivals", arguments: { station_name: name } } }], created_at },
+    { role: "tool", parts: [{ tool_result: { call_id: "b1", output: "Trains at 14 St-Union Sq" } }], data: { value }, created_at },
+    { role: "assistant", text: "The next L to 8 Av comes in 2 min.", agent: "subway", created_at },
+  ];
+}

@@ -401,6 +401,27 @@ describe("conversations and search", () => {
     expect(seqs).toEqual(seqs.map((_, index) => (seqs[0] ?? 0) + index));
   });
 
+  it("follows a link that is clicked before the search has updated the address", async () => {
+    const id = await thread("Impatient");
+    await signIn("#/threads");
+    await page.getByRole("searchbox").fill("stove");
+    await page.waitForURL((url) => url.hash.includes("q=stove"));
+    await page.evaluate(async (to) => {
+      const box = document.querySelector<HTMLInputElement>("#search");
+      if (!box) throw new Error("no search field");
+      box.value = "stoves";
+      box.dispatchEvent(new Event("input", { bubbles: true }));
+      // The page starts its delayed update after it has painted, which takes two frames.
+      for (let frame = 0; frame < 2; frame += 1) await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      // Blocks the page until the delayed update of the address is due, then follows the link.
+      const until = performance.now() + 300;
+      while (performance.now() < until);
+      location.hash = to;
+    }, `#/chat/${id}`);
+    await composer().waitFor();
+    expect(new URL(page.url()).hash).toBe(`#/chat/${id}`);
+  });
+
   it("imports a dropped file, reports what it contains, and exports", async () => {
     await signIn("#/threads");
     const lines = [

@@ -15,7 +15,7 @@ use crate::cargo::Workspace;
 use crate::debian;
 
 struct Need {
-    /// The name of the program in `THREADKEEP_LEFT_OUT`, which tests read.
+    /// The name of the program in `THREADKEEP_MISSING_PROGRAMS`, which tests read.
     program: &'static str,
     debian_package: &'static str,
     /// A command that succeeds if the program has the features that the tests need. If empty, the program only has to
@@ -125,7 +125,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Vec<MissingProgram>> {
     Ok(missing)
 }
 
-/// Returns the names of missing programs in the format of `THREADKEEP_LEFT_OUT`.
+/// Returns the names of missing programs in the format of `THREADKEEP_MISSING_PROGRAMS`.
 pub(super) fn names(missing: &[MissingProgram]) -> String {
     missing.iter().map(|missing| missing.program).collect::<Vec<_>>().join(",")
 }

@@ -42,7 +42,7 @@ const CANCELS: [&str; 27] = [
     "leave it alone",
     "undo the request",
 ];
-/// Words with which a correction begins.
+/// Words that a correction begins with.
 const BEGINNINGS: [&str; 17] = [
     "no", "nope", "nah", "wait", "wrong", "oops", "whoops", "sorry", "argh", "ugh", "shoot", "stop", "hold",
     "actually", "crap", "dang", "dont",

@@ -17,7 +17,7 @@ const DEFAULT_TOOLS: [&str; 6] =
 /// The test summary reports that.
 fn python() -> Option<PathBuf> {
     let is_skipped =
-        std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "python"));
+        std::env::var("THREADKEEP_MISSING_PROGRAMS").is_ok_and(|names| names.split(',').any(|name| name == "python"));
     let test = std::env::current_exe().unwrap();
     let python = test.ancestors().nth(3).unwrap().join("python/bin/python");
     assert!(is_skipped || python.exists(), "`cargo xtask test` installs the client into {}", python.display());
@@ -92,7 +92,7 @@ fn run_all(part: &str, check: impl Fn(Value, &str)) {
 /// test summary reports that.
 fn node_modules() -> Option<PathBuf> {
     let is_skipped =
-        std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "node"));
+        std::env::var("THREADKEEP_MISSING_PROGRAMS").is_ok_and(|names| names.split(',').any(|name| name == "node"));
     let test = std::env::current_exe().unwrap();
     let folder = test.ancestors().nth(3).unwrap().join("node/node_modules");
     let client = folder.join("@modelcontextprotocol/sdk");

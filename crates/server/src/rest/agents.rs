@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod get;
 pub(crate) mod list;
+pub(crate) mod map;
 pub(crate) mod run;
 
 use threadkeep::Agent;

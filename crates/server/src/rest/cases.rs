@@ -174,6 +174,7 @@ fn turns(ids: &OwnedIds) -> Vec<TenantCase> {
     vec![
         TenantCase::without_ids("GET", "/v1/agents"),
         TenantCase::without_ids("GET", "/v1/agents/{name}"),
+        TenantCase::without_ids("GET", "/v1/agents/{name}/map"),
         TenantCase::new(
             "POST",
             "/v1/agents/{name}/turns",

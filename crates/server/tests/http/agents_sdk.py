@@ -1,4 +1,8 @@
-"""Calls a server with the official Agents SDK. Prints JSON, which the tests in clients.rs check."""
+"""Calls a server with the official Agents SDK.
+
+The argument is a JSON list of [name of a function, base URL, input]. One process calls them all, because it takes seconds to
+import the SDK. Prints the list of results as JSON, which the tests in clients.rs check.
+"""
 
 import asyncio
 import json
@@ -7,10 +11,6 @@ import sys
 import agents
 import openai
 import pydantic
-
-PART, BASE, INPUT = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-API = openai.AsyncOpenAI(base_url=BASE, max_retries=3)
-MODEL = agents.OpenAIResponsesModel(model="echo", openai_client=API)
 
 agents.set_tracing_disabled(True)
 
@@ -121,4 +121,9 @@ async def locked():
 
 
 PARTS = {"sessions": sessions, "runs": runs, "compaction": compaction, "locked": locked}
-print(json.dumps(asyncio.run(PARTS[PART]())))
+results = []
+for part, base, INPUT in json.loads(sys.argv[1]):
+    API = openai.AsyncOpenAI(base_url=base, max_retries=3)
+    MODEL = agents.OpenAIResponsesModel(model="echo", openai_client=API)
+    results.append(asyncio.run(PARTS[part]()))
+print(json.dumps(results))

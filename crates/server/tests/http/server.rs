@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
-use threadkeep::agent::plugin::Lookup;
+use threadkeep::agent::plugin::{Lookup, MapOf};
 use threadkeep::core::{ChatModel, Embedder};
-use threadkeep::{Agent, Definition, Memory, TenantId, UserId};
+use threadkeep::{Agent, AssistantPlugin, Definition, Memory, TenantId, UserId};
 use threadkeep_postgres_server::Database;
 use threadkeep_server::{Door, KeyRole, Keys, LocalAccess, LocalToken, NewKey, ServeError, Server, ServerOptions};
 use tokio::sync::oneshot;
@@ -41,6 +41,8 @@ pub(crate) struct TestConfig {
     pub(crate) assistants: Vec<Definition>,
     /// The lookup tools that the assistants' compatibility endpoints call.
     pub(crate) lookups: &'static [Lookup],
+    /// The map of the assistants.
+    pub(crate) network_map: Option<MapOf>,
     /// Doors in addition to the built-in ones.
     pub(crate) doors: Vec<Door>,
 }
@@ -49,7 +51,15 @@ impl Default for TestConfig {
     fn default() -> Self {
         let local_access = LocalAccess::Token(LocalToken::new(TOKEN).unwrap());
         let options = ServerOptions { local_access, sweep_every: None, ..ServerOptions::default() };
-        Self { options, model: None, embedder: None, assistants: Vec::new(), lookups: &LOOKUPS, doors: Vec::new() }
+        Self {
+            options,
+            model: None,
+            embedder: None,
+            assistants: Vec::new(),
+            lookups: &LOOKUPS,
+            network_map: None,
+            doors: Vec::new(),
+        }
     }
 }
 
@@ -111,8 +121,13 @@ impl TestServer {
             server = server.with_embedder(embedder);
         }
         let assistants = Server::assistants();
+        let plugin = AssistantPlugin {
+            lookups: config.lookups,
+            network_map: config.network_map,
+            ..AssistantPlugin::new("test", "", |_, _| unreachable!("the assistants exist already"))
+        };
         for assistant in config.assistants {
-            assistants.put_with_lookups(Agent::new(memory.clone(), assistant), config.lookups).unwrap();
+            assistants.put_with_plugin(Agent::new(memory.clone(), assistant), &plugin).unwrap();
         }
         server = server.with_assistants(assistants);
         for door in config.doors {

@@ -3,6 +3,7 @@ use threadkeep_core::{DumpEntry, Kind, MessageQuery, OpenThread, StoreError};
 use crate::conversation::Conversation;
 use crate::fixtures::{ana, appending, assert_error, at, message_id, user_message};
 use crate::run::TestEnv;
+use crate::tasks::yield_now;
 
 /// The number of concurrent writers.
 const WRITERS: u128 = 64;
@@ -19,7 +20,7 @@ pub(super) async fn concurrent_writers_leave_no_gaps(env: &TestEnv<'_>) {
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let writers = (0..WRITERS).map(|writer| {
         let conversation = conversation.clone();
-        tokio::spawn(async move {
+        env.spawn(async move {
             for commit in 0..COMMITS {
                 let messages = (1..=2).map(|message| user_message(number(writer, commit, message), "hello")).collect();
                 let outcome = conversation.commit(&appending(messages), at(1)).await;
@@ -56,7 +57,7 @@ pub(super) async fn threads_are_independent(env: &TestEnv<'_>) {
     let store = env.open().await;
     let writers = (0..8).map(|writer| {
         let client = store.client.clone();
-        tokio::spawn(async move {
+        env.spawn(async move {
             let conversation = Conversation::open(&client, &ana(), writer, at(0)).await;
             for commit in 1..=10 {
                 conversation.append(commit..=commit, at(1)).await;
@@ -75,7 +76,7 @@ pub(super) async fn readers_see_whole_commits(env: &TestEnv<'_>) {
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let writer = {
         let conversation = conversation.clone();
-        tokio::spawn(async move {
+        env.spawn(async move {
             for commit in 0..40 {
                 conversation.append(commit * 3 + 1..=commit * 3 + 3, at(1)).await;
             }
@@ -83,7 +84,7 @@ pub(super) async fn readers_see_whole_commits(env: &TestEnv<'_>) {
     };
     let readers = (0..4).map(|_| {
         let conversation = conversation.clone();
-        tokio::spawn(async move {
+        env.spawn(async move {
             let mut previous = 0;
             while previous < 120 {
                 let page = conversation.page(&MessageQuery::newest(10), at(2)).await;
@@ -97,7 +98,7 @@ pub(super) async fn readers_see_whole_commits(env: &TestEnv<'_>) {
                 let gapless = page.messages.windows(2).all(|pair| pair[0].seq + 1 == pair[1].seq);
                 assert!(gapless && page.messages.len() as u64 == last.min(10));
                 previous = last;
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
         })
     });
@@ -113,11 +114,11 @@ pub(super) async fn a_deletion_stops_all_writers(env: &TestEnv<'_>) {
         let conversation = Conversation::open(&store.client, &ana(), round, at(0)).await;
         let writers = (0..8).map(|writer| {
             let conversation = conversation.clone();
-            tokio::spawn(async move {
+            env.spawn(async move {
                 for commit in 0..200 {
                     let append = appending(vec![user_message(number(writer, commit, 0), "hello")]);
                     match conversation.try_commit(&append, at(1)).await {
-                        Ok(_) => tokio::task::yield_now().await,
+                        Ok(_) => yield_now().await,
                         Err(StoreError::NotFound(Kind::Thread)) => return true,
                         Err(error) => panic!("unexpected error of a writer: {error:?}"),
                     }
@@ -127,7 +128,7 @@ pub(super) async fn a_deletion_stops_all_writers(env: &TestEnv<'_>) {
         });
         let writers: Vec<_> = writers.collect();
         while conversation.thread(at(1)).await.positions.seq < 8 {
-            tokio::task::yield_now().await;
+            yield_now().await;
         }
         store.client.delete_thread(&ana(), conversation.id, at(2)).await.expect("the thread exists");
         for writer in futures::future::join_all(writers).await {
@@ -149,7 +150,7 @@ pub(super) async fn dropped_writes_are_atomic(env: &TestEnv<'_>) {
     let tasks: Vec<_> = (0..60)
         .map(|commit| {
             let conversation = conversation.clone();
-            tokio::spawn(async move {
+            env.spawn(async move {
                 let messages = (1..=3).map(|message| user_message(commit * 10 + message, "hello")).collect();
                 conversation.commit(&appending(messages), at(1)).await;
             })
@@ -159,7 +160,7 @@ pub(super) async fn dropped_writes_are_atomic(env: &TestEnv<'_>) {
         if index % 2 == 0 {
             task.abort();
         }
-        tokio::task::yield_now().await;
+        yield_now().await;
     }
     for (index, task) in tasks.into_iter().enumerate() {
         assert!(task.await.is_ok() || index % 2 == 0);

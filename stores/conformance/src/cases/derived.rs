@@ -15,6 +15,7 @@ use crate::fixtures::{
     record_name, thread_id, user, user_message,
 };
 use crate::run::TestEnv;
+use crate::tasks::yield_now;
 
 impl Conversation {
     async fn try_derive(&self, write: &DerivedWrite, seconds: i64) -> threadkeep_core::Result<u64> {
@@ -64,7 +65,7 @@ pub(super) async fn a_derived_write_does_not_change_its_thread(env: &TestEnv<'_>
     assert_eq!(conversation.commit(&batch, at(3)).await.change, 2);
     if !env.has_faults() {
         // The first wake-up is that of the commit: the derived write caused none.
-        let first = tokio::time::timeout(Duration::from_secs(10), wake_ups.next()).await.expect("a commit wakes");
+        let first = env.timeout(Duration::from_secs(10), wake_ups.next()).await.expect("a commit wakes");
         assert!(matches!(first, Some(WakeUp::Thread { change: Some(2), .. } | WakeUp::Unspecified)), "{first:?}");
     }
     assert_eq!(store.client.verify().await.expect("verifying works").findings, []);
@@ -242,7 +243,7 @@ pub(super) async fn one_concurrent_derived_write_wins(env: &TestEnv<'_>) {
         let writers = (0..16).map(|writer| {
             let (conversation, write) =
                 (conversation.clone(), derived_write(0, version, &format!("[{round},{writer}]")));
-            tokio::spawn(async move { conversation.try_derive(&write, 2).await })
+            env.spawn(async move { conversation.try_derive(&write, 2).await })
         });
         let answers = futures::future::join_all(writers).await;
         let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("the writer does not panic")).collect();
@@ -265,7 +266,7 @@ pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'
         conversation.append(1..=1, at(1)).await;
         let deriving = (0..2).map(|_| {
             let conversation = conversation.clone();
-            tokio::spawn(async move {
+            env.spawn(async move {
                 loop {
                     let (change, texts) =
                         (conversation.thread(at(2)).await.positions.change, conversation.texts(at(2)).await);
@@ -273,7 +274,7 @@ pub(super) async fn an_erasure_removes_text_derived_concurrently(env: &TestEnv<'
                     let derived = texts.first().map_or("none", String::as_str);
                     match conversation.try_derive(&derived_write(change, version, &format!("\"{derived}\"")), 2).await {
                         Ok(_) if change > 1 => return,
-                        Ok(_) | Err(StoreError::Conflict(_)) => tokio::task::yield_now().await,
+                        Ok(_) | Err(StoreError::Conflict(_)) => yield_now().await,
                         Err(error) => panic!("unexpected error of a writer: {error:?}"),
                     }
                 }

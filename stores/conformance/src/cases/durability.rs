@@ -85,6 +85,6 @@ pub(super) async fn wake_ups_end_when_the_store_closes(env: &TestEnv<'_>) {
     Conversation::open(&store.client, &ana(), 1, at(0)).await;
     drop(store);
     let ends = async { while let Some(WakeUp::Thread { .. } | WakeUp::Unspecified) = wake_ups.next().await {} };
-    let ended = tokio::time::timeout(std::time::Duration::from_secs(10), ends).await;
+    let ended = env.timeout(std::time::Duration::from_secs(10), ends).await;
     ended.expect("the wake-ups end when the store is closed");
 }

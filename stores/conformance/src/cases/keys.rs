@@ -13,7 +13,7 @@ pub(super) async fn concurrent_opens_of_a_key_create_one_thread(env: &TestEnv<'_
         let openers = (0..32).map(|opener| {
             let client = store.client.clone();
             let open = OpenThread::new(&ana(), thread_id(1000 * round + opener)).with_key(key.clone());
-            tokio::spawn(async move { client.open_thread(&ana(), &open, at(1)).await.expect("the thread opens") })
+            env.spawn(async move { client.open_thread(&ana(), &open, at(1)).await.expect("the thread opens") })
         });
         let opened = futures::future::join_all(openers).await;
         let opened: Vec<_> = opened.into_iter().map(|opened| opened.expect("the opener does not panic")).collect();
@@ -32,7 +32,7 @@ pub(super) async fn concurrent_opens_of_an_id_create_one_thread(env: &TestEnv<'_
         let openers = (0..32).map(|_| {
             let client = store.client.clone();
             let open = OpenThread::new(&ana(), thread_id(number));
-            tokio::spawn(async move { client.open_thread(&ana(), &open, at(1)).await.expect("the thread opens") })
+            env.spawn(async move { client.open_thread(&ana(), &open, at(1)).await.expect("the thread opens") })
         });
         let opened = futures::future::join_all(openers).await;
         let created = opened.into_iter().filter(|opened| opened.as_ref().expect("the opener does not panic").created);

@@ -9,6 +9,7 @@ use crate::fixtures::{
     thread_key, user_id, user_message,
 };
 use crate::run::TestEnv;
+use crate::tasks::yield_now;
 
 /// Creates a thread for Ana with a key, three messages and records. Also writes records for Ana, Ben and the tenant.
 async fn open_prepared(env: &TestEnv<'_>) -> (crate::run::TestStore, Conversation) {
@@ -102,7 +103,7 @@ pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let writer = {
         let conversation = conversation.clone();
-        tokio::spawn(async move {
+        env.spawn(async move {
             for number in 1..=COMMITS {
                 let counted = put(app("notes"), "count", &number.to_string());
                 let append = appending(vec![user_message(u128::from(number), "hello")]);
@@ -112,7 +113,7 @@ pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
     };
     let readers = (0..3).map(|_| {
         let conversation = conversation.clone();
-        tokio::spawn(async move {
+        env.spawn(async move {
             let count =
                 |record: Option<&Record>| record.map_or(0, |record| record.value.read::<u64>().expect("a number"));
             let read = ThreadRead {
@@ -131,7 +132,7 @@ pub(super) async fn a_combined_read_is_a_snapshot(env: &TestEnv<'_>) {
                 assert_eq!((counts, view.thread.message_count), ((last, last), last), "a commit is partially visible");
                 assert!(last >= previous, "a later read returned an earlier state");
                 previous = last;
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
         })
     });

@@ -113,7 +113,7 @@ pub(super) async fn one_concurrent_writer_wins(env: &TestEnv<'_>) {
         let writers = (0..16).map(|writer| {
             let client = store.client.clone();
             let write = RecordWrite { expected: Some(version), ..note_write(ana_owner(), "k", &writer.to_string()) };
-            tokio::spawn(async move { client.write_record(&ana(), &write, at(1)).await })
+            env.spawn(async move { client.write_record(&ana(), &write, at(1)).await })
         });
         let answers = futures::future::join_all(writers).await;
         let (won, lost): (Vec<_>, Vec<_>) =
@@ -141,7 +141,7 @@ pub(super) async fn one_concurrent_commit_meets_its_condition(env: &TestEnv<'_>)
                 put: vec![put(system("run"), "lease", &writer.to_string())],
                 ..batch(&format!("{round} {writer}"))
             };
-            tokio::spawn(async move { conversation.try_commit(&fenced, at(1)).await })
+            env.spawn(async move { conversation.try_commit(&fenced, at(1)).await })
         });
         let answers = futures::future::join_all(writers).await;
         let (won, lost): (Vec<_>, Vec<_>) =

@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::conversation::Conversation;
 use crate::fixtures::{acme, ana, appending, at, batch, ben, message_id, message_with, thread_id, user, user_message};
 use crate::run::TestEnv;
+use crate::tasks::yield_now;
 
 pub(super) fn query_for(words: &str) -> SearchQuery {
     SearchQuery {
@@ -280,10 +281,10 @@ pub(super) async fn searches_run_concurrently_with_commits(env: &TestEnv<'_>) {
     let conversation = Conversation::open(&store.client, &ana(), 1, at(0)).await;
     let indexer = {
         let client = store.client.clone();
-        tokio::spawn(async move {
+        env.spawn(async move {
             for _ in 0..20 {
                 client.catch_up(3).await.expect("the index catches up");
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
         })
     };

@@ -13,7 +13,7 @@ use crate::run::TestEnv;
 const WAKE_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits for a wake-up for a thread, and asserts that its change number, if there is one, satisfies a predicate.
-async fn expect_wake_up(wake_ups: &mut WakeUps, id: ThreadId, is_expected: impl Fn(u64) -> bool) {
+async fn expect_wake_up(env: &TestEnv<'_>, wake_ups: &mut WakeUps, id: ThreadId, is_expected: impl Fn(u64) -> bool) {
     let received = async {
         loop {
             match wake_ups.next().await {
@@ -28,7 +28,7 @@ async fn expect_wake_up(wake_ups: &mut WakeUps, id: ThreadId, is_expected: impl 
             }
         }
     };
-    tokio::time::timeout(WAKE_UP_TIMEOUT, received).await.expect("a change wakes listeners");
+    env.timeout(WAKE_UP_TIMEOUT, received).await.expect("a change wakes listeners");
 }
 
 pub(super) async fn commits_wake_subscribers(env: &TestEnv<'_>) {
@@ -46,8 +46,8 @@ pub(super) async fn commits_wake_subscribers(env: &TestEnv<'_>) {
     for (change, commit) in (1..).zip(&commits) {
         conversation.commit(commit, at(1)).await;
         if !env.has_faults() {
-            expect_wake_up(&mut wake_ups, conversation.id, |number| number == change).await;
-            expect_wake_up(&mut others, conversation.id, |number| number == change).await;
+            expect_wake_up(env, &mut wake_ups, conversation.id, |number| number == change).await;
+            expect_wake_up(env, &mut others, conversation.id, |number| number == change).await;
         }
         // Reading from the last position returns every change, even if the wake-up was lost.
         let ChangePage::Changes { changes, .. } = conversation.changes(change - 1, at(2)).await else {
@@ -85,7 +85,7 @@ pub(super) async fn user_and_tenant_records_wake_subscribers(env: &TestEnv<'_>) 
                 }
             }
         };
-        tokio::time::timeout(WAKE_UP_TIMEOUT, received).await.expect("a written record wakes listeners");
+        env.timeout(WAKE_UP_TIMEOUT, received).await.expect("a written record wakes listeners");
     }
 }
 
@@ -151,11 +151,11 @@ pub(super) async fn opening_and_deleting_wake_subscribers(env: &TestEnv<'_>) {
     let cursor = client.list_changed_threads(&ben(), None, 5, at(0)).await.expect("reading works").cursor;
     client.open_thread(&ben(), &OpenThread::new(&ben(), thread_id(1)), at(0)).await.expect("the thread opens");
     if !env.has_faults() {
-        expect_wake_up(&mut wake_ups, thread_id(1), |_| false).await;
+        expect_wake_up(env, &mut wake_ups, thread_id(1), |_| false).await;
     }
     client.delete_thread(&ben(), thread_id(1), at(1)).await.expect("the thread exists");
     if !env.has_faults() {
-        expect_wake_up(&mut wake_ups, thread_id(1), |_| false).await;
+        expect_wake_up(env, &mut wake_ups, thread_id(1), |_| false).await;
     }
     let changed = client.list_changed_threads(&ben(), Some(&cursor), 5, at(2)).await.expect("reading works");
     assert_eq!(changed.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [thread_id(1)]);
@@ -170,6 +170,6 @@ pub(super) async fn a_slow_subscriber_does_not_block_writers(env: &TestEnv<'_>) 
     }
     assert_eq!(conversation.thread(at(2)).await.positions.seq, 1500);
     if !env.has_faults() {
-        expect_wake_up(&mut slow, conversation.id, |number| number <= 1500).await;
+        expect_wake_up(env, &mut slow, conversation.id, |number| number <= 1500).await;
     }
 }

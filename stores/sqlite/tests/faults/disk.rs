@@ -8,9 +8,9 @@ use crate::processes::path_from_parent;
 use crate::{append, append_text, assert_no_findings, open, open_thread, texts};
 
 /// Runs one of this binary's tests in a child process with its own mount namespace, and with a small file system mounted at the child's
-/// path. Returns `None` if `THREADKEEP_LEFT_OUT` contains `unshare`, because the system does not permit this.
+/// path. Returns `None` if `THREADKEEP_MISSING_PROGRAMS` contains `unshare`, because the system does not permit this.
 fn run_on_small_disk(test: &str, options: &str) -> Option<()> {
-    if std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "unshare")) {
+    if std::env::var("THREADKEEP_MISSING_PROGRAMS").is_ok_and(|names| names.split(',').any(|name| name == "unshare")) {
         return None;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, number_of, re
 use super::images::{version_of, with_version};
 use super::{Next, reply};
 
-/// Words with which a user corrects the previous request.
+/// Words that mark a correction of the previous request.
 const CORRECTIONS: [&str; 16] = [
     "not",
     "only",

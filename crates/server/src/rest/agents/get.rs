@@ -45,5 +45,9 @@ pub(crate) async fn get(State(app): State<App>, path_params: PathParams) -> Resu
     let definition = agent.assistant().definition();
     let graph = &definition.graph;
     let graph = GraphJson { name: graph.name().to_owned(), version: graph.version(), mermaid: graph.mermaid() };
-    Ok(json(&AgentDetailJson { agent: agent_json(&agent), graph, context: PolicyJson::from(&definition.context) }))
+    Ok(json(&AgentDetailJson {
+        agent: agent_json(&app, &agent),
+        graph,
+        context: PolicyJson::from(&definition.context),
+    }))
 }

@@ -22,6 +22,8 @@ pub(crate) struct AgentJson {
     /// The default model. The settings of a thread may select another model.
     model: String,
     tools: Vec<AgentToolJson>,
+    /// Whether `GET /v1/agents/{name}/map` returns a map.
+    has_map: bool,
 }
 
 /// A tool that the assistant's model can call.
@@ -44,10 +46,10 @@ pub(crate) struct AgentToolJson {
     security(("key" = []))
 )]
 pub(crate) async fn list(State(app): State<App>) -> Result {
-    Ok(json(&AgentsJson { data: app.assistants().all().iter().map(agent_json).collect() }))
+    Ok(json(&AgentsJson { data: app.assistants().all().iter().map(|agent| agent_json(&app, agent)).collect() }))
 }
 
-pub(super) fn agent_json(agent: &Agent) -> AgentJson {
+pub(super) fn agent_json(app: &App, agent: &Agent) -> AgentJson {
     let definition = agent.assistant().definition();
     let tools = definition.tools.iter().map(|tool| {
         let description = tool.spec().description.clone();
@@ -62,5 +64,6 @@ pub(super) fn agent_json(agent: &Agent) -> AgentJson {
         description: definition.description.clone(),
         model: definition.model.name().to_owned(),
         tools: tools.collect(),
+        has_map: app.assistants().network_map(&definition.name).is_some(),
     }
 }

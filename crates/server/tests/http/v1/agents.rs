@@ -1,8 +1,9 @@
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures::StreamExt;
 use serde_json::{Value, json};
 use threadkeep::agent::BusyPolicy;
+use threadkeep::agent::plugin::{MapLine, MapStation, NetworkMap};
 use threadkeep::{Role, Scope, Start, SubscribeOptions, ThreadEvent, ThreadUpdate};
 use threadkeep_server::KeyRole;
 
@@ -249,4 +250,57 @@ async fn concurrent_turns_wait_or_are_rejected_by_policy() {
     assert_eq!(first.await.unwrap().expect(200)["reply"], "You said: wait");
     assert_eq!(second.await.unwrap().expect(200)["reply"], "You said: two");
     assert_eq!(client.texts(&thread).await, ["wait", "You said: wait", "two", "You said: two"]);
+}
+
+/// The map of a test assistant: one line with two stations.
+fn map() -> &'static NetworkMap {
+    static MAP: LazyLock<NetworkMap> = LazyLock::new(|| {
+        let station = |id: &str, latitude| MapStation {
+            id: id.to_owned(),
+            complex: "c".to_owned(),
+            name: format!("{id} <Street>"),
+            latitude,
+            longitude: -0.25,
+        };
+        let line = MapLine { id: "x".to_owned(), name: "X".to_owned(), colour: "#0039a6", patterns: vec![vec![1, 0]] };
+        NetworkMap { stations: vec![station("a", 51.5), station("b", 51.75)], lines: vec![line] }
+    });
+    &MAP
+}
+
+#[tokio::test]
+async fn an_assistants_map_is_returned_and_can_be_revalidated() {
+    let assistants = vec![test_assistant("keeper").0];
+    let config = TestConfig { assistants, network_map: Some(map), ..TestConfig::default() };
+    let server = TestServer::start_with(config).await;
+    let client = server.client();
+    assert_eq!(client.get("/v1/agents").await.expect(200)["data"][0]["has_map"], true);
+    let found = client.get("/v1/agents/keeper/map").await;
+    assert_eq!(found.header("cache-control"), "private, no-cache");
+    let etag = found.header("etag").to_owned();
+    let station = |id: &str, latitude: f64| json!({ "id": id, "complex": "c", "name": format!("{id} <Street>"), "latitude": latitude, "longitude": -0.25 });
+    let expected = json!({
+        "stations": [station("a", 51.5), station("b", 51.75)],
+        "lines": [{ "id": "x", "name": "X", "colour": "#0039a6", "patterns": [[1, 0]] }],
+    });
+    assert_eq!(found.expect(200), expected);
+    let with_tag = |tag: String| client.request("GET", "/v1/agents/keeper/map").header("if-none-match", tag);
+    for known in [etag.clone(), format!("\"x\", W/{etag}")] {
+        let unchanged = send(with_tag(known)).await;
+        assert_eq!((unchanged.status, unchanged.header("etag"), unchanged.text.as_str()), (304, etag.as_str(), ""));
+    }
+    assert_eq!(send(with_tag("\"x\"".to_owned())).await.status, 200);
+    assert_eq!(server.anonymous_client().get("/v1/agents/keeper/map").await.status, 401);
+}
+
+#[tokio::test]
+async fn an_assistant_without_a_map_is_not_reported_as_unknown() {
+    let (server, _) = start_with_test_assistant().await;
+    let client = server.client();
+    assert_eq!(client.get("/v1/agents").await.expect(200)["data"][0]["has_map"], false);
+    assert_eq!(client.get("/v1/agents/keeper").await.expect(200)["has_map"], false);
+    let error = client.get("/v1/agents/keeper/map").await.error(404);
+    assert_eq!(error["code"], "no_map");
+    assert!(error["message"].as_str().unwrap().contains("has_map"), "{error}");
+    assert_eq!(client.get("/v1/agents/unknown/map").await.code(404), "not_found");
 }

@@ -1,0 +1,86 @@
+/** The parts of a map: the picture, lines, stations and names. All of them are nodes; no text becomes markup. */
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { visibleLine } from "../text/visible";
+import { pathOf } from "./geometry";
+import type { Label, Size } from "./geometry";
+import { colours } from "./network";
+import type { Line, Network, Point } from "./network";
+
+/** A picture that is as wide as its container. `draw` gets its size in pixels, so that names keep their size on each screen. */
+export function Picture({ height, label, draw }: { height: number; label: string; draw: (size: Size) => ComponentChildren }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    setWidth(element.clientWidth);
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <div class="map-picture" ref={box} style={{ height: `${height}px` }}>
+      {width > 0 && (
+        <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
+          {draw({ width, height })}
+        </svg>
+      )}
+    </div>
+  );
+}
+
+/** All lines of a network, faintly unless they are all that is shown. */
+export function Background({ network, place, isAll }: { network: Network; place: (point: Point) => Point; isAll?: boolean }) {
+  return (
+    <g class={`map-background${isAll ? " all" : ""}`}>
+      {network.lines.map((line) => (
+        <g key={line.id} style={colours(line.colour)}>
+          {line.patterns.map((pattern, index) => (
+            <path key={index} d={pathOf(pattern.map(place))} />
+          ))}
+        </g>
+      ))}
+    </g>
+  );
+}
+
+/** A stretch of a line, boldly. `null` for a walk. */
+export function Stretch({ points, line, isDirect }: { points: Point[]; line: Line | null; isDirect?: boolean }) {
+  const path = pathOf(points);
+  return (
+    <g class={`map-stretch${line === null ? " walk" : ""}${isDirect ? " direct" : ""}`} style={line ? colours(line.colour) : undefined}>
+      <path class="casing" d={path} />
+      <path d={path} />
+    </g>
+  );
+}
+
+export function Dot({ at, kind, name }: { at: Point; kind: "stop" | "change" | "end"; name: string }) {
+  return (
+    <circle class={`map-dot ${kind}`} cx={at.x} cy={at.y} r={kind === "stop" ? 3.5 : kind === "change" ? 5.5 : 7}>
+      <title>{visibleLine(name, 80)}</title>
+    </circle>
+  );
+}
+
+export function Names({ labels }: { labels: Label[] }) {
+  return (
+    <g class="map-names">
+      {labels.map(({ x, y, text, anchor, isRequired }, index) => (
+        <text key={index} x={x} y={y} text-anchor={anchor} class={isRequired ? "required" : undefined}>
+          {text}
+        </text>
+      ))}
+    </g>
+  );
+}
+
+/** The name of a line in its colour. */
+export function LineBadge({ name, colour }: { name: string; colour: string }) {
+  return (
+    <span class="line-badge" style={colours(colour)}>
+      {visibleLine(name, 40)}
+    </span>
+  );
+}

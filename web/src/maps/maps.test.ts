@@ -1,0 +1,128 @@
+import { describe, expect, it } from "vitest";
+import type { NetworkMap } from "../api/types";
+import { fit, placeLabels } from "./geometry";
+import { Network, colours, textOn } from "./network";
+import { idsOf, readResult } from "./results";
+import type { Arrivals } from "./results";
+import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, lanesOf, stateOf } from "./strip";
+
+const AT = "2026-11-28T12:00:00Z";
+const station = (id: string, complex: string, x: number) => ({ id, complex, name: `Station ${id}`, latitude: 51.5, longitude: x });
+const MAP: NetworkMap = {
+  stations: [station("a", "A", 0), station("b", "B", 0.01), station("c", "C", 0.02), station("d", "C", 0.021), station("e", "E", 0.03)],
+  lines: [
+    { id: "x", name: "X", colour: "#0039a6", patterns: [[0, 1, 2], [0, 2, 99]] },
+    { id: "y1", name: "S", colour: "red; }", patterns: [[3, 4]] },
+    { id: "y2", name: "S", colour: "#ffffff", patterns: [[0, 1]] },
+  ],
+};
+const view = (name: string, ...ids: string[]) => ({ name, stop_ids: ids, lines: [], area: "" });
+const ride = (line: string, from: string, to: string) => ({ kind: "ride", line, from: `Station ${from}`, from_stop: from, to: `Station ${to}`, to_stop: to, stops: 2, seconds: 240, departs: null, arrives: null });
+
+describe("a network", () => {
+  const network = new Network(MAP);
+  const names = (way: ReturnType<Network["way"]>) => way.stations.map(({ id }) => id).join("");
+  const at = (id: string) => {
+    const found = network.find(id);
+    if (!found) throw new Error(id);
+    return found;
+  };
+
+  it("contains the ride between two stations, in either direction, also from another part of a complex", () => {
+    expect(names(network.way("X", at("a"), at("b")))).toBe("ab");
+    expect(names(network.way("X", at("b"), at("a")))).toBe("ba");
+    expect(names(network.way("X", at("a"), at("c")))).toBe("ac");
+    expect(names(network.way("S", at("c"), at("e")))).toBe("de");
+    expect(network.way("X", at("a"), at("e"))).toMatchObject({ line: null, stations: [{ id: "a" }, { id: "e" }] });
+  });
+
+  it("finds stations by id, complex and name", () => {
+    expect([network.find("C")?.id, network.find("", "Station e")?.id, network.find("?", "?")]).toEqual(["c", "e", null]);
+    expect(network.linesAt(at("c")).map(({ name }) => name)).toEqual(["X", "S"]);
+  });
+
+  it("labels lines with the same name differently, and accepts only colours", () => {
+    expect(network.lines.map(({ label }) => label)).toEqual(["X", "S (y1)", "S (y2)"]);
+    expect(network.lines.map(({ colour }) => colour)).toEqual(["#0039a6", "#808183", "#ffffff"]);
+    expect(colours("#000000")["--line-night"]).not.toBe("#000000");
+    expect(colours("#ffffff")["--line-day"]).not.toBe("#ffffff");
+    expect(colours("#ee352e")).toMatchObject({ "--line-day": "#ee352e", "--line-night": "#ee352e" });
+    expect([textOn("#000000"), textOn("#fccc0a"), textOn("#0039a6")]).toEqual(["#ffffff", "#000000", "#ffffff"]);
+  });
+});
+
+describe("results of tools", () => {
+  it("with legs are journeys", () => {
+    const data = { legs: [ride("X", "a", "c"), { kind: "walk", from: "Station c", to: "Station d", seconds: 20 }], minutes: 5 };
+    const [journey] = readResult("get_route", data, AT);
+    expect(journey).toMatchObject({ kind: "journey", minutes: 5, legs: [{ line: "X", minutes: 4 }, { kind: "walk", minutes: 1 }] });
+    expect(journey && idsOf(journey)).toEqual(["a", "c"]);
+  });
+
+  it("with live trains are journeys and arrivals", () => {
+    const train = { line: "X", towards: "Uptown", destination: "Z", minutes_until: 3, at: Date.parse(AT) / 1000 + 200, clock: "07:03" };
+    const found = readResult("get_route_with_arrivals", { route: { legs: [ride("X", "a", "c")] }, next_trains: [train] }, AT);
+    expect(found.map(({ kind }) => kind)).toEqual(["journey", "arrivals"]);
+    expect(found[1]).toMatchObject({ station: "Station a", trains: [{ dueMs: Date.parse(AT) + 200_000 }] });
+  });
+
+  it("that compare trains are the recommended journey", () => {
+    const option = (line: string) => ({ line, riding_seconds: 300, total_minutes: 9 });
+    const data = { from: view("A", "a"), transfer: view("B", "b"), to: view("C", "c"), stay: option("X"), change: option("S"), recommendation: "express" };
+    expect(readResult("compare_local_vs_express", data, AT)).toMatchObject([{ minutes: 9, legs: [{ line: "X", to: { id: "b" } }, { line: "S", from: { id: "b" } }] }]);
+    expect(readResult("compare_local_vs_express", { ...data, recommendation: "local" }, AT)).toMatchObject([{ legs: [{ line: "X", to: { id: "c" } }] }]);
+  });
+
+  it("are stations and lines for the tools that look them up", () => {
+    expect(readResult("get_station_info", { station: view("A", "a", "b") }, AT)).toEqual([{ kind: "station", name: "A", ids: ["a", "b"] }]);
+    expect(readResult("find_stations_on_line", { line: "X", ways: [[view("A", "a")], [view("B", "b")]] }, AT)).toEqual([{ kind: "line", line: "X", ids: ["a", "b"] }]);
+    expect(readResult("find_stations_on_line", { line: "X", stations: [view("A", "a")] }, AT)).toMatchObject([{ ids: ["a"] }]);
+  });
+
+  it("of any other form are not drawn", () => {
+    const many = Array.from({ length: 5000 }, () => ride("X", "a", "c"));
+    for (const data of [null, 1, "x", [], {}, { legs: "x" }, { legs: [null, 1, { kind: "ride" }] }, { station: 1, trains: [1] }, { station: view("A", "a"), trains: [] }]) {
+      expect(readResult("get_route", data, AT)).toEqual([]);
+    }
+    expect(readResult("get_route", { legs: many }, AT)).toMatchObject([{ legs: { length: 20 } }]);
+    expect(readResult("get_next_trains", { station: view("A", "a"), trains: [{ line: "X", minutes: 1 }] }, "?")).toEqual([]);
+  });
+});
+
+describe("a map", () => {
+  it("shows all of its places", () => {
+    const places = [{ x: 0, y: 0 }, { x: 90_000, y: -4_000 }, { x: 300, y: 5_000 }];
+    const place = fit(places, { width: 300, height: 200 });
+    for (const { x, y } of places.map(place)) expect(x >= 0 && x <= 300 && y >= 0 && y <= 200, `${x} ${y}`).toBe(true);
+    expect(fit([{ x: 5, y: 5 }], { width: 300, height: 200 })({ x: 5, y: 5 })).toEqual({ x: 150, y: 100 });
+  });
+
+  it("leaves out names for which there is no room, but no required ones", () => {
+    const named = (x: number, isRequired: boolean) => ({ x, y: 50, name: "A station with a long name", isRequired });
+    const labels = placeLabels([named(40, false), named(42, true), named(44, false), named(46, false), named(48, true)], [], { width: 240, height: 100 });
+    expect(labels.filter(({ isRequired }) => isRequired)).toHaveLength(2);
+    expect(labels.length).toBeLessThan(5);
+  });
+});
+
+describe("trains on a strip", () => {
+  const now = Date.parse(AT);
+  const train = (minutes: number, towards = "Uptown") => ({ line: "X", towards, destination: "Z", dueMs: now + minutes * 60_000, clock: "" });
+  const arrivals = (...minutes: number[]): Arrivals => ({ kind: "arrivals", station: "A", ids: [], atMs: now, trains: minutes.map((each) => train(each)) });
+
+  it("are grouped by line and direction", () => {
+    expect(groupsOf([train(1), train(2, "Downtown"), train(3)]).map(({ towards, trains }) => [towards, trains.length])).toEqual([["Uptown", 2], ["Downtown", 1]]);
+  });
+
+  it("approach the station, below each other where they are close", () => {
+    const placed = lanesOf([train(0), train(1), train(SPAN_MINUTES / 2), train(40), train(50)], now);
+    expect(placed.map(({ share, lane }) => [Math.round(share * 100), lane])).toEqual([[0, 0], [4, 1], [50, 0], [100, 0]]);
+    expect(lanesOf([train(5)], now + 2.5 * 60_000)[0]?.share).toBeCloseTo(2.5 / SPAN_MINUTES);
+  });
+
+  it("are no longer shown when the answer is too old, or all have arrived", () => {
+    expect(stateOf(arrivals(2, 20), now)).toBe("current");
+    expect(stateOf(arrivals(2), now + 3 * 60_000)).toBe("gone");
+    expect(stateOf(arrivals(2, 60), now + MAX_AGE_MS + 1)).toBe("old");
+  });
+});

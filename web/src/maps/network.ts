@@ -1,0 +1,140 @@
+/** The network of an assistant: its stations and lines, indexed for drawing. Pure. */
+import type { NetworkMap } from "../api/types";
+
+export interface Point {
+  x: number;
+  y: number;
+}
+
+export interface Station extends Point {
+  index: number;
+  id: string;
+  complex: string;
+  name: string;
+}
+
+export interface Line {
+  id: string;
+  /** The name, with the id if several lines share the name. */
+  label: string;
+  name: string;
+  colour: string;
+  patterns: Station[][];
+}
+
+/** A ride on the map: its stations in order of travel. */
+export interface Way {
+  stations: Station[];
+  /** `null` if the network does not contain the line, or the line does not connect the stations: the ends are then connected directly. */
+  line: Line | null;
+}
+
+const METRES_PER_DEGREE = 111_320;
+const DEFAULT_COLOUR = "#808183";
+
+export class Network {
+  readonly stations: Station[];
+  readonly lines: Line[];
+  private readonly byId = new Map<string, Station>();
+
+  constructor(map: NetworkMap) {
+    const middle = map.stations.reduce((sum, { latitude }) => sum + latitude, 0) / Math.max(1, map.stations.length);
+    const narrowing = Math.cos((middle * Math.PI) / 180);
+    this.stations = map.stations.map(({ id, complex, name, latitude, longitude }, index) => ({
+      index,
+      id,
+      complex,
+      name,
+      x: longitude * narrowing * METRES_PER_DEGREE,
+      y: -latitude * METRES_PER_DEGREE,
+    }));
+    for (const station of this.stations) this.byId.set(station.id, station);
+    const count = new Map<string, number>();
+    for (const { name } of map.lines) count.set(name, (count.get(name) ?? 0) + 1);
+    this.lines = map.lines.map(({ id, name, colour, patterns }) => ({
+      id,
+      name,
+      label: (count.get(name) ?? 0) > 1 && id !== name ? `${name} (${id})` : name,
+      colour: /^#[0-9a-f]{6}$/i.test(colour) ? colour : DEFAULT_COLOUR,
+      patterns: patterns.map((pattern) => pattern.flatMap((index) => this.stations[index] ?? [])).filter((pattern) => pattern.length > 1),
+    }));
+  }
+
+  /** Finds a station by its id or, if the id is unknown, by the id of its complex or its name. */
+  find(id: string, name = ""): Station | null {
+    return this.byId.get(id) ?? this.stations.find(({ complex }) => id !== "" && complex === id) ?? this.stations.find((station) => name !== "" && station.name === name) ?? null;
+  }
+
+  has(id: string): boolean {
+    return this.byId.has(id);
+  }
+
+  /** Returns the lines with a name or id. */
+  linesNamed(name: string): Line[] {
+    return this.lines.filter((line) => line.name === name || line.id === name);
+  }
+
+  /** Returns the names of the lines that stop at a station or elsewhere in its complex, without repetitions. */
+  linesAt(station: Station): Line[] {
+    const found = new Map<string, Line>();
+    for (const line of this.lines) {
+      const stops = line.patterns.some((pattern) => pattern.some(({ complex }) => complex === station.complex));
+      if (stops && !found.has(line.name)) found.set(line.name, line);
+    }
+    return [...found.values()];
+  }
+
+  /** Returns the shortest ride on a line between two stations. */
+  way(lineName: string, from: Station, to: Station): Way {
+    let best: Way = { stations: [from, to], line: null };
+    for (const line of this.linesNamed(lineName)) {
+      for (const pattern of line.patterns) {
+        const [start, end] = [positionOf(pattern, from), positionOf(pattern, to)];
+        if (start < 0 || end < 0 || start === end) continue;
+        if (best.line !== null && best.stations.length <= Math.abs(end - start) + 1) continue;
+        const stations = start < end ? pattern.slice(start, end + 1) : pattern.slice(end, start + 1).reverse();
+        best = { stations, line };
+      }
+    }
+    return best;
+  }
+}
+
+function positionOf(pattern: Station[], station: Station): number {
+  const exact = pattern.indexOf(station);
+  return exact >= 0 ? exact : pattern.findIndex(({ complex }) => complex === station.complex);
+}
+
+/** Returns the relative luminance of a colour, from 0 to 1. */
+function luminance(colour: string): number {
+  const channel = (at: number) => {
+    const value = parseInt(colour.slice(at, at + 2), 16) / 255;
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+}
+
+/** Returns black or white: the one that is easier to read on a colour. */
+export function textOn(colour: string): string {
+  return luminance(colour) > 0.179 ? "#000000" : "#ffffff";
+}
+
+/** Mixes a colour with another one until its luminance is acceptable. */
+function mixedUntil(colour: string, other: number, isAcceptable: (luminance: number) => boolean): string {
+  let mixed = colour;
+  for (let share = 0; share <= 1 && !isAcceptable(luminance(mixed)); share += 0.05) {
+    const channels = [1, 3, 5].map((at) => Math.round(parseInt(colour.slice(at, at + 2), 16) * (1 - share) + other * share));
+    mixed = "#" + channels.map((channel) => channel.toString(16).padStart(2, "0")).join("");
+  }
+  return mixed;
+}
+
+/** The colours of a line as custom properties: the operator's colour, the text on it, and variants that stand out on a light or dark map. */
+export function colours(colour: string): Record<string, string> {
+  return {
+    "--line-colour": colour,
+    "--on-line": textOn(colour),
+    "--line-day": mixedUntil(colour, 0, (value) => value < 0.5),
+    "--line-night": mixedUntil(colour, 255, (value) => value > 0.13),
+  };
+}

@@ -1,0 +1,107 @@
+/** The network of an assistant: its lines, and the stations of a line in order. */
+import { useState } from "preact/hooks";
+import { number, t } from "../i18n";
+import { visibleLine } from "../text/visible";
+import { Loading, Problem } from "../ui/controls";
+import { LineBadge } from "./drawing";
+import { useNetwork } from "./load";
+import { colours } from "./network";
+import type { Line, Network, Station } from "./network";
+import { LinesPicture } from "./places";
+
+const HEIGHT = 460;
+
+export function NetworkPanel({ agent }: { agent: string }) {
+  const network = useNetwork(agent);
+  return (
+    <section class="panel network-panel">
+      <header>
+        <h2>{t("network")}</h2>
+        {network !== null && typeof network !== "string" && (
+          <p class="figure">
+            {t("n_lines", { count: network.lines.length })} · {t("n_stations", { count: network.stations.length })}
+          </p>
+        )}
+      </header>
+      {network === null ? <Loading /> : typeof network === "string" ? <Problem text={network} /> : <Lines network={network} />}
+    </section>
+  );
+}
+
+function Lines({ network }: { network: Network }) {
+  const [chosen, setChosen] = useState<Line | null>(null);
+  const [pattern, setPattern] = useState(0);
+  const patterns = chosen ? [...chosen.patterns].sort((a, b) => b.length - a.length) : [];
+  const stations = patterns[pattern] ?? [];
+  const choose = (line: Line) => {
+    setChosen(chosen === line ? null : line);
+    setPattern(0);
+  };
+  return (
+    <>
+      <ul class="line-choice" aria-label={t("lines")}>
+        {network.lines.map((line) => (
+          <li key={line.id}>
+            <button type="button" class="line-button" aria-pressed={line === chosen} style={colours(line.colour)} onClick={() => choose(line)}>
+              {visibleLine(line.label, 60)}
+            </button>
+          </li>
+        ))}
+      </ul>
+      <div class={chosen ? "network-columns" : undefined}>
+        <div class="map">
+          <LinesPicture
+            lines={chosen ? [chosen] : []}
+            named={stations}
+            label={chosen ? t("map_of_line", { line: visibleLine(chosen.label, 60) }) : t("map_of_network", { count: network.lines.length })}
+            network={network}
+            height={HEIGHT}
+          />
+        </div>
+        {chosen && (
+          <div class="line-stations">
+            {patterns.length > 1 && (
+              <label>
+                {t("branch")}
+                <select value={pattern} onChange={(event) => setPattern(Number(event.currentTarget.value))}>
+                  {patterns.map((each, index) => (
+                    <option key={index} value={index}>
+                      {patternName(each)}
+                    </option>
+                  ))}
+                </select>
+              </label>
+            )}
+            <StationList stations={stations} line={chosen} network={network} />
+          </div>
+        )}
+      </div>
+      {!chosen && <p class="note">{t("choose_line")}</p>}
+    </>
+  );
+}
+
+function StationList({ stations, line, network }: { stations: Station[]; line: Line; network: Network }) {
+  return (
+    <ol class="stations" style={colours(line.colour)} tabIndex={0} aria-label={t("stations_of", { line: visibleLine(line.label, 60) })}>
+      {stations.map((station) => (
+        <li key={station.index}>
+          <span>{visibleLine(station.name, 80)}</span>
+          <span class="transfers">
+            {network
+              .linesAt(station)
+              .filter(({ name }) => name !== line.name)
+              .map(({ id, name, colour }) => (
+                <LineBadge key={id} name={name.replace(/ line$/, "")} colour={colour} />
+              ))}
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function patternName(pattern: Station[]): string {
+  const [first, last] = [pattern[0]?.name ?? "", pattern.at(-1)?.name ?? ""].map((name) => visibleLine(name, 40));
+  return `${first} – ${last} (${number(pattern.length)})`;
+}

@@ -1,0 +1,78 @@
+/** A station with its lines, and lines with their stations, on the map of their network. */
+import { t } from "../i18n";
+import { visibleLine } from "../text/visible";
+import { Background, Dot, Names, Picture, Stretch } from "./drawing";
+import { fit, placeLabels } from "./geometry";
+import type { Named, Size } from "./geometry";
+import type { Line, Network, Station } from "./network";
+
+/** The stations on each side of a station that its map shows. */
+const NEIGHBOURS = 2;
+
+export function StationPicture({ name, stations, network, height }: { name: string; stations: Station[]; network: Network; height: number }) {
+  const shown = new Set(stations);
+  const stretches = network.lines.flatMap((line) => stretchesAround(line, shown).map((stretch) => ({ line, stretch })));
+  const draw = (size: Size) => {
+    const near = stretches.flatMap(({ stretch }) => stretch);
+    const place = fit(near.length > 0 ? near : stations, size);
+    const all = [...new Set([...stations, ...near])];
+    const names: Named[] = all.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: station === stations[0] }));
+    return (
+      <>
+        <Background network={network} place={place} />
+        {stretches.map(({ line, stretch }, index) => (
+          <Stretch key={index} points={stretch.map(place)} line={line} />
+        ))}
+        {all.map((station) => (
+          <Dot key={station.index} at={place(station)} kind={shown.has(station) ? "end" : "stop"} name={station.name} />
+        ))}
+        <Names labels={placeLabels(distinct(names), stretches.map(({ stretch }) => stretch.map(place)), size)} />
+      </>
+    );
+  };
+  return <Picture height={height} label={t("map_of_station", { name: visibleLine(name, 60) })} draw={draw} />;
+}
+
+/** Returns the stretches of a line around stations. */
+function stretchesAround(line: Line, stations: Set<Station>): Station[][] {
+  return line.patterns.flatMap((pattern) => {
+    const at = pattern.findIndex((station) => stations.has(station));
+    return at < 0 ? [] : [pattern.slice(Math.max(0, at - NEIGHBOURS), at + NEIGHBOURS + 1)];
+  });
+}
+
+/** Lines with all their stations. The stations of `named` get names where there is room. */
+export function LinesPicture({ lines, named, label, network, height }: { lines: Line[]; named: Station[]; label: string; network: Network; height: number }) {
+  const draw = (size: Size) => {
+    const patterns = lines.flatMap((line) => line.patterns.map((pattern) => ({ line, pattern })));
+    const isAll = patterns.length === 0;
+    const place = fit(isAll ? network.stations : patterns.flatMap(({ pattern }) => pattern), size);
+    const stations = [...new Set(patterns.flatMap(({ pattern }) => pattern))];
+    const ends = new Set([named[0], named.at(-1)]);
+    const names: Named[] = named.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: ends.has(station) }));
+    const paths = patterns.map(({ pattern }) => pattern.map(place));
+    return (
+      <>
+        <Background network={network} place={place} isAll={isAll} />
+        {patterns.map(({ line }, index) => (
+          <Stretch key={index} points={paths[index] ?? []} line={line} />
+        ))}
+        {stations.map((station) => (
+          <Dot key={station.index} at={place(station)} kind={ends.has(station) ? "change" : "stop"} name={station.name} />
+        ))}
+        <Names labels={placeLabels(distinct(names), paths, size)} />
+      </>
+    );
+  };
+  return <Picture height={height} label={label} draw={draw} />;
+}
+
+/** Leaves out the names of further parts of a complex. */
+function distinct(names: Named[]): Named[] {
+  return names.filter(({ name, x, y }, index) => !names.slice(0, index).some((other) => other.name === name && Math.hypot(other.x - x, other.y - y) < 60));
+}
+
+/** Returns the pattern of lines with the most stations. */
+export function longestPattern(lines: Line[]): Station[] {
+  return lines.flatMap(({ patterns }) => patterns).reduce<Station[]>((longest, pattern) => (pattern.length > longest.length ? pattern : longest), []);
+}

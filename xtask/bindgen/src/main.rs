@@ -1,0 +1,16 @@
+//! Writes the JavaScript side of a WebAssembly module: `threadkeep-bindgen MODULE FOLDER`.
+//!
+//! The command line tool of wasm-bindgen does the same, but also brings a test runner with an HTTP client and takes three times as
+//! long to build.
+
+use std::env;
+
+use anyhow::{Context, Result};
+use wasm_bindgen_cli_support::Bindgen;
+
+fn main() -> Result<()> {
+    let mut arguments = env::args().skip(1);
+    let module = arguments.next().context("no module given")?;
+    let folder = arguments.next().context("no folder given")?;
+    Bindgen::new().input_path(module).web(true)?.typescript(true).remove_producers_section(true).generate(folder)
+}

@@ -23,7 +23,7 @@ export default defineConfig({
           name: "browser",
           include: ["tests/browser/**/*.test.ts"],
           environment: "node",
-          // One server and one browser serve all journeys, so they run one after the other.
+          // One server and one browser serve all user journeys, so they run one after the other.
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 120_000,

@@ -72,7 +72,7 @@ async fn import(library: &Library, path: &std::path::Path) -> Result<Vec<ThreadK
     Ok(keys)
 }
 
-/// Returns the ids of turns (`D8:6`) in a text, in normal form (`D30:05` is `D30:5`).
+/// Returns the ids of turns (`D8:6`) in the text, in normal form (`D30:05` is `D30:5`).
 fn turn_ids(text: &str) -> Vec<String> {
     let pieces = text.split(|character: char| !(character.is_ascii_alphanumeric() || character == ':'));
     let ids = pieces.filter_map(|piece| {

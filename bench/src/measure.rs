@@ -14,7 +14,7 @@ const BUSY_SECONDS: f64 = 0.000_5;
 /// Delay after a discarded trial.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Interval between two checks of whether a process is idle.
+/// Interval between checks of whether a process is idle.
 const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of these checks.
 const MAX_IDLE_POLLS: u32 = 240;

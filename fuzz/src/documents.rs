@@ -30,7 +30,7 @@ fn split(data: &[u8], format: DocumentFormat) {
     }
 }
 
-/// Whether a text has a grapheme longer than a passage. Graphemes are never split.
+/// Whether the text has a grapheme longer than a passage. Graphemes are never split.
 fn has_a_long_grapheme(text: &str) -> bool {
     text.graphemes(true).any(|character| character.chars().count() > PASSAGE_CHARACTERS)
 }

@@ -4,14 +4,14 @@ import { startVisibility } from "./app/open";
 import { startRouter } from "./app/router";
 import { start } from "./app/session";
 import { startTheme } from "./app/theme";
-import { startLanguage } from "./i18n";
+import { initLanguage } from "./i18n";
 import "./ui/base.css";
 import "./ui/views.css";
 import "./ui/inspector.css";
 import "./ui/maps.css";
 
 startTheme();
-startLanguage();
+initLanguage();
 // The secret is removed from the address before anything else reads the address.
 const starting = start();
 startRouter();

@@ -17,14 +17,14 @@ pub(crate) struct Args {
 /// Runs the suite on the workspace that contains the current folder.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(reason) = run_suite(&Workspace::load()?, args.filter.as_deref())? {
-        println!("browser: skipped, {reason}");
+        println!("browser: skipped: {reason}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the suite. If the compiler, Node.js or Chromium is missing, returns the reason.
 fn run_suite(workspace: &Workspace, filter: Option<&str>) -> Result<Option<String>> {
-    if let Some(reason) = web::why_no_browser(workspace) {
+    if let Some(reason) = web::ensure_browser(workspace) {
         return Ok(Some(reason));
     }
     let compiler = match Compiler::install(workspace)? {

@@ -9,8 +9,8 @@ use anyhow::Result;
 
 use crate::cargo;
 
-/// Returns why packages cannot be installed on this machine; `None` if they can.
-pub(crate) fn why_not_installable() -> Option<&'static str> {
+/// Returns the reason why packages cannot be installed on this machine, if there is one.
+pub(crate) fn installation_problem() -> Option<&'static str> {
     if !Path::new("/etc/debian_version").exists() || !is_found("apt-get") {
         Some("this system is not Debian")
     } else if !is_root() {

@@ -29,7 +29,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut fetch = deny(&["fetch", "db"]);
     let fetched = fetch.stdin(Stdio::null()).output().context("failed to run cargo-deny")?;
     if !fetched.status.success() {
-        println!("advisories: skipped, the RustSec advisory database cannot be fetched");
+        println!("advisories: skipped: the RustSec advisory database cannot be fetched");
         return Ok(());
     }
     cargo::run(&mut deny(&["check", "--disable-fetch", "advisories"]))

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     data: PathBuf,
 }
 
-/// Runs the generator, an example of the assistant's package, which writes the tables.
+/// Runs the generator, a Cargo example in the assistant's package, which writes the tables.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let root = Workspace::load()?.root;
     let mut command = cargo::command();

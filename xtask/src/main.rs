@@ -35,7 +35,7 @@ enum Command {
     Layers,
     /// Check that no text uses a word that plain English avoids
     Words,
-    /// List the statements of the checklist with the files that refer to them
+    /// List the checklist's statements with the files that refer to them
     Statements(statements::Args),
     /// Install what the tests need, then run every test
     Test(test::Args),

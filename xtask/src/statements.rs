@@ -1,7 +1,7 @@
 //! `cargo xtask statements`: lists which statements of the checklist are referenced in the code, and where.
 //!
-//! A test refers to the statement that it proves in a comment, `// S2.38`. The command checks references only, not whether the
-//! tests prove the statements.
+//! A statement is an item of the checklist, such as a requirement. In a comment such as `// S2.38`, a test names the statement
+//! that it proves. The command checks only these references, not whether the tests prove the statements.
 
 mod checklist;
 mod ids;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// The checklist [default: ../shared/design/checklist.md]
     #[arg(long, value_name = "PATH")]
     checklist: Option<PathBuf>,
-    /// List only the statements without a reference
+    /// List only the statements to which no test refers
     #[arg(long)]
     missing: bool,
 }
@@ -63,8 +63,8 @@ fn report_without_checklist(path: &Path, files: &FilesById) -> String {
     format!("no checklist at {}; ids referenced in the code:\n{ids}", path.display())
 }
 
-fn report(checklist: &Checklist, files: &FilesById, only_missing: bool) -> String {
-    let groups = groups(checklist, files, only_missing);
+fn report(checklist: &Checklist, files: &FilesById, only_unreferenced: bool) -> String {
+    let groups = groups(checklist, files, only_unreferenced);
     let unknown_ids = unknown_ids(checklist, files);
     format!("{groups}{unknown_ids}{}\n", counts(checklist, files))
 }
@@ -104,13 +104,13 @@ fn files_referring_to(id: Id, files: &FilesById) -> BTreeSet<String> {
     files.iter().filter(|(range, _)| range.covers(id)).flat_map(|(_, files)| files.iter().cloned()).collect()
 }
 
-fn groups(checklist: &Checklist, files: &FilesById, only_missing: bool) -> String {
+fn groups(checklist: &Checklist, files: &FilesById, only_unreferenced: bool) -> String {
     let mut tables = String::new();
     for (group, heading) in &checklist.headings {
         let rows: Vec<_> = checklist
             .statements_of(*group)
             .map(|statement| (statement, files_referring_to(statement.id, files)))
-            .filter(|(_, files)| !only_missing || files.is_empty())
+            .filter(|(_, files)| !only_unreferenced || files.is_empty())
             .map(|(statement, files)| row(statement, &files))
             .collect();
         if !rows.is_empty() {
@@ -126,12 +126,12 @@ fn row(statement: &Statement, files: &BTreeSet<String>) -> String {
     row.trim_end().to_owned()
 }
 
-/// Reports referenced ids that are not in the checklist, such as typing errors.
+/// Reports referenced ids that are not in the checklist, for example because of a typo.
 fn unknown_ids(checklist: &Checklist, files: &FilesById) -> String {
     let mut unknown_ids = String::new();
     for (range, files) in files {
         for id in range.ends().filter(|id| !checklist.contains(*id)) {
-            unknown_ids.push_str(&format!("{id} is not in the checklist, but referenced in {}\n", file_list(files)));
+            unknown_ids.push_str(&format!("{id} is not in the checklist but is referenced in {}\n", file_list(files)));
         }
     }
     unknown_ids
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_missing_statements_are_listed_on_request() {
+    fn unreferenced_statements_can_be_listed_alone() {
         let files = [reference("// S0.02–S0.03", "a.rs"), reference("// S1.01", "b.rs")].into();
         assert_eq!(report(&checklist(), &files, true), "S0 — first\nS0.01  one.\n\nS0 2/3 S1 1/1\n");
     }
@@ -200,7 +200,7 @@ mod tests {
     fn unknown_ids_are_reported() {
         let files = [reference("// S0.77", "a.rs")].into();
         let report = report(&checklist(), &files, true);
-        assert!(report.contains("S0.77 is not in the checklist, but referenced in a.rs\n"), "{report}");
+        assert!(report.contains("S0.77 is not in the checklist but is referenced in a.rs\n"), "{report}");
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(crate) fn run_tests(workspace: &Workspace, args: &Args) -> Result<Summary> {
         tests.stream(command, args)?;
     }
     if let Some(reason) = why_data_sets_are_skipped(workspace, args, &tests.summary) {
-        tests.summary.skipped.push(format!("data-set tests: skipped, {reason}"));
+        tests.summary.skipped.push(format!("data-set tests: skipped: {reason}"));
     } else {
         tests.run_data_sets(workspace, args)?;
     }

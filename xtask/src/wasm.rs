@@ -33,7 +33,7 @@ const COMPILER: [&str; 3] = ["rustc-web", "rust-web-src", "libstd-rust-web-dev"]
 /// Runs the check on the workspace that contains the current folder.
 pub(crate) fn run() -> Result<ExitCode> {
     if let Some(reason) = check(&Workspace::load()?)? {
-        println!("{TARGET}: skipped, {reason}");
+        println!("{TARGET}: skipped: {reason}");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -60,7 +60,7 @@ impl Compiler {
     pub(crate) fn install(workspace: &Workspace) -> Result<Result<Self, String>> {
         let folder = workspace.target_directory.join("tools/rustc-web");
         if !folder.is_dir()
-            && let Some(reason) = debian::why_not_installable()
+            && let Some(reason) = debian::installation_problem()
         {
             let in_ci = env::var("CI").is_ok_and(|value| value == "true");
             ensure!(

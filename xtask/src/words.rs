@@ -106,7 +106,7 @@ const EXCEPTIONS: &[Exception] = &[
     allow("stores/postgres-server/src/programs.rs", &["nobody"], "the Unix account nobody"),
 ];
 
-/// A use of a rule's words in a text.
+/// A use of a rule's words in text.
 #[derive(Debug)]
 struct Use {
     /// The 1-based line.
@@ -193,7 +193,7 @@ fn uses_in(text: &str) -> Vec<Use> {
     uses
 }
 
-/// Whether the remaining words of a text start with the words of a rule.
+/// Whether the remaining words of the text start with the words of a rule.
 fn starts_with(text: &str, words: &[(usize, &str)], expected: &[(usize, &str)]) -> bool {
     let Some(candidates) = words.get(..expected.len()) else { return false };
     let are_equal =
@@ -207,7 +207,7 @@ fn joins_words(between: &str) -> bool {
     between.chars().all(|character| character.is_whitespace() || "_-'’/!*#>\\".contains(character))
 }
 
-/// Splits a text into words with their byte offsets: sequences of letters, split before an upper-case letter that follows a
+/// Splits text into words with their byte offsets: sequences of letters, split before an upper-case letter that follows a
 /// lower-case one. The letter of an escape sequence such as `\n` is not part of a word.
 fn words_of(text: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();

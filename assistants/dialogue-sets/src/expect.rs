@@ -97,7 +97,7 @@ pub fn mismatches(
     found
 }
 
-/// Returns a text, or the texts of a list.
+/// Returns the text, or the texts of a list.
 fn texts(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],

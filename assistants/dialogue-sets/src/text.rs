@@ -1,6 +1,6 @@
 //! Compares texts. Differences in case, accents and typography are ignored, and numbers may be words or digits.
 
-/// A text with its words normalized.
+/// Text with its words normalized.
 pub(crate) struct NormalizedText {
     text: String,
     /// The text with plain punctuation but its original case, to match single capital letters.

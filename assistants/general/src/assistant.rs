@@ -7,9 +7,10 @@ use threadkeep::agent::{
     ContextProvider, ContextSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, PrepareRequest, StoreUserMessage,
     TurnPreparation,
 };
-use threadkeep::core::Tool;
+use threadkeep::core::{Tool, ToolSource};
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Embedder, FnTool, Memory, RecallPolicy, Value};
 
+use crate::called_by_name::CalledByName;
 use crate::graph::{QUESTION_SEQ, general_graph};
 use crate::remembered::RememberedSource;
 use crate::widened::WidenedDocuments;
@@ -58,6 +59,8 @@ pub struct GeneralOptions {
     pub tools: Option<Vec<String>>,
     /// The tools that require approval for each call. Default: none.
     pub requiring_approval: Vec<String>,
+    /// Further tools that the model may call. Default: none.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
     /// The document libraries to search. Default: `documents`.
     pub libraries: Vec<String>,
     /// The embedder for semantic search. It must be the one that was used to add the documents.
@@ -77,6 +80,7 @@ impl Default for GeneralOptions {
             model: None,
             tools: None,
             requiring_approval: Vec::new(),
+            tool_sources: Vec::new(),
             libraries: vec!["documents".to_owned()],
             embedder: None,
             context: ContextPolicy { recall: RecallPolicy::default(), ..ContextPolicy::default() },
@@ -123,12 +127,13 @@ impl General {
             })
             .chain([Arc::new(RememberedSource) as Arc<dyn ContextSource>])
             .collect();
-        let model = options.model.unwrap_or_else(|| Arc::new(offline_model()));
+        let model = options.model.unwrap_or_else(|| Arc::new(CalledByName(offline_model())));
         let mut definition = Definition::new(options.name, model)
             .with_graph(general_graph())
             .with_activity(ContextProvider::new(sources).with_limit(MAX_EXCERPTS).activity(memory.clone()));
         definition.description = options.description;
         definition.tools = tools;
+        definition.tool_sources = options.tool_sources;
         definition.context = options.context;
         definition.store_user_message = options.store_user_message;
         Ok(Self { definition: definition.with_instructions(instructions(options.instructions)) })

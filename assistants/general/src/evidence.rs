@@ -213,7 +213,7 @@ pub(crate) fn missing_words<'a>(question: &'a Question, candidate: &Candidate<'_
     missing.map(|word| word.word.as_str()).collect()
 }
 
-/// Whether a word of a text is a word of a question, in any inflection.
+/// Whether a word of the text is a word of a question, in any inflection.
 pub(crate) fn matches_word(word: &QuestionWord, text: &str) -> bool {
     Terms::new(text).contains(word).is_some()
 }
@@ -263,7 +263,7 @@ fn introduces(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let is_capitalized = |at: usize| {
         let word = utterance.words().get(at);
-        word.is_some_and(|word| text[word.place.clone()].starts_with(char::is_uppercase))
+        word.is_some_and(|word| text[word.span.clone()].starts_with(char::is_uppercase))
     };
     (0..utterance.words().len()).any(|at| match utterance.word(at) {
         "im" | "soy" => is_capitalized(at + 1),
@@ -360,7 +360,7 @@ pub(crate) fn asks_to_forget(sentence: &str) -> bool {
     })
 }
 
-/// Splits a text into sentences, which end at a punctuation mark or a line break.
+/// Splits text into sentences, which end at a punctuation mark or a line break.
 pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let next = move || {

@@ -8,6 +8,7 @@
 
 mod assistant;
 mod calculation;
+mod called_by_name;
 mod clock;
 mod erase_tools;
 mod evidence;
@@ -21,6 +22,6 @@ mod search_tools;
 mod widened;
 
 pub use assistant::{General, GeneralError, GeneralOptions, TOOLS};
-pub use manifest::{Manifest, ManifestError, MemoryBackend, MemorySpec};
+pub use manifest::{Manifest, ManifestError, McpServerEntry, MemoryBackend, MemorySpec};
 pub use offline::offline_model;
 pub use plugin::PLUGIN;

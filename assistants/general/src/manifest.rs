@@ -2,6 +2,8 @@
 
 mod tools;
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 use threadkeep::agent::StoreUserMessage;
@@ -55,8 +57,21 @@ pub struct Manifest {
     pub model: Option<String>,
     /// `spec.libraries`: the document libraries. Default: `documents`.
     pub libraries: Option<Vec<String>>,
+    /// `spec.mcp_servers`: the MCP servers whose tools the model may call, by name.
+    pub mcp_servers: Vec<McpServerEntry>,
     /// `spec.memory`.
     pub memory: MemorySpec,
+}
+
+/// An entry of `spec.mcp_servers`. The program that connects to the server reads its members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpServerEntry {
+    /// The name of the server.
+    pub name: String,
+    /// The members of the entry.
+    pub value: Value,
+    /// The 1-based line of the entry.
+    pub line: u64,
 }
 
 /// The memory settings of an assistant.
@@ -144,6 +159,8 @@ struct Spec {
     #[serde(default)]
     libraries: Option<Spanned<Vec<Spanned<Value>>>>,
     #[serde(default)]
+    mcp_servers: BTreeMap<String, Spanned<Value>>,
+    #[serde(default)]
     memory: Memory,
 }
 
@@ -189,6 +206,7 @@ impl Manifest {
             requiring_approval,
             model: string(file.spec.model.as_ref(), "spec.model")?,
             libraries: list(file.spec.libraries.as_ref(), "spec.libraries", not_empty)?,
+            mcp_servers: file.spec.mcp_servers.into_iter().map(mcp_server).collect(),
             memory: memory(&file.spec.memory)?,
         })
     }
@@ -230,6 +248,10 @@ impl Default for MemorySpec {
             store_user: StoreUserMessage::BeforeModelCall,
         }
     }
+}
+
+fn mcp_server((name, entry): (String, Spanned<Value>)) -> McpServerEntry {
+    McpServerEntry { name, line: line_of(&entry), value: entry.value }
 }
 
 fn memory(members: &Memory) -> Result<MemorySpec, ManifestError> {

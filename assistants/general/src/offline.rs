@@ -148,13 +148,13 @@ fn has_verb(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let words = utterance.words();
     let is_verb = |at: usize| VERBS.contains(&utterance.word(at));
-    let is_capitalized = |at: usize| text[words[at].place.start..].starts_with(char::is_uppercase);
+    let is_capitalized = |at: usize| text[words[at].span.start..].starts_with(char::is_uppercase);
     let is_third_person = |at: usize| {
         let word = utterance.word(at);
         word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !is_capitalized(at)
     };
     let ends_with_s = |at: usize| {
-        let end = words[at].place.end;
+        let end = words[at].span.end;
         text[..end].to_lowercase().ends_with("'s") || text[..end].to_lowercase().ends_with("’s")
     };
     let names_subject = words.len() > 2 && is_capitalized(0) && (is_third_person(1) && !ends_with_s(0));

@@ -447,7 +447,7 @@ fn push(line: &mut String, word: &str) {
     let _infallible = write!(line, " {word}");
 }
 
-/// Whether a text can be the name of an object: lower-case letters, digits, `-` and `.`; names of RBAC objects may also contain `:`.
+/// Whether the text can be the name of an object: lower-case letters, digits, `-` and `.`; names of RBAC objects may also contain `:`.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.:".contains(c);
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

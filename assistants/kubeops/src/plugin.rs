@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use threadkeep::Assistant;
 use threadkeep::agent::plugin::{
-    AssistantParts, AssistantPlugin, Example, Fault, PluginError, PluginSettings, Setting, SettingDefault, SettingKind,
+    AssistantParts, AssistantPlugin, Example, FailureKind, PluginError, PluginSettings, Setting, SettingDefault,
+    SettingKind,
 };
 
 use crate::assistant::{ABOUT, NAME};
@@ -12,7 +13,7 @@ use crate::{Cluster, Config, Kubeops};
 
 /// The plugin.
 pub const PLUGIN: AssistantPlugin = AssistantPlugin {
-    offline: "the kubeops assistant reads the cluster and requests changes",
+    offline_abilities: "the kubeops assistant reads the cluster and requests changes",
     examples: &[
         Example { command: "chat kubeops", shows: "operate the cluster of KUBECONFIG" },
         Example { command: "ask kubeops 'anything crashing in prod?'", shows: "" },
@@ -53,7 +54,7 @@ const CONFIG: Setting = Setting {
 pub fn config(settings: &PluginSettings) -> Result<Config, PluginError> {
     let Some(file) = settings.file(&CONFIG) else { return Ok(Config::default()) };
     let invalid = |error: String| {
-        PluginError::new(Fault::Caller, format!("{}: {error}", file.display()))
+        PluginError::new(FailureKind::Setup, format!("{}: {error}", file.display()))
             .with_hint("docs/slack.md describes the file")
     };
     let text = std::fs::read_to_string(&file).map_err(|error| invalid(error.to_string()))?;

@@ -18,7 +18,7 @@ pub const GTFS_ADDRESS: &str = "https://rrgtfsfeeds.s3.amazonaws.com/gtfs_subway
 /// Maximum size of a feed. The subway's feed has 5 MB.
 const LIMIT_BYTES: u64 = 256 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Maximum time between two chunks of the response.
+/// Maximum time between chunks of the response.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 

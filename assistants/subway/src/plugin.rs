@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use threadkeep::Assistant;
 use threadkeep::agent::plugin::{
-    Argument, ArgumentForm, AssistantParts, AssistantPlugin, CommandGroup, Example, Fault, Lookup, PluginCommand,
+    Argument, ArgumentForm, AssistantParts, AssistantPlugin, CommandGroup, Example, FailureKind, Lookup, PluginCommand,
     PluginError, PluginSettings, Setting, SettingDefault, SettingKind,
 };
 
@@ -19,7 +19,7 @@ use crate::{SubwayAssistant, Timetable};
 
 /// The subway assistant's plugin.
 pub const PLUGIN: AssistantPlugin = AssistantPlugin {
-    offline: "the subway assistant looks up routes, trains and stations",
+    offline_abilities: "the subway assistant looks up routes, trains and stations",
     examples: &[
         Example { command: "chat subway", shows: "chat about New York's subway" },
         Example { command: "ask subway 'Next 6 at Astor Place'", shows: "" },
@@ -128,7 +128,7 @@ fn make(parts: AssistantParts, settings: &PluginSettings) -> Result<Arc<dyn Assi
         ..default
     };
     let subway = Subway::open(SubwayOptions { live, timetable: settings.file(&TIMETABLE) }).map_err(|error| {
-        PluginError::new(Fault::Caller, error).with_hint(
+        PluginError::new(FailureKind::Setup, error).with_hint(
             "download the timetable again with `threadkeep subway fetch`, or delete the file to work without one",
         )
     })?;
@@ -137,7 +137,7 @@ fn make(parts: AssistantParts, settings: &PluginSettings) -> Result<Arc<dyn Assi
 
 fn health(settings: &PluginSettings) -> Result<Option<String>, PluginError> {
     let Some(file) = settings.file(&TIMETABLE) else { return Ok(Some(NO_TIMETABLE.to_owned())) };
-    let timetable = load_timetable(&file).map_err(|error| PluginError::new(Fault::Caller, error))?;
+    let timetable = load_timetable(&file).map_err(|error| PluginError::new(FailureKind::Setup, error))?;
     Ok(Some(match timetable.as_ref().map(Timetable::valid_dates) {
         Some(Some((from, to))) => format!("timetable from {from} to {to}"),
         Some(None) => "the timetable covers no dates".to_owned(),

@@ -9,7 +9,7 @@ pub(crate) use arrivals::arrivals;
 pub(crate) use comparison::comparison;
 pub(crate) use route::{route, route_with_arrivals, transfer_timing};
 pub(crate) use station::{line_stations, place, station_info, whole_place};
-pub(crate) use threadkeep_transit::wording::{capitalised, enumerated, lines_of, minutes, wait};
+pub(crate) use threadkeep_transit::wording::{capitalised, join_lines, join_with_and, minutes, time_until};
 
 use crate::arrivals::LiveStatus;
 use crate::place::Assumption;
@@ -19,8 +19,10 @@ use crate::system::SUBWAY;
 fn live(status: &LiveStatus) -> Option<String> {
     match status {
         LiveStatus::Available => None,
-        LiveStatus::Partial { unavailable } => Some(format!("Live times unavailable for {}.", enumerated(unavailable))),
-        LiveStatus::Unavailable => Some("Live times unavailable: the MTA's feeds give no current data.".to_owned()),
+        LiveStatus::Partial { unavailable } => {
+            Some(format!("Live times unavailable for {}.", join_with_and(unavailable)))
+        }
+        LiveStatus::Unavailable => Some("Live times unavailable: the MTA's feeds have no current data.".to_owned()),
     }
 }
 

@@ -192,7 +192,7 @@ fn cut(text: &str, characters: usize) -> String {
     }
 }
 
-/// Splits a text into sentences, which end at a period or semicolon before a capital letter, or at the end of a line.
+/// Splits text into sentences, which end at a period or semicolon before a capital letter, or at the end of a line.
 fn sentences(text: &str) -> Vec<String> {
     let mut sentences = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

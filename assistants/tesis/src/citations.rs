@@ -71,7 +71,7 @@ impl KnownCitations {
     }
 }
 
-/// Returns a text in lower case without accents and punctuation, with single spaces.
+/// Returns the text in lower case without accents and punctuation, with single spaces.
 fn normalized(text: &str) -> String {
     fold_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -289,7 +289,7 @@ fn with_joined_groups(message: &str, names_registro: bool) -> Vec<String> {
     words
 }
 
-/// Returns a text in lower case without accents; other characters become spaces.
+/// Returns the text in lower case without accents; other characters become spaces.
 pub(crate) fn fold_text(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars() {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use threadkeep::agent::plugin::{
-    Argument, ArgumentForm, CommandCall, CommandFuture, CommandGroup, CommandOutcome, Example, Fault, PluginCommand,
-    PluginError,
+    Argument, ArgumentForm, CommandCall, CommandFuture, CommandGroup, CommandOutcome, Example, FailureKind,
+    PluginCommand, PluginError,
 };
 use threadkeep::{JsonText, Scope, Value};
 
@@ -75,11 +75,11 @@ pub(crate) const COMMANDS: CommandGroup = CommandGroup {
 };
 
 fn external(error: impl std::error::Error + Send + Sync + 'static) -> PluginError {
-    PluginError::new(Fault::External, error)
+    PluginError::new(FailureKind::External, error)
 }
 
 fn caller(message: String) -> PluginError {
-    PluginError::new(Fault::Caller, std::io::Error::other(message))
+    PluginError::new(FailureKind::Setup, std::io::Error::other(message))
 }
 
 fn import(call: CommandCall<'_>) -> CommandFuture<'_> {
@@ -95,7 +95,7 @@ fn import(call: CommandCall<'_>) -> CommandFuture<'_> {
         let corpus = Corpus::new(&store.memory);
         let report = match corpus.import(&[path], &request).await {
             Ok(report) => report,
-            Err(crate::ImportError::Read(error)) => return Err(PluginError::new(Fault::Caller, error)),
+            Err(crate::ImportError::Read(error)) => return Err(PluginError::new(FailureKind::Setup, error)),
             Err(error) => {
                 let error = external(error)
                     .with_hint("the records imported so far are kept; run the same command again to continue");

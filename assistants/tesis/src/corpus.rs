@@ -160,7 +160,7 @@ fn short(value: &str) -> String {
     if value.len() <= 60 { value.to_owned() } else { hash(value, None) }
 }
 
-/// Returns the 64-bit FNV-1a hash of a text in hexadecimal. It is stored, so it must never change.
+/// Returns the 64-bit FNV-1a hash of the text in hexadecimal. It is stored, so it must never change.
 fn hash(text: &str, model: Option<&str>) -> String {
     let bytes = text.bytes().chain([0]).chain(model.unwrap_or_default().bytes());
     let hash = bytes

@@ -276,7 +276,7 @@ fn without_opposites(topic: &str, own: &str) -> String {
     content_words(topic).split_whitespace().filter(|word| !is_replaced(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the first words of a text.
+/// Returns the first words of the text.
 fn first_words(text: &str, count: usize) -> String {
     text.split_whitespace().take(count).collect::<Vec<_>>().join(" ")
 }

@@ -8,7 +8,7 @@ use crate::{Corpus, TesisAssistant, TesisOptions};
 
 /// The plugin of the assistant.
 pub const PLUGIN: AssistantPlugin = AssistantPlugin {
-    offline: "the legal assistant quotes the tesis that it finds",
+    offline_abilities: "the legal assistant quotes the tesis that it finds",
     examples: &[Example { command: "ask tesis '¿Qué es el amparo indirecto?'", shows: "" }],
     commands: Some(COMMANDS),
     ..AssistantPlugin::new(NAME, ABOUT, |parts, _| {

@@ -136,7 +136,7 @@ fn text(record: &Map, names: &[&str]) -> Option<String> {
     texts.into_iter().find(|text| !text.is_empty()).map(|text| text.replace('\0', ""))
 }
 
-/// Reads a text that is a string or an object with `contenido`.
+/// Reads text that is a string or an object with `contenido`.
 fn body(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::Object(object) => body(object.get("contenido")),

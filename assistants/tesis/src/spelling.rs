@@ -1,4 +1,4 @@
-//! Corrects typing errors in legal terms and in words used to talk about sources.
+//! Corrects typos in legal terms and in words used to talk about sources.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -101,7 +101,7 @@ fn same_beginning(one: &str, other: &str) -> bool {
     one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count() >= MIN_LETTERS
 }
 
-/// Returns the only legal term that differs from a folded word by a typing error.
+/// Returns the only legal term that differs from a folded word by a typo.
 pub(crate) fn legal_correction(word: &str) -> Option<&'static str> {
     if is_known(word) {
         return None;
@@ -115,7 +115,7 @@ pub(crate) fn legal_correction(word: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether two words differ by one typing error: a different, missing or additional letter, or two swapped letters.
+/// Whether two words differ by one typo: a different, missing or additional letter, or two swapped letters.
 fn near(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     if one.len().abs_diff(other.len()) > 1 || one == other {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typing_errors_are_corrected() {
+    fn typos_are_corrected() {
         let topic = HashSet::from(["contratos".to_owned()]);
         for (typed, expected) in [
             ("mas detaye x favor", "mas detalle x favor"),

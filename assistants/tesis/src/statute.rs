@@ -76,7 +76,7 @@ pub(crate) fn passages(document: &Map) -> Option<Vec<Item>> {
     Some(passages.collect())
 }
 
-/// Splits a text at paragraphs into pieces of about [`PASSAGE_BYTES`], with the range of their paragraphs.
+/// Splits text at paragraphs into pieces of about [`PASSAGE_BYTES`], with the range of their paragraphs.
 fn split(text: &str) -> Vec<(std::ops::Range<usize>, String)> {
     let paragraphs: Vec<&str> = text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect();
     let mut pieces: Vec<(std::ops::Range<usize>, String)> = Vec::new();

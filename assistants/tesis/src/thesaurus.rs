@@ -166,7 +166,7 @@ pub(crate) fn has_stem(stem: &str) -> bool {
     RELATED.contains_key(stem)
 }
 
-/// Returns the stems of all words that are related to those of a text.
+/// Returns the stems of all words that are related to those of the text.
 pub(crate) fn all_related(text: &str) -> HashSet<String> {
     let own: HashSet<String> = content_terms(text).into_iter().flat_map(|(_, stems)| stems).collect();
     own.iter().flat_map(|stem| related_stems(stem)).cloned().collect()

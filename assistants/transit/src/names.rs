@@ -5,6 +5,7 @@
 
 mod phrase;
 mod score;
+mod spelling;
 
 use std::collections::HashMap;
 

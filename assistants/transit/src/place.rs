@@ -22,7 +22,7 @@ pub struct StationView {
 pub struct Assumption {
     /// The name in the user's words.
     pub said: String,
-    /// The place that was assumed.
+    /// The station that the name was taken to mean.
     pub taken: StationView,
     /// The other places with this name.
     pub others: Vec<StationView>,

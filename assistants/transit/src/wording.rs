@@ -1,6 +1,7 @@
 //! The text of answers, for users to read and for models to quote.
 //!
-//! Every answer states the source of its times and the assumptions made about station names. It contains no invented times.
+//! Every answer states the source of its times and the assumptions made about station names, and contains no invented
+//! times.
 
 mod meeting;
 mod query_error;
@@ -19,10 +20,10 @@ use crate::{Assumption, System};
 pub fn assumption(system: &System, assumption: &Assumption) -> String {
     const OTHERS: usize = 6;
     let others: Vec<String> = assumption.others.iter().take(OTHERS).map(|other| place(system, other)).collect();
-    let taken = format!("I took \"{}\" to mean {}", assumption.said, with_lines(system, &assumption.taken));
+    let sentence = format!("I took \"{}\" to mean {}", assumption.said, with_lines(system, &assumption.taken));
     match others.is_empty() {
-        true => format!("{taken}."),
-        false => format!("{taken}; it may also mean {}.", enumerated(&others)),
+        true => format!("{sentence}."),
+        false => format!("{sentence}; it may also mean {}.", join_with_and(&others)),
     }
 }
 
@@ -34,7 +35,7 @@ pub fn minutes(seconds: i64) -> String {
 
 /// Formats the time until an event.
 #[must_use]
-pub fn wait(minutes: i64) -> String {
+pub fn time_until(minutes: i64) -> String {
     if minutes < 1 { "in less than a minute".to_owned() } else { format!("in {minutes} min") }
 }
 
@@ -42,7 +43,7 @@ pub fn wait(minutes: i64) -> String {
 #[must_use]
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     match count {
-        0 => format!("no {one}"),
+        0 => format!("no {many}"),
         1 => format!("1 {one}"),
         count => format!("{count} {many}"),
     }
@@ -50,7 +51,7 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
 
 /// Joins words with commas, and "and" before the last.
 #[must_use]
-pub fn enumerated<T: AsRef<str>>(words: &[T]) -> String {
+pub fn join_with_and<T: AsRef<str>>(words: &[T]) -> String {
     match words {
         [] => String::new(),
         [one] => one.as_ref().to_owned(),
@@ -72,12 +73,12 @@ pub(crate) fn distinct<'a>(words: impl Iterator<Item = &'a String>) -> Vec<&'a s
     distinct
 }
 
-/// Joins the lines that are present.
-pub fn lines_of(lines: impl IntoIterator<Item = Option<String>>) -> String {
+/// Joins the lines of text that are present.
+pub fn join_lines(lines: impl IntoIterator<Item = Option<String>>) -> String {
     lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a text with a capital first letter.
+/// Capitalises the first letter.
 #[must_use]
 pub fn capitalised(text: &str) -> String {
     let mut characters = text.chars();

@@ -15,7 +15,7 @@ use crate::underground::Underground;
 
 /// The London assistant's plugin.
 pub const PLUGIN: AssistantPlugin = AssistantPlugin {
-    offline: "the underground assistant looks up London's lines, trains and routes",
+    offline_abilities: "the underground assistant looks up London's lines, trains and routes",
     examples: &[
         Example { command: "chat underground", shows: "chat about London's Underground" },
         Example { command: "ask underground 'How do I get from Paddington to Bank?'", shows: "" },

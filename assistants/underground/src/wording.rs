@@ -1,7 +1,7 @@
 //! The text of answers about London.
 
 use jiff::Timestamp;
-use threadkeep_transit::wording::{assumption, enumerated, lines_of, place, wait, with_lines};
+use threadkeep_transit::wording::{assumption, join_lines, join_with_and, place, time_until, with_lines};
 
 use crate::arrivals::{ArrivalsAnswer, Train};
 use crate::network::{LONDON, lines_text};
@@ -22,7 +22,7 @@ pub(crate) fn status(answer: &StatusAnswer) -> String {
         return "TfL gives no status for that now.".to_owned();
     }
     if !answer.is_network {
-        return lines_of(answer.statuses.iter().map(|status| Some(line_status(status))));
+        return join_lines(answer.statuses.iter().map(|status| Some(line_status(status))));
     }
     let head = match bad.len() {
         0 => "Good service on all lines.".to_owned(),
@@ -31,8 +31,8 @@ pub(crate) fn status(answer: &StatusAnswer) -> String {
     };
     let planned = good.iter().filter(|status| !status.planned.is_empty()).map(|status| status.name.as_str());
     let planned: Vec<&str> = planned.collect();
-    let planned = (!planned.is_empty()).then(|| format!("Works are planned on the {}.", enumerated(&planned)));
-    lines_of([Some(head)].into_iter().chain(bad.iter().map(|status| Some(line_status(status)))).chain([planned]))
+    let planned = (!planned.is_empty()).then(|| format!("Works are planned on the {}.", join_with_and(&planned)));
+    join_lines([Some(head)].into_iter().chain(bad.iter().map(|status| Some(line_status(status)))).chain([planned]))
 }
 
 /// Formats the status of a line with its reasons, and what is planned.
@@ -73,7 +73,7 @@ pub(crate) fn arrivals(answer: &ArrivalsAnswer, now: Timestamp) -> String {
             true => format!("No train{what}{towards} is announced at {station} now."),
             false => format!("{UNREACHABLE} So I do not know the next trains{what} at {station}."),
         };
-        return lines_of([Some(none), assumed]);
+        return join_lines([Some(none), assumed]);
     }
     let head = format!("Next trains{what} at {station}{towards} (live, {}):", LONDON.clock(now));
     let mut platforms: Vec<(&str, Vec<&Train>)> = Vec::new();
@@ -88,12 +88,12 @@ pub(crate) fn arrivals(answer: &ArrivalsAnswer, now: Timestamp) -> String {
         let platform = if platform.is_empty() { "Platform not announced" } else { platform };
         Some(format!("{platform}:\n{}", lines.join("\n")))
     });
-    lines_of([Some(head)].into_iter().chain(boards).chain([assumed]))
+    join_lines([Some(head)].into_iter().chain(boards).chain([assumed]))
 }
 
 fn train_text(train: &Train) -> String {
     let via = train.via.as_ref().map_or_else(String::new, |via| format!(" via {via}"));
-    format!("- {} to {}{via} {} ({})", train.line, train.destination, wait(train.minutes), train.clock)
+    format!("- {} to {}{via} {} ({})", train.line, train.destination, time_until(train.minutes), train.clock)
 }
 
 /// Formats what is known about a station.
@@ -114,7 +114,7 @@ pub(crate) fn station_info(info: &StationInfo) -> String {
         Some(all) => Some(format!("Reported there now: {}", all.join(" "))),
     };
     let assumed = info.assumption.as_ref().map(|assumed| assumption(&LONDON, assumed));
-    lines_of([Some(head), Some(access), disruptions, assumed])
+    join_lines([Some(head), Some(access), disruptions, assumed])
 }
 
 /// Formats the stations of a line.
@@ -156,9 +156,9 @@ pub(crate) fn train_times(times: &TrainTimes, aspect: TimesAspect) -> String {
         (!times.unknown.is_empty()).then(|| format!("I have no timetable of the {}.", lines_text(&times.unknown)));
     let assumed = times.assumption.as_ref().map(|assumed| assumption(&LONDON, assumed));
     if rows.is_empty() {
-        return lines_of([unknown.or_else(|| Some(format!("I have no timetable of {station}."))), assumed]);
+        return join_lines([unknown.or_else(|| Some(format!("I have no timetable of {station}."))), assumed]);
     }
-    lines_of([Some(head)].into_iter().chain(rows.into_iter().map(Some)).chain([Some(source), unknown, assumed]))
+    join_lines([Some(head)].into_iter().chain(rows.into_iter().map(Some)).chain([Some(source), unknown, assumed]))
 }
 
 fn first_or_last(service: &Service, aspect: TimesAspect) -> String {

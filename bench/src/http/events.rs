@@ -15,7 +15,7 @@ use super::{Bench, sockets};
 const P99_MS: f64 = 100.0;
 /// Timeout of an event.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Delay between two events, so that all subscribers are waiting when the next one is sent.
+/// Delay between events, so that all subscribers are waiting when the next one is sent.
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

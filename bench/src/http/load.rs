@@ -10,7 +10,7 @@ use super::{Bench, MESSAGES, THREADS, wrk};
 
 /// Maximum growth of memory from the first tenth of the load to its end.
 const GROWTH_MB: f64 = 10.0;
-/// Interval between two samples of memory.
+/// Interval between samples of memory.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {

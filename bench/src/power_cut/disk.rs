@@ -1,4 +1,4 @@
-//! Files between two syncs: durable data, and writes that may or may not have reached the disk.
+//! Files between syncs: durable data, and writes that may or may not have reached the disk.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -30,7 +30,7 @@ struct MessageRecord {
     tool_call_id: Option<String>,
 }
 
-/// A text, or a list of its parts.
+/// Text, or a list of its parts.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum MessageContent {
@@ -125,7 +125,7 @@ fn transcript(history: &[MessageRecord]) -> String {
     texts.collect::<Vec<_>>().join("\n").to_lowercase()
 }
 
-/// Returns the distinctive words of a text that occur in the transcript, in lower case.
+/// Returns the distinctive words of the text that occur in the transcript, in lower case.
 fn facts(expected: &str, transcript: &str) -> BTreeSet<String> {
     let words = expected.split(|c: char| c.is_whitespace() || "\"'`,;()".contains(c));
     let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '%'));

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use threadkeep_context::enrichment::Enrichment;
 use threadkeep_context::{ContextPolicy, Recalled};
 use threadkeep_core::{
-    ApproximateCounter, ChatModel, Embedder, Map, Portable, Scope, ThreadId, Timestamp, TokenCounter, Tool,
+    ApproximateCounter, ChatModel, Embedder, Map, Portable, Scope, ThreadId, Timestamp, TokenCounter, Tool, ToolSource,
 };
 use threadkeep_graph::{AnyGraph, Failure};
 use threadkeep_memory::Memory;
@@ -108,6 +108,8 @@ pub struct Definition {
     pub model: Arc<dyn ChatModel>,
     /// The tools that its model may call.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Further tools, which can change between turns.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
     /// The activities that its graph's nodes may request, by name.
     pub activities: BTreeMap<String, Arc<dyn Activity>>,
     /// How the context of its model is assembled; the system prompt contains its instructions.
@@ -144,6 +146,7 @@ impl Definition {
             graph: Arc::new(tool_loop()),
             model,
             tools: Vec::new(),
+            tool_sources: Vec::new(),
             activities: BTreeMap::new(),
             context: ContextPolicy::default(),
             counter: Arc::new(ApproximateCounter),
@@ -177,6 +180,18 @@ impl Definition {
     pub fn with_tool(mut self, tool: impl Tool) -> Self {
         self.tools.push(Arc::new(tool));
         self
+    }
+
+    /// Returns all tools that are known at present. Of several tools with the same name, only the first is returned.
+    #[must_use]
+    pub fn all_tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut tools = self.tools.clone();
+        for tool in self.tool_sources.iter().flat_map(|source| source.tools()) {
+            if !tools.iter().any(|known| known.spec().name() == tool.spec().name()) {
+                tools.push(tool);
+            }
+        }
+        tools
     }
 
     /// Adds an activity.

@@ -8,7 +8,7 @@ use threadkeep_memory::turns::{TEXT_BYTES, encoded_bytes, without_nul};
 /// Maximum number of parts of one message that are stored.
 const MAX_PARTS: usize = 200;
 
-/// A text truncated for the model.
+/// Text truncated for the model.
 pub(crate) struct BoundedText {
     /// The text that the model reads.
     pub(crate) visible: String,

@@ -60,7 +60,7 @@ pub struct SourceQuery<'a> {
     pub limit: usize,
 }
 
-/// A text that a source found.
+/// Text that a source found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Excerpt {
     /// The title of the document, or the author and date of the message, on one line.

@@ -13,11 +13,15 @@ use crate::{Activity, Approval, ApprovalState, RepeatPolicy};
 /// Maximum number of approvals that one turn requests.
 const MAX_APPROVALS: usize = 16;
 
+/// The result of a call that must not be repeated and during which the process ended.
+const OUTCOME_UNKNOWN: &str = "outcome unknown: the process ended during this call; the call is not repeated";
+
 /// How to handle an effect.
 pub(crate) enum EffectPlan {
     CallModel(RequestId, Box<ModelRequest>),
     CallTool(Box<ToolInvocation>),
-    /// An activity that must not be repeated (`is_once`) is listed in the stored run record before it starts.
+    /// An activity or call that must not be repeated (`is_once`) is listed in the stored run record before it starts. For a call with
+    /// an approval, the approval has the same purpose.
     RunActivity {
         request: RequestId,
         activity: Arc<dyn Activity>,
@@ -39,7 +43,11 @@ impl EffectPlan {
 
     /// Whether the journal must be synced before the effect starts, because the effect must not be repeated after a power cut.
     pub(crate) const fn requires_sync(&self) -> bool {
-        matches!(self, Self::RunActivity { is_once: true, .. })
+        match self {
+            Self::RunActivity { is_once, .. } => *is_once,
+            Self::CallTool(invocation) => invocation.is_once,
+            _ => false,
+        }
     }
 }
 
@@ -113,8 +121,10 @@ fn plan_tool(
         arguments = changed;
     }
     let call = ToolCall { arguments: JsonText::from(&Value::Object(arguments.clone())), ..call };
+    let effect = tool.effect(&arguments);
+    let is_once = effect == ToolEffect::Allowed;
     if approval.is_none()
-        && let ToolEffect::HasSideEffects { preview } = tool.effect(&arguments)
+        && let ToolEffect::HasSideEffects { preview } = effect
     {
         if run_state.approvals.len() + run_state.requested.len() >= MAX_APPROVALS {
             let text = format!("not done: the turn reached its limit of {MAX_APPROVALS} approvals");
@@ -126,24 +136,25 @@ fn plan_tool(
         return EffectPlan::Waiting;
     }
     let Some(approval) = approval.take() else {
-        return EffectPlan::CallTool(Box::new(ToolInvocation {
-            request,
-            call,
-            arguments,
-            tool: Arc::clone(tool),
-            approval: None,
-        }));
+        if is_once && run_state.record.started_once.contains(&request.0) {
+            return EffectPlan::finished(refused_call(request, call, OUTCOME_UNKNOWN, true));
+        }
+        if is_once {
+            run_state.record.started_once.push(request.0);
+        }
+        let (tool, approval) = (Arc::clone(tool), None);
+        return EffectPlan::CallTool(Box::new(ToolInvocation { request, call, arguments, tool, approval, is_once }));
     };
     match approval.state {
         ApprovalState::Pending => EffectPlan::Waiting,
         ApprovalState::Claimed if claimed_approval == Some(approval.id.as_str()) => {
             let (tool, approval) = (Arc::clone(tool), Some(approval.id));
-            EffectPlan::CallTool(Box::new(ToolInvocation { request, call, arguments, tool, approval }))
+            let is_once = false;
+            EffectPlan::CallTool(Box::new(ToolInvocation { request, call, arguments, tool, approval, is_once }))
         }
         ApprovalState::Claimed => {
             run_state.set_approval(request, ApprovalState::OutcomeUnknown);
-            let text = "outcome unknown: the process ended during this call; the call is not repeated";
-            EffectPlan::finished(refused_call(request, call, text, true))
+            EffectPlan::finished(refused_call(request, call, OUTCOME_UNKNOWN, true))
         }
         state => refuse(call, &state.refusal_text(approval.reason.as_deref())),
     }

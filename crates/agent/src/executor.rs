@@ -28,7 +28,7 @@ pub(crate) struct EffectExecutor<'a> {
     pub(crate) history_end_seq: u64,
     /// The model that the thread's settings select.
     pub(crate) model: Arc<dyn ChatModel>,
-    /// The tools that the thread's settings enable.
+    /// The tools that the thread's settings allow.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) policy: ContextPolicy,
     pub(crate) prepared: TurnPreparation,

@@ -12,7 +12,7 @@ pub trait NoticeSource: Portable + std::fmt::Debug {
     /// Returns the names of all topics.
     fn topics(&self) -> Vec<String>;
 
-    /// Returns the time between two reads.
+    /// Returns the time between reads.
     fn interval(&self) -> Duration;
 
     /// Reads the current value of the topics. A topic without a known value is omitted.

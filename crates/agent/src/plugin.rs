@@ -12,7 +12,7 @@ mod setting;
 
 use std::sync::Arc;
 
-use threadkeep_core::{ChatModel, Embedder};
+use threadkeep_core::{ChatModel, Embedder, ToolSource};
 use threadkeep_memory::{Memory, Retention};
 
 use crate::Assistant;
@@ -20,7 +20,7 @@ pub use command::{
     Argument, ArgumentForm, CommandArguments, CommandCall, CommandFuture, CommandGroup, CommandHost, CommandOutcome,
     CommandStore, CommandStoreFuture, PluginCommand,
 };
-pub use error::{Fault, PluginError};
+pub use error::{FailureKind, PluginError};
 pub use lookup::Lookup;
 pub use network_map::{MapLine, MapOf, MapStation, NetworkMap};
 pub use setting::{PluginSettings, Setting, SettingDefault, SettingKind};
@@ -58,7 +58,7 @@ pub struct AssistantPlugin {
     /// Its purpose, as a sentence; the description of the [`Definition`](crate::Definition).
     pub about: &'static str,
     /// What its offline model does, as the end of a sentence about offline models: "the gardener's reads the almanac".
-    pub offline: &'static str,
+    pub offline_abilities: &'static str,
     /// Examples for the help of the program's commands.
     pub examples: &'static [Example],
     /// All settings of the assistant. It has no other configuration.
@@ -83,6 +83,8 @@ pub struct AssistantPlugin {
     pub commands: Option<CommandGroup>,
     /// The tools that answer lookup endpoints. The first lookup that applies to a request answers it.
     pub lookups: &'static [Lookup],
+    /// Whether its model may call the tools that the operator adds, such as those of MCP servers.
+    pub uses_tool_sources: bool,
     /// The map of the network that its answers are about.
     pub network_map: Option<MapOf>,
 }
@@ -105,6 +107,8 @@ pub struct AssistantParts {
     pub model: Option<Arc<dyn ChatModel>>,
     /// The embedder, if one is configured. With an embedder, passages are also found by meaning.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// The operator's further tools, for assistants whose plugin sets `uses_tool_sources`.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
 }
 
 /// An example command.
@@ -123,7 +127,7 @@ impl AssistantPlugin {
         Self {
             name,
             about,
-            offline: "",
+            offline_abilities: "",
             examples: &[],
             settings: &[],
             watched: &[],
@@ -133,6 +137,7 @@ impl AssistantPlugin {
             retention: |_| Ok(None),
             commands: None,
             lookups: &[],
+            uses_tool_sources: false,
             network_map: None,
         }
     }

@@ -19,6 +19,7 @@ use threadkeep_general::{General, GeneralOptions, Manifest, MemoryBackend};
 use threadkeep_server::check_assistant_name;
 
 use crate::failure::Failure;
+use crate::mcp_servers;
 use crate::settings::Settings;
 use crate::store::REDIS;
 pub(crate) use help::{chat_details, command_examples, lines, names};
@@ -150,9 +151,17 @@ impl AssistantSource {
     /// Creates the assistant.
     pub(crate) fn make(&self, parts: AssistantParts, settings: &Settings) -> Result<Arc<dyn Assistant>> {
         match self {
-            Self::BuiltIn(plugin) => Ok((plugin.make)(parts, &settings.for_plugin(plugin)).map_err(Failure::from)?),
+            Self::BuiltIn(plugin) => {
+                let parts = AssistantParts { tool_sources: mcp_servers::tool_sources(self, settings)?, ..parts };
+                Ok((plugin.make)(parts, &settings.for_plugin(plugin)).map_err(Failure::from)?)
+            }
             Self::File { manifest, .. } => {
-                let options = GeneralOptions { model: parts.model, embedder: parts.embedder, ..manifest.options() };
+                let options = GeneralOptions {
+                    model: parts.model,
+                    embedder: parts.embedder,
+                    tool_sources: mcp_servers::tool_sources(self, settings)?,
+                    ..manifest.options()
+                };
                 Ok(Arc::new(General::new(&parts.memory, options)?))
             }
         }
@@ -176,11 +185,11 @@ fn read(path: &Path) -> Result<AssistantSource> {
     if BUILT_IN.iter().any(|plugin| plugin.name == manifest.name) {
         let failure =
             Failure::user_error(format!("{}: `{}` is the name of a built-in assistant", path.display(), manifest.name));
-        return Err(failure.hint("change metadata.name; its default is the file name").into());
+        return Err(failure.hint("change metadata.name, which defaults to the file name").into());
     }
     check_assistant_name(&manifest.name).map_err(|error| {
         let failure = Failure::user_error(format!("{}: {error}", path.display()));
-        failure.hint("change metadata.name; its default is the file name")
+        failure.hint("change metadata.name, which defaults to the file name")
     })?;
     Ok(AssistantSource::File { manifest: Box::new(manifest), path: path.to_owned() })
 }

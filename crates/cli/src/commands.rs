@@ -34,6 +34,7 @@ mod slack;
 mod stats;
 mod supabase;
 mod threads;
+mod tools;
 mod trace;
 mod vacuum;
 
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Browse(browse::Arguments),
     Recall(recall::Arguments),
     Context(context::Arguments),
+    Tools(tools::Arguments),
     Export(export::Arguments),
     Erase(erase::Arguments),
     Stats(stats::Arguments),
@@ -145,6 +147,7 @@ impl App {
             Command::Browse(arguments) => browse::run(self, arguments).await,
             Command::Recall(arguments) => recall::run(self, arguments).await,
             Command::Context(arguments) => context::run(self, arguments).await,
+            Command::Tools(arguments) => tools::run(self, arguments).await,
             Command::Export(arguments) => export::run(self, arguments).await,
             Command::Erase(arguments) => erase::run(self, arguments).await,
             Command::Stats(arguments) => stats::run(self, arguments).await,

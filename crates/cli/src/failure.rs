@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use threadkeep::agent::plugin::{Fault, PluginError};
+use threadkeep::agent::plugin::{FailureKind, PluginError};
 use threadkeep::context::ContextError;
 use threadkeep::core::{ModelError, Reason, redact_addresses};
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
@@ -56,10 +56,10 @@ impl Failure {
 
 impl From<PluginError> for Failure {
     fn from(error: PluginError) -> Self {
-        let code = match error.fault() {
-            Fault::Caller => USER_ERROR,
-            Fault::Usage => USAGE,
-            Fault::External => SYSTEM_ERROR,
+        let code = match error.kind() {
+            FailureKind::Setup => USER_ERROR,
+            FailureKind::Usage => USAGE,
+            FailureKind::External => SYSTEM_ERROR,
         };
         let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
         Self { message: join(causes), hint: error.hint().map(str::to_owned), code }
@@ -251,14 +251,14 @@ fn diagnose_model(error: &ModelError) -> Diagnosis {
             Diagnosis::new(SYSTEM_ERROR, "`threadkeep models` checks whether it responds; try again later")
         }
         ModelError::Unauthorized { .. } => {
-            Diagnosis::new(USER_ERROR, "check the API key; `threadkeep models` lists the variable that sets it")
+            Diagnosis::new(USER_ERROR, "check the API key; `threadkeep models` shows which variable sets it")
         }
         ModelError::ContextTooLong { .. } => {
             Diagnosis::new(USER_ERROR, "use a smaller context budget, or a model with a larger context window")
         }
         _ => Diagnosis::new(
             SYSTEM_ERROR,
-            "choose another model: docs/models.md explains how, `threadkeep models` lists the configured ones",
+            "choose another model: docs/models.md explains how, and `threadkeep models` lists the configured models",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Handles Ctrl-C. Commands that can stop between two steps do so. All others exit immediately and leave no partial file.
+//! Handles Ctrl-C. Commands that can stop between steps do so. All others exit immediately and leave no partial file.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

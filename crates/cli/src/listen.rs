@@ -35,7 +35,9 @@ impl ListenAddress {
         let found: Vec<SocketAddr> = (host, self.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
         if found.is_empty() {
             let failure = Failure::usage(format!("cannot listen on {self}: unknown host `{}`", self.host));
-            return Err(failure.hint("use an address of this machine, such as 127.0.0.1:7437 or 0.0.0.0:7437").into());
+            return Err(failure
+                .hint("use one of this machine's addresses, such as 127.0.0.1:7437 or 0.0.0.0:7437")
+                .into());
         }
         Ok(found)
     }
@@ -58,7 +60,7 @@ impl ListenAddress {
             ),
             ErrorKind::AddrNotAvailable => (
                 "not an address of this machine".to_owned(),
-                "use 127.0.0.1 for this machine only, or 0.0.0.0 for all its addresses",
+                "use 127.0.0.1 to accept connections from this machine only, or 0.0.0.0 to listen on all of its addresses",
             ),
             ErrorKind::PermissionDenied => (
                 "permission denied".to_owned(),

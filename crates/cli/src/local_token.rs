@@ -73,7 +73,7 @@ fn unusable(error: LocalTokenError, file: Option<&Path>) -> Failure {
     match (error, file) {
         (LocalTokenError::InvalidFormat, Some(file)) => {
             Failure::usage(format!("invalid token in {}: {error}", file.display()))
-                .hint("delete the file: the next start generates a new token")
+                .hint("delete the file: the server generates a new token the next time it starts")
         }
         (LocalTokenError::InvalidFormat, None) => Failure::usage(format!("invalid token: {error}"))
             .hint("omit --token and unset THREADKEEP_TOKEN to generate a random token"),

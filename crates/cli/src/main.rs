@@ -18,6 +18,7 @@ mod json;
 mod listen;
 mod local_token;
 mod log_lines;
+mod mcp_servers;
 mod models;
 mod output;
 mod position;

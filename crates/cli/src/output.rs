@@ -150,7 +150,7 @@ fn write_error(error: io::Error) -> anyhow::Error {
     }
 }
 
-/// A text with an optional style.
+/// Text with an optional style.
 #[derive(Debug)]
 pub(crate) struct Styled<T> {
     style: Option<Style>,

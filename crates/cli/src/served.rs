@@ -87,7 +87,8 @@ impl<'a> ServedAssistants<'a> {
     fn watch_data_files(&mut self, name: &str) {
         let Some(plugin) = BUILT_IN.iter().find(|plugin| plugin.name == name) else { return };
         let settings = self.app.settings.for_plugin(plugin);
-        let files = plugin.watched.iter().filter_map(|setting| settings.file(setting));
+        let servers = self.app.settings.mcp_servers().filter(|_| plugin.uses_tool_sources).map(|(file, _)| file);
+        let files = plugin.watched.iter().filter_map(|setting| settings.file(setting)).chain(servers);
         self.data_files.extend(files.map(|path| DataFile { assistant: plugin.name, stamp: stamp(&path), path }));
     }
 
@@ -175,8 +176,12 @@ impl<'a> ServedAssistants<'a> {
         }
         let model = models::chat_model(self.model.or(found.model()), &app.settings)?;
         let embedder = models::embedder(&app.settings)?.map(|embedder| self.assistants.instrumented(embedder));
-        let parts = AssistantParts { memory: memory.clone(), model, embedder };
+        let parts = AssistantParts { memory: memory.clone(), model, embedder, tool_sources: Vec::new() };
         let assistant = found.make(parts, &app.settings)?;
+        for source in assistant.definition().tool_sources.clone() {
+            // Starts the MCP server in the background, so that the first turn need not wait for it.
+            tokio::spawn(async move { source.wait_until_ready().await });
+        }
         let name = assistant.definition().name.clone();
         let agent = Agent::with_assistant(memory, assistant);
         match found.plugin() {

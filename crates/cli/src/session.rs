@@ -81,7 +81,7 @@ impl Session {
             let options = MemoryOptions { retention: Some(retention), ..memory.options().clone() };
             memory = memory.with_options(options)?;
         }
-        let parts = AssistantParts { memory: memory.clone(), model, embedder };
+        let parts = AssistantParts { memory: memory.clone(), model, embedder, tool_sources: Vec::new() };
         let assistant = source.make(parts, &app.settings)?;
         let agent = Agent::with_assistant(memory.clone(), assistant);
         Ok(Self { name: name.to_owned(), agent, memory, scope, is_in_memory })

@@ -117,6 +117,14 @@ impl Settings {
         named.or_else(|| folder().map(|folder| folder.join("assistants")))
     }
 
+    /// Returns the file with the MCP servers whose tools the built-in assistants use, and whether it was specified.
+    pub(crate) fn mcp_servers(&self) -> Option<(PathBuf, bool)> {
+        match self.get("THREADKEEP_MCP_SERVERS") {
+            Some(path) => Some((PathBuf::from(path), true)),
+            None => folder().map(|folder| (folder.join("mcp.json"), false)),
+        }
+    }
+
     fn check_environment(&mut self) {
         for setting in SETTINGS.iter() {
             let Some(value) = variable(setting.name) else { continue };
@@ -140,13 +148,18 @@ impl Settings {
     }
 }
 
+/// Reads a text file of limited size.
+pub(crate) fn text_file(path: &Path) -> Result<String> {
+    Ok(file::bounded(path).map_err(Failure::user_error)?)
+}
+
 /// Reads a file that contains one secret.
 pub(crate) fn secret_file(path: &Path) -> Result<String> {
     let text = file::bounded(path).map_err(Failure::usage).context("cannot read the secret")?;
     Ok(text.trim().to_owned())
 }
 
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 

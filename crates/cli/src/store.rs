@@ -80,7 +80,7 @@ impl Location {
         matches!(self, Self::Other(url) if url.starts_with("memory:"))
     }
 
-    /// Returns a text that identifies the store and contains no secrets: the file, or the server and the database.
+    /// Returns text that identifies the store and contains no secrets: the file, or the server and the database.
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Sqlite(path) => {

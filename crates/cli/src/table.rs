@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::Output;
 
-/// The number of spaces between two columns.
+/// The number of spaces between columns.
 pub(crate) const GAP: usize = 2;
 /// The minimum width of the names in [`pairs`].
 const NAME_WIDTH: usize = 11;
@@ -117,7 +117,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{rounded}%")
 }
 
-/// Truncates a text to a number of columns and appends an ellipsis.
+/// Truncates the text to a number of columns and appends an ellipsis.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

@@ -111,7 +111,7 @@ pub(crate) fn part_text(part: &Part) -> String {
     }
 }
 
-/// Splits a text into lines. The lines are wrapped to the width of the terminal, if there is one.
+/// Splits text into lines. The lines are wrapped to the width of the terminal, if there is one.
 pub(crate) fn wrapped(output: &Output, text: &str, indent: &str, separator: WordSeparator) -> Vec<String> {
     let text = printable(text);
     let Some(columns) = output.text_columns() else {

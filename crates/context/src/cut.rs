@@ -8,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Appended to truncated text.
 pub const TRUNCATION_MARK: &str = "...";
 
-/// Truncates a text at a grapheme boundary to at most `characters` Unicode scalar values. Returns `None` if the text is
+/// Truncates the text at a grapheme boundary to at most `characters` Unicode scalar values. Returns `None` if the text is
 /// not longer. Does not append [`TRUNCATION_MARK`].
 ///
 /// ```
@@ -34,7 +34,7 @@ pub fn cut(text: &str, characters: usize) -> Option<&str> {
     Some(&text[..end])
 }
 
-/// Truncates a text and appends [`TRUNCATION_MARK`]. Returns `None` if the text is not longer.
+/// Truncates the text and appends [`TRUNCATION_MARK`]. Returns `None` if the text is not longer.
 pub(crate) fn cut_marked(text: &str, characters: usize) -> Option<String> {
     cut(text, characters).map(|kept| format!("{kept}{TRUNCATION_MARK}"))
 }

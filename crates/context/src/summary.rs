@@ -207,7 +207,7 @@ impl SummaryItem {
     }
 }
 
-/// Whether a text contains a lasting statement of a user about themselves.
+/// Whether the text contains a lasting statement of a user about themselves.
 pub(crate) fn is_personal(text: &str) -> bool {
     const WORDS: [&str; 22] = [
         "my",

@@ -8,7 +8,7 @@ const PASSWORD: &str = "password=";
 /// Redacts the password and the query of an address, for output, logs and errors.
 ///
 /// `postgres://ana:secret@host/db?sslpassword=x` becomes `postgres://ana:…@host/db?…`. For other schemes, the entire userinfo is
-/// redacted, because it may be a key. A text that is not an address, such as a file name, is returned unchanged. If the extent
+/// redacted, because it may be a key. Text that is not an address, such as a file name, is returned unchanged. If the extent
 /// of a password is ambiguous, more is redacted rather than less.
 #[must_use]
 pub fn redact_address(address: &str) -> String {
@@ -34,7 +34,7 @@ pub fn redact_address(address: &str) -> String {
     with_scheme(scheme, redact_named_password(&redacted))
 }
 
-/// Redacts every address in a text, as [`redact_address`] does.
+/// Redacts every address in the text, as [`redact_address`] does.
 #[must_use]
 pub fn redact_addresses(text: &str) -> String {
     let ends_word = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | '<' | '>' | '|');

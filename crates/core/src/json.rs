@@ -62,7 +62,7 @@ pub fn plain_json_error(message: &str) -> String {
 pub struct JsonText(Box<RawValue>);
 
 impl JsonText {
-    /// Checks that a text is a single JSON value of limited depth.
+    /// Checks that the text is a single JSON value of limited depth.
     ///
     /// # Errors
     /// `Invalid` if it is not JSON, `LimitExceeded` if it nests deeper than [`limits::JSON_DEPTH`].

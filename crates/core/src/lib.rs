@@ -87,7 +87,7 @@ pub use tag::{ChangeTag, TaggedNumber};
 pub use thread::{EPHEMERAL, Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};
 pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
-pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};
+pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSource, ToolSpec};
 pub use view::{ThreadRead, ThreadView};
 
 /// The trait bounds of every port, on every platform: ports are shared between tasks. An implementation that uses values bound to

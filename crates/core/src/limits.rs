@@ -140,7 +140,7 @@ fn contains_nul(json: &str) -> bool {
     })
 }
 
-/// Checks that a text, if it is JSON, nests no deeper than [`JSON_DEPTH`].
+/// Checks that the text, if it is JSON, nests no deeper than [`JSON_DEPTH`].
 ///
 /// # Errors
 /// `LimitExceeded`, with the limit plus 1 as the actual depth.

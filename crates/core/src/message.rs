@@ -147,7 +147,7 @@ impl Content {
     /// Checks the content against the limits that all stores share.
     ///
     /// # Errors
-    /// `Invalid` if a text contains NUL characters or JSON cannot represent a number, `LimitExceeded` if a size or count exceeds its
+    /// `Invalid` if text contains NUL characters or JSON cannot represent a number, `LimitExceeded` if a size or count exceeds its
     /// limit.
     pub fn check(&self) -> Result<()> {
         limits::check_count("parts per message", self.parts.len(), limits::PARTS)?;

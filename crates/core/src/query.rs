@@ -124,7 +124,7 @@ impl TextQuery {
             && self.until.is_none_or(|until| created_at < until)
     }
 
-    /// Whether a text contains all phrases and none of the excluded words and phrases.
+    /// Whether the text contains all phrases and none of the excluded words and phrases.
     #[must_use]
     pub fn matches_text(&self, text: &str) -> bool {
         self.phrases.iter().all(|phrase| contains_phrase(text, phrase))
@@ -207,7 +207,7 @@ struct Token<'t> {
 }
 
 impl<'t> Token<'t> {
-    /// Splits the first token off a text that begins with one.
+    /// Splits the first token off text that begins with one.
     fn split(text: &'t str) -> (Self, &'t str) {
         let is_negative = text.starts_with('-') && text[1..].starts_with(|c: char| !c.is_whitespace());
         let body = if is_negative { &text[1..] } else { text };
@@ -249,20 +249,20 @@ fn prefix(token: &str) -> Option<String> {
     (word.chars().count() >= PREFIX_LETTERS).then(|| word.clone())
 }
 
-/// Whether all words occur in a text, in any inflected form.
+/// Whether all words occur in the text, in any inflected form.
 fn contains_all(text: &str, words: &str) -> bool {
     let stems: Vec<Vec<String>> = text::query_terms(words).into_iter().map(|(_, stems)| stems).collect();
     TermMatcher::new(&stems).count(text).counts.iter().all(|count| *count > 0)
 }
 
-/// Whether the words of a phrase occur in a text, adjacent and in order, whatever their case and accents.
+/// Whether the words of a phrase occur in the text, adjacent and in order, whatever their case and accents.
 fn contains_phrase(text: &str, phrase: &str) -> bool {
     let (words, phrase) = (text::words(text), text::words(phrase));
     phrase.is_empty() || words.windows(phrase.len()).any(|window| window == phrase)
 }
 
 /// Returns the first instant of a date, and the first instant after it. The date is a day, month or year in UTC, or an RFC 3339
-/// instant.
+/// timestamp.
 #[must_use]
 pub fn date_range(text: &str) -> Option<(Timestamp, Timestamp)> {
     if text.contains(':') {
@@ -287,12 +287,12 @@ pub fn date_range(text: &str) -> Option<(Timestamp, Timestamp)> {
 /// Whether two words differ by one inserted, deleted or replaced letter, or by one swap of adjacent letters.
 ///
 /// ```
-/// use threadkeep_core::query::is_typing_error;
-/// assert!(is_typing_error("leger", "ledger") && is_typing_error("ledgre", "ledger") && is_typing_error("lodger", "ledger"));
-/// assert!(!is_typing_error("ledger", "ledger") && !is_typing_error("leg", "ledger"));
+/// use threadkeep_core::query::is_typo;
+/// assert!(is_typo("leger", "ledger") && is_typo("ledgre", "ledger") && is_typo("lodger", "ledger"));
+/// assert!(!is_typo("ledger", "ledger") && !is_typo("leg", "ledger"));
 /// ```
 #[must_use]
-pub fn is_typing_error(word: &str, other: &str) -> bool {
+pub fn is_typo(word: &str, other: &str) -> bool {
     let (a, b): (Vec<char>, Vec<char>) = (word.chars().collect(), other.chars().collect());
     let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[start..], &b[start..]);
@@ -397,11 +397,11 @@ mod tests {
         }
 
         #[test]
-        fn one_inserted_letter_is_a_typing_error(word in "[a-c]{1,6}", at in 0_usize..7, letter in "[a-c]") {
+        fn one_inserted_letter_is_a_typo(word in "[a-c]{1,6}", at in 0_usize..7, letter in "[a-c]") {
             let at = at.min(word.len());
             let longer = format!("{}{letter}{}", &word[..at], &word[at..]);
-            proptest::prop_assert!(is_typing_error(&word, &longer) && is_typing_error(&longer, &word));
-            proptest::prop_assert!(!is_typing_error(&word, &word));
+            proptest::prop_assert!(is_typo(&word, &longer) && is_typo(&longer, &word));
+            proptest::prop_assert!(!is_typo(&word, &word));
         }
     }
 }

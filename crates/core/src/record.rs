@@ -31,6 +31,15 @@ impl RecordOwner {
     }
 }
 
+impl From<Owner> for RecordOwner {
+    fn from(owner: Owner) -> Self {
+        match owner {
+            Owner::User(user) => Self::User(user),
+            Owner::Tenant => Self::Tenant,
+        }
+    }
+}
+
 /// The namespace of a record. Text form: `app/NAME` or `system/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Namespace {

@@ -277,7 +277,7 @@ impl OpenThread {
     /// Checks the values against the limits that all stores share.
     ///
     /// # Errors
-    /// `Invalid` if a text contains NUL characters, `LimitExceeded` if a value is too large.
+    /// `Invalid` if text contains NUL characters, `LimitExceeded` if a value is too large.
     pub fn check(&self) -> Result<()> {
         if let Some(title) = &self.title {
             limits::check_title(title)?;

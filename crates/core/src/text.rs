@@ -1,6 +1,6 @@
 //! Text analysis for search: tokenising and stemming, the same in every store, for indexed text and for queries.
 //!
-//! A text is stemmed in the language that its function words indicate ([`Language::of`]). If they indicate none (as in a name or a
+//! Text is stemmed in the language that its function words indicate ([`Language::of`]). If they indicate none (as in a name or a
 //! short reply), it is indexed with its stems in every language. Queries use the stems in every language ([`query_terms`]), so that
 //! neither side has to guess the language of the other.
 
@@ -38,7 +38,7 @@ impl Language {
     /// All languages.
     pub const ALL: [Self; 2] = [Self::English, Self::Spanish];
 
-    /// Detects the language of a text: the one with more function words in it, `None` on a tie.
+    /// Detects the language of the text: the one with more function words in it, `None` on a tie.
     ///
     /// ```
     /// use threadkeep_core::text::Language;
@@ -92,7 +92,7 @@ impl Stems {
     }
 }
 
-/// Returns the terms of a text in order, including repetitions: words by Unicode word boundaries, in lower case, without accents,
+/// Returns the terms of the text in order, including repetitions: words by Unicode word boundaries, in lower case, without accents,
 /// stemmed in the language of the text (English if none is detected). A term contains only letters and digits.
 ///
 /// ```
@@ -105,13 +105,13 @@ pub fn terms(text: &str) -> Vec<String> {
     words.iter().flat_map(|word| stems.of(word)).collect()
 }
 
-/// Returns the distinct [`terms`] of a text, in the order of their first occurrence.
+/// Returns the distinct [`terms`] of the text, in the order of their first occurrence.
 #[must_use]
 pub fn distinct_terms(text: &str) -> Vec<String> {
     distinct(terms(text))
 }
 
-/// Returns the stems of each word of a text, in order: in the language of the text, or in all languages if none is detected.
+/// Returns the stems of each word of the text, in order: in the language of the text, or in all languages if none is detected.
 #[must_use]
 pub fn stems(text: &str) -> Vec<Vec<String>> {
     let words = words(text);
@@ -142,7 +142,7 @@ pub fn query_terms(query: &str) -> Vec<(String, Vec<String>)> {
     words(query).into_iter().map(|word| (word.clone(), terms_of(&word))).collect()
 }
 
-/// Returns the [`query_terms`] of a text, without the function words of any language.
+/// Returns the [`query_terms`] of the text, without the function words of any language.
 #[must_use]
 pub fn content_terms(text: &str) -> Vec<(String, Vec<String>)> {
     let is_function_word = |word: &str| Language::ALL.iter().any(|language| language.is_function_word(word));
@@ -162,7 +162,7 @@ pub fn fold(word: &str) -> String {
     lower.take(TERM_CHARS).collect()
 }
 
-/// Returns the words of a text in order, each folded by [`fold`].
+/// Returns the words of the text in order, each folded by [`fold`].
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -170,7 +170,7 @@ pub fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Calls a function with each folded word of a text, in order.
+/// Calls a function with each folded word of the text, in order.
 fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
     if text.is_ascii() {
         // A fast path with the same result: in ASCII, every character that is not a letter or digit separates words.
@@ -197,7 +197,7 @@ fn language_of(words: &[String]) -> Option<Language> {
     counts.language()
 }
 
-/// The number of function words of each language in a text.
+/// The number of function words of each language in the text.
 #[derive(Default)]
 struct FunctionWordCounts {
     english: usize,

@@ -131,9 +131,9 @@ impl FromStr for Timestamp {
     fn from_str(text: &str) -> Result<Self, StoreError> {
         let at = match parse_canonical(text.as_bytes()) {
             Some(at) => at,
-            None => {
-                text.parse().map_err(|_| StoreError::invalid("timestamp", "not an RFC 3339 instant with an offset"))?
-            }
+            None => text
+                .parse()
+                .map_err(|_| StoreError::invalid("timestamp", "not an RFC 3339 timestamp with an offset"))?,
         };
         Self::from_micros(at.as_microsecond())
     }
@@ -191,7 +191,7 @@ impl serde::de::Visitor<'_> for TimestampVisitor {
     type Value = Timestamp;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an RFC 3339 instant with an offset")
+        f.write_str("an RFC 3339 timestamp with an offset")
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Timestamp, E> {

@@ -49,14 +49,14 @@ impl std::fmt::Display for TokenCount {
     }
 }
 
-/// Counts the tokens of a text for a model.
+/// Counts the tokens of the text for a model.
 ///
 /// The same text always has the same count. The count of two concatenated texts may differ from the sum of their counts.
 pub trait TokenCounter: Portable + std::fmt::Debug {
     /// Returns the name of the counter. It is stored with counts, so that counts of different counters are never mixed.
     fn name(&self) -> &str;
 
-    /// Counts the tokens of a text, in linear time for any text.
+    /// Counts the tokens of the text, in linear time for any text.
     fn count(&self, text: &str) -> TokenCount;
 }
 

@@ -1,5 +1,6 @@
 //! Tools that models call: the port [`Tool`], its specification and its results.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,8 +19,18 @@ pub trait Tool: Portable + std::fmt::Debug {
 
     /// Runs the tool. Dropping the future cancels the call as far as possible; calls that time out are dropped.
     ///
-    /// A call with side effects is made at most once, with its approval in `context`.
+    /// A call with side effects is made at most once, with its approval in `context` if it requires one.
     async fn call(&self, context: &ToolContext, arguments: &Map) -> Result<ToolOutput, ToolError>;
+}
+
+/// Tools that can change while the program runs, such as those of another program.
+#[async_trait]
+pub trait ToolSource: Portable + std::fmt::Debug {
+    /// Waits until the tools are known, for a limited time. Returns immediately if they are, or if they are unavailable.
+    async fn wait_until_ready(&self);
+
+    /// Returns the tools that are known at present.
+    fn tools(&self) -> Vec<Arc<dyn Tool>>;
 }
 
 /// The specification of a tool, for the model and the driver.
@@ -73,6 +84,8 @@ impl ToolSpec {
 pub enum ToolEffect {
     /// It only reads. It may be repeated.
     ReadOnly,
+    /// It may change something, and the operator allows it without approval. It is never repeated.
+    Allowed,
     /// It changes something outside the conversation. It requires approval and is never repeated.
     HasSideEffects {
         /// What the call will do, such as the command, for the person who approves it.
@@ -93,7 +106,7 @@ pub struct ToolContext {
     pub call_id: String,
     /// The user's question in this turn.
     pub question: String,
-    /// The id of the approval, for a call with side effects.
+    /// The id of the approval, for a call that requires one.
     pub approval: Option<String>,
     /// The time of the call.
     pub now: Timestamp,

@@ -20,7 +20,7 @@ pub struct Word {
     /// The word in lower case without accents.
     pub folded: String,
     /// The byte range in the text.
-    pub place: Range<usize>,
+    pub span: Range<usize>,
     /// Whether a sentence may end after the word.
     pub(crate) ends_sentence: bool,
     /// Whether the spelling was corrected.
@@ -28,7 +28,7 @@ pub struct Word {
 }
 
 impl Utterance {
-    /// Splits a text into words; uses only the first 400.
+    /// Splits text into words; uses only the first 400.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -82,7 +82,7 @@ impl Utterance {
     #[must_use]
     pub fn said(&self, words: Range<usize>) -> &str {
         match (self.words.get(words.start), words.end.checked_sub(1).and_then(|last| self.words.get(last))) {
-            (Some(first), Some(last)) if words.start < words.end => &self.text[first.place.start..last.place.end],
+            (Some(first), Some(last)) if words.start < words.end => &self.text[first.span.start..last.span.end],
             _ => "",
         }
     }
@@ -176,16 +176,16 @@ fn is_letter(character: char) -> bool {
     character.is_alphanumeric() || is_combining_mark(character)
 }
 
-fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
-    let Some(place) = place else { return };
-    let letters: String = text[place.clone()].chars().filter(|character| !matches!(character, '\'' | '’')).collect();
+fn push_word(text: &str, span: Option<Range<usize>>, words: &mut Vec<Word>) {
+    let Some(span) = span else { return };
+    let letters: String = text[span.clone()].chars().filter(|character| !matches!(character, '\'' | '’')).collect();
     let folded = fold(&letters);
-    if folded == "o" && text[..place.start].ends_with('/') && words.last().is_some_and(|last| last.folded == WITH) {
+    if folded == "o" && text[..span.start].ends_with('/') && words.last().is_some_and(|last| last.folded == WITH) {
         // "w/o"
         if let Some(last) = words.last_mut() {
             *last = Word {
                 folded: "without".to_owned(),
-                place: last.place.start..place.end,
+                span: last.span.start..span.end,
                 ends_sentence: false,
                 is_corrected: false,
             };
@@ -193,16 +193,16 @@ fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
         return;
     }
     let is_with = folded == "w"
-        && text[place.end..].starts_with('/')
-        && !text[place.end + 1..].starts_with(|next: char| next.is_ascii_uppercase());
+        && text[span.end..].starts_with('/')
+        && !text[span.end + 1..].starts_with(|next: char| next.is_ascii_uppercase());
     // In "n how many stops", "n" means "and". The line N is written as a capital letter, or after another word.
     let is_and = words.is_empty()
-        && &text[place.clone()] == "n"
-        && !text[place.end..].trim_start().starts_with(['t', 'T', 'l', 'L']);
+        && &text[span.clone()] == "n"
+        && !text[span.end..].trim_start().starts_with(['t', 'T', 'l', 'L']);
     let folded = if is_and { "and".to_owned() } else { folded };
     let known = ABBREVIATIONS.iter().find(|(short, _)| *short == folded).map(|(_, long)| *long);
     let folded = if is_with { WITH.to_owned() } else { known.map_or(folded, str::to_owned) };
-    words.push(Word { folded, place, ends_sentence: false, is_corrected: false });
+    words.push(Word { folded, span, ends_sentence: false, is_corrected: false });
 }
 
 #[cfg(test)]

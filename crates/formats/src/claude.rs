@@ -3,7 +3,7 @@
 //! Text, thinking, tool calls and tool results become parts of these kinds. Everything else becomes a raw part. The text of
 //! an attached file becomes a text part after the message, because the model read it; `attachments` in the metadata
 //! describes the files. If the messages name their parents (`parent_message_uuid`), the conversation is read as a tree. Its
-//! current message is `current_leaf_message_uuid`, otherwise the last message. All other members of a message or conversation
+//! current message is `current_leaf_message_uuid`, otherwise the last message. All other fields of a message or conversation
 //! go to the metadata.
 
 use std::collections::HashMap;

@@ -6,7 +6,7 @@
 //! preserves their order.
 //!
 //! The `blip_caption` of a turn becomes the description of an image after the text. The session number, the session's date
-//! as written, `query`, `img_url` and all other members of the turn go to the `data` of the message. Annotations of the
+//! as written, `query`, `img_url` and all other fields of the turn go to the `data` of the message. Annotations of the
 //! conversation (`qa`, `event_summary`, `observation`, `session_summary` and others) are not imported.
 
 use std::collections::BTreeMap;

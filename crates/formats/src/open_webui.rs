@@ -112,7 +112,7 @@ fn read_message(mut message: Fields<'_>) -> Result<Content, Rejection> {
     Ok(content)
 }
 
-/// Adds a text. Reasoning at its start becomes a separate part.
+/// Adds text. Reasoning at its start becomes a separate part.
 fn push_text(text: &str, content: &mut Content) {
     let mut rest = text;
     while let Some((before, _)) =

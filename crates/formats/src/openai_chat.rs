@@ -1,7 +1,7 @@
 //! Reads OpenAI's chat format for fine-tuning: one conversation per line, `{"messages": [{"role": …, "content": …}]}`.
 //!
-//! Conversations and messages have no ids. Other members of the conversation, such as `tools` and `parallel_tool_calls`, go
-//! to the metadata of the thread. Other members of a message, such as `weight`, go to the metadata of the message. The roles
+//! Conversations and messages have no ids. Other fields of the conversation, such as `tools` and `parallel_tool_calls`, go
+//! to the metadata of the thread. Other fields of a message, such as `weight`, go to the metadata of the message. The roles
 //! `developer` and `function` become `system` and `tool`; the metadata contains the original role. Calls in the old form
 //! (`function_call`) have no id. They get an id from the number of the message, and the next result of the same function
 //! refers to it.

@@ -311,7 +311,7 @@ impl Converter {
     }
 }
 
-/// Checks that a text is JSON of limited depth, so that parsing it later cannot overflow the stack.
+/// Checks that the text is JSON of limited depth, so that parsing it later cannot overflow the stack.
 fn read_object(record: &Record) -> Result<Fields<'_>, Rejection> {
     let text = record.text.as_str();
     let json: &RawValue = serde_json::from_str(text).map_err(|error| {
@@ -330,7 +330,7 @@ fn read_object(record: &Record) -> Result<Fields<'_>, Rejection> {
     Ok(fields)
 }
 
-/// Returns the byte offset of an error in a text. The parser's columns count bytes from 1.
+/// Returns the byte offset of an error in the text. The parser's columns count bytes from 1.
 fn offset_of(error: &serde_json::Error, text: &str) -> u64 {
     let lines_before = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before: usize = lines_before.map(str::len).sum();

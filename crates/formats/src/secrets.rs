@@ -46,7 +46,7 @@ static SECRET_NAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 static FORM_REGEXES: LazyLock<Vec<(&'static str, Regex)>> =
     LazyLock::new(|| FORMS.iter().map(|(kind, form)| (*kind, regex(form))).collect());
-/// All forms as one set, which finds the forms in a text in one pass. Most texts contain none.
+/// All forms as one set, which finds the forms in one pass over the text. Most text contains none.
 static FORM_SET: LazyLock<RegexSet> = LazyLock::new(|| {
     RegexSet::new(FORMS.iter().map(|(_, form)| form)).expect("the forms are constants, which the tests compile")
 });

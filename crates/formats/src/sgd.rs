@@ -1,7 +1,7 @@
 //! Reads dialogues of the Schema-Guided Dialogue data set, one per line: `{"dialogue_id": …, "services": […], "turns":
 //! [{"speaker": "user", "text": …}], "final_state": {…}}`.
 //!
-//! The speaker `user` becomes `user` and `system` becomes `assistant`; `author` contains the original. Other members of the
+//! The speaker `user` becomes `user` and `system` becomes `assistant`; `author` contains the original. Other fields of the
 //! dialogue, such as `services` and `final_state`, go to the metadata of the thread.
 
 use threadkeep_core::{Content, Role};

@@ -2,7 +2,7 @@
 //!
 //! `system` becomes the first message. If `from` is not `human`, `gpt` or the name of the role, it is copied to the metadata
 //! of the message. A `function_call` whose value is `{"name": …, "arguments": …}` becomes a tool call, and the next
-//! `observation` or `tool` becomes its result. Other members of the conversation go to the metadata of the thread.
+//! `observation` or `tool` becomes its result. Other fields of the conversation go to the metadata of the thread.
 
 use serde_json::value::RawValue;
 use threadkeep_core::{Content, JsonText, Part, Role, ToolCall, ToolResult};

@@ -1,4 +1,4 @@
-//! Dates in arguments: an RFC 3339 instant, or a day, month or year in UTC.
+//! Dates in arguments: an RFC 3339 timestamp, or a day, month or year in UTC.
 
 use threadkeep::Timestamp;
 use threadkeep::core::query::date_range;

@@ -1,4 +1,7 @@
-//! The protocol. No other module uses the MCP library, so that only this file changes with its versions.
+//! The protocol: this file serves tools, `client` calls those of others. No other module uses the MCP library, so that only these change
+//! with its versions.
+
+pub(crate) mod client;
 
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
 //! The tools: names, descriptions, annotations and schemas.
 
-use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
+mod knowledge_graph;
+mod selection;
 
 use serde_json::{Value, json};
+
+pub use selection::{ToolSelection, ToolSelectionError};
 
 /// A tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +23,15 @@ pub enum Tool {
     GetContext,
     ListPreferences,
     SearchDocuments,
+    CreateEntities,
+    CreateRelations,
+    AddObservations,
+    DeleteEntities,
+    DeleteObservations,
+    DeleteRelations,
+    ReadGraph,
+    SearchNodes,
+    OpenNodes,
 }
 
 /// The effect of a tool on stored data.
@@ -34,8 +44,8 @@ pub(crate) enum ToolEffect {
 }
 
 impl Tool {
-    /// All tools; the ones that are selected by default come first.
-    pub const ALL: [Self; 12] = [
+    /// All tools: first those that are selected by default, last those of the knowledge graph.
+    pub const ALL: [Self; 21] = [
         Self::SearchMemory,
         Self::Recall,
         Self::ReadThread,
@@ -48,9 +58,20 @@ impl Tool {
         Self::GetContext,
         Self::ListPreferences,
         Self::SearchDocuments,
+        Self::CreateEntities,
+        Self::CreateRelations,
+        Self::AddObservations,
+        Self::DeleteEntities,
+        Self::DeleteObservations,
+        Self::DeleteRelations,
+        Self::ReadGraph,
+        Self::SearchNodes,
+        Self::OpenNodes,
     ];
     /// The number of tools that are selected by default.
     const DEFAULT_COUNT: usize = 6;
+    /// The number of tools of the knowledge graph.
+    const KNOWLEDGE_GRAPH_COUNT: usize = 9;
 
     /// Returns the name.
     #[must_use]
@@ -68,6 +89,15 @@ impl Tool {
             Self::GetContext => "get_context",
             Self::ListPreferences => "list_preferences",
             Self::SearchDocuments => "search_documents",
+            Self::CreateEntities => "create_entities",
+            Self::CreateRelations => "create_relations",
+            Self::AddObservations => "add_observations",
+            Self::DeleteEntities => "delete_entities",
+            Self::DeleteObservations => "delete_observations",
+            Self::DeleteRelations => "delete_relations",
+            Self::ReadGraph => "read_graph",
+            Self::SearchNodes => "search_nodes",
+            Self::OpenNodes => "open_nodes",
         }
     }
 
@@ -80,8 +110,12 @@ impl Tool {
 
     pub(crate) const fn effect(self) -> ToolEffect {
         match self {
-            Self::AddMemory => ToolEffect::Adds,
-            Self::UpdateMemory | Self::DeleteMemory => ToolEffect::Overwrites,
+            Self::AddMemory | Self::CreateEntities | Self::CreateRelations | Self::AddObservations => ToolEffect::Adds,
+            Self::UpdateMemory
+            | Self::DeleteMemory
+            | Self::DeleteEntities
+            | Self::DeleteObservations
+            | Self::DeleteRelations => ToolEffect::Overwrites,
             _ => ToolEffect::None,
         }
     }
@@ -104,6 +138,19 @@ impl Tool {
             }
             Self::ListPreferences => "List the user's stored preferences.",
             Self::SearchDocuments => "Find passages of the user's documents that answer a question.",
+            Self::CreateEntities => "Add entities to the knowledge graph. Entities whose name exists are not changed.",
+            Self::CreateRelations => "Add relations between existing entities, in the active voice (works_at).",
+            Self::AddObservations => "Add facts to existing entities, one per observation.",
+            Self::DeleteEntities => "Erase entities with their relations. Cannot be undone.",
+            Self::DeleteObservations => "Erase observations of entities.",
+            Self::DeleteRelations => "Erase relations.",
+            Self::ReadGraph => {
+                "Read the knowledge graph in pages: entities by name, each with the relations that start at it."
+            }
+            Self::SearchNodes => {
+                "Find entities whose name, type or observations contain the query or all its words, with their relations."
+            }
+            Self::OpenNodes => "Read entities by name, with their relations.",
         }
     }
 
@@ -160,6 +207,18 @@ impl Tool {
             ),
             Self::ListPreferences => (json!({}), json!([])),
             Self::SearchDocuments => (json!({ "question": query_schema(), "limit": limit(20) }), json!(["question"])),
+            Self::CreateEntities => (json!({ "entities": knowledge_graph::entities() }), json!(["entities"])),
+            Self::CreateRelations | Self::DeleteRelations => {
+                (json!({ "relations": knowledge_graph::relations() }), json!(["relations"]))
+            }
+            Self::AddObservations => (json!({ "observations": knowledge_graph::additions() }), json!(["observations"])),
+            Self::DeleteEntities => (json!({ "entityNames": knowledge_graph::names() }), json!(["entityNames"])),
+            Self::DeleteObservations => (json!({ "deletions": knowledge_graph::deletions() }), json!(["deletions"])),
+            Self::ReadGraph => (json!({ "limit": limit(500), "cursor": cursor }), json!([])),
+            Self::SearchNodes => {
+                (json!({ "query": query_schema(), "limit": limit(100), "cursor": cursor }), json!(["query"]))
+            }
+            Self::OpenNodes => (json!({ "names": knowledge_graph::names(), "cursor": cursor }), json!(["names"])),
         };
         object_schema(properties, required)
     }
@@ -168,6 +227,7 @@ impl Tool {
     pub(crate) fn output_schema(self) -> Value {
         let string = json!({ "type": "string" });
         let list = json!({ "type": "array", "items": { "type": "object" } });
+        let names = json!({ "type": "array", "items": string });
         let messages = json!({
             "type": "array",
             "items": {
@@ -205,6 +265,17 @@ impl Tool {
                 (json!({ "notice": string, "preferences": { "type": "object" } }), json!(["preferences"]))
             }
             Self::SearchDocuments => (json!({ "notice": string, "passages": list }), json!(["passages"])),
+            Self::CreateEntities => (json!({ "entities": list, "existing": names }), json!(["entities"])),
+            Self::CreateRelations => (json!({ "relations": list }), json!(["relations"])),
+            Self::AddObservations => (json!({ "results": list }), json!(["results"])),
+            Self::DeleteEntities | Self::DeleteObservations | Self::DeleteRelations => (
+                json!({ "success": { "type": "boolean" }, "message": string, "not_found": names }),
+                json!(["success", "message"]),
+            ),
+            Self::ReadGraph | Self::SearchNodes | Self::OpenNodes => (
+                json!({ "notice": string, "entities": list, "relations": list, "next_cursor": string }),
+                json!(["entities", "relations"]),
+            ),
         };
         // Later versions may add members to results, so the schema allows additional ones.
         json!({ "type": "object", "properties": properties, "required": required })
@@ -217,84 +288,4 @@ fn query_schema() -> Value {
 
 fn object_schema(properties: Value, required: Value) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
-}
-
-/// The tools that a client may use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolSelection(BTreeSet<Tool>);
-
-/// An unknown tool in a list of tools.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown tool `{name}`; the tools are {}", Tool::ALL.map(Tool::name).join(", "))]
-pub struct ToolSelectionError {
-    name: String,
-}
-
-impl Default for ToolSelection {
-    fn default() -> Self {
-        Self(Tool::ALL[..Tool::DEFAULT_COUNT].iter().copied().collect())
-    }
-}
-
-impl ToolSelection {
-    /// Returns the tools, in the order of [`Tool::ALL`].
-    pub fn iter(&self) -> impl Iterator<Item = Tool> + '_ {
-        self.0.iter().copied()
-    }
-
-    /// Whether a tool is selected.
-    #[must_use]
-    pub fn contains(&self, tool: Tool) -> bool {
-        self.0.contains(&tool)
-    }
-
-    /// Removes the tools that change data.
-    #[must_use]
-    pub fn read_only(self) -> Self {
-        Self(self.0.into_iter().filter(|tool| tool.effect() == ToolEffect::None).collect())
-    }
-}
-
-/// Parses a comma-separated list of tool names, `default` and `all`.
-impl FromStr for ToolSelection {
-    type Err = ToolSelectionError;
-
-    fn from_str(list: &str) -> Result<Self, ToolSelectionError> {
-        let mut selected = BTreeSet::new();
-        for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            match name {
-                "default" => selected.extend(Self::default().0),
-                "all" => selected.extend(Tool::ALL),
-                name => {
-                    selected.insert(Tool::find(name).ok_or_else(|| ToolSelectionError { name: name.to_owned() })?);
-                }
-            }
-        }
-        Ok(Self(selected))
-    }
-}
-
-impl fmt::Display for ToolSelection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.iter().map(Tool::name).collect::<Vec<_>>().join(","))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn selections_are_lists_of_names() {
-        let selection: ToolSelection = "default, list_threads".parse().unwrap();
-        assert_eq!(
-            selection.to_string(),
-            "search_memory,recall,read_thread,add_memory,update_memory,delete_memory,list_threads"
-        );
-        assert_eq!(selection.read_only().to_string(), "search_memory,recall,read_thread,list_threads");
-        assert_eq!("all".parse::<ToolSelection>().unwrap().iter().count(), Tool::ALL.len());
-        assert_eq!("search_memories".parse::<ToolSelection>().unwrap().to_string(), "search_memory");
-        let error = "search_memory,decide_approval".parse::<ToolSelection>().unwrap_err().to_string();
-        assert!(error.starts_with("unknown tool `decide_approval`; the tools are search_memory, recall,"), "{error}");
-    }
 }

@@ -8,7 +8,7 @@ use threadkeep::core::{plain_json_error, whole_number};
 use threadkeep::{Memory, Scope};
 use tokio::sync::Semaphore;
 
-use crate::tools::{context, documents, memories, preferences, read_thread, recall, search, threads};
+use crate::tools::{context, documents, knowledge_graph, memories, preferences, read_thread, recall, search, threads};
 use crate::{Tool, ToolFailure, ToolSelection};
 
 /// The maximum number of tools that run at the same time. Further calls wait.
@@ -57,6 +57,15 @@ impl Toolbox {
             Tool::GetContext => context::run(self, read(arguments)?).await,
             Tool::ListPreferences => preferences::run(self, read(arguments)?).await,
             Tool::SearchDocuments => documents::run(self, read(arguments)?).await,
+            Tool::CreateEntities => knowledge_graph::create_entities(self, read(arguments)?).await,
+            Tool::CreateRelations => knowledge_graph::create_relations(self, read(arguments)?).await,
+            Tool::AddObservations => knowledge_graph::add_observations(self, read(arguments)?).await,
+            Tool::DeleteEntities => knowledge_graph::delete_entities(self, read(arguments)?).await,
+            Tool::DeleteObservations => knowledge_graph::delete_observations(self, read(arguments)?).await,
+            Tool::DeleteRelations => knowledge_graph::delete_relations(self, read(arguments)?).await,
+            Tool::ReadGraph => knowledge_graph::read_graph(self, read(arguments)?).await,
+            Tool::SearchNodes => knowledge_graph::search_nodes(self, read(arguments)?).await,
+            Tool::OpenNodes => knowledge_graph::open_nodes(self, read(arguments)?).await,
         }
     }
 }

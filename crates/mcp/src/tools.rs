@@ -2,6 +2,7 @@
 
 pub(crate) mod context;
 pub(crate) mod documents;
+pub(crate) mod knowledge_graph;
 pub(crate) mod memories;
 pub(crate) mod preferences;
 pub(crate) mod read_thread;

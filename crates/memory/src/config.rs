@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use threadkeep_context::ContextPolicy;
 use threadkeep_core::{
-    Expected, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner, Scope, TaggedNumber, ThreadId,
+    Conflict, Expected, JsonText, Map, Namespace, PutRecord, RecordName, RecordOwner, Scope, StoreError, TaggedNumber,
+    ThreadId, limits,
 };
 
 use crate::retry::retry;
@@ -22,6 +23,9 @@ pub struct ThreadConfig {
     /// The only tools that may be called in this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled_tools: Option<Vec<String>>,
+    /// Tools that may not be called in this thread, even if `enabled_tools` contains them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disabled_tools: Vec<String>,
     /// The model that answers, such as `openai/gpt-4o-mini`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -42,6 +46,13 @@ impl ThreadConfig {
         ContextPolicy { window, ..policy.clone() }
     }
 
+    /// Whether a tool may be called in the thread.
+    #[must_use]
+    pub fn allows_tool(&self, name: &str) -> bool {
+        let is_enabled = self.enabled_tools.as_ref().is_none_or(|names| names.iter().any(|enabled| enabled == name));
+        is_enabled && !self.disabled_tools.iter().any(|disabled| disabled == name)
+    }
+
     /// Validates the settings.
     ///
     /// # Errors
@@ -56,11 +67,63 @@ impl ThreadConfig {
         if self.enabled_tools.iter().flatten().any(String::is_empty) {
             return Err(MemoryError::invalid("enabled_tools", "a tool name is empty"));
         }
+        if self.disabled_tools.iter().any(|name| name.is_empty() || name.len() > limits::NAME_BYTES) {
+            return Err(MemoryError::invalid("disabled_tools", "a tool name is empty or too long"));
+        }
+        if self.disabled_tools.len() > MAX_DISABLED {
+            return Err(MemoryError::invalid("disabled_tools", "has more than 256 names"));
+        }
         self.retention.as_ref().map_or(Ok(()), Retention::check)
     }
 }
 
+/// The maximum number of tools that are switched off in one thread.
+const MAX_DISABLED: usize = 256;
+/// The maximum number of attempts to change settings while others change the thread.
+const MAX_ATTEMPTS: usize = 8;
+
+/// Whether a tool may be called in a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolSwitch {
+    /// It may be called, if the assistant has it.
+    On,
+    /// It may not be called.
+    Off,
+}
+
 impl Memory {
+    /// Switches single tools off or on again in a thread, and returns its new settings. No tool is added to those that an assistant has.
+    ///
+    /// # Errors
+    /// `Invalid` for an invalid name or too many tools, `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is
+    /// a user's, `Contended` if others change the thread all the time.
+    pub async fn switch_tools(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        switches: &[(String, ToolSwitch)],
+    ) -> Result<ThreadConfig> {
+        for _ in 0..MAX_ATTEMPTS {
+            let change = self.get_thread(scope, thread).await?.positions.tagged();
+            let config = self.thread_config(scope, thread).await?;
+            let mut changed = config.clone();
+            for (name, switch) in switches {
+                changed.disabled_tools.retain(|disabled| disabled != name);
+                if *switch == ToolSwitch::Off {
+                    changed.disabled_tools.push(name.clone());
+                }
+            }
+            if changed == config {
+                return Ok(config);
+            }
+            match self.set_thread_config(scope, thread, &changed, Some(Expected::Change(change))).await {
+                Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. }))) => {}
+                result => return result.map(|_| changed),
+            }
+        }
+        Err(MemoryError::Contended { what: "the thread", attempts: MAX_ATTEMPTS })
+    }
+
     /// Reads the settings of a thread; those that are not set are `None`.
     ///
     /// # Errors

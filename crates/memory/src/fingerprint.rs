@@ -67,7 +67,7 @@ impl Request {
         self.bytes.push(tag);
     }
 
-    /// Adds a text, preceded by its length, which makes the encoding of two adjacent texts unambiguous.
+    /// Adds text, preceded by its length, which makes the encoding of two adjacent strings unambiguous.
     fn text(&mut self, text: &str) {
         self.bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
         self.bytes.extend_from_slice(text.as_bytes());

@@ -319,8 +319,5 @@ fn catalogue_namespace(library: &str) -> Result<Namespace> {
 }
 
 fn record_owner(scope: &Scope) -> RecordOwner {
-    match scope {
-        Scope::Tenant(_) => RecordOwner::Tenant,
-        Scope::User(_, user) => RecordOwner::User(user.clone()),
-    }
+    scope.default_owner().into()
 }

@@ -3,14 +3,11 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use threadkeep_core::{
-    Conflict, JsonText, Namespace, Record, RecordOwner, RecordQuery, RecordWrite, Scope, StoreError, WriteOutcome,
+    JsonText, Namespace, Record, RecordName, RecordOwner, RecordQuery, RecordWrite, Scope, StoreError, WriteOutcome,
 };
 
-use crate::retry::{retry, retry_with_outcome};
-use crate::{Memory, MemoryError, Result};
-
-/// Maximum number of attempts to update a preference while others change it.
-const ATTEMPTS: usize = 16;
+use crate::retry::retry;
+use crate::{Memory, MemoryError, RecordUpdate, Result};
 
 /// A preference of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +33,8 @@ impl Memory {
     /// # Errors
     /// `Invalid` for a tenant's scope or an invalid name, `LimitExceeded` for a value that is too large.
     pub async fn set_preference<T: Serialize + ?Sized>(&self, scope: &Scope, key: &str, value: &T) -> Result<()> {
-        let write = preference_write(scope, key, None, Some(JsonText::of(value)?))?;
-        self.write_preference(scope, &write).await.result?;
+        let write = preference_write(scope, key, Some(JsonText::of(value)?))?;
+        self.write_preference(scope, &write).await?;
         Ok(())
     }
 
@@ -46,8 +43,8 @@ impl Memory {
     /// # Errors
     /// `Invalid` for a tenant's scope or an invalid name.
     pub async fn delete_preference(&self, scope: &Scope, key: &str) -> Result<()> {
-        let write = preference_write(scope, key, None, None)?;
-        match self.write_preference(scope, &write).await.result {
+        let write = preference_write(scope, key, None)?;
+        match self.write_preference(scope, &write).await {
             Ok(_) | Err(StoreError::NotFound(threadkeep_core::Kind::Record)) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -67,26 +64,16 @@ impl Memory {
         key: &str,
         mut change: impl FnMut(Option<T>) -> Option<T>,
     ) -> Result<Option<T>> {
-        for _ in 0..ATTEMPTS {
-            let record = self.find_preference(scope, key).await?;
-            let version = record.as_ref().map_or(0, |record| record.version);
+        let (owner, name) = (record_owner(scope)?, preference_name(key));
+        let mut changed = None;
+        self.update_record::<MemoryError>(scope, &owner, &name, |record| {
             let current = record.map(|record| record.value.read()).transpose()?;
-            let changed = change(current);
+            changed = change(current);
             let value = changed.as_ref().map(JsonText::of).transpose()?;
-            let write = preference_write(scope, key, Some(version), value)?;
-            let outcome = self.write_preference(scope, &write).await;
-            match outcome.result {
-                Ok(_) => return Ok(changed),
-                Err(StoreError::Conflict(Conflict::Record { .. })) => {
-                    // The conflict may be with an earlier attempt whose reply was lost.
-                    if outcome.may_have_applied_before && self.has_value(scope, &write).await? {
-                        return Ok(changed);
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(MemoryError::Contended { what: "the preference", attempts: ATTEMPTS })
+            Ok(value.map_or(RecordUpdate::Delete, RecordUpdate::Write))
+        })
+        .await?;
+        Ok(changed)
     }
 
     /// Lists the preferences of the scope's user, ordered by name.
@@ -114,18 +101,12 @@ impl Memory {
     }
 
     async fn find_preference(&self, scope: &Scope, key: &str) -> Result<Option<Record>> {
-        let (owner, namespace, now) = (record_owner(scope)?, preferences_namespace(), self.now());
-        Ok(retry(self.runtime(), || self.store().find_record(scope, &owner, &namespace, key, now)).await?)
+        self.find_record(scope, &record_owner(scope)?, &preference_name(key)).await
     }
 
-    async fn has_value(&self, scope: &Scope, write: &RecordWrite) -> Result<bool> {
-        let record = self.find_preference(scope, &write.key).await?;
-        Ok(record.map(|record| record.value) == write.value)
-    }
-
-    async fn write_preference(&self, scope: &Scope, write: &RecordWrite) -> crate::retry::RetryOutcome<WriteOutcome> {
+    async fn write_preference(&self, scope: &Scope, write: &RecordWrite) -> Result<WriteOutcome, StoreError> {
         let now = self.now();
-        retry_with_outcome(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await
+        retry(self.runtime(), || self.store().write_record(scope, write.clone(), now)).await
     }
 }
 
@@ -134,9 +115,13 @@ pub(crate) fn preferences_query(scope: &Scope) -> Result<RecordQuery> {
     Ok(RecordQuery { namespace: Some(preferences_namespace()), ..RecordQuery::of(record_owner(scope)?) })
 }
 
-fn preference_write(scope: &Scope, key: &str, expected: Option<u64>, value: Option<JsonText>) -> Result<RecordWrite> {
-    let (owner, namespace, key) = (record_owner(scope)?, preferences_namespace(), key.to_owned());
-    Ok(RecordWrite { owner, namespace, key, expected, value, expires_at: None })
+fn preference_write(scope: &Scope, key: &str, value: Option<JsonText>) -> Result<RecordWrite> {
+    let (owner, RecordName { namespace, key }) = (record_owner(scope)?, preference_name(key));
+    Ok(RecordWrite { owner, namespace, key, expected: None, value, expires_at: None })
+}
+
+fn preference_name(key: &str) -> RecordName {
+    RecordName { namespace: preferences_namespace(), key: key.to_owned() }
 }
 
 fn record_owner(scope: &Scope) -> Result<RecordOwner> {

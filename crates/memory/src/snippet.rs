@@ -12,7 +12,7 @@ const SNIPPET_BYTES: usize = 200;
 /// Approximate length of the text before a snippet's first match, in bytes.
 const LEAD_BYTES: usize = 60;
 
-/// An excerpt of a text, cut at word boundaries.
+/// An excerpt of text, cut at word boundaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Snippet {
     /// The text of the excerpt.
@@ -26,7 +26,7 @@ pub struct Snippet {
 }
 
 impl Snippet {
-    /// Returns the part of a text with the most matches of a query's terms; the beginning of the text if there are no matches.
+    /// Returns the part of the text with the most matches of a query's terms; the beginning of the text if there are no matches.
     #[must_use]
     pub fn of(text: &str, query: &[String]) -> Self {
         let matches = find_matches(text, query);

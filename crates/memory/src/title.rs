@@ -18,7 +18,7 @@ const MAX_THREADS: usize = 16_384;
 /// Maximum number of scopes per thread in [`ThreadsWithFinalTitle`]. A shared thread can have many users.
 const MAX_SCOPES: usize = 32;
 
-/// Creates a title from a text: its first 100 characters, with each run of white space replaced by one space.
+/// Creates a title from the text: its first 100 characters, with each run of white space replaced by one space.
 ///
 /// `None` for a text that contains only white space.
 ///

@@ -187,7 +187,7 @@ fn unquoted(text: &str, quote: char) -> String {
     value
 }
 
-/// Whether a text occurs verbatim in a user message or a tool result. A model that repeats it is quoting, not calling.
+/// Whether the text occurs verbatim in a user message or a tool result. A model that repeats it is quoting, not calling.
 fn is_quoted_from_request(text: &str, request: &ChatRequest) -> bool {
     request.messages.iter().filter(|message| matches!(message.role, Role::User | Role::Tool)).any(|message| {
         message.parts.iter().any(|part| match part {

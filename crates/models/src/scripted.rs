@@ -108,7 +108,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Adds a step that replies to any request with a text.
+    /// Adds a step that replies to any request with text.
     #[must_use]
     pub fn says(self, text: impl Into<String>) -> Self {
         let reply = Reply::text(text);

@@ -21,7 +21,7 @@ impl Secret {
         &self.0
     }
 
-    /// Replaces the key in a text by [`HIDDEN`].
+    /// Replaces the key in the text by [`HIDDEN`].
     pub(crate) fn redact(&self, text: &str) -> String {
         text.replace(&self.0, HIDDEN)
     }

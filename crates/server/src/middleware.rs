@@ -77,7 +77,7 @@ where
     };
     // The message of a panic may quote content, so it is not logged here. The panic hook has logged the location.
     let LoggedResponse { response, key } =
-        result.unwrap_or_else(|_| ApiError::internal("an action panicked").into_response().into());
+        result.unwrap_or_else(|_| ApiError::internal("a request handler panicked").into_response().into());
     let mut response = render(response, error_format, request_id);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.to_header());

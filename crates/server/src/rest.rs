@@ -23,6 +23,7 @@ pub(crate) mod records;
 pub(crate) mod search;
 pub(crate) mod tenants;
 pub(crate) mod thread_records;
+pub(crate) mod thread_tools;
 pub(crate) mod threads;
 pub(crate) mod tokens;
 pub(crate) mod turns;
@@ -69,6 +70,8 @@ pub(crate) fn door() -> Door {
         .route(READ, || routes!(thread_records::get::get))
         .route(WRITE, || routes!(thread_records::put::put))
         .route(WRITE, || routes!(thread_records::delete::delete))
+        .route(READ, || routes!(thread_tools::get::get))
+        .route(WRITE, || routes!(thread_tools::put::put))
         .route(READ, || routes!(analytics::analytics))
         .route(READ.without_time_limit(), || routes!(export::export))
         // Users may import and erase their own data. For any other data, the actions check the role.

@@ -28,12 +28,12 @@ pub struct Server {
     assistants: Assistants,
 }
 
-/// The reason why a door cannot be mounted.
+/// The reason why a door, an API of the server as a [`Door`] value, cannot be mounted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoorError {
     /// Another door has this route, or a route that differs only in the names of parameters.
-    #[error("the route {method} {path} of the door `{door}` collides with a route of another door")]
+    #[error("the route {method} {path} of the door `{door}` conflicts with a route of another door")]
     RouteCollision {
         /// The door.
         door: &'static str,

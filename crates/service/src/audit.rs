@@ -21,7 +21,7 @@ use crate::caller::{Caller, Credential};
 
 /// The maximum length of the target of an action, in bytes.
 const TARGET_BYTES: usize = 200;
-/// The maximum number of threads to read. The chain is one thread; earlier versions used another thread for each month.
+/// The maximum number of threads to read. The chain is one thread; earlier versions used a separate thread for each month.
 const THREADS: usize = 1_000;
 /// The number of messages to read at once.
 const PAGE: usize = 500;
@@ -41,11 +41,12 @@ pub struct AuditRecord {
     pub user: Option<String>,
     /// The action: a method and a route, or a command such as `keys create`.
     pub act: String,
-    /// The target: the id of a key, or the path of the request, in which parts that are not ids are omitted.
+    /// The target: the id of a key, or the path of the request. Parts of the path that are not ids are replaced by their
+    /// placeholders in the route: `/v1/preferences/{key}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The outcome: `begun` in the record before the action; in the record after it, the status of the response, `done` or
-    /// `failed`.
+    /// The outcome: `begun` in the record before the action, which has started; in the record after it, the status of the response,
+    /// `done` or `failed`.
     pub outcome: String,
     /// The request id, which also appears in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,9 +59,9 @@ pub struct AuditRecord {
 /// An action that a caller is about to perform.
 #[derive(Clone, Debug)]
 pub struct AuditAction {
-    /// The action: a method and a route, or a door's name for it.
+    /// The action: a method and a route, or the name that a door, one of the server's APIs, gives to it: `approve in Slack`.
     pub act: String,
-    /// The target: an id, or a path in which parts that are not ids are omitted.
+    /// The target: an id, or a path whose parts that are not ids are replaced by their placeholders in the route.
     pub target: Option<String>,
     /// The request id, which also appears in the server's log.
     pub request_id: Option<String>,
@@ -93,17 +94,17 @@ impl AuditRecord {
 pub struct AuditLog {
     memory: Memory,
     scope: Scope,
-    writing: Arc<Mutex<()>>,
+    write_lock: Arc<Mutex<()>>,
 }
 
 impl AuditLog {
     /// Opens the log in the store that `memory` uses.
     #[must_use]
     pub fn new(memory: &Memory) -> Self {
-        // The retention of conversations does not apply to the audit log.
+        // The retention policy for conversations does not apply to the audit log.
         let options = MemoryOptions { retention: None, thread_cache_bytes: 0, ..memory.options().clone() };
         let memory = memory.with_options(options).expect("options without retention are valid");
-        Self { memory, scope: Scope::Tenant(TenantId::internal()), writing: Arc::default() }
+        Self { memory, scope: Scope::Tenant(TenantId::internal()), write_lock: Arc::default() }
     }
 
     /// Records an action that was performed on the command line.

@@ -61,9 +61,9 @@ pub struct SlackOptions {
     pub remembers: bool,
     /// Whether users may approve their own requests. Default: `true`.
     pub requester_may_approve: bool,
-    /// The minimum time between two messages in a channel. Default: 1 s.
+    /// The minimum time between messages in a channel. Default: 1 s.
     pub post_interval: Duration,
-    /// The minimum time between two changes of unfinished answers in a workspace, and the time after which the first words of an answer
+    /// The minimum time between changes of unfinished answers in a workspace, and the time after which the first words of an answer
     /// are shown. Default: 1.5 s, because Slack allows about 50 changes a minute.
     pub growth_interval: Duration,
 }

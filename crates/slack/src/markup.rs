@@ -43,7 +43,7 @@ pub(crate) fn to_slack(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Splits a text at line ends into messages of a maximum length in characters. A code block that is split is closed and reopened.
+/// Splits text at line endings into messages of a maximum length in characters. A code block that is split is closed and reopened.
 pub(crate) fn split(text: &str, characters: usize) -> Vec<String> {
     const FENCE: &str = "```";
     let mut parts = Vec::new();
@@ -72,7 +72,7 @@ pub(crate) fn split(text: &str, characters: usize) -> Vec<String> {
     parts.into_iter().map(|part| part.trim_end().to_owned()).collect()
 }
 
-/// Closes a code block that a text leaves open.
+/// Closes a code block that the text leaves open.
 pub(crate) fn close_code(text: &str) -> String {
     match text.matches("```").count() % 2 {
         0 => text.to_owned(),

@@ -46,8 +46,8 @@ pub use threadkeep_core::{
     OnCorrupt, OpenOutcome, OpenThread, OrderBy, Owner, Part, Positions, RangeEnd, Record, RecordName, RecordOwner,
     Role, Sampling, Scope, Source, StoreError, TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage,
     ThreadPatch, ThreadQuery, Timestamp, TokenCount, TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice,
-    ToolContext, ToolDescription, ToolEffect, ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId,
-    Value, exchange,
+    ToolContext, ToolDescription, ToolEffect, ToolError, ToolOutput, ToolResult, ToolSource, ToolSpec, Usage,
+    UserCursor, UserId, Value, exchange,
 };
 pub use threadkeep_dialogue as dialogue;
 pub use threadkeep_graph as graph;
@@ -57,7 +57,7 @@ pub use threadkeep_memory::{
     Draft, EraseOptions, EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Preference,
     Prefetched, Problem, RecallOptions, RecallOutcome, RecallResults, RecalledMessage, Retention, SearchOptions,
     SearchResults, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent,
-    ThreadSelection, ThreadUpdate, ThreadsUpdate, Titles,
+    ThreadSelection, ThreadUpdate, ThreadsUpdate, Titles, ToolSwitch,
 };
 pub use threadkeep_models as models;
 pub use threadkeep_tokens as tokens;

@@ -27,7 +27,7 @@ impl PieceCache {
         Self(RefCell::new(Vec::new()))
     }
 
-    /// Counts the tokens of a text. All calls on a cache must use the same tokenizer.
+    /// Counts the tokens of the text. All calls on a cache must use the same tokenizer.
     pub(crate) fn count(&self, tokenizer: &Tokenizer, text: &str) -> usize {
         let mut slots = self.0.borrow_mut();
         slots.resize(SLOTS, EMPTY);

@@ -79,7 +79,7 @@ fn search_messages(state: &State, scope: &Scope, query: &SearchQuery, now: Times
     answer
 }
 
-/// Returns the terms of a query that a text contains, as indexes into the query's list of terms.
+/// Returns the terms of a query that the text contains, as indexes into the query's list of terms.
 pub(crate) fn matched_terms(plain_text: &str, query: &SearchQuery) -> Vec<usize> {
     let indexed: BTreeSet<String> = text::indexed_terms(plain_text).into_iter().collect();
     let terms = query.terms.iter().take(MAX_TERMS).enumerate();

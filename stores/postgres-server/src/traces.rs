@@ -1,4 +1,4 @@
-//! Finds the places in which a database contains a text, for tests of erasure.
+//! Finds the places in which a database contains the given text, for tests of erasure.
 
 use tokio_postgres::{Client, Error};
 
@@ -6,7 +6,7 @@ use crate::Database;
 use crate::server::connect;
 
 impl Database {
-    /// Returns the columns that contain a text, as text, as bytes, or as hexadecimal bytes. Ignores case in text. Searches all
+    /// Returns the columns that contain the text, as text, as bytes, or as hexadecimal bytes. Ignores case in text. Searches all
     /// tables except system tables.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Database {
         connect(&self.url()).await?.batch_execute(sql).await
     }
 
-    /// Returns the columns whose statistics, as collected by `ANALYZE`, contain a text.
+    /// Returns the columns whose statistics, as collected by `ANALYZE`, contain the text.
     ///
     /// # Errors
     /// The server reports an error.
@@ -52,7 +52,7 @@ impl Database {
         query_names(&client, sql, text).await
     }
 
-    /// Returns the tables, indexes, TOAST tables and sequences whose files contain a text after a checkpoint.
+    /// Returns the tables, indexes, TOAST tables and sequences whose files contain the text after a checkpoint.
     ///
     /// # Errors
     /// The server reports an error.

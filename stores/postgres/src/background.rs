@@ -9,7 +9,7 @@ use crate::{index, sweep};
 
 /// The time without commits by this instance after which the task starts.
 const IDLE_INTERVAL: Duration = Duration::from_millis(200);
-/// The number of messages indexed, or of leftovers removed, between two checks for new commits.
+/// The number of messages indexed, or of leftovers removed, between checks for new commits.
 const STEP: usize = 500;
 
 pub(crate) fn start(shared: &Arc<Shared>) {

@@ -14,7 +14,7 @@ use crate::options::Listen;
 use crate::pool::{Caller, Shared};
 use crate::row::get;
 
-/// The initial delay between two attempts to reconnect.
+/// The initial delay between attempts to reconnect.
 const BACKOFF: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// The interval and the timeout of the check that the connection is alive.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// A TCP proxy in front of a server, which can stop forwarding as if a cable had been pulled.
+/// A TCP proxy in front of a server. The proxy can stop forwarding as if a cable had been pulled.
 ///
 /// It listens on another loopback address, on the same port as the server, so that a cluster can announce this address to clients while its
 /// nodes reach each other directly.
@@ -23,23 +23,23 @@ impl Proxy {
     pub(crate) fn start(port: u16) -> Self {
         let listener = TcpListener::bind((ADDRESS, port)).expect("the port is free on the other address");
         let (is_cut, connections) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<TcpStream>>>::default());
-        let (shared, open) = (Arc::clone(&is_cut), Arc::clone(&connections));
+        let (cut_flag, open_connections) = (Arc::clone(&is_cut), Arc::clone(&connections));
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-                let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut open_connections = open_connections.lock().unwrap_or_else(PoisonError::into_inner);
                 for (from, to) in [(&client, &server), (&server, &client)] {
                     let (Ok(from), Ok(to)) = (from.try_clone(), to.try_clone()) else { continue };
-                    let is_cut = Arc::clone(&shared);
+                    let is_cut = Arc::clone(&cut_flag);
                     thread::spawn(move || forward(from, to, &is_cut));
                 }
-                open.extend([client, server]);
+                open_connections.extend([client, server]);
             }
         });
         Self { is_cut, connections }
     }
 
-    /// Stops forwarding. Connections stay open, and new ones are accepted, but no byte arrives.
+    /// Stops forwarding. Connections stay open, and new ones are accepted, but no data arrives.
     pub fn cut(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
     }

@@ -137,7 +137,7 @@ pub(crate) fn message_term(term: &str) -> MessageTerm {
     [128 + first % 127, second % 128, third % 128, fourth % 128, fifth % 128]
 }
 
-/// Returns the terms of a text as the index of messages stores them.
+/// Returns the terms of the text as the index of messages stores them.
 pub(crate) fn message_terms(text: &str) -> BTreeSet<MessageTerm> {
     threadkeep_core::text::indexed_terms(text).iter().map(|term| message_term(term)).collect()
 }

@@ -110,7 +110,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Copies a thread into the file. Starts over if the thread changes between two chunks. Returns `None` if it has expired or was deleted.
+    /// Copies a thread into the file. Starts over if the thread changes between chunks. Returns `None` if it has expired or was deleted.
     async fn copy_thread(
         &self,
         writer: &mut Writer,

@@ -29,7 +29,7 @@ async fn open(backend: &Backend, number: u128) -> Thread {
     backend.store.open_thread(&ana(), open, now()).await.unwrap().thread
 }
 
-/// Appends a text.
+/// Appends text.
 async fn append(backend: &Backend, thread: ThreadId, text: &str) -> Result<(), StoreError> {
     use threadkeep_core::{Batch, Fingerprint, IdempotencyKey};
     let content = Content::text(Role::User, text);

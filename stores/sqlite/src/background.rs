@@ -16,7 +16,7 @@ use crate::{index, sweep};
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time without commits after which the index catches up. Also the polling interval while there are no subscribers.
 const IDLE_INTERVAL: Duration = Duration::from_millis(200);
-/// The number of messages that are indexed between two checks for new commits.
+/// The number of messages that are indexed between checks for new commits.
 const MESSAGES_PER_STEP: usize = 500;
 
 pub(crate) fn start(shared: &Arc<Shared>) {
@@ -39,7 +39,7 @@ fn run(shared: &Weak<Shared>, mut version: Option<i64>) {
     loop {
         let Some(shared) = shared.upgrade() else { return };
         let has_subscribers = shared.wake_ups.receiver_count() > 0;
-        // The thread also polls without subscribers, because a client that subscribes between two polls must be notified of all later
+        // The thread also polls without subscribers, because a client that subscribes between polls must be notified of all later
         // commits.
         detect_external_commits(&shared, &mut version);
         let current = shared.activity.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-/** The texts of the page in the user's language. */
+/** The UI strings in the user's language. */
 import { effect, signal } from "@preact/signals";
 import { load, store } from "../app/storage";
 import { en } from "./en";
@@ -7,7 +7,7 @@ import { es } from "./es";
 export type Language = "en" | "es";
 export type Key = keyof typeof en;
 
-const TEXTS: Record<Language, Record<Key, string>> = { en, es };
+const STRINGS: Record<Language, Record<Key, string>> = { en, es };
 
 function preferred(): Language {
   const stored = load("language");
@@ -17,7 +17,7 @@ function preferred(): Language {
 
 export const language = signal<Language>("en");
 
-export function startLanguage(): void {
+export function initLanguage(): void {
   language.value = preferred();
   effect(() => {
     document.documentElement.lang = language.value;
@@ -29,9 +29,9 @@ export function setLanguage(chosen: Language): void {
   store("language", chosen);
 }
 
-/** Returns a text. `{name}` is replaced by a parameter; `{count|one|many}` by one of two forms. */
+/** Returns a UI string. `{name}` is replaced by a parameter; `{count|one|many}` by one of two forms. */
 export function t(key: Key, params: Record<string, string | number> = {}): string {
-  return format(TEXTS[language.value][key], params);
+  return format(STRINGS[language.value][key], params);
 }
 
 export function format(text: string, params: Record<string, string | number>): string {
@@ -71,7 +71,7 @@ export function dateTime(instant: string): string {
   return Number.isNaN(date.getTime()) ? instant : new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }).format(date);
 }
 
-/** Formats an instant of today as a time, any other as a date. */
+/** Formats an instant as a time if it is today, otherwise as a date. */
 export function shortTime(instant: string, now = new Date()): string {
   const date = new Date(instant);
   if (Number.isNaN(date.getTime())) return instant;

@@ -10,7 +10,7 @@ import { gfmTable } from "micromark-extension-gfm-table";
 import type { Nodes, Parent, Root } from "mdast";
 import { safeUrl } from "./url";
 
-/** Longer texts are shown unparsed, because parsing time grows with the length. */
+/** Longer text is shown unparsed, because parsing time grows with the length. */
 const MAX_CHARACTERS = 100_000;
 /** Deeper nesting is shown as text. */
 const MAX_DEPTH = 40;
@@ -28,7 +28,7 @@ function parse(text: string): Root | null {
   return fromMarkdown(text, { extensions: [gfmTable()], mdastExtensions: [gfmTableFromMarkdown()] });
 }
 
-/** Estimates the depth of quotes and lists from the start of lines, because parsing deep nesting may take long. */
+/** Estimates the depth of quotes and lists from how the lines start, because parsing deep nesting can take a long time. */
 function nesting(text: string): number {
   let depth = 0;
   for (const line of text.split("\n")) {
@@ -74,7 +74,7 @@ function render(node: Nodes, context: Context, depth: number): ComponentChildren
     case "paragraph":
       return <p>{children(node, context, depth)}</p>;
     case "heading": {
-      // The page has its own headings; those of a message are below them, and skip no level.
+      // Headings in a message start one level below the page's own headings, and never skip a level.
       const Tag = (["h2", "h3", "h4"] as const)[context.headings.indexOf(node.depth)] ?? "h5";
       return <Tag>{children(node, context, depth)}</Tag>;
     }

@@ -1,4 +1,4 @@
-/** Starts the real server on SQLite and Debian's Chromium, for the journeys and for the pictures. */
+/** Starts the real server on SQLite and Debian's Chromium, for the user journeys and the screenshots. */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";

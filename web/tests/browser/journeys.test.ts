@@ -1,4 +1,4 @@
-/** Journeys through the page, with the real server on SQLite and a real browser. */
+/** User journeys through the page, with the real server on SQLite and a real browser. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
@@ -80,7 +80,7 @@ const send = async (text: string) => {
   await composer().press("Enter");
 };
 /** Waits until the running turn has ended. */
-const answered = () => page.locator(".turn-in-progress").waitFor({ state: "detached" });
+const waitForTurnEnd = () => page.locator(".turn-in-progress").waitFor({ state: "detached" });
 const shownSeqs = () => page.locator("[data-seq]").evaluateAll((entries) => entries.map((entry) => Number((entry as HTMLElement).dataset["seq"])));
 
 describe("signing in", () => {
@@ -96,7 +96,7 @@ describe("signing in", () => {
   });
 
   it("asks for a token, and reports an invalid one", async () => {
-    expectsErrors = true; // The browser logs the answers with status 401.
+    expectsErrors = true; // The browser logs responses with status 401.
     await page.goto(served.url);
     await page.getByLabel("Token or key").fill("a wrong token of some length");
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -107,7 +107,7 @@ describe("signing in", () => {
   });
 
   it("has a content security policy that allows only its own code", async () => {
-    expectsErrors = true; // The browser logs the answer with status 401.
+    expectsErrors = true; // The browser logs the response with status 401.
     const response = await page.goto(served.url);
     const policy = response?.headers()["content-security-policy"] ?? "";
     for (const part of ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "require-trusted-types-for 'script'"]) {
@@ -123,10 +123,10 @@ describe("chat", () => {
     await page.getByRole("button", { name: /^general/ }).click();
     await send("Priya leads the Falcon project.");
     await page.locator(".message.assistant .actions").first().waitFor({ state: "attached" });
-    await answered();
+    await waitForTurnEnd();
     await send("Who leads the Falcon project?");
     await page.locator(".sources button").first().waitFor();
-    await answered();
+    await waitForTurnEnd();
     expect(await shownSeqs()).toEqual([1, 2, 3, 4]);
     await page.locator(".sources button").first().click();
     await page.getByRole("dialog").getByText("Priya leads the Falcon project.").waitFor();
@@ -135,13 +135,13 @@ describe("chat", () => {
     await page.locator(".thread-list").getByText("Priya leads the Falcon project").waitFor();
   });
 
-  it("shows tool calls that expand", async () => {
+  it("shows expandable tool calls", async () => {
     const id = await thread("Sums");
     await signIn(`#/chat/${id}`);
     await send("What is 17 * 23?");
     const call = page.locator("details.call").first();
     await call.waitFor();
-    await answered();
+    await waitForTurnEnd();
     await call.locator("summary").click();
     await page.locator("details.call pre").filter({ hasText: "391" }).first().waitFor();
   });
@@ -156,17 +156,17 @@ describe("chat", () => {
     await expect.poll(() => composer().inputValue()).toBe("");
   });
 
-  it("edits a question in a branch, and leaves the original as it is", async () => {
+  it("edits a message in a branch, and leaves the original as it is", async () => {
     const id = await thread("Branches");
     await signIn(`#/chat/${id}`);
     await send("The budget is 40000.");
-    await answered();
+    await waitForTurnEnd();
     await composer().press("ArrowUp");
     await expect.poll(() => composer().inputValue()).toBe("The budget is 40000.");
     await send("The budget is 50000.");
     await page.waitForURL((url) => !url.hash.includes(id));
     await page.getByText("The budget is 50000.").first().waitFor();
-    await answered();
+    await waitForTurnEnd();
     expect((await stored(id)).map(({ text }) => text)).toContain("The budget is 40000.");
     const fork = new URL(page.url()).hash.split("/")[2] ?? "";
     expect((await stored(fork)).filter(({ role }) => role === "user").map(({ text }) => text)).toEqual(["The budget is 50000."]);
@@ -198,7 +198,7 @@ describe("chat", () => {
     expect((await stored(id)).map(({ seq }) => seq)).toEqual([2]);
   });
 
-  it("shows what others write, in order and once, even after a server outage", async () => {
+  it("shows what others write, in order and exactly once, even after a server outage", async () => {
     const id = await thread("Live");
     await add(id, [{ role: "user", text: "before" }]);
     await signIn(`#/chat/${id}`);
@@ -217,7 +217,7 @@ describe("chat", () => {
     expect(await shownSeqs()).toEqual([1, 2, 3, 4, 5, 6]);
   });
 
-  it("asks a question once, even if the server is down when it is sent", async () => {
+  it("sends a message exactly once, even if the server is down when it is sent", async () => {
     const id = await thread("Killed");
     await signIn(`#/chat/${id}`);
     await composer().waitFor();
@@ -226,24 +226,24 @@ describe("chat", () => {
     await send("The dentist is on Friday.");
     await page.getByText("Connection lost. The turn continues").waitFor();
     await served.start();
-    await answered();
+    await waitForTurnEnd();
     await page.locator(".message.assistant").first().waitFor();
     expect((await stored(id)).filter(({ role }) => role === "user").length).toBe(1);
     expect(await shownSeqs()).toEqual((await stored(id)).map(({ seq }) => seq));
   });
 
-  it("finds the answer to a question that was sent before a reload", async () => {
+  it("finds the reply to a message that was sent before a reload", async () => {
     const id = await thread("Reloaded");
     await signIn(`#/chat/${id}`);
     await send("My sister lives in Malmo.");
     await page.reload();
     await page.locator(".message.assistant .actions").first().waitFor({ state: "attached" });
-    await answered();
+    await waitForTurnEnd();
     expect((await stored(id)).filter(({ role }) => role === "user").length).toBe(1);
     expect(await shownSeqs()).toEqual([1, 2]);
   });
 
-  it("scrolls through a long conversation without losing the place", async () => {
+  it("scrolls through a long conversation without losing its place", async () => {
     const id = await thread("Long");
     await add(id, journal(400));
     await signIn(`#/chat/${id}`);
@@ -275,23 +275,23 @@ describe("chat", () => {
 });
 
 describe("approvals", () => {
-  it("show what would happen, and happen once approved", async () => {
+  it("show the proposed action, which is performed only after approval", async () => {
     const id = await thread("Seats", "gardener");
     await signIn(`#/chat/${id}`);
     await send("Remember that my seat is the window.");
     const card = page.locator(".approval.pending");
     await card.waitFor();
-    await answered();
+    await waitForTurnEnd();
     await card.locator("details summary").click();
     await card.locator("pre").filter({ hasText: "window" }).waitFor();
     expect(await served.call("GET", "v1/preferences")).not.toMatchObject({ data: [{ key: "seat" }] });
     await card.getByRole("button", { name: "Approve" }).click();
     await page.locator(".approval.done").waitFor();
-    await answered();
+    await waitForTurnEnd();
     expect(JSON.stringify(await served.call("GET", "v1/preferences"))).toContain("window");
   });
 
-  it("wait in one list, where they can be denied with a reason", async () => {
+  it("list pending requests in one place, where they can be denied with a reason", async () => {
     const id = await thread("More seats", "gardener");
     await served.call("POST", "v1/agents/gardener/turns", { text: "Remember that my seat is the aisle.", thread: id });
     await signIn("#/activity");
@@ -336,7 +336,7 @@ describe("the context inspector", () => {
     expect(values.reduce((sum, value) => sum + value, 0)).toBe(total);
   });
 
-  it("follows the question and the policy", async () => {
+  it("updates when the question or the policy changes", async () => {
     await signIn(`#/context/${id}`);
     await page.locator(".fate-map").waitFor();
     await page.getByLabel("Question").fill(QUESTION);
@@ -374,7 +374,7 @@ describe("the context inspector", () => {
     await page.getByText("A report stores positions and numbers").waitFor();
   });
 
-  it("is summarized in one line of the chat, which follows the draft", async () => {
+  it("shows a one-line summary in the chat that updates as the user types", async () => {
     await signIn(`#/chat/${id}`);
     await page.locator(".meter .words b").waitFor();
     const before = await page.locator(".meter .words b").innerText();
@@ -386,7 +386,7 @@ describe("the context inspector", () => {
 });
 
 describe("conversations and search", () => {
-  it("finds words and meanings, and shows hits in the conversation", async () => {
+  it("searches by keyword and by meaning, and shows hits in the conversation", async () => {
     const id = await thread("Orchard");
     await add(id, [...journal(120), { role: "user", text: "The quinces ripen in October." }, ...journal(120)]);
     await signIn("#/threads");
@@ -444,7 +444,7 @@ describe("conversations and search", () => {
   });
 
   it("reports why a file cannot be imported", async () => {
-    expectsErrors = true; // The browser logs the answer with status 400.
+    expectsErrors = true; // The browser logs the response with status 400.
     await signIn("#/threads");
     const folder = join(served.folder, "files");
     await mkdir(folder, { recursive: true });
@@ -454,7 +454,7 @@ describe("conversations and search", () => {
   });
 });
 
-describe("activity, assistants and figures", () => {
+describe("activity, assistants and statistics", () => {
   it("shows the steps of a turn", async () => {
     const id = await thread("Sums again");
     const turn = (await served.call("POST", "v1/agents/general/turns", { text: "What is 17 * 24?", thread: id })) as { turn: string };
@@ -469,11 +469,11 @@ describe("activity, assistants and figures", () => {
     await page.locator(".graph .node.model").first().waitFor();
   });
 
-  it("shows figures about all conversations", async () => {
+  it("shows statistics about all conversations", async () => {
     await signIn("#/analytics");
     await page.locator(".bars dt").getByText("assistant").first().waitFor();
-    const figures = (await served.call("GET", "v1/analytics")) as { threads: number };
-    await expect.poll(() => page.locator(".tile").first().innerText()).toContain(String(figures.threads));
+    const statistics = (await served.call("GET", "v1/analytics")) as { threads: number };
+    await expect.poll(() => page.locator(".tile").first().innerText()).toContain(String(statistics.threads));
   });
 
   it("speaks Spanish", async () => {
@@ -485,7 +485,7 @@ describe("activity, assistants and figures", () => {
     await page.getByRole("heading", { name: "Conversaciones y búsqueda" }).waitFor();
   });
 
-  it("erases everything about a user after the user's name was typed", async () => {
+  it("erases everything about a user only once the user's name has been typed", async () => {
     await signIn("#/threads");
     await page.getByRole("button", { name: "Erase all my data" }).click();
     const dialog = page.getByRole("dialog");

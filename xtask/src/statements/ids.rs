@@ -61,7 +61,7 @@ pub(super) fn in_comment(line: &str) -> Vec<IdRange> {
 
 const ID_LENGTH: usize = "S0.00".len();
 
-/// Returns all ids in a text with their byte offsets.
+/// Returns all ids in the text with their byte offsets.
 pub(super) fn ids_in(text: &str) -> Vec<(usize, Id)> {
     text.match_indices('S').filter_map(|(start, _)| Some((start, id_at(text, start)?))).collect()
 }

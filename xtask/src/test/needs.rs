@@ -106,7 +106,7 @@ pub(super) struct MissingProgram {
 
 impl fmt::Display for MissingProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}): skipped, {}", self.tests, self.program, self.reason)
+        write!(f, "{} ({}): skipped: {}", self.tests, self.program, self.reason)
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn names(missing: &[MissingProgram]) -> String {
 }
 
 fn install_program(need: &Need) -> Option<MissingProgram> {
-    let reason = match debian::why_not_installable() {
+    let reason = match debian::installation_problem() {
         Some(reason) => format!("{} is not installed or cannot be used on this system, and {reason}", need.program),
         None if apt_get(need.debian_package) && is_usable(need) => return None,
         None => format!("{} cannot be installed or used on this system", need.program),

@@ -20,7 +20,7 @@ enum Token {
 
 struct PlacedToken {
     token: Token,
-    place: Range<usize>,
+    span: Range<usize>,
 }
 
 /// Finds the first calculation in a message. Returns its byte range in the text, and the expression for the calculator.
@@ -32,14 +32,14 @@ pub(crate) fn find(text: &str) -> Option<(Range<usize>, String)> {
     let longest =
         (0..tokens.len()).filter_map(|start| expression_at(&tokens, start)).max_by_key(|(range, _)| range.len());
     let (range, expression) = longest?;
-    let place = tokens[range.start].place.start..tokens[range.end - 1].place.end;
-    is_calculation(text, &place, &tokens[range]).then_some((place, expression))
+    let span = tokens[range.start].span.start..tokens[range.end - 1].span.end;
+    is_calculation(text, &span, &tokens[range]).then_some((span, expression))
 }
 
 /// Whether tokens are a calculation rather than a date, a range, a phone number, a size or a time of day: "10-12", "20/40", "2x4",
 /// "a las 5 menos 10". Ambiguous signs and words count only if the message asks for the result directly before or after them.
-fn is_calculation(text: &str, place: &Range<usize>, tokens: &[PlacedToken]) -> bool {
-    let (before, after) = (text[..place.start].to_lowercase(), text[place.end..].trim_start());
+fn is_calculation(text: &str, span: &Range<usize>, tokens: &[PlacedToken]) -> bool {
+    let (before, after) = (text[..span.start].to_lowercase(), text[span.end..].trim_start());
     let is_filler = |word: &&str| {
         matches!(
             *word,
@@ -50,13 +50,13 @@ fn is_calculation(text: &str, place: &Range<usize>, tokens: &[PlacedToken]) -> b
     let is_first = last_word.is_none();
     let is_last = after.chars().next().is_none_or(|next| matches!(next, '?' | '=' | '.' | ',' | '!'));
     let is_asked_here = is_last && last_word.is_none_or(|word| INTRODUCING.contains(&word));
-    let written = |placed: &PlacedToken| text[placed.place.clone()].to_lowercase();
+    let written = |placed: &PlacedToken| text[placed.span.clone()].to_lowercase();
     let is_operation =
         |placed: &&PlacedToken| matches!(placed.token, Token::Operator(_) | Token::Percent | Token::Half);
     let is_clear = tokens.iter().filter(is_operation).any(|placed| CLEAR.contains(&written(placed).as_str()))
         || tokens.iter().any(|placed| placed.token == Token::Open);
     // "if two more come along, 12*29?"
-    let is_apart = text[..place.start].trim_end().ends_with([',', ':', ';', '?', '.']);
+    let is_apart = text[..span.start].trim_end().ends_with([',', ':', ';', '?', '.']);
     let is_product = tokens.iter().filter(is_operation).all(|placed| matches!(&*written(placed), "*" | "×" | "÷"));
     match is_clear {
         true => is_first || is_asked_here || is_apart || is_product || asks(text),
@@ -171,7 +171,7 @@ fn aggregate(text: &str, tokens: &[PlacedToken]) -> Option<(Range<usize>, String
     let mut best: Vec<&PlacedToken> = Vec::new();
     let mut list: Vec<&PlacedToken> = Vec::new();
     for placed in tokens {
-        let follows = list.last().is_none_or(|last| is_list_gap(&text[last.place.end..placed.place.start]));
+        let follows = list.last().is_none_or(|last| is_list_gap(&text[last.span.end..placed.span.start]));
         match &placed.token {
             Token::Number(_) if follows => list.push(placed),
             Token::Number(_) => list = vec![placed],
@@ -185,10 +185,10 @@ fn aggregate(text: &str, tokens: &[PlacedToken]) -> Option<(Range<usize>, String
         .iter()
         .filter_map(|placed| if let Token::Number(number) = &placed.token { Some(number.as_str()) } else { None })
         .collect();
-    let place = best.first()?.place.start..best.last()?.place.end;
+    let span = best.first()?.span.start..best.last()?.span.end;
     let sum = numbers.join("+");
     let expression = if is_average { format!("({sum})/{}", numbers.len()) } else { sum };
-    (numbers.len() > 1).then_some((place, expression))
+    (numbers.len() > 1).then_some((span, expression))
 }
 
 fn is_list_gap(gap: &str) -> bool {
@@ -315,7 +315,7 @@ fn tokens(text: &str) -> Vec<PlacedToken> {
             _ if first.is_whitespace() => None,
             _ => Some(Token::Other),
         };
-        tokens.extend(token.map(|token| PlacedToken { token, place: at..at + length }));
+        tokens.extend(token.map(|token| PlacedToken { token, span: at..at + length }));
         at += length;
     }
     joined(tokens)
@@ -328,9 +328,9 @@ fn joined(tokens: Vec<PlacedToken>) -> Vec<PlacedToken> {
         match (joined.last_mut(), &placed.token) {
             // The second word stands for the same operator as the first.
             (Some(last), Token::Operator(operator))
-                if last.token == Token::Operator(*operator) && last.place.len() > 1 && placed.place.len() > 1 =>
+                if last.token == Token::Operator(*operator) && last.span.len() > 1 && placed.span.len() > 1 =>
             {
-                last.place.end = placed.place.end;
+                last.span.end = placed.span.end;
             }
             _ => joined.push(placed),
         }

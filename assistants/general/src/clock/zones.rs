@@ -2,15 +2,23 @@
 //!
 //! The rules are the current ones of the IANA time zone database.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use jiff::tz::TimeZone;
 use threadkeep::core::text::fold;
 
 /// Returns the name and the time zone of a large city, or of UTC.
 pub(crate) fn zone_of(place: &str) -> Option<(&'static str, TimeZone)> {
-    let folded = |name: &str| name.split_whitespace().map(fold).collect::<Vec<_>>().join(" ");
-    let wanted = folded(place);
-    let (name, rule) = CITIES.iter().find(|(name, _)| folded(name) == wanted)?;
+    let (name, rule) = BY_FOLDED_NAME.get(&folded(place))?;
     Some((name, TimeZone::posix(rule).ok()?))
+}
+
+static BY_FOLDED_NAME: LazyLock<HashMap<String, (&str, &str)>> =
+    LazyLock::new(|| CITIES.into_iter().map(|city| (folded(city.0), city)).collect());
+
+fn folded(name: &str) -> String {
+    name.split_whitespace().map(fold).collect::<Vec<_>>().join(" ")
 }
 
 const CITIES: [(&str, &str); 167] = [

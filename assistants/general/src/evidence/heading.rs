@@ -56,7 +56,7 @@ pub(crate) fn with_reference(heading: &str, text: &str) -> String {
     format!("{heading}{AFTER}{}”", normalized(text))
 }
 
-/// Normalizes a text as [`with_reference`] does.
+/// Normalizes the text as [`with_reference`] does.
 pub(crate) fn normalized(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('”', "\"")
 }

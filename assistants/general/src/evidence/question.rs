@@ -196,7 +196,7 @@ fn asked_part(sentence: &str) -> &str {
     let is_interrogative = |at: &usize| INTERROGATIVES.contains(&words[*at].folded.as_str());
     let asking = (0..words.len()).rfind(is_asking);
     let start = asking.and_then(|asking| (asking..words.len().min(asking + 5)).find(is_interrogative));
-    start.map_or(sentence, |start| &sentence[words[start].place.start..])
+    start.map_or(sentence, |start| &sentence[words[start].span.start..])
 }
 
 /// Removes a remark from a question: "what was the hotel called, want to leave a review", "left my goggles, how long are they kept".
@@ -289,8 +289,8 @@ pub(crate) fn split_questions(message: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut start = 0;
     for at in (1..words.len()).filter(is_boundary) {
-        parts.push(text[start..words[at].place.start].to_owned());
-        start = words[at + 1].place.start;
+        parts.push(text[start..words[at].span.start].to_owned());
+        start = words[at + 1].span.start;
     }
     parts.push(text[start..].to_owned());
     parts

@@ -37,7 +37,10 @@ pub(crate) fn related_stems(stems: &[String]) -> impl Iterator<Item = &'static s
 
 /// Returns the words of all groups.
 pub(crate) fn known_words() -> impl Iterator<Item = &'static str> {
-    GROUPS.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace)
+    static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+        GROUPS.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace).collect()
+    });
+    WORDS.iter().copied()
 }
 
 /// Returns a search query that consists of the stems related to the words of a question.

@@ -136,9 +136,9 @@ fn frequent(word: &str) -> Option<&'static str> {
 /// Returns the words that a folded word may misspell, among those that have related words.
 pub(crate) fn similar(word: &str) -> impl Iterator<Item = &'static str> {
     let is_candidate = !is_known(word) && word.len() >= MIN_LETTERS;
-    let is_likely_intended = move |known: &&str| {
-        let difference = Difference::between(word, known);
-        known.len() >= MIN_LETTERS && matches!(difference, Some(Difference::Swapped | Difference::Missing { .. }))
+    let is_likely_intended = |known: &&str| {
+        known.len() >= MIN_LETTERS
+            && matches!(Difference::between(word, known), Some(Difference::Swapped | Difference::Missing { .. }))
     };
     let similar: Vec<&'static str> =
         if is_candidate { related::known_words().filter(is_likely_intended).collect() } else { Vec::new() };
@@ -155,17 +155,17 @@ pub(crate) fn corrected_word(utterance: &Utterance, at: usize) -> Option<String>
     frequent(utterance.word(at)).map(str::to_owned)
 }
 
-/// Returns a text with its misspelt and abbreviated words corrected.
+/// Returns the text with its misspelt and abbreviated words corrected.
 pub(crate) fn corrected(text: &str) -> String {
     let utterance = Utterance::new(text);
     let mut corrected = String::with_capacity(text.len());
     let mut end = 0;
     for word in utterance.words() {
-        let folded = fold(&text[word.place.clone()]);
+        let folded = fold(&text[word.span.clone()]);
         if let Some(meant) = frequent(&folded) {
-            corrected.push_str(&text[end..word.place.start]);
+            corrected.push_str(&text[end..word.span.start]);
             corrected.push_str(meant);
-            end = word.place.end;
+            end = word.span.end;
         }
     }
     corrected.push_str(&text[end..]);
@@ -197,11 +197,18 @@ enum Difference {
 
 impl Difference {
     fn between(one: &str, other: &str) -> Option<Self> {
-        if one.len().abs_diff(other.len()) > 4 || one == other {
-            return None;
+        if one.is_ascii() && other.is_ascii() {
+            return Self::between_characters(one.as_bytes(), other.as_bytes());
         }
         let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-        let start = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+        Self::between_characters(&one, &other)
+    }
+
+    fn between_characters<C: PartialEq>(one: &[C], other: &[C]) -> Option<Self> {
+        if one.len().abs_diff(other.len()) > 1 || one == other {
+            return None;
+        }
+        let start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
         let end = one[start..].iter().rev().zip(other[start..].iter().rev()).take_while(|(a, b)| a == b).count();
         let (left, right) = (&one[start..one.len() - end], &other[start..other.len() - end]);
         match (left, right) {

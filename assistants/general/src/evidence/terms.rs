@@ -10,7 +10,7 @@ use super::question::QuestionWord;
 use super::related::related_stems;
 use super::spelling::is_misspelling;
 
-/// How a word of a question occurs in a text.
+/// How a word of a question occurs in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     /// In any inflection.
@@ -32,7 +32,7 @@ impl Match {
     }
 }
 
-/// The words of a text.
+/// The words of the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     stems: HashSet<String>,
@@ -51,7 +51,7 @@ impl Terms {
         Self { stems: indexed_terms(text).into_iter().collect(), words, has_time, has_number }
     }
 
-    /// Adds the words of a text that explains this one, such as the message that this text refers to.
+    /// Adds the words of text that explains this one, such as the message that this text refers to.
     pub(crate) fn with_context(mut self, text: &str) -> Self {
         self.stems.extend(indexed_terms(text));
         self.words.extend(Utterance::new(text).words().iter().map(|word| word.folded.clone()));
@@ -83,7 +83,7 @@ impl Terms {
     }
 }
 
-/// Whether a text contains a time such as "8:50" or an ordinal such as "21st".
+/// Whether the text contains a time such as "8:50" or an ordinal such as "21st".
 pub(crate) fn has_clock_time_or_ordinal(text: &str) -> bool {
     text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric())).any(|word| {
         let digits = word.bytes().take_while(u8::is_ascii_digit).count();

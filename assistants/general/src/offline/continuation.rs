@@ -36,20 +36,20 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
 
 /// Returns the calculation at the end of a longer message, without the explanation before it: "it is worth 60 marks so whats 40% of 60".
 fn asked_calculation(message: &str) -> Option<String> {
-    let (place, _) = calculation::find(message)?;
-    let before = Utterance::new(&message[..place.start]);
+    let (span, _) = calculation::find(message)?;
+    let before = Utterance::new(&message[..span.start]);
     let words: Vec<&str> = before.words().iter().map(|word| word.folded.as_str()).collect();
     let asks =
         words.ends_with(&["whats"]) || words.ends_with(&["what", "is"]) || words.ends_with(&["how", "much", "is"]);
     let asks_in_spanish = words.ends_with(&["cuanto", "es"]) || words.ends_with(&["cuanto", "son"]);
-    let after = Utterance::new(&message[place.end..]).words().len();
+    let after = Utterance::new(&message[span.end..]).words().len();
     let is_long = words.len() > MAX_WORDS_BEFORE;
     // "what's still open, 300 minus 90", "if I double it, 300*2 of almonds is how much"
-    let is_apart = message[..place.start].trim_end().ends_with([',', ';', ':', '?']);
-    let is_product = message[place.clone()].contains(['*', '×']);
+    let is_apart = message[..span.start].trim_end().ends_with([',', ';', ':', '?']);
+    let is_product = message[span.clone()].contains(['*', '×']);
     let is_asked = (asks || asks_in_spanish) && is_long || is_apart;
     let max_rest = if is_product { MAX_WORDS_AFTER_PRODUCT } else { MAX_REST };
-    ((is_asked || is_product && !words.is_empty()) && after <= max_rest).then(|| message[place].to_owned())
+    ((is_asked || is_product && !words.is_empty()) && after <= max_rest).then(|| message[span].to_owned())
 }
 
 /// The maximum number of words after a product. Only calculations contain products.
@@ -351,11 +351,11 @@ fn number(text: &str, utterance: &Utterance, at: usize) -> Option<Number> {
     if let Some((_, digits)) = NAMES.iter().find(|(name, _)| *name == first.folded) {
         return Some(Number { text: (*digits).to_owned(), words: 1 });
     }
-    let rest = &text[first.place.start..];
+    let rest = &text[first.span.start..];
     let length = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',').unwrap_or(rest.len());
     let digits = rest[..length].trim_end_matches(['.', ',']);
-    let end = first.place.start + digits.len();
-    let words = utterance.words()[at..].iter().take_while(|word| word.place.start < end).count();
+    let end = first.span.start + digits.len();
+    let words = utterance.words()[at..].iter().take_while(|word| word.span.start < end).count();
     (!digits.is_empty()).then(|| Number { text: digits.to_owned(), words })
 }
 

@@ -23,12 +23,12 @@ const WEEKDAYS: [(&str, &str); 7] = [
 
 /// Finds the calculation in a message.
 pub(super) fn calculations(message: &Utterance) -> Vec<Mention> {
-    let Some((place, expression)) = calculation::find(message.text()) else { return Vec::new() };
+    let Some((span, expression)) = calculation::find(message.text()) else { return Vec::new() };
     let words = message.words().iter().enumerate();
-    let within = words.filter(|(_, word)| word.place.start < place.end && place.start < word.place.end);
+    let within = words.filter(|(_, word)| word.span.start < span.end && span.start < word.span.end);
     let within: Vec<usize> = within.map(|(at, _)| at).collect();
     let (Some(first), Some(last)) = (within.first(), within.last()) else { return Vec::new() };
-    let label = message.text()[place].to_owned();
+    let label = message.text()[span].to_owned();
     vec![Mention::new(*first..last + 1, vec![Choice::new(expression, label)])]
 }
 

@@ -198,7 +198,7 @@ pub(super) fn forget_preference() -> Intent {
         })
 }
 
-/// Returns the name of the user's preference that a text refers to.
+/// Returns the name of the user's preference that the text refers to.
 fn matching_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {
     let words_of = |text: &str| -> Vec<String> {
         let words = content_terms(text).into_iter().filter_map(|(_, stems)| stems.into_iter().next());

@@ -41,7 +41,7 @@ const MONTHS_IN_SPANISH: [&str; 12] = [
     "diciembre",
 ];
 
-/// A text that may be quoted, with its citation number.
+/// Text that may be quoted, with its citation number.
 struct QuotableText {
     number: Option<usize>,
     heading: String,
@@ -165,7 +165,7 @@ fn best_paragraph(question: &Question, heading: &str, text: &str) -> String {
     answers(question, &candidates).first().map_or(text, |index| paragraphs[*index]).to_owned()
 }
 
-/// Returns a text or, if it is long, the part of it that contains the most words of the question.
+/// Returns the text or, if it is long, the part of it that contains the most words of the question.
 fn best_part(question: &Question, text: &str) -> String {
     let text = text.trim();
     if text.chars().nth(MAX_CHARACTERS).is_none() {
@@ -189,7 +189,7 @@ fn best_part(question: &Question, text: &str) -> String {
     part(text, start, window_end(text, &words, start), &words)
 }
 
-/// Returns the words of a text with their positions in it.
+/// Returns the words of the text with their positions in it.
 fn word_places(text: &str) -> Vec<(usize, &str)> {
     let start = text.as_ptr() as usize;
     text.split_whitespace().map(|word| (word.as_ptr() as usize - start, word)).collect()
@@ -216,7 +216,7 @@ fn sentence_start(text: &str, words: &[(usize, &str)], at: usize) -> usize {
     (reach..=at).rfind(begins).unwrap_or_else(|| at.saturating_sub(MAX_INTRODUCTION / 3))
 }
 
-/// Returns a part of a text, with an ellipsis where words are omitted.
+/// Returns a part of the text, with an ellipsis where words are omitted.
 fn part(text: &str, start: usize, end: usize, words: &[(usize, &str)]) -> String {
     let from = words.get(start).map_or(0, |(at, _)| *at);
     let to = words.get(end.saturating_sub(1)).map_or(text.len(), |(at, word)| at + word.len());

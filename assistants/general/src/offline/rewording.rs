@@ -6,16 +6,16 @@ use threadkeep::{ChatMessage, Role};
 
 use crate::evidence::asks_to_forget;
 
-/// Returns the question or request that a message means, if it is not phrased as one.
+/// Returns the question or request that a message amounts to, if it is not phrased as one.
 pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     repeated(message, earlier)
-        .or_else(|| named_preference(message))
-        .or_else(|| noted_preference(message))
+        .or_else(|| question_about_preference(message))
+        .or_else(|| statement_after_note_that(message))
         .or_else(|| request_after_remark(message))
         .or_else(|| question_after_courtesy(message))
         .or_else(|| everything_said(message))
-        .or_else(|| named_value(message))
-        .or_else(|| meant_instead(message, earlier))
+        .or_else(|| question_about_value(message))
+        .or_else(|| question_after_correction(message, earlier))
 }
 
 /// Returns the previous question if a message asks to hear its answer again.
@@ -44,7 +44,7 @@ fn repeated(message: &str, earlier: &[ChatMessage]) -> Option<String> {
 }
 
 /// Returns the complete question for "my favourite colour?"
-fn named_preference(message: &str) -> Option<String> {
+fn question_about_preference(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let is_short = (2..=MAX_PREFERENCE_WORDS).contains(&utterance.words().len()) && message.trim_end().ends_with('?');
     match utterance.word(0) {
@@ -71,12 +71,12 @@ fn request_after_remark(message: &str) -> Option<String> {
 const MAX_REMARK_WORDS: usize = 6;
 
 /// Returns the statement in "better note that my favourite colour is olive".
-fn noted_preference(message: &str) -> Option<String> {
+fn statement_after_note_that(message: &str) -> Option<String> {
     let folded = message.to_lowercase();
     let cues = ["pon que mi ", "apunta que mi ", "anota que mi ", "put that my ", "note that my ", "say that my "];
-    let (at, cue) = cues.iter().find_map(|cue| Some((folded.find(cue)?, cue)))?;
-    let start = at + cue.len() - cue.len().min(3);
-    let is_preference = ["favorit", "favourit", "prefer"].iter().any(|word| folded[at..].contains(word));
+    let (cue_start, cue) = cues.iter().find_map(|cue| Some((folded.find(cue)?, cue)))?;
+    let start = cue_start + cue.len() - cue.len().min(3);
+    let is_preference = ["favorit", "favourit", "prefer"].iter().any(|word| folded[cue_start..].contains(word));
     (is_preference && message.is_char_boundary(start)).then(|| message[start..].trim_start().to_owned())
 }
 
@@ -84,9 +84,9 @@ fn noted_preference(message: &str) -> Option<String> {
 fn question_after_courtesy(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let words = utterance.words();
-    let courtesy = (0..words.len()).take_while(|at| COURTESY.contains(&utterance.word(*at))).count();
+    let courtesy = (0..words.len()).take_while(|index| COURTESY.contains(&utterance.word(*index))).count();
     let is_joined = matches!(utterance.word(courtesy), "and" | "y" | "so" | "but" | "also" | "pero");
-    let start = words.get(courtesy + 1).filter(|_| courtesy > 0 && is_joined)?.place.start;
+    let start = words.get(courtesy + 1).filter(|_| courtesy > 0 && is_joined)?.span.start;
     is_question(&message[start..]).then(|| message[start..].to_owned())
 }
 
@@ -123,33 +123,34 @@ fn everything_said(message: &str) -> Option<String> {
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let all =
         words.iter().take(MAX_OPENING_WORDS).position(|word| matches!(*word, "everything" | "all" | "anything"))?;
-    let mut at = all + 1;
-    while matches!(words.get(at), Some(&("that" | "i" | "we" | "ive" | "weve" | "have" | "ever"))) {
-        at += 1;
+    let mut index = all + 1;
+    while matches!(words.get(index), Some(&("that" | "i" | "we" | "ive" | "weve" | "have" | "ever"))) {
+        index += 1;
     }
-    let says = matches!(words.get(at), Some(&("said" | "told" | "wrote" | "mentioned" | "noted" | "say" | "tell")));
-    let about = at + 1 + usize::from(words.get(at + 1) == Some(&"you"));
-    let is_about = says && matches!(words.get(about), Some(&("about" | "on" | "of")));
+    let has_verb_of_saying =
+        matches!(words.get(index), Some(&("said" | "told" | "wrote" | "mentioned" | "noted" | "say" | "tell")));
+    let about = index + 1 + usize::from(words.get(index + 1) == Some(&"you"));
+    let is_about = has_verb_of_saying && matches!(words.get(about), Some(&("about" | "on" | "of")));
     let subject = utterance.words().get(about + 1).filter(|_| is_about)?;
-    Some(format!("find everything about {}", &message[subject.place.start..]))
+    Some(format!("find everything about {}", &message[subject.span.start..]))
 }
 
 const MAX_OPENING_WORDS: usize = 5;
 
 /// Returns the complete question for "number of Anna from the nursery".
-fn named_value(message: &str) -> Option<String> {
+fn question_about_value(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let article = usize::from(matches!(utterance.word(0), "the" | "el" | "la"));
     let is_named = VALUES.contains(&utterance.word(article)) && matches!(utterance.word(article + 1), "of" | "for");
     let is_named_in_spanish =
         VALUES_IN_SPANISH.contains(&utterance.word(article)) && matches!(utterance.word(article + 1), "de" | "del");
     let is_short = (3 + article..=MAX_NAMED_VALUE_WORDS).contains(&utterance.words().len());
-    let states = utterance.words().iter().any(|word| VERBS.contains(&word.folded.as_str()));
-    if !is_short || states || message.contains([':', '=', '!', ',']) {
+    let is_statement = utterance.words().iter().any(|word| STATEMENT_WORDS.contains(&word.folded.as_str()));
+    if !is_short || is_statement || message.contains([':', '=', '!', ',']) {
         return None;
     }
     match (is_named, is_named_in_spanish) {
-        (true, _) => Some(format!("what is the {}", &message[utterance.words()[article].place.start..])),
+        (true, _) => Some(format!("what is the {}", &message[utterance.words()[article].span.start..])),
         (_, true) => Some(format!("cuál es {message}")),
         _ => None,
     }
@@ -197,13 +198,13 @@ const VALUES_IN_SPANISH: [&str; 14] = [
     "contrasena",
 ];
 /// Words that indicate that a message states a value rather than asking for it.
-const VERBS: [&str; 16] = [
+const STATEMENT_WORDS: [&str; 16] = [
     "is", "are", "was", "were", "will", "has", "changed", "moved", "es", "son", "era", "fue", "sera", "cambio", "no",
     "not",
 ];
 
 /// Returns the complete question for "no, I meant the front" after another question. After a statement, the same words correct it.
-fn meant_instead(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+fn question_after_correction(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let previous = earlier.iter().rev().find(|message| message.role == Role::User)?;
     if !is_question(&previous.plain_text()) {
         return None;
@@ -211,18 +212,20 @@ fn meant_instead(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let utterance = Utterance::new(message);
     let words = utterance.words();
     let opening = (0..words.len())
-        .take_while(|at| matches!(utterance.word(*at), "no" | "sorry" | "wait" | "oh" | "ah" | "perdon" | "i" | "me"))
+        .take_while(|index| {
+            matches!(utterance.word(*index), "no" | "sorry" | "wait" | "oh" | "ah" | "perdon" | "i" | "me")
+        })
         .count();
-    let (says, language) = match utterance.word(opening) {
+    let (verb_words, conjunction) = match utterance.word(opening) {
         "meant" | "mean" => (1, "and"),
         "referia" if utterance.word(opening + 1) == "a" => (2, "y"),
         "referia" | "decia" | "digo" => (1, "y"),
         _ => return None,
     };
-    let rest = words.get(opening + says).filter(|_| opening > 0)?.place.start;
+    let rest = words.get(opening + verb_words).filter(|_| opening > 0)?.span.start;
     let rest = message[rest..].trim_end_matches(['.', '!', '?', ' ']);
     let is_short = Utterance::new(rest).words().len() <= MAX_MEANT_WORDS;
-    (is_short && !rest.contains(|c: char| c.is_ascii_digit())).then(|| format!("{language} {rest}?"))
+    (is_short && !rest.contains(|c: char| c.is_ascii_digit())).then(|| format!("{conjunction} {rest}?"))
 }
 
 const MAX_MEANT_WORDS: usize = 6;

@@ -90,7 +90,7 @@ fn refers_to_person(text: &str) -> bool {
     let utterance = Utterance::new(text);
     let pronoun = utterance.words().iter().position(|word| PERSONAL_PRONOUNS.contains(&word.folded.as_str()));
     pronoun.is_some_and(|at| {
-        let before = &utterance.text()[..utterance.words()[at].place.start];
+        let before = &utterance.text()[..utterance.words()[at].span.start];
         at < MAX_PERSONAL_PRONOUN_POSITION
             && names_in(before).is_empty()
             && !Utterance::new(before).words().iter().any(|word| PEOPLE.contains(&word.folded.as_str()))
@@ -135,26 +135,26 @@ fn is_form_of(word: &str, name: &str) -> bool {
     word == name || word.strip_suffix('s') == Some(name) || name.strip_suffix('s') == Some(word)
 }
 
-/// Returns the capitalized words of a text, normalized, including those that begin a sentence.
+/// Returns the capitalized words of the text, normalized, including those that begin a sentence.
 pub(super) fn capitalized_words(text: &str) -> Vec<String> {
     let utterance = Utterance::new(text);
     let is_capitalized = |at: &usize| {
         let word = &utterance.words()[*at];
         word.folded.len() > 2
-            && text[word.place.start..].starts_with(char::is_uppercase)
+            && text[word.span.start..].starts_with(char::is_uppercase)
             && !content_terms(&word.folded).is_empty()
     };
     (0..utterance.words().len()).filter(is_capitalized).map(|at| utterance.word(at).to_owned()).collect()
 }
 
-/// Returns the capitalized words of a text, normalized, except those that begin a sentence.
+/// Returns the capitalized words of the text, normalized, except those that begin a sentence.
 pub(super) fn names_in(text: &str) -> Vec<String> {
     let utterance = Utterance::new(text);
     let is_name = |at: &usize| {
         let word = &utterance.words()[*at];
-        let before = utterance.text()[..word.place.start].trim_end();
+        let before = utterance.text()[..word.span.start].trim_end();
         let begins = before.is_empty() || before.ends_with(['.', '!', '?', ':', '\n']);
-        !begins && word.folded.len() > 2 && utterance.text()[word.place.start..].starts_with(char::is_uppercase)
+        !begins && word.folded.len() > 2 && utterance.text()[word.span.start..].starts_with(char::is_uppercase)
     };
     (0..utterance.words().len()).filter(is_name).map(|at| utterance.word(at).to_owned()).collect()
 }

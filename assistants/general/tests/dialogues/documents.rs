@@ -21,7 +21,7 @@ fn ana() -> Scope {
 #[tokio::test]
 async fn a_document_is_quoted_with_its_location() {
     let env = TestEnv::new().await;
-    env.document(&ana(), "documents", "library.md", HOURS).await;
+    env.add_document(&ana(), "documents", "library.md", HOURS).await;
     let turn = env.conversation("ana").await.turn("Is it open on Sundays?").await;
     assert_eq!(turn.reply, "library.md, Opening hours > Sundays, line 8: “Closed on Sundays, except in December.” [1]");
     assert_eq!(sources(&turn), ["library.md, Opening hours > Sundays, line 8"]);
@@ -31,7 +31,7 @@ async fn a_document_is_quoted_with_its_location() {
 #[tokio::test]
 async fn only_the_matching_paragraph_is_quoted() {
     let env = TestEnv::new().await;
-    env.document(&ana(), "documents", "library.md", HOURS).await;
+    env.add_document(&ana(), "documents", "library.md", HOURS).await;
     let answer = env.conversation("ana").await.say("When does the café open?").await;
     assert!(answer.contains("“The café opens at ten.”") && !answer.contains("nine to seven"), "{answer}");
 }
@@ -39,7 +39,7 @@ async fn only_the_matching_paragraph_is_quoted() {
 #[tokio::test]
 async fn a_question_without_a_matching_document_is_not_answered() {
     let env = TestEnv::new().await;
-    env.document(&ana(), "documents", "library.md", HOURS).await;
+    env.add_document(&ana(), "documents", "library.md", HOURS).await;
     let turn = env.conversation("ana").await.turn("How much is a parking ticket?").await;
     assert!(turn.reply.starts_with("I found nothing about that"), "{}", turn.reply);
     assert!(turn.sources.is_empty());
@@ -48,8 +48,13 @@ async fn a_question_without_a_matching_document_is_not_answered() {
 #[tokio::test]
 async fn documents_and_messages_are_quoted_together() {
     let env = TestEnv::new().await;
-    env.document(&ana(), "documents", "boiler.md", &[("Reset, line 2", "Hold the boiler's red button to reset it.")])
-        .await;
+    env.add_document(
+        &ana(),
+        "documents",
+        "boiler.md",
+        &[("Reset, line 2", "Hold the boiler's red button to reset it.")],
+    )
+    .await;
     let conversation = env.conversation("ana").await;
     conversation.say("The boiler's reset button is behind the panel.").await;
     let turn = conversation.turn("How do I reset the boiler?").await;
@@ -61,7 +66,7 @@ async fn documents_and_messages_are_quoted_together() {
 #[tokio::test]
 async fn a_removed_document_is_not_quoted() {
     let env = TestEnv::new().await;
-    env.document(&ana(), "documents", "library.md", HOURS).await;
+    env.add_document(&ana(), "documents", "library.md", HOURS).await;
     let conversation = env.conversation("ana").await;
     assert!(conversation.say("Is it open on Sundays?").await.contains("December"));
     assert!(env.memory().remove_library_document(&ana(), "documents", "library.md").await.unwrap());
@@ -73,7 +78,7 @@ async fn a_removed_document_is_not_quoted() {
 async fn a_tenants_documents_are_visible_only_to_its_users() {
     let env = TestEnv::new().await;
     let tenant = Scope::tenant("acme").unwrap();
-    env.document(&tenant, "documents", "library.md", HOURS).await;
+    env.add_document(&tenant, "documents", "library.md", HOURS).await;
     for user in ["ana", "ben"] {
         assert!(env.conversation(user).await.say("Is it open on Sundays?").await.contains("December"), "{user}");
     }
@@ -88,7 +93,7 @@ async fn documents_are_listed() {
     let turn = conversation.turn("Which documents do you have?").await;
     assert_eq!(calls(&turn), ["list_documents{}"]);
     assert_eq!(turn.reply, "I have no documents. To add one, run `threadkeep docs add FILE`.");
-    env.document(&ana(), "documents", "library.md", HOURS).await;
+    env.add_document(&ana(), "documents", "library.md", HOURS).await;
     assert_eq!(conversation.say("Which documents do you have?").await, "I have these documents:\n- library.md");
 }
 
@@ -97,9 +102,10 @@ async fn documents_are_listed() {
 async fn several_libraries_are_searched_together() {
     let libraries = vec!["laws".to_owned(), "notes".to_owned()];
     let env = TestEnv::with(GeneralOptions { libraries, ..GeneralOptions::default() }).await;
-    env.document(&ana(), "laws", "code.html", &[("Article 5, line 1", "Pets are allowed in flats.")]).await;
-    env.document(&ana(), "notes", "lease.txt", &[("lines 1-2", "The lease allows pets up to ten kilograms.")]).await;
-    env.document(&ana(), "elsewhere", "x.txt", &[("line 1", "Pets are forbidden in flats.")]).await;
+    env.add_document(&ana(), "laws", "code.html", &[("Article 5, line 1", "Pets are allowed in flats.")]).await;
+    env.add_document(&ana(), "notes", "lease.txt", &[("lines 1-2", "The lease allows pets up to ten kilograms.")])
+        .await;
+    env.add_document(&ana(), "elsewhere", "x.txt", &[("line 1", "Pets are forbidden in flats.")]).await;
     let turn = env.conversation("ana").await.turn("Are pets allowed?").await;
     assert!(turn.reply.contains("code.html") && turn.reply.contains("lease.txt"), "{}", turn.reply);
     assert!(!turn.reply.contains("forbidden"), "{}", turn.reply);

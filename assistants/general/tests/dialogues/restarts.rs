@@ -1,4 +1,4 @@
-//! Restarts between two turns.
+//! Restarts between turns.
 
 use threadkeep::Scope;
 
@@ -24,7 +24,7 @@ async fn preferences_and_documents_survive_a_restart() {
     let env = TestEnv::new().await;
     env.conversation("ana").await.say("Remember that my tea is green.").await;
     let ana = Scope::user("acme", "ana").unwrap();
-    env.document(&ana, "documents", "tea.md", &[("Brewing, line 3", "Brew green tea at 80 degrees.")]).await;
+    env.add_document(&ana, "documents", "tea.md", &[("Brewing, line 3", "Brew green tea at 80 degrees.")]).await;
     let env = env.restarted().await;
     let answer = env.conversation("ana").await.say("How do I brew my green tea?").await;
     assert!(answer.contains("tea.md, Brewing, line 3: “Brew green tea at 80 degrees.”"), "{answer}");

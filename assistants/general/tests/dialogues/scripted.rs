@@ -33,7 +33,7 @@ async fn the_model_receives_and_cites_the_context() {
     });
     let env = TestEnv::scripted(model).await;
     let conversation = env.conversation("ana").await;
-    env.document(&conversation.scope, "documents", "hours.md", &[("line 1", "We open at nine.")]).await;
+    env.add_document(&conversation.scope, "documents", "hours.md", &[("line 1", "We open at nine.")]).await;
     let turn = conversation.turn("When do you open?").await;
     assert_eq!((turn.reply.as_str(), turn.model.as_str()), ("At nine [1].", "scripted"));
     assert_eq!(sources(&turn), ["hours.md, line 1"]);
@@ -43,7 +43,7 @@ async fn the_model_receives_and_cites_the_context() {
 async fn uncited_excerpts_are_not_sources() {
     let env = TestEnv::scripted(ScriptedModel::always(|_| Ok(Reply::text("Good morning.")))).await;
     let conversation = env.conversation("ana").await;
-    env.document(&conversation.scope, "documents", "hours.md", &[("line 1", "We open at nine.")]).await;
+    env.add_document(&conversation.scope, "documents", "hours.md", &[("line 1", "We open at nine.")]).await;
     assert!(conversation.turn("When do you open?").await.sources.is_empty());
 }
 

@@ -121,7 +121,7 @@ impl DialogueEnv for GeneralEnv {
             let passages: Vec<(String, String)> =
                 passages.iter().map(|pair| (text(&pair[0]), text(&pair[1]))).collect();
             let passages: Vec<(&str, &str)> = passages.iter().map(|(at, text)| (at.as_str(), text.as_str())).collect();
-            env.document(&scope, "documents", &text(&document["title"]), &passages).await;
+            env.add_document(&scope, "documents", &text(&document["title"]), &passages).await;
         }
         // Another notation: {"knowledge": {"lease": [{"id": "ls-1", "text": "The rent is …"}]}}.
         for (title, passages) in dialogue.world.get("knowledge").and_then(Value::as_object).into_iter().flatten() {
@@ -130,7 +130,7 @@ impl DialogueEnv for GeneralEnv {
             let passages: Vec<(String, String)> =
                 passages.map(|passage| (text(passage, "id"), text(passage, "text"))).collect();
             let passages: Vec<(&str, &str)> = passages.iter().map(|(at, text)| (at.as_str(), text.as_str())).collect();
-            env.document(&scope, "documents", title, &passages).await;
+            env.add_document(&scope, "documents", title, &passages).await;
         }
         Self { env: Some(env), clock: clock.parse().unwrap(), threads: BTreeMap::new() }
     }

@@ -1,4 +1,4 @@
-//! The test environment: a file store, users, and a fake clock.
+//! The test environment: a store on disk, users, and a fake clock.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,8 +97,9 @@ impl TestEnv {
     }
 
     /// Adds a document to a library, with passages as (location, text).
-    pub(crate) async fn document(&self, scope: &Scope, library: &str, title: &str, passages: &[(&str, &str)]) {
-        let passages = passages.iter().map(|(place, text)| Passage { place: (*place).into(), text: (*text).into() });
+    pub(crate) async fn add_document(&self, scope: &Scope, library: &str, title: &str, passages: &[(&str, &str)]) {
+        let passages =
+            passages.iter().map(|(location, text)| Passage { place: (*location).into(), text: (*text).into() });
         let (id, title, revision) = (title.to_owned(), title.to_owned(), "1".to_owned());
         let document = NewLibraryDocument { id, title, revision, passages: passages.collect() };
         self.memory().put_library_document(scope, library, document, None).await.unwrap();

@@ -10,7 +10,7 @@ use super::{Cluster, CommandError, Outcome, Result, Shown};
 use crate::command::{Command, Verb};
 use crate::kinds::{Kind, SEARCHED, WORKLOADS};
 
-/// The maximum number of objects that a text lists.
+/// The maximum number of objects that are listed in text.
 const MAX_LINES: usize = 60;
 /// The default number of lines of a log.
 const TAIL: u32 = 50;

@@ -300,7 +300,7 @@ fn container_line(container: &Value) -> String {
     line
 }
 
-/// Cuts a text at a number of characters, and marks the cut.
+/// Cuts the text at a number of characters, and marks the cut.
 pub(crate) fn cut(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -308,7 +308,7 @@ pub(crate) fn cut(text: &str, characters: usize) -> String {
     }
 }
 
-/// Returns a text as a block of code. The text cannot end the block.
+/// Returns the text as a block of code. The text cannot end the block.
 pub(crate) fn code_block(text: &str) -> String {
     format!("```\n{}\n```", text.trim_end().replace("```", "'''"))
 }

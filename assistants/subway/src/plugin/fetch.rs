@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use threadkeep::JsonText;
-use threadkeep::agent::plugin::{CommandCall, CommandFuture, CommandHost, CommandOutcome, Fault, PluginError};
+use threadkeep::agent::plugin::{CommandCall, CommandFuture, CommandHost, CommandOutcome, FailureKind, PluginError};
 
 use super::{FEED, TIMETABLE};
 use crate::Timetable;
@@ -41,7 +41,7 @@ pub(super) fn run(call: CommandCall<'_>) -> CommandFuture<'_> {
 async fn fetch(call: CommandCall<'_>) -> Result<CommandOutcome, PluginError> {
     let from = call.arguments.get(FROM).or_else(|| call.settings.get(&FEED)).unwrap_or(GTFS_ADDRESS);
     let file = call.settings.file(&TIMETABLE).ok_or_else(|| {
-        PluginError::new(Fault::Usage, "no folder for the timetable: the home folder is unknown")
+        PluginError::new(FailureKind::Usage, "no folder for the timetable: the home folder is unknown")
             .with_hint("set MTA_TIMETABLE to a file")
     })?;
     let source = source_of(from);
@@ -60,7 +60,7 @@ async fn fetch(call: CommandCall<'_>) -> Result<CommandOutcome, PluginError> {
         to,
         is_current: covers_today(&timetable, call.now),
     };
-    let json = JsonText::of(&fetched).map_err(|error| PluginError::new(Fault::Caller, error))?;
+    let json = JsonText::of(&fetched).map_err(|error| PluginError::new(FailureKind::Setup, error))?;
     let outdated = "the timetable does not cover today; using the times of the same weekday";
     let notes = if fetched.is_current { Vec::new() } else { vec![outdated.to_owned()] };
     Ok(CommandOutcome { text: text(&fetched, call.host), notes, json, has_findings: false })
@@ -108,12 +108,12 @@ fn text(fetched: &Fetched, host: &dyn CommandHost) -> String {
 fn failure(error: GtfsError, source: &Source, file: &Path) -> PluginError {
     let previous = if file.exists() { "; the previous timetable is unchanged" } else { "" };
     let retry = "pass another URL or a local zip archive: `threadkeep subway fetch FROM`";
-    let (fault, check) = match (&error, source) {
-        (GtfsError::Unreachable(_), _) => (Fault::External, "check the connection, or "),
-        (GtfsError::Status(_) | GtfsError::TooLarge, Source::Address(_)) => (Fault::External, ""),
-        (GtfsError::Address(_), _) => (Fault::Usage, ""),
-        (GtfsError::File { .. }, _) => (Fault::Caller, "check the path, or "),
-        _ => (Fault::Caller, ""),
+    let (kind, check) = match (&error, source) {
+        (GtfsError::Unreachable(_), _) => (FailureKind::External, "check the connection, or "),
+        (GtfsError::Status(_) | GtfsError::TooLarge, Source::Address(_)) => (FailureKind::External, ""),
+        (GtfsError::Address(_), _) => (FailureKind::Usage, ""),
+        (GtfsError::File { .. }, _) => (FailureKind::Setup, "check the path, or "),
+        _ => (FailureKind::Setup, ""),
     };
-    PluginError::new(fault, error).with_hint(format!("{check}{retry}{previous}"))
+    PluginError::new(kind, error).with_hint(format!("{check}{retry}{previous}"))
 }

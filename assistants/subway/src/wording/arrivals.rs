@@ -18,7 +18,7 @@ pub(crate) fn arrivals(answer: &ArrivalsAnswer, now: Timestamp) -> String {
             LiveStatus::Unavailable => format!("I cannot look up the next trains{what} at {station}."),
             _ => format!("No train{what} is announced at {station}."),
         };
-        return super::lines_of([Some(no_trains), live, assumption]);
+        return super::join_lines([Some(no_trains), live, assumption]);
     }
     let head = format!("Next trains{what} at {station} (live, {}):", clock(now));
     let mut ways: Vec<(&str, Vec<&TrainArrival>)> = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn arrivals(answer: &ArrivalsAnswer, now: Timestamp) -> String {
         let lines: Vec<String> = trains.iter().take(MAX_TRAINS_PER_DIRECTION).map(|train| train_to(train)).collect();
         Some(format!("{}:\n{}", heading(towards), lines.join("\n")))
     });
-    super::lines_of([Some(head)].into_iter().chain(boards).chain([live, assumption]))
+    super::join_lines([Some(head)].into_iter().chain(boards).chain([live, assumption]))
 }
 
 fn heading(towards: &str) -> &str {
@@ -52,5 +52,5 @@ pub(super) fn when(train: &TrainArrival) -> String {
         (train.is_rerouted, "on another track, may not stop here"),
     ];
     let doubts: String = doubts.iter().filter(|(holds, _)| *holds).map(|(_, doubt)| format!("; {doubt}")).collect();
-    format!("{} ({}{doubts})", super::wait(train.minutes_until), train.clock)
+    format!("{} ({}{doubts})", super::time_until(train.minutes_until), train.clock)
 }

@@ -9,7 +9,8 @@ pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
     let (from, to, transfer) = (place(&answer.from), place(&answer.to), place(&answer.transfer));
     let local = &answer.stay.line;
     let head = format!("{from} to {to}: local or express?");
-    let next = answer.next_local_minutes.map(|minutes| format!("Next {local} at {from}: {}.", super::wait(minutes)));
+    let next =
+        answer.next_local_minutes.map(|minutes| format!("Next {local} at {from}: {}.", super::time_until(minutes)));
     let stay = if is_same { "take" } else { "stay on" };
     let stay = format!("Option 1, {stay} the {local}: {}.", total(&answer.stay));
     let change = answer.change.as_ref().map(|option| {
@@ -22,7 +23,7 @@ pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
             format!("; wait at {transfer} {minutes} min, from the local's arrival to the express's departure")
         });
         let wait = match &answer.express {
-            Some(express) if is_same => format!("; it leaves {}", super::wait(express.minutes_until)),
+            Some(express) if is_same => format!("; it leaves {}", super::time_until(express.minutes_until)),
             _ => wait,
         };
         format!("Option 2, {how}: {}{wait}.", total(option))
@@ -49,7 +50,7 @@ pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
     };
     let assumptions = answer.assumptions.iter().map(|assumption| Some(super::assumption(assumption)));
     let lines = [Some(head), next, Some(stay), change].into_iter().chain(remarks);
-    super::lines_of(lines.chain([recommendation, live, Some(source(answer))]).chain(assumptions))
+    super::join_lines(lines.chain([recommendation, live, Some(source(answer))]).chain(assumptions))
 }
 
 fn total(option: &TripOption) -> String {

@@ -10,7 +10,7 @@ use crate::transfer::TransferTiming;
 
 /// Formats a route, step by step.
 pub(crate) fn route(route: &RouteAnswer) -> String {
-    super::lines_of([Some(wording::route(&SUBWAY, route)), airtrain(route)])
+    super::join_lines([Some(wording::route(&SUBWAY, route)), airtrain(route)])
 }
 
 /// Says how the trip continues from a station that is named after the airport.
@@ -37,7 +37,7 @@ pub(crate) fn route_with_arrivals(answer: &RouteWithArrivals) -> String {
     let silence = (answer.next_trains.is_empty() && answer.live == LiveStatus::Available)
         .then(|| "No train is announced there right now.".to_owned());
     let live = super::live(&answer.live);
-    super::lines_of([
+    super::join_lines([
         wording::conditions(&SUBWAY, route),
         Some(wording::steps(&SUBWAY, route)),
         wording::direct(route),
@@ -55,14 +55,14 @@ pub(crate) fn transfer_timing(timing: &TransferTiming) -> String {
     let mut legs = rides(route);
     let (Some(first), Some(second), Some(transfer)) = (legs.next(), legs.next(), &timing.transfer_at) else {
         let none = format!("No change is needed from {} to {}.", place(&route.from), place(&route.to));
-        return super::lines_of([Some(none), Some(self::route(route))]);
+        return super::join_lines([Some(none), Some(self::route(route))]);
     };
     let onwards = timing.connection.as_ref().map_or(&second.line, |train| &train.line);
     let head = format!("Change at {transfer} from the {} to the {onwards}.", first.line);
     let first_train = timing.first_train.as_ref().map(|train| {
         let there = timing
             .arrives_in_minutes
-            .map_or_else(String::new, |minutes| format!(", and is at {transfer} {}", super::wait(minutes)));
+            .map_or_else(String::new, |minutes| format!(", and is at {transfer} {}", super::time_until(minutes)));
         format!("The next {} leaves {} {}{there}.", train.line, first.from, when(train))
     });
     let connection = timing.connection.as_ref().map(|train| {
@@ -80,5 +80,5 @@ pub(crate) fn transfer_timing(timing: &TransferTiming) -> String {
     let live = super::live(&timing.live);
     let arrival =
         timing.arrives_at.as_ref().map(|time| format!("With these trains you are at {} at {time}.", place(&route.to)));
-    super::lines_of([Some(head), first_train, connection, arrival, missing, live, Some(self::route(route))])
+    super::join_lines([Some(head), first_train, connection, arrival, missing, live, Some(self::route(route))])
 }

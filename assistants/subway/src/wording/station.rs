@@ -17,7 +17,7 @@ pub(crate) fn whole_place(view: &StationView) -> String {
 pub(crate) fn station_info(info: &StationInfo) -> String {
     let head = format!("{}, {}: {}.", info.station.name, info.station.area, lines(&info.station.lines));
     let parts = info.parts.iter().map(|part| Some(part_of(part, info.parts.len() > 1)));
-    super::lines_of([Some(head)].into_iter().chain(parts).chain([info.assumption.as_ref().map(super::assumption)]))
+    super::join_lines([Some(head)].into_iter().chain(parts).chain([info.assumption.as_ref().map(super::assumption)]))
 }
 
 fn part_of(part: &StationPart, is_one_of_several: bool) -> String {
@@ -35,7 +35,7 @@ fn part_of(part: &StationPart, is_one_of_several: bool) -> String {
     let towards = if directions.is_empty() {
         String::new()
     } else {
-        format!("; trains towards {}", super::enumerated(&directions))
+        format!("; trains towards {}", super::join_with_and(&directions))
     };
     let place = format!("GTFS stop {}, at {:.4}, {:.4}", part.stop_id, part.latitude, part.longitude);
     format!("- {name}: {access}{towards} ({place})")

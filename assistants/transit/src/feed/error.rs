@@ -40,7 +40,7 @@ pub enum FeedError {
         column: &'static str,
     },
     /// A line has the wrong number of fields, or is not UTF-8.
-    #[error("{file}, line {line}: expected {fields} fields in UTF-8")]
+    #[error("{file}, line {line}: expected {fields} fields, encoded in UTF-8")]
     Record {
         /// The file.
         file: &'static str,
@@ -102,6 +102,11 @@ pub enum FieldProblem {
         /// The start of the id.
         id: String,
     },
+    /// Two stops of the trip have the same sequence number.
+    RepeatedSequence {
+        /// The sequence number.
+        sequence: u32,
+    },
     /// A time is earlier than the previous time of the trip.
     BackInTime,
     /// A trip has no time at its first or last stop, or has fewer than two stops.
@@ -118,6 +123,7 @@ impl fmt::Display for FieldProblem {
             Self::InvalidValue { expected, value } => write!(f, "{value:?} is not {expected}"),
             Self::Unknown { id } => write!(f, "{id:?} is not defined"),
             Self::Repeated { id } => write!(f, "{id:?} is defined more than once"),
+            Self::RepeatedSequence { sequence } => write!(f, "\"{sequence}\" occurs more than once in the trip"),
             Self::BackInTime => f.write_str("the time is earlier than the previous time of the trip"),
             Self::Incomplete { id } => {
                 write!(f, "trip {id:?} has fewer than two stops, or no time at its first or last stop")

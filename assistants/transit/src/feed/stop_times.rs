@@ -48,7 +48,7 @@ pub(super) fn read(files: &mut Files, trips: Vec<TripRow>, platforms: &Index) ->
         Ok(())
     })?;
     calls.sort_by_key(|call| (call.trip, call.sequence));
-    deduplicate(&calls, trips, columns.arrival)
+    deduplicate(&calls, trips, &columns)
 }
 
 const FILE: &str = "stop_times.txt";
@@ -78,14 +78,14 @@ fn call_of(row: &Row, columns: &Columns, trips: &Index, platforms: &Index) -> Re
 }
 
 /// Deduplicates trips into patterns and profiles. Trips without calls are omitted.
-fn deduplicate(calls: &[Call], trips: Vec<TripRow>, arrival: Column) -> Result<DeduplicatedTrips, FeedError> {
+fn deduplicate(calls: &[Call], trips: Vec<TripRow>, columns: &Columns) -> Result<DeduplicatedTrips, FeedError> {
     let mut patterns = Interner::default();
     let mut profiles = Interner::default();
     let mut running = Vec::with_capacity(trips.len());
     let mut trips = (0..).zip(trips);
     for calls in calls.chunk_by(|one, next| one.trip == next.trip) {
         let Some((_, mut trip)) = trips.find(|(index, _)| *index == calls[0].trip) else { continue };
-        let times = times_of(calls, &trip.id, arrival)?;
+        let times = times_of(calls, &trip.id, columns)?;
         let start = times[0].arrival;
         let since_start =
             |time: &StopTime| StopTime { arrival: time.arrival - start, departure: time.departure - start };
@@ -98,8 +98,10 @@ fn deduplicate(calls: &[Call], trips: Vec<TripRow>, arrival: Column) -> Result<D
 }
 
 /// Returns the times of a trip, interpolating missing ones.
-fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>, FeedError> {
-    let problem = |line, problem| FeedError::Field { file: FILE, line, column: arrival.name(), problem };
+fn times_of(calls: &[Call], trip: &str, columns: &Columns) -> Result<Vec<StopTime>, FeedError> {
+    let problem_in =
+        |column: Column, line, problem| FeedError::Field { file: FILE, line, column: column.name(), problem };
+    let problem = |line, problem| problem_in(columns.arrival, line, problem);
     let incomplete = |call: &Call| problem(call.line, FieldProblem::Incomplete { id: truncated(trip) });
     let (first, last) = (&calls[0], &calls[calls.len() - 1]);
     if calls.len() < 2 || first.time.is_none() {
@@ -109,7 +111,8 @@ fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>
     let mut times: Vec<StopTime> = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter().enumerate() {
         if index > 0 && calls[index - 1].sequence == call.sequence {
-            return Err(problem(call.line, FieldProblem::Repeated { id: truncated(&call.sequence.to_string()) }));
+            let repeated = FieldProblem::RepeatedSequence { sequence: call.sequence };
+            return Err(problem_in(columns.sequence, call.line, repeated));
         }
         let before = times.last().map_or(0, |time| time.departure);
         let time = match call.time {

@@ -1,18 +1,25 @@
-//! Separates the public-transport lines that a text names from its other words.
+//! Separates the public-transport lines that the text names from its other words.
 
 use super::Vocabulary;
+use super::spelling::Spelling;
 use crate::network::Network;
 
-/// The lines and the other words of a text.
+/// The lines and the other words of the text.
 #[derive(Debug)]
 pub(super) struct Phrase {
     /// The public names of lines.
     pub(super) lines: Vec<String>,
-    pub(super) words: Vec<String>,
+    pub(super) words: Vec<Spelling>,
+    /// The words without spaces.
+    pub(super) joined: Spelling,
     generic_words: &'static [&'static str],
 }
 
 impl Phrase {
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|own| own.text == word)
+    }
+
     pub(super) fn is_generic(&self, word: &str) -> bool {
         self.generic_words.contains(&word)
     }
@@ -36,7 +43,10 @@ impl Phrase {
         }
         let rest: Vec<&str> =
             raw.iter().zip(&is_line).filter(|(_, is_line)| !**is_line).map(|(word, _)| word.as_str()).collect();
-        Self { lines, words: normalise(&rest, vocabulary), generic_words: vocabulary.generic_words }
+        let words = normalise(&rest, vocabulary);
+        let joined = Spelling::new(words.concat());
+        let words = words.into_iter().map(Spelling::new).collect();
+        Self { lines, words, joined, generic_words: vocabulary.generic_words }
     }
 }
 
@@ -64,7 +74,7 @@ fn refers_to_a_line(raw: &[String], at: usize, is_line: impl Fn(&str) -> bool, v
     run_end == raw.len() && before_run.is_some() && !is_lettered_avenue
 }
 
-/// Returns the normalised words of a text.
+/// Returns the normalised words of the text.
 pub(super) fn words_of(text: &str, vocabulary: &Vocabulary) -> Vec<String> {
     let raw = raw_words(text);
     normalise(&raw.iter().map(String::as_str).collect::<Vec<_>>(), vocabulary)

@@ -2,6 +2,7 @@
 
 use super::Vocabulary;
 use super::phrase::{Phrase, words_of};
+use super::spelling::Spelling;
 
 /// A station that matches a phrase.
 #[derive(Debug, Clone)]
@@ -39,12 +40,12 @@ pub(super) struct Name {
     /// The parts between dashes, as ranges of `words`.
     parts: Vec<std::ops::Range<usize>>,
     /// The whole and each part without spaces, for "grandcentral".
-    joined: Vec<String>,
+    joined: Vec<Spelling>,
 }
 
 #[derive(Debug)]
 struct Word {
-    text: String,
+    spelling: Spelling,
     is_generic: bool,
 }
 
@@ -53,45 +54,44 @@ impl Name {
         let (mut words, mut parts) = (Vec::new(), Vec::new());
         for part in parts_of(text) {
             let start = words.len();
-            words.extend(
-                words_of(part, vocabulary)
-                    .into_iter()
-                    .map(|text| Word { is_generic: vocabulary.generic_words.contains(&text.as_str()), text }),
-            );
+            words.extend(words_of(part, vocabulary).into_iter().map(|text| Word {
+                is_generic: vocabulary.generic_words.contains(&text.as_str()),
+                spelling: Spelling::new(text),
+            }));
             parts.push(start..words.len());
         }
-        let join = |words: &[Word]| words.iter().map(|word| word.text.as_str()).collect::<String>();
+        let join = |words: &[Word]| Spelling::new(words.iter().map(Word::text).collect());
         let joined = std::iter::once(join(&words)).chain(parts.iter().map(|part| join(&words[part.clone()]))).collect();
         Self { is_alias, words, parts, joined }
     }
 
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.joined == other.joined
+        self.joined.iter().map(|joined| &joined.text).eq(other.joined.iter().map(|joined| &joined.text))
     }
 
     pub(super) fn has(&self, word: &str) -> bool {
-        self.words.iter().any(|known| known.text == word)
+        self.words.iter().any(|known| known.text() == word)
     }
 
     /// Returns the quality of the match, or `None`. `explains` returns whether a word that is not in the name is a correct
     /// qualifier of the station.
     pub(super) fn tier(&self, phrase: &Phrase, explains: &impl Fn(&str) -> bool) -> Option<Tier> {
-        let is_generic_here = |word: &str| self.words.iter().any(|known| known.is_generic && known.text == word);
-        if !phrase.words.iter().any(|word| self.has(word) && !is_generic_here(word)) {
+        let is_generic_here = |word: &str| self.words.iter().any(|known| known.is_generic && known.text() == word);
+        if !phrase.words.iter().any(|word| self.has(&word.text) && !is_generic_here(&word.text)) {
             return self.close_tier(phrase);
         }
         let has_generic = self.words.iter().any(|known| known.is_generic);
         let is_redundant = |word: &str| phrase.is_generic(word) && !has_generic;
-        let rest = phrase.words.iter().filter(|word| !self.has(word));
+        let rest = phrase.words.iter().map(|word| word.text.as_str()).filter(|word| !self.has(word));
         let unexplained = rest.filter(|word| !explains(word) && !is_redundant(word)).count();
-        let covers = |words: &[Word]| words.iter().all(|known| known.is_generic || phrase.words.contains(&known.text));
+        let covers = |words: &[Word]| words.iter().all(|known| known.is_generic || phrase.has(known.text()));
         let is_whole = covers(&self.words);
         let covered: Vec<&Word> =
             self.parts.iter().map(|part| &self.words[part.clone()]).filter(|part| covers(part)).flatten().collect();
-        let in_covered = |word: &str| covered.iter().any(|known| known.text == word);
+        let in_covered = |word: &str| covered.iter().any(|known| known.text() == word);
         // "Bedford Av" is not a part of "Bedford-Nostrand Avs".
         let is_part = covered.iter().any(|known| !known.is_generic)
-            && phrase.words.iter().all(|word| !is_generic_here(word) || in_covered(word));
+            && phrase.words.iter().all(|word| !is_generic_here(&word.text) || in_covered(&word.text));
         match unexplained {
             0 if self.is_alias => is_whole.then_some(Tier::Alias),
             0 if is_whole => Some(Tier::Whole),
@@ -106,7 +106,7 @@ impl Name {
     /// Returns the quality of a match with spelling mistakes.
     fn close_tier(&self, phrase: &Phrase) -> Option<Tier> {
         let is_close =
-            |known: &Word| known.is_generic || phrase.words.iter().any(|word| is_misspelt(word, &known.text));
+            |known: &Word| known.is_generic || phrase.words.iter().any(|word| word.is_misspelt(&known.spelling));
         let is_covered = |words: &[Word]| words.iter().all(is_close) && words.iter().any(|known| !known.is_generic);
         let is_part = is_covered(&self.words) || self.parts.iter().any(|part| is_covered(&self.words[part.clone()]));
         self.is_close(phrase).then_some(if is_part { Tier::ClosePart } else { Tier::Close })
@@ -114,20 +114,23 @@ impl Name {
 
     /// Whether the phrase is the name with spelling mistakes in words or in spacing.
     fn is_close(&self, phrase: &Phrase) -> bool {
-        let joined: String = phrase.words.concat();
         let is_close_joined = self.joined.iter().any(|known| {
-            let letters = known.chars().filter(|c| c.is_alphabetic()).count();
-            letters >= 5
-                && known.chars().count().abs_diff(joined.chars().count()) <= letters / 6
-                && same_digits(known, &joined)
-                && strsim::osa_distance(known, &joined) <= letters / 6
+            known.letter_count >= 5
+                && known.is_within(&phrase.joined, known.letter_count / 6)
+                && same_digits(&known.text, &phrase.joined.text)
         });
-        let is_close_word = |word: &String| self.words.iter().any(|known| is_misspelt(word, &known.text));
+        let is_close_word = |word: &Spelling| self.words.iter().any(|known| word.is_misspelt(&known.spelling));
         let is_strong =
-            |word: &String| self.words.iter().any(|known| !known.is_generic && is_misspelt(word, &known.text));
+            |word: &Spelling| self.words.iter().any(|known| !known.is_generic && word.is_misspelt(&known.spelling));
         is_close_joined
-            || phrase.words.iter().all(|word| is_close_word(word) || phrase.is_generic(word))
+            || phrase.words.iter().all(|word| is_close_word(word) || phrase.is_generic(&word.text))
                 && phrase.words.iter().any(is_strong)
+    }
+}
+
+impl Word {
+    fn text(&self) -> &str {
+        &self.spelling.text
     }
 }
 
@@ -145,25 +148,6 @@ fn parts_of(text: &str) -> Vec<&str> {
     }
     parts.push(&text[start..]);
     parts
-}
-
-/// Whether a word equals a known word except for spelling mistakes. Numbers have to be equal.
-fn is_misspelt(word: &str, known: &str) -> bool {
-    if word == known {
-        return true;
-    }
-    let (one, other) = (known.chars().count(), word.chars().count());
-    let allowed = match one.min(other) {
-        0..=3 => 0,
-        4..=7 => 1,
-        _ => 2,
-    };
-    // Comparing lengths first avoids most distance computations.
-    if allowed == 0 || one.abs_diff(other) > allowed {
-        return false;
-    }
-    let has_digit = known.chars().chain(word.chars()).any(|c| c.is_ascii_digit());
-    !has_digit && strsim::osa_distance(word, known) <= allowed
 }
 
 fn same_digits(one: &str, other: &str) -> bool {

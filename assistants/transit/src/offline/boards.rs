@@ -182,7 +182,7 @@ impl Speech {
                 ends.push(end);
             }
         }
-        (!ends.is_empty()).then(|| crate::wording::enumerated(&ends))
+        (!ends.is_empty()).then(|| crate::wording::join_with_and(&ends))
     }
 
     fn whether_it_stops(&self, outcome: &Outcome<'_>) -> String {
@@ -283,7 +283,7 @@ impl Speech {
             [one, other] => format!("The {name} runs between {one} and {other}."),
             _ => format!(
                 "Trains of the {name} start and end at {}. Not every train goes to each of them: see the sign on the train.",
-                crate::wording::enumerated(&ends)
+                crate::wording::join_with_and(&ends)
             ),
         }
     }

@@ -64,7 +64,7 @@ impl Speech {
         let parts: Vec<Option<String>> =
             names.iter().take(2).map(|name| self.part_of_line(name, &asked, outcome)).collect();
         match parts.iter().any(Option::is_some) {
-            true => wording::lines_of(parts),
+            true => wording::join_lines(parts),
             false => all_texts(outcome),
         }
     }
@@ -145,11 +145,11 @@ impl Speech {
             }
             return format!(
                 "No, the {line} does not stop in {area}{usually}, only in {}.",
-                wording::enumerated(&areas)
+                wording::join_with_and(&areas)
             );
         };
         match there.len() {
-            1..=MAX_NAMED => format!("Yes, the {line} stops in {area}{usually}: at {}.", wording::enumerated(&there)),
+            1..=MAX_NAMED => format!("Yes, the {line} stops in {area}{usually}: at {}.", wording::join_with_and(&there)),
             count => format!("Yes, the {line} stops at {count} stations in {area}{usually}, from {first} to {last}."),
         }
     }
@@ -211,7 +211,7 @@ impl Speech {
             false => format!(
                 "The step-free stations of the {line} nearest to {}: {}.",
                 stations[at].name,
-                wording::enumerated(&rows)
+                wording::join_with_and(&rows)
             ),
         }
     }

@@ -205,7 +205,7 @@ impl Speech {
                 .collect();
             let note = match step_free.is_empty() {
                 true => "None of these changes is step-free.".to_owned(),
-                false => format!("Step-free there: {}.", crate::wording::enumerated(&step_free)),
+                false => format!("Step-free there: {}.", crate::wording::join_with_and(&step_free)),
             };
             answer = format!("{answer}\n{note}");
         }

@@ -284,7 +284,7 @@ impl Speech {
         text.unwrap_or_else(|| self.on_named_lines(value).unwrap_or_else(|| value.to_owned()))
     }
 
-    /// Resolves a station by the lines that a text names: "the 86th Street station on the Lexington line, the 4 5 6".
+    /// Resolves a station by the lines that the text names: "the 86th Street station on the Lexington line, the 4 5 6".
     fn on_named_lines(&self, value: &str) -> Option<String> {
         let utterance = Utterance::new(value);
         let runs = (self.line_runs)(&utterance);

@@ -316,7 +316,7 @@ impl Speech {
         let (next, after) = (message.word(at + 1), message.word(at + 2));
         let is_joined = at > 0 && {
             let words = message.words();
-            let between = &message.text()[words[at - 1].place.end..words[at].place.start];
+            let between = &message.text()[words[at - 1].span.end..words[at].span.start];
             between.trim().is_empty()
         };
         // In "1 2 3" and "the 2 or 3", it is a line; "2 Av" is a station.

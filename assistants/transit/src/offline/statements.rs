@@ -83,7 +83,7 @@ fn names_place(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static
     let is_stated = matches!(message.word(end), "is" | "moved" | "changed" | "now" | "to")
         && (at > 0 || end < message.words().len());
     let has_sign = message.words().get(end).is_some_and(|next| {
-        let between = &message.text()[message.words()[end - 1].place.end..next.place.start];
+        let between = &message.text()[message.words()[end - 1].span.end..next.span.start];
         between.contains(['=', ':'])
     });
     let is_set = SAVING.contains(&before);

@@ -314,8 +314,8 @@ fn explains_unknown(message: &Utterance, unknown: &Mention, known: &Mention) -> 
     }
     let gap = unknown.words.end..known.words.start;
     let has_comma = message.words().get(known.words.start).is_some_and(|next| {
-        let end = message.words()[unknown.words.end - 1].place.end;
-        message.text()[end..next.place.start].contains(',')
+        let end = message.words()[unknown.words.end - 1].span.end;
+        message.text()[end..next.span.start].contains(',')
     });
     let joins = gap.clone().all(|at| JOINING.contains(&message.word(at)));
     is_unknown(unknown) && !is_unknown(known) && gap.len() <= MAX_GAP && joins && (has_comma || !gap.is_empty())
@@ -453,7 +453,7 @@ fn is_amount(message: &Utterance, at: usize) -> bool {
 /// Whether a comma or the end of a sentence precedes a word.
 fn follows_a_break(message: &Utterance, at: usize) -> bool {
     let words = message.words();
-    let between = &message.text()[words[at - 1].place.end..words[at].place.start];
+    let between = &message.text()[words[at - 1].span.end..words[at].span.start];
     between.contains([',', ';', ':', '?', '!', '\n']) || between.contains(". ") && message.word(at - 1).len() > 3
 }
 

@@ -20,11 +20,11 @@ pub fn meeting(system: &System, meeting: &Meeting) -> String {
         1 => format!("You can change from the {line} to the {other}{usually} at {}.", named.join("")),
         count if count > MAX_NAMED => format!(
             "The {line} and the {other} meet at {count} stations{usually}, among them {}.",
-            super::enumerated(&named)
+            super::join_with_and(&named)
         ),
         count => format!(
             "You can change from the {line} to the {other}{usually} at {count} stations: {}.",
-            super::enumerated(&named)
+            super::join_with_and(&named)
         ),
     }
 }

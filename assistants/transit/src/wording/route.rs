@@ -4,7 +4,7 @@ use crate::{Assumption, RideLeg, RouteAnswer, RouteLeg, RouteSource, System};
 /// Formats a route, step by step.
 #[must_use]
 pub fn route(system: &System, route: &RouteAnswer) -> String {
-    super::lines_of([
+    super::join_lines([
         conditions(system, route),
         Some(steps(system, route)),
         direct(route),
@@ -79,7 +79,7 @@ pub fn steps(system: &System, route: &RouteAnswer) -> String {
     let before = [None].into_iter().chain(route.legs.iter().map(Some));
     let legs = (1..).zip(route.legs.iter().zip(before));
     let legs = legs.map(|(number, (leg, before))| Some(format!("{number}. {}", step(leg, before))));
-    super::lines_of([Some(head)].into_iter().chain(legs))
+    super::join_lines([Some(head)].into_iter().chain(legs))
 }
 
 /// The beginnings of the line about other rides without a change.
@@ -147,10 +147,10 @@ pub fn source(source: &RouteSource) -> String {
         RouteSource::RunningTimes { date, estimated, change_minutes } => {
             let estimated = match estimated.is_empty() {
                 true => String::new(),
-                false => format!(" Those of the {} are estimates by distance.", super::enumerated(estimated)),
+                false => format!(" Those of the {} are estimates by distance.", super::join_with_and(estimated)),
             };
             format!(
-                "Running times are from the timetables of {date}, not live, with {change_minutes} min per change. The wait for \
+                "Running times are from the timetables of {date}, not live, plus {change_minutes} min per change. The wait for \
                  the first train is not included.{estimated}"
             )
         }

@@ -63,7 +63,7 @@ pub fn line_stations(system: &System, line: &str, ways: &[Vec<StationView>]) -> 
         let usually = system.words.usually;
         Some(format!("The {line} stops at {count}{usually}:\n{}", branches.collect::<Vec<_>>().join("\n")))
     });
-    super::lines_of(texts)
+    super::join_lines(texts)
 }
 
 /// Formats the trips of a user with their counts.

@@ -18,7 +18,7 @@ fn a_feed_reads_the_same_from_a_zip_and_from_a_folder() {
 }
 
 #[test]
-fn a_byte_order_mark_and_windows_line_ends_are_accepted() {
+fn a_byte_order_mark_and_windows_line_endings_are_accepted() {
     let feed = Files::crossing().replaced("routes.txt", "route_id", "\u{feff}route_id").replaced(
         "routes.txt",
         "1,,1\n",
@@ -28,13 +28,13 @@ fn a_byte_order_mark_and_windows_line_ends_are_accepted() {
 }
 
 #[test]
-fn errors_contain_their_location() {
+fn errors_name_the_file_line_and_column() {
     let feed = Files::crossing;
     let cases = [
         (feed().without("trips.txt"), "trips.txt is missing"),
         (feed().without("calendar.txt"), "calendar.txt is missing"),
         (feed().replaced("trips.txt", "service_id", "service"), "trips.txt: missing column service_id"),
-        (feed().appended("trips.txt", "2,W\n"), "trips.txt, line 6: expected 4 fields in UTF-8"),
+        (feed().appended("trips.txt", "2,W\n"), "trips.txt, line 6: expected 4 fields, encoded in UTF-8"),
         (feed().appended("trips.txt", "9,W,v1,D\n"), "trips.txt, line 6, column route_id: \"9\" is not defined"),
         (
             feed().appended("trips.txt", "2,W,u2,D\n"),
@@ -55,7 +55,7 @@ fn errors_contain_their_location() {
         ),
         (
             feed().replaced("stop_times.txt", "t1,M1,1", "t1,M1,0"),
-            "stop_times.txt, line 3, column arrival_time: \"0\" is defined more than once",
+            "stop_times.txt, line 3, column stop_sequence: \"0\" occurs more than once in the trip",
         ),
         (
             feed().replaced("stop_times.txt", "8:20:00,8:20:30", ","),
@@ -107,7 +107,7 @@ fn a_missing_time_is_interpolated() {
     assert_eq!(calls, [(28_800, 28_830), (29_415, 29_415), (30_000, 30_030)]);
 }
 
-/// Interpolation must be linear: searching for the next time from each stop would take minutes.
+/// Interpolation must run in linear time: searching for the next time from each stop would take minutes.
 #[test]
 fn many_missing_times_are_interpolated() {
     const STOPS: usize = 50_000;
@@ -115,10 +115,14 @@ fn many_missing_times_are_interpolated() {
     for sequence in 1..STOPS {
         times += &format!("t1,M1,{sequence},,\n");
     }
-    let open = Files::crossing().with("stop_times.txt", &times);
-    assert!(read_error(&open).starts_with("stop_times.txt, line 50001, column arrival_time"), "{}", read_error(&open));
-    let closed = open.appended("stop_times.txt", &format!("t1,B1,{STOPS},21:53:20,21:53:20\n"));
-    let timetable = closed.read().unwrap();
+    let without_end = Files::crossing().with("stop_times.txt", &times);
+    assert!(
+        read_error(&without_end).starts_with("stop_times.txt, line 50001, column arrival_time"),
+        "{}",
+        read_error(&without_end)
+    );
+    let with_end = without_end.appended("stop_times.txt", &format!("t1,B1,{STOPS},21:53:20,21:53:20\n"));
+    let timetable = with_end.read().unwrap();
     assert_eq!(timetable.ride_times("1", "W", "A", "M"), [(8 * 3600, 1)]);
 }
 

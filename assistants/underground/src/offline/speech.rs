@@ -184,8 +184,8 @@ pub(super) fn find_position(message: &Utterance) -> Vec<Mention> {
     let start = text.find(numbers[0]).unwrap_or_default();
     let end = text.rfind(numbers[1]).unwrap_or_default() + numbers[1].len();
     let is_within = |at: &usize| {
-        let place = &message.words()[*at].place;
-        start <= place.start && place.end <= end
+        let span = &message.words()[*at].span;
+        start <= span.start && span.end <= end
     };
     let words: Vec<usize> = (0..message.words().len()).filter(is_within).collect();
     match (words.first(), words.last()) {

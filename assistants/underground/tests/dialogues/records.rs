@@ -70,7 +70,7 @@ async fn follow_ups_can_ask_about_earlier_answers() {
     assert!(again.contains(&format!("{minutes} min")), "{again}");
 }
 
-/// An embedder that knows only whether a text is about work.
+/// An embedder that knows only whether the text is about work.
 #[derive(Debug)]
 struct WorkEmbedder;
 

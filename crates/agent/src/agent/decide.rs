@@ -134,7 +134,7 @@ impl Agent {
     fn apply_decision(&self, approval: &Approval, verdict: &Verdict, by: &str) -> Approval {
         let decided = apply_decision(approval, verdict, by, self.memory().now());
         let Verdict::ApproveChanged(arguments) = verdict else { return decided };
-        let mut tools = self.assistant().definition().tools.iter();
+        let mut tools = self.assistant().definition().all_tools().into_iter();
         let tool = tools.find(|tool| !approval.is_question && tool.spec().name() == approval.tool);
         match tool.map(|tool| tool.effect(arguments)) {
             Some(ToolEffect::HasSideEffects { preview }) => Approval { preview, ..decided },

@@ -241,7 +241,7 @@ impl Agent {
             question: question.clone(),
             history_end_seq: seq - 1,
             model,
-            tools: self.enabled_tools(&config),
+            tools: self.allowed_tools(&config, stop).await,
             policy: config.limit_context(&self.assistant().definition().context),
             prepared,
             sink: &sink,
@@ -293,12 +293,21 @@ impl Agent {
             .ok_or_else(|| Failure::new("unknown_model", format!("unknown model {name} in the thread's settings")))
     }
 
-    fn enabled_tools(&self, config: &ThreadConfig) -> Vec<Arc<dyn Tool>> {
-        let is_enabled = |tool: &&Arc<dyn Tool>| match &config.enabled_tools {
-            Some(names) => names.iter().any(|name| name == tool.spec().name()),
-            None => true,
-        };
-        self.assistant().definition().tools.iter().filter(is_enabled).cloned().collect()
+    /// Returns the tools that the thread's settings allow, once the sources of tools are ready.
+    async fn allowed_tools(&self, config: &ThreadConfig, stop: &Stop) -> Vec<Arc<dyn Tool>> {
+        let definition = self.assistant().definition();
+        if !definition.tool_sources.is_empty() {
+            let ready =
+                futures::future::join_all(definition.tool_sources.iter().map(|source| source.wait_until_ready()));
+            tokio::select! {
+                biased;
+                () = stop.wait() => {}
+                _ = ready => {}
+            }
+        }
+        let mut tools = definition.all_tools();
+        tools.retain(|tool| config.allows_tool(tool.spec().name()));
+        tools
     }
 
     /// Rebuilds a run's state from its journal.

@@ -36,7 +36,7 @@ impl DynamicContext {
         Some(text)
     }
 
-    /// Parses the excerpts in a text that contains [`DynamicContext::instructions`]. Returns the number, heading and text of each.
+    /// Parses the excerpts in text that contains [`DynamicContext::instructions`]. Returns the number, heading and text of each.
     #[must_use]
     pub fn parse_excerpts(text: &str) -> Vec<(usize, String, String)> {
         let Some((_, found)) = text.split_once(EXCERPTS_INTRODUCTION) else { return Vec::new() };

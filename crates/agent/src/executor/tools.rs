@@ -21,11 +21,13 @@ pub(crate) struct ToolInvocation {
     pub(crate) tool: Arc<dyn Tool>,
     /// The id of the approval that allows the call, for a call with side effects.
     pub(crate) approval: Option<String>,
+    /// Whether the call may change something without an approval, and therefore must not be repeated.
+    pub(crate) is_once: bool,
 }
 
 impl EffectExecutor<'_> {
     pub(crate) async fn call_tool(&self, invocation: ToolInvocation) -> RecordedEvent {
-        let ToolInvocation { request, call, arguments, tool, approval } = invocation;
+        let ToolInvocation { request, call, arguments, tool, approval, is_once } = invocation;
         let (id, name) = (call.id.clone(), call.name.clone());
         self.emit(TurnEvent::ToolStarted { id, name, arguments: call.arguments.clone() });
         let began = self.now();
@@ -38,7 +40,7 @@ impl EffectExecutor<'_> {
             approval,
             now: began,
         };
-        let has_side_effects = context.approval.is_some();
+        let has_side_effects = is_once || context.approval.is_some();
         let timeout = tool.spec().timeout;
         // A tool that panics fails its own call only.
         let calling = AssertUnwindSafe(tool.call(&context, &arguments)).catch_unwind();

@@ -43,7 +43,7 @@ pub struct PluginCommand {
 pub struct Argument {
     /// Its name in lower case; for an option, the part after `--`.
     pub name: &'static str,
-    /// The placeholder for its value in help texts, in capitals; empty for a flag.
+    /// The placeholder for its value in help text, in capitals; empty for a flag.
     pub value: &'static str,
     /// How it is passed.
     pub form: ArgumentForm,

@@ -7,25 +7,25 @@ use std::fmt;
 #[derive(Debug)]
 pub struct PluginError {
     error: Box<dyn Error + Send + Sync>,
-    fault: Fault,
+    kind: FailureKind,
     hint: Option<String>,
 }
 
-/// Who can correct a failure, which determines the exit code.
+/// What kind of failure it is, which determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The caller, for example by changing a setting or a file.
-    Caller,
-    /// The caller, by passing other arguments to the command.
+pub enum FailureKind {
+    /// The caller can fix the problem by changing something other than the arguments, such as a setting or a file.
+    Setup,
+    /// The caller can fix the problem by passing other arguments to the command.
     Usage,
-    /// Not the caller: a network, a service or a disk failed.
+    /// The caller cannot fix the problem: a network, a service or a disk failed.
     External,
 }
 
 impl PluginError {
     /// Creates an error from another error or a message.
-    pub fn new(fault: Fault, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { error: error.into(), fault, hint: None }
+    pub fn new(kind: FailureKind, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { error: error.into(), kind, hint: None }
     }
 
     /// Adds a hint about what to do.
@@ -34,10 +34,10 @@ impl PluginError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Returns who can correct the failure.
+    /// Returns the kind of failure.
     #[must_use]
-    pub fn fault(&self) -> Fault {
-        self.fault
+    pub fn kind(&self) -> FailureKind {
+        self.kind
     }
 
     /// Returns the hint about what to do, if there is one.

@@ -7,7 +7,10 @@ use serde_json::json;
 use threadkeep_agent::{
     Agent, Assistant, Definition, FnTool, PrepareRequest, Stop, TurnPreparation, TurnStatus, list_interrupted_turns,
 };
-use threadkeep_core::{JsonText, Map, Namespace, RecordOwner, RecordQuery, Scope, ToolContext, ToolOutput};
+use threadkeep_core::{
+    JsonText, Map, Namespace, RecordOwner, RecordQuery, Scope, Tool, ToolContext, ToolDescription, ToolEffect,
+    ToolError, ToolOutput, ToolSource, ToolSpec,
+};
 use threadkeep_graph::{END, Failure, Graph, ModelRequest, Node, Output, START, state};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
@@ -290,4 +293,71 @@ async fn a_resumed_turn_can_be_stopped() {
         stop.stop();
     });
     assert_eq!(turns.unwrap()[0].error.as_ref().unwrap().code, "stopped");
+}
+
+/// A tool that may change something without approval, and hangs.
+#[derive(Debug)]
+struct AllowedTool {
+    spec: ToolSpec,
+    count: Arc<AtomicUsize>,
+}
+
+#[async_trait::async_trait]
+impl Tool for AllowedTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn effect(&self, _: &Map) -> ToolEffect {
+        ToolEffect::Allowed
+    }
+
+    async fn call(&self, _: &ToolContext, _: &Map) -> Result<ToolOutput, ToolError> {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        std::future::pending().await
+    }
+}
+
+/// A source of one tool, which is only known after the wait.
+#[derive(Debug)]
+struct OneTool(Arc<AllowedTool>, AtomicUsize);
+
+#[async_trait::async_trait]
+impl ToolSource for OneTool {
+    async fn wait_until_ready(&self) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let is_ready = self.1.load(Ordering::SeqCst) > 0;
+        is_ready.then(|| Arc::clone(&self.0) as Arc<dyn Tool>).into_iter().collect()
+    }
+}
+
+#[tokio::test]
+async fn an_allowed_call_is_not_repeated_after_a_crash() {
+    let (env, count) = (TestEnv::new().await, Arc::new(AtomicUsize::new(0)));
+    let model = ScriptedModel::new().step("calls", |_| Ok(Reply::call("send", json!({})))).step("reports", |request| {
+        let error = Turn::of(request).result("send").unwrap_err();
+        assert!(error.contains("outcome unknown: the process ended during this call"), "{error}");
+        Ok(Reply::text("It may have been sent."))
+    });
+    let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
+    let (name, description) = ("send".to_owned(), "Sends".to_owned());
+    let spec = ToolSpec::new(ToolDescription { name, description, parameters, is_strict: None });
+    let mut definition = assistant(model);
+    let tool = Arc::new(AllowedTool { spec, count: Arc::clone(&count) });
+    definition.tool_sources.push(Arc::new(OneTool(tool, AtomicUsize::new(0))));
+    let agent = env.agent(definition);
+    tokio::select! {
+        turn = agent.chat(&env.scope, env.thread, "Send it") => panic!("{turn:?}"),
+        () = async {
+            while count.load(Ordering::SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+        } => {}
+    }
+    let turns = agent.resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
+    assert_eq!(turns[0].reply, "It may have been sent.", "{:?}", turns[0].error);
+    assert_eq!(count.load(Ordering::SeqCst), 1);
 }

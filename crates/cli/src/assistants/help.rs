@@ -1,4 +1,4 @@
-//! Help texts about the built-in assistants.
+//! Help text about the built-in assistants.
 
 use threadkeep::agent::plugin::Example;
 
@@ -11,12 +11,12 @@ pub(crate) fn names() -> String {
 
 /// Returns the description of `chat`, with the abilities of each assistant's offline model.
 pub(crate) fn chat_details() -> String {
-    let offline = BUILT_IN.iter().map(|plugin| plugin.offline).filter(|offline| !offline.is_empty());
+    let abilities = BUILT_IN.iter().map(|plugin| plugin.offline_abilities).filter(|abilities| !abilities.is_empty());
     format!(
         "Talk with an assistant\n\nWithout an API key for a language model, the offline model answers: {}. Ctrl-C stops \
          an answer and keeps the conversation. With --json, each line of standard input is a question, and each line of \
          the output is the turn that answers it.",
-        offline.collect::<Vec<_>>().join("; ")
+        abilities.collect::<Vec<_>>().join("; ")
     )
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn command_examples(command: &str, column: usize) -> String {
     lines(BUILT_IN.iter().flat_map(|plugin| plugin.examples).filter(is_of_command), column)
 }
 
-/// Formats examples for help texts, each preceded by a newline.
+/// Formats examples for help text, each preceded by a newline.
 pub(crate) fn lines<'a>(examples: impl IntoIterator<Item = &'a Example>, column: usize) -> String {
     let line = |Example { command, shows }: &Example| {
         let command = format!("  threadkeep {command}  ");

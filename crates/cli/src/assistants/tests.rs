@@ -127,7 +127,7 @@ async fn listed_assistants_match_their_plugin_values() {
     for plugin in BUILT_IN {
         check_assistant_name(plugin.name).unwrap();
         let memory = threadkeep::open("memory:").await.unwrap();
-        let parts = AssistantParts { memory, model: None, embedder: None };
+        let parts = AssistantParts { memory, model: None, embedder: None, tool_sources: Vec::new() };
         let made = (plugin.make)(parts, &PluginSettings::default()).unwrap();
         let definition = made.definition();
         assert_eq!((definition.name.as_str(), definition.description.as_str()), (plugin.name, plugin.about));
@@ -151,7 +151,7 @@ async fn listed_assistants_match_their_plugin_values() {
     }
 }
 
-/// Returns the names in a text that only the list of assistants may contain. "general" alone is allowed, because it is an
+/// Returns the names in the text that may occur only in the list of assistants. "general" alone is allowed, because it is an
 /// English word.
 fn names_in(text: &str, plugin: &AssistantPlugin) -> Vec<String> {
     let text = text.to_lowercase();

@@ -10,7 +10,7 @@ use indicatif::{HumanBytes, ProgressBar};
 use threadkeep::AssistantPlugin;
 use threadkeep::agent::plugin::{
     Argument, ArgumentForm, CommandArguments, CommandCall, CommandGroup, CommandHost, CommandStore, CommandStoreFuture,
-    Fault, PluginCommand, PluginError,
+    FailureKind, PluginCommand, PluginError,
 };
 
 use super::backup::UnfinishedFile;
@@ -198,12 +198,12 @@ impl CommandHost for Host<'_> {
                 let memory = self.app.open(Purpose::CreateOrWrite).await?.memory;
                 Ok(CommandStore { memory, scope, embedder })
             };
-            opening.await.map_err(|error: anyhow::Error| PluginError::new(Fault::External, error))
+            opening.await.map_err(|error: anyhow::Error| PluginError::new(FailureKind::External, error))
         })
     }
 
     fn replace_file(&self, file: &Path, bytes: &[u8]) -> Result<(), PluginError> {
-        self.replace(file, bytes).map_err(|error| PluginError::new(Fault::External, error))
+        self.replace(file, bytes).map_err(|error| PluginError::new(FailureKind::External, error))
     }
 
     fn format_number(&self, value: u64) -> String {

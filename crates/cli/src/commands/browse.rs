@@ -39,8 +39,10 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if app.output.is_json() || !is_terminal {
-        let failure = Failure::usage("browse requires a terminal and prints no JSON");
-        return Err(failure.hint("`threadkeep threads`, `search` and `show` print to files and other programs").into());
+        let failure = Failure::usage("browse requires a terminal and does not support --json");
+        return Err(failure
+            .hint("the output of `threadkeep threads`, `search` and `show` can be redirected or piped")
+            .into());
     }
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let theme = Theme { has_colour: app.output.has_colour() };

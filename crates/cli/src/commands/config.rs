@@ -8,6 +8,7 @@ use crate::assistants::BUILT_IN;
 use crate::exposure;
 use crate::failure::Failure;
 use crate::local_token;
+use crate::mcp_servers;
 use crate::output::printable_line;
 use crate::settings::{Kind, SETTINGS, Setting, SettingSource, Settings};
 use crate::store::data_folder;
@@ -36,7 +37,8 @@ enum Action {
     /// List all settings
     Show,
     /// List all errors in the configuration file and the environment; exits with 1 if there are any. Files that other users of
-    /// this machine can read are listed too; they do not change the exit code
+    /// this machine can read are listed too; they do not change the exit code. MCP servers of assistants are started, and their
+    /// tools are listed
     Check,
 }
 
@@ -81,12 +83,14 @@ async fn check(app: &App) -> Result<Status> {
             None
         }
     };
+    let servers = if problems.is_empty() { mcp_servers::check(&app.settings).await } else { Vec::new() };
+    problems.extend(servers.iter().filter_map(|server| server.problem()));
     let exposed: Vec<_> = exposure::secret_files(&app.settings).into_iter().chain(exposure::data_files(app)).collect();
     let file = file.as_ref().filter(|file| file.exists()).map(|file| file.display().to_string());
     if app.output.is_json() {
         let report = serde_json::json!({
             "file": file, "problems": problems, "exposed": exposed, "assistants": assistants,
-            "durability": durability,
+            "durability": durability, "mcp_servers": servers,
         });
         app.output.json(&report)?;
     } else {
@@ -105,6 +109,9 @@ async fn check(app: &App) -> Result<Status> {
         }
         for AssistantState { name, state } in &assistants {
             app.output.note(format_args!("{name}: {state}"));
+        }
+        for line in servers.iter().flat_map(mcp_servers::CheckedServer::lines) {
+            app.output.line(printable_line(&line))?;
         }
     }
     Ok(if problems.is_empty() { Status::Done } else { Status::Findings })
@@ -182,6 +189,7 @@ fn built_in(app: &App, setting: &Setting) -> String {
         }
         "THREADKEEP_ERASURE_LEDGER" => app.erasure_ledger().file().map(|file| file.display().to_string()),
         "THREADKEEP_TOKEN" => local_token::file().map(|file| file.display().to_string()),
+        "THREADKEEP_MCP_SERVERS" => app.settings.mcp_servers().map(|(file, _)| file.display().to_string()),
         "THREADKEEP_ASSISTANTS" => app.settings.assistants().map(|folder| folder.display().to_string()),
         _ => None,
     };

@@ -31,7 +31,7 @@ fn after_help() -> String {
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let memory: Memory = threadkeep::open("memory:").await?;
-    let parts = AssistantParts { memory, model: None, embedder: None };
+    let parts = AssistantParts { memory, model: None, embedder: None, tool_sources: Vec::new() };
     let assistant = AssistantSource::find(&arguments.name, &app.settings)?.make(parts, &app.settings)?;
     let definition = assistant.definition();
     let mermaid = definition.graph.mermaid();

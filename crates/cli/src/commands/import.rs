@@ -29,7 +29,7 @@ use intake::{Filter, Intake, Items, RowItems};
 use places::Place;
 pub(super) use report::Report;
 
-/// The number of messages that are indexed between two checks for Ctrl-C.
+/// The number of messages that are indexed between checks for Ctrl-C.
 const INDEX_STEP: usize = 2_000;
 
 /// Import conversations from files and folders
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     /// The format, if it cannot be detected
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     format: Option<ImportFormat>,
-    /// Import the conversations of all known programs on this machine
+    /// Import the conversations of all supported programs on this machine
     #[arg(long, conflicts_with_all = ["paths", "format"])]
     all: bool,
     /// Do not ask for confirmation
@@ -153,7 +153,7 @@ fn known_places(app: &App, exclusions: &Exclusions, yes: bool) -> Result<Vec<Pat
     let mut places = places::existing();
     places.retain(|place| !exclusions.matches(&place.path));
     if places.is_empty() {
-        let failure = Failure::user_error("no conversations of known programs found on this machine");
+        let failure = Failure::user_error("no conversations from supported programs found on this machine");
         return Err(failure.hint("specify the files: threadkeep import PATH").into());
     }
     for Place { program, path } in &places {

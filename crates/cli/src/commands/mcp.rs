@@ -17,11 +17,12 @@ use crate::store::Purpose;
 #[command(after_help = "Examples:
   threadkeep mcp                                 serve the default tools
   threadkeep mcp --tools default,list_threads    serve more tools
+  threadkeep mcp --tools knowledge_graph         serve the tools of a knowledge graph
   threadkeep mcp --read-only                     serve only tools that change nothing
   threadkeep mcp install claude-code             add the server to Claude Code")]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// The tools, separated by commas: names, `default` or `all`
+    /// The tools, separated by commas: names, `default`, `knowledge_graph` or `all`
     #[arg(long, value_name = "TOOLS", default_value = "default", hide_default_value = true)]
     tools: ToolSelection,
     /// Serve only tools that change nothing. The store must exist
@@ -42,7 +43,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
     let tools = if arguments.read_only { arguments.tools.read_only() } else { arguments.tools };
     if tools.iter().next().is_none() {
-        return Err(Failure::usage("no tool is selected").hint("omit --tools to serve the default tools").into());
+        return Err(Failure::usage("no tools selected").hint("omit --tools to serve the default tools").into());
     }
     let purpose = if arguments.read_only { Purpose::Read } else { Purpose::Serve };
     let memory = app.open(purpose).await?.memory;

@@ -110,7 +110,7 @@ fn check_listening(address: &str) -> std::io::Result<()> {
     Err(last)
 }
 
-/// Percent-encodes a text for the fragment of a URL.
+/// Percent-encodes text for the fragment of a URL.
 fn percent_encoded(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let escape = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

@@ -123,7 +123,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let listen = listen.unwrap_or_else(|| ListenAddress::loopback(PORT));
     let addresses = listen.resolve()?;
     if !addresses.iter().all(|address| address.ip().is_loopback()) && !has_keys_or_issuer {
-        let failure = Failure::usage(format!("other machines can reach {listen}, and no key exists yet"));
+        let failure = Failure::usage(format!("other machines can reach {listen}, but there are no keys yet"));
         return Err(failure.hint("create a key with `threadkeep keys create NAME`").into());
     }
     let access = match (has_keys_or_issuer, arguments.insecure_no_token) {

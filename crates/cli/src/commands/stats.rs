@@ -18,7 +18,7 @@ use crate::thread_name;
 pub(crate) struct Arguments {
     /// The thread: its id, a prefix of the id, or its key [default: all threads]
     thread: Option<String>,
-    /// The cost of a search in US dollars, to show what answers from known sources saved
+    /// The cost of a search in US dollars, to show how much was saved by answering from known sources
     #[arg(long, value_name = "USD", value_parser = price)]
     usd_per_search: Option<f64>,
 }
@@ -28,7 +28,7 @@ struct Stats {
     #[serde(flatten)]
     analytics: Analytics,
     messages_per_thread: f64,
-    /// The share of the answers with sources that needed no search.
+    /// Of the answers that cite sources, the share that needed no search.
     reuse_rate: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     saved_usd: Option<f64>,
@@ -67,7 +67,7 @@ fn price(text: &str) -> Result<f64, String> {
     let price: Option<f64> = text.parse().ok();
     price
         .filter(|price| (0.0..=1_000_000.0).contains(price))
-        .ok_or_else(|| "expected dollars, such as 0.0002".to_owned())
+        .ok_or_else(|| "expected an amount in dollars, such as 0.0002".to_owned())
 }
 
 impl OpenStore {
@@ -91,14 +91,14 @@ fn table(stats: &Stats) -> String {
         rows.push(("last", instants::minute(last)));
     }
     if figures.input_tokens + figures.output_tokens > 0 {
-        let (read, written) = (number(figures.input_tokens), number(figures.output_tokens));
-        rows.push(("tokens", format!("{read} read, {written} written")));
+        let (input, output) = (number(figures.input_tokens), number(figures.output_tokens));
+        rows.push(("tokens", format!("{input} input, {output} output")));
     }
     if figures.cost_usd > 0.0 {
         rows.push(("cost", format!("${:.4}", figures.cost_usd)));
     }
     if let Some(durations) = &figures.durations {
-        rows.push(("answer time", format!("{} ms median, {} ms at 95%", durations.median_ms, durations.p95_ms)));
+        rows.push(("answer time", format!("{} ms median, {} ms p95", durations.median_ms, durations.p95_ms)));
     }
     if figures.sources.citations > 0 {
         let sources = &figures.sources;

@@ -47,7 +47,7 @@ pub(crate) fn load(app: &App, store: &Location) -> Result<Option<LedgerContents>
             }))
         ));
         let hint = format!(
-            "restore its key {}, specify another ledger with --erasure-ledger, or disable it with --erasure-ledger none",
+            "restore the ledger's key {}, specify another ledger with --erasure-ledger, or disable the ledger with --erasure-ledger none",
             key_file(file).display()
         );
         failure.hint(hint)

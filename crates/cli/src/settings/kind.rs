@@ -55,7 +55,7 @@ impl Kind {
         matches!(self, Self::Secret | Self::Url)
     }
 
-    /// Whether a text is a valid value of this type.
+    /// Whether the text is a valid value of this type.
     pub(crate) fn accepts(self, text: &str) -> bool {
         match self {
             Self::Text | Self::File | Self::Url | Self::Secret => true,

@@ -76,7 +76,7 @@ pub(crate) fn with_settings_of(assistants: &[AssistantPlugin]) -> Vec<Setting> {
 }
 
 /// The settings listed before those of the assistants.
-const BEFORE: [Setting; 41] = [
+const BEFORE: [Setting; 42] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting(
         "THREADKEEP_ERASURE_LEDGER",
@@ -94,6 +94,13 @@ const BEFORE: [Setting; 41] = [
         File,
         "the folder of assistants defined in YAML",
         "assistants in the configuration folder",
+    ),
+    setting(
+        "THREADKEEP_MCP_SERVERS",
+        "mcp.servers",
+        File,
+        "the file with the MCP servers of the general assistant",
+        "mcp.json in the configuration folder",
     ),
     setting("THREADKEEP_MODEL", "model", Text, "the chat model", "the first one found, else offline"),
     setting("THREADKEEP_EMBEDDER", "embedder", Text, "the embedding model", "none"),

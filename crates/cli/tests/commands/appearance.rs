@@ -1,4 +1,4 @@
-//! Help texts, colour, and the protection of the terminal against stored text.
+//! Help text, colour, and the protection of the terminal against stored text.
 
 use super::{Cli, assert_prints};
 

@@ -46,7 +46,7 @@ impl Chat {
         writeln!(self.input, "{line}").unwrap();
     }
 
-    /// Waits for a note that contains a text.
+    /// Waits for a note that contains the text.
     fn wait_for(&mut self, expected: &str) -> String {
         let found = self.notes.find(|line| line.as_ref().unwrap().contains(expected));
         found.unwrap_or_else(|| panic!("no note contains {expected}")).unwrap()

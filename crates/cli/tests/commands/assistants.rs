@@ -109,3 +109,50 @@ fn assistant_names_are_validated() {
     let unnamed = cli.file("no name.yaml", "kind: Agent\nspec: {}\n");
     assert!(cli.run(&["ask", &unnamed, "hello"]).err.contains("`no name`"));
 }
+
+/// The entry of a server that misbehaves if its tools are called.
+fn mcp_server() -> serde_json::Value {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../mcp/tests/external/server.sh");
+    serde_json::json!({ "command": "sh", "args": [script, ""], "tools": ["echo", "fail"], "allow": ["echo"] })
+}
+
+#[test]
+fn tools_of_mcp_servers_are_called_by_name_and_wait_for_approval() {
+    let cli = Cli::new();
+    let servers = cli.file("mcp.json", serde_json::json!({ "mcpServers": { "test": mcp_server() } }).to_string());
+    let run = |arguments: &[&str]| -> super::RunOutput {
+        cli.command(arguments).env("THREADKEEP_MCP_SERVERS", &servers).output().unwrap().into()
+    };
+    let output = run(&["ask", "general", r#"test__echo {"a": "b"}"#, "--thread", "t"]);
+    assert!(output.out.contains(r#"{"a":"b"}"#), "{output}");
+    let output = run(&["ask", "general", "test__fail", "--thread", "t"]);
+    assert!(output.out.contains("This action requires approval") && output.out.contains("test__fail()"), "{output}");
+    // A tool that is switched off in a thread is unknown there.
+    assert!(cli.out(&["tools", "t", "--off", "test__echo"]).contains("switched off: test__echo"));
+    assert_eq!(cli.json(&["tools", "t"])["disabled"], serde_json::json!(["test__echo"]));
+    let output = run(&["ask", "general", r#"test__echo {"a": "b"}"#, "--thread", "t"]);
+    assert!(!output.out.contains(r#"{"a":"b"}"#), "{output}");
+    assert!(cli.out(&["tools", "t", "--on", "test__echo"]).contains("no tool is switched off"));
+    let output = run(&["ask", "general", r#"test__echo {"a": "b"}"#, "--thread", "t"]);
+    assert!(output.out.contains(r#"{"a":"b"}"#), "{output}");
+    let output = run(&["config", "check"]);
+    let line = "general: MCP server test: test__echo (without approval), test__fail";
+    assert!(output.code == Some(0) && output.out.contains(line), "{output}");
+}
+
+#[test]
+fn yaml_assistants_have_mcp_servers_and_their_errors_are_named() {
+    let cli = Cli::new();
+    let yaml = |entry: &str| format!("spec:\n  mcp_servers:\n    test: {entry}\n");
+    let path = cli.file("assistants/tester.yaml", yaml(&mcp_server().to_string()));
+    assert!(cli.out(&["ask", &path, r#"test__echo {"a": "b"}"#]).contains(r#"{"a":"b"}"#));
+    let output = run_with_folder(&cli, &["config", "check"]);
+    assert!(output.out.contains("tester: MCP server test: test__echo (without approval), test__fail"), "{output}");
+    cli.file("assistants/tester.yaml", yaml("{comand: sh}"));
+    let output = cli.run(&["ask", &path, "Hello"]);
+    assert!(output.err.contains("line 3: spec.mcp_servers: test: unknown key `comand`"), "{output}");
+    cli.file("assistants/tester.yaml", yaml("{command: /no/such/program}"));
+    let output = run_with_folder(&cli, &["config", "check"]);
+    let problem = "tester: MCP server test: cannot start /no/such/program: ";
+    assert!(output.code == Some(1) && output.out.contains(problem), "{output}");
+}

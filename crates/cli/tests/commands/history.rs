@@ -71,7 +71,7 @@ fn all_conversations_on_the_machine_are_listed_and_imported_once() {
     let empty = Cli::new();
     std::fs::create_dir(empty.path(HOME)).unwrap();
     let nothing = run_at_home(&empty, &["import", "--all", "--yes"]);
-    assert!(nothing.code == Some(1) && nothing.err.contains("no conversations of known programs"), "{nothing}");
+    assert!(nothing.code == Some(1) && nothing.err.contains("no conversations from supported programs"), "{nothing}");
 }
 
 #[test]

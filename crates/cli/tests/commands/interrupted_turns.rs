@@ -68,7 +68,7 @@ impl HeldEndpoint {
 }
 
 impl HeldRequest {
-    /// Replies like a model, with a text.
+    /// Replies like a model, with text.
     fn answer(mut self, text: &str) {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         let delta = json!({ "choices": [{ "index": 0, "delta": { "role": "assistant", "content": text }, "finish_reason": null }] });

@@ -249,7 +249,7 @@ fn tools_are_selected_by_name() {
     assert!(output.err.contains("unknown tool `approve`; the tools are search_memory"), "{output}");
     let output = cli.run(&["mcp", "--tools", "add_memory", "--read-only"]);
     assert_eq!(output.code, Some(2), "{output}");
-    assert!(output.err.contains("no tool is selected"), "{output}");
+    assert!(output.err.contains("no tools selected"), "{output}");
 }
 
 /// Returns the code blocks of a language in the documentation.

@@ -42,7 +42,7 @@ pub(super) fn with_postgres(run: impl Fn(&Cli)) {
     }
 }
 
-/// Runs a test with its own database, if a server is available, and a function that returns the columns that contain a text.
+/// Runs a test with its own database, if a server is available, and a function that returns the columns that contain the given text.
 pub(super) fn with_postgres_columns(run: impl Fn(&Cli, &dyn Fn(&str) -> Vec<String>)) {
     if let Some(on_server) = PostgresCli::new() {
         let columns_with = |text: &str| on_server.runtime.block_on(on_server.database.columns_with(text)).unwrap();

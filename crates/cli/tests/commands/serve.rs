@@ -85,7 +85,7 @@ impl Server {
         lines
     }
 
-    /// Waits until the log contains a text.
+    /// Waits until the log contains the text.
     pub(super) fn wait_for_log(&self, words: &str) {
         let began = std::time::Instant::now();
         while !self.log.lock().unwrap().iter().any(|line| line.contains(words)) {

@@ -26,7 +26,7 @@ fn questions() -> usize {
 const SENDERS: usize = 8;
 /// The number of questions per channel. It is small, because Slack allows only one answer per second in a channel.
 const PER_CHANNEL: usize = 6;
-/// How long to wait before an event that was not acknowledged is sent again, and between two checks of the store.
+/// How long to wait before an event that was not acknowledged is sent again, and between checks of the store.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// The name of an object that does not exist; the answer to a question contains it.

@@ -215,7 +215,7 @@ const TIME_WORD_LIST: &str = "
     enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
     primavera verano otono invierno cumpleanos aniversario";
 
-/// Whether a text mentions a time.
+/// Whether the text mentions a time.
 pub(super) fn mentions_time(text: &str) -> bool {
     let words = words_of(text);
     words.iter().any(|word| TIME_WORDS.contains(word.folded.as_str()) || year_of(word).is_some())

@@ -95,7 +95,7 @@ impl Question {
         self.words.iter().map(|(_, stems)| stems.iter().filter_map(frequency).max().unwrap_or(0)).collect()
     }
 
-    /// Counts the occurrences of the words in a text.
+    /// Counts the occurrences of the words in the text.
     #[must_use]
     pub fn count(&self, text: &str) -> TermCounts {
         self.matcher.count(text)

@@ -45,7 +45,7 @@ fn first_byte(character: char) -> u8 {
     bytes[0]
 }
 
-/// The term counts of a text, for ranking.
+/// The term counts of the text, for ranking.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TermCounts {
     /// The number of occurrences of each word of the query, in the order of the query.
@@ -86,7 +86,7 @@ impl TermMatcher {
         matcher
     }
 
-    /// Counts the words in a text.
+    /// Counts the words in the text.
     #[must_use]
     pub fn count(&self, text: &str) -> TermCounts {
         self.caching().count(text)
@@ -143,7 +143,7 @@ struct CachedWord {
 }
 
 impl CachingTermMatcher<'_> {
-    /// Counts the words in a text.
+    /// Counts the words in the text.
     pub fn count(&mut self, text: &str) -> TermCounts {
         if self.cached.len() > CACHED_WORDS {
             self.cache_indexes.clear();

@@ -86,12 +86,12 @@ impl Features {
     }
 }
 
-/// Splits a text into normalized words and names of kinds in braces.
+/// Splits text into normalized words and names of kinds in braces.
 pub(crate) fn tokens_of(text: &str) -> Vec<String> {
     tokens_with(text, folded_words)
 }
 
-/// Splits a text at the names of kinds in braces, and splits the text between them with `split`.
+/// Splits text at the names of kinds in braces, and splits the text between them with `split`.
 pub(crate) fn tokens_with(text: &str, split: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut rest = text;

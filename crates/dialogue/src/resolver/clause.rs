@@ -405,7 +405,7 @@ impl IntentResolver {
             !self.intents.iter().any(decides) && !momentary.any(|slot| slot.kind == found.kind)
         };
         let incidental = annotated.within(clause).filter(|found| found.mention.is_incidental);
-        incidental.filter(is_condition).all(|found| is_taken(found))
+        incidental.filter(is_condition).all(is_taken)
     }
 
     pub(super) fn starts_as_continuation(&self, utterance: &Utterance, clause: &Range<usize>) -> bool {

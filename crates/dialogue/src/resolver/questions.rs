@@ -265,8 +265,8 @@ impl IntentResolver {
         };
         let words = utterance.words().iter().enumerate().filter(|(at, _)| !is_within(at + 1));
         let borders = words.filter_map(|(at, word)| {
-            let next = utterance.words().get(at + 1).map_or(word.place.end, |next| next.place.start);
-            let between = &utterance.text()[word.place.end..next];
+            let next = utterance.words().get(at + 1).map_or(word.span.end, |next| next.span.start);
+            let between = &utterance.text()[word.span.end..next];
             // "Home: 125 St" is one statement.
             let is_stated = || {
                 let mut ending = annotated.mentions.iter().filter(|found| found.mention.words.end == at + 1);
@@ -365,7 +365,7 @@ fn interjection(utterance: &Utterance, at: usize) -> usize {
     let ends_at = |end: usize| {
         let words = utterance.words();
         let (Some(last), Some(next)) = (words.get(end - 1), words.get(end)) else { return false };
-        last.ends_sentence || utterance.text()[last.place.end..next.place.start].contains([',', '-', '–', ':', '.'])
+        last.ends_sentence || utterance.text()[last.span.end..next.span.start].contains([',', '-', '–', ':', '.'])
     };
     let lengths = SEPARATE_INTERJECTIONS.iter().filter_map(|phrase| {
         let count = phrase.split(' ').count();

@@ -58,7 +58,7 @@ impl Parser<'_> {
     fn between(&self, at: usize) -> &str {
         let words = self.utterance.words();
         match (words.get(at), words.get(at + 1)) {
-            (Some(one), Some(other)) => &self.utterance.text()[one.place.end..other.place.start],
+            (Some(one), Some(other)) => &self.utterance.text()[one.span.end..other.span.start],
             _ => "",
         }
     }

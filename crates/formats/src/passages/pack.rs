@@ -108,7 +108,7 @@ fn pieces(text: &str) -> Vec<(usize, &str)> {
     pieces
 }
 
-/// Returns the end of the first piece of a text.
+/// Returns the end of the first piece of the text.
 fn first_piece_end(text: &str) -> usize {
     let Some((max_end, _)) = text.char_indices().nth(PASSAGE_CHARACTERS) else { return text.len() };
     // The search is limited to twice the length of a piece, so that the cost stays linear for long paragraphs.

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_and_blank_lines_are_skipped() {
+    fn line_endings_and_blank_lines_are_skipped() {
         let expected = [Ok((1, "a".to_owned())), Ok((4, "b c".to_owned()))];
         assert_eq!(lines("a\r\n\n \t\n b c ", 100), expected);
         assert_eq!(lines("", 100), []);

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use threadkeep_core::query::is_typing_error;
+use threadkeep_core::query::is_typo;
 use threadkeep_core::{MessageQuery, OnCorrupt, Scope, text};
 
 use super::{Correction, SearchOptions};
@@ -61,7 +61,7 @@ impl Vocabulary {
 
     /// Returns the most frequent word that differs by one letter.
     pub(super) fn correct(&self, word: String) -> Option<Correction> {
-        let near = self.0.iter().filter(|(known, _)| is_typing_error(&word, known));
+        let near = self.0.iter().filter(|(known, _)| is_typo(&word, known));
         let best = near.max_by(|(a, a_count), (b, b_count)| a_count.cmp(b_count).then_with(|| b.cmp(a)));
         best.map(|(known, _)| Correction { instead: known.clone(), word })
     }

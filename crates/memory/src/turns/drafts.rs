@@ -5,7 +5,7 @@ use threadkeep_core::{Content, Map, Part, Role, ToolResult, Value, limits};
 
 use crate::Draft;
 
-/// Maximum length of a text, in bytes of its JSON encoding: half the message limit, to leave room for other parts.
+/// Maximum length of text, in bytes of its JSON encoding: half the message limit, to leave room for other parts.
 pub const TEXT_BYTES: usize = limits::MESSAGE_BYTES / 2;
 
 /// Creates a notice: an assistant message that was not written by a model.
@@ -57,7 +57,7 @@ pub fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// The length in bytes of a text's JSON encoding, excluding the quotes.
+/// The length in bytes of the text's JSON encoding, excluding the quotes.
 #[must_use]
 pub fn encoded_bytes(text: &str) -> usize {
     text.chars().map(encoded_char_len).sum()

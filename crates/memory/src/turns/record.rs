@@ -218,7 +218,7 @@ pub fn turn_id_for_key(thread: ThreadId, key: &str) -> String {
     MessageId::from_name(format!("turn/{thread}/{key}").as_bytes()).to_string()
 }
 
-/// Whether a text can be the id of a turn or approval. Record keys contain these ids.
+/// Whether the text can be the id of a turn or approval. Record keys contain these ids.
 pub(super) fn is_valid_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 100 && !id.chars().any(char::is_control)
 }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::drivers::{self, is_driving};
 use crate::{Memory, Watch};
 
-/// Minimum time between two returns of [`TurnWaiter::wait`], regardless of how often the thread changes.
+/// Minimum time between returns of [`TurnWaiter::wait`], regardless of how often the thread changes.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the waiter checks whether the driver's process is alive, because no wake-up reports a killed process. The check does
 /// not call the store.

@@ -4,7 +4,7 @@ use threadkeep_memory::{Draft, EmbedderOutcome, RecallOptions};
 
 use super::test_env::{TestEnv, ana, on_all_stores};
 
-/// An embedder that distinguishes only whether a text is about cats, which it recognises by the words "cat" and "feline".
+/// An embedder that distinguishes only whether the text is about cats, which it recognises by the words "cat" and "feline".
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FakeEmbedder {
     Working,

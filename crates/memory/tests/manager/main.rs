@@ -48,6 +48,8 @@ mod recall_provenance;
 #[cfg(test)]
 mod recalled_context;
 #[cfg(test)]
+mod records;
+#[cfg(test)]
 mod retention;
 #[cfg(test)]
 mod search;

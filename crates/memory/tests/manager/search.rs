@@ -261,7 +261,7 @@ async fn the_syntax_of_queries_is_the_same_on_every_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn typing_errors_are_corrected_only_with_words_from_the_scope() {
+async fn typos_are_corrected_only_with_words_from_the_scope() {
     on_all_stores(async |env: TestEnv| {
         let (memory, thread) = (&env.memory, env.open_thread().await);
         memory.append(&ana(), thread, Draft::user("The ledger has one writer")).await.unwrap();

@@ -1,5 +1,5 @@
 use threadkeep_core::{Conflict, Map, OpenThread, Owner, ThreadOrder, ThreadPatch, ThreadQuery, Value};
-use threadkeep_memory::{Draft, Retention, ThreadConfig};
+use threadkeep_memory::{Draft, Retention, ThreadConfig, ToolSwitch};
 
 use super::probe::{Outcome, Probe};
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
@@ -152,6 +152,32 @@ async fn configuration_is_stored_and_does_not_limit_stored_messages() {
         assert_eq!(error.to_string(), "invalid history_limit: must be at least 1");
         let unknown = threadkeep_core::ThreadId::from_name(b"unknown");
         assert!(memory.thread_config(&scope, unknown).await.unwrap_err().is_not_found());
+    })
+    .await;
+}
+
+// S1.47
+#[tokio::test(start_paused = true)]
+async fn tools_are_switched_off_and_on_again() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, scope, thread) = (&env.memory, ana(), env.open_thread().await);
+        let switch = async |name: &str, switch| memory.switch_tools(&scope, thread, &[(name.to_owned(), switch)]).await;
+        let config = ThreadConfig { history_limit: Some(2), ..ThreadConfig::default() };
+        memory.set_thread_config(&scope, thread, &config, None).await.unwrap();
+        switch("recall", ToolSwitch::Off).await.unwrap();
+        let config = switch("calculator", ToolSwitch::Off).await.unwrap();
+        assert_eq!(
+            (config.history_limit, &config.disabled_tools[..]),
+            (Some(2), &["recall", "calculator"].map(String::from)[..])
+        );
+        assert_eq!(memory.thread_config(&scope, thread).await.unwrap(), config);
+        assert!(!config.allows_tool("recall") && config.allows_tool("current_time"));
+        let config = switch("recall", ToolSwitch::On).await.unwrap();
+        assert!(config.allows_tool("recall") && !config.allows_tool("calculator"));
+        let change = memory.get_thread(&scope, thread).await.unwrap().positions.change;
+        assert_eq!(switch("recall", ToolSwitch::On).await.unwrap(), config);
+        assert_eq!(memory.get_thread(&scope, thread).await.unwrap().positions.change, change, "nothing was written");
+        assert!(switch("", ToolSwitch::Off).await.is_err());
     })
     .await;
 }

@@ -186,7 +186,7 @@ impl EmbeddingModel {
     }
 }
 
-/// Splits texts into batches. A text that exceeds the limit forms a batch on its own.
+/// Splits texts into batches. Text that exceeds the limit forms a batch on its own.
 fn batches(texts: &[String]) -> Vec<&[String]> {
     let mut batches = Vec::new();
     let mut rest = texts;

@@ -18,7 +18,7 @@ use crate::Secret;
 pub struct HttpOptions {
     /// The timeout for connecting.
     pub connect_timeout: Duration,
-    /// The timeout for the first byte of an answer and between two pieces.
+    /// The timeout for the first byte of an answer and between pieces.
     pub silence_timeout: Duration,
     /// The timeout for a call, including all attempts.
     pub total_timeout: Duration,

@@ -46,13 +46,13 @@ pub(super) const MARKERS: [&str; 9] = [
 
 const CLOSING: &str = "</function>";
 
-/// The maximum number of calls in a text.
+/// The maximum number of calls in the text.
 const MAX_CALLS: usize = 32;
 
 /// The maximum number of markers to examine. After that many markers without a call, the text is treated as plain text.
 const MAX_MARKERS: usize = 64;
 
-/// Parses the calls in a text.
+/// Parses the calls in the text.
 pub(super) fn parse_calls(text: &str, request: &ChatRequest) -> ParsedText {
     if request.tools.is_empty() {
         return ParsedText::NoCalls;
@@ -91,7 +91,7 @@ pub(super) fn parse_calls(text: &str, request: &ChatRequest) -> ParsedText {
     read_whole(text, request)
 }
 
-/// Returns the object that a text represents: the object itself, a JSON string that contains an object, an object in a code
+/// Returns the object that the text represents: the object itself, a JSON string that contains an object, an object in a code
 /// fence, or the only element of a list. Only superfluous closing brackets may follow.
 pub(super) fn object(text: &str) -> Option<Map> {
     let text = without_fence(text.trim());
@@ -248,7 +248,7 @@ fn read_whole(text: &str, request: &ChatRequest) -> ParsedText {
     }
 }
 
-/// Parses the first JSON value of a text. Returns the value and the text after it.
+/// Parses the first JSON value of the text. Returns the value and the text after it.
 fn first_value(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;

@@ -250,7 +250,7 @@ fn a_failure_without_a_call_returns_the_models_text() {
     assert!(!is_failed_call(r#"{"error": {"code": "rate_limit"}}"#));
 }
 
-/// Streams a text in pieces of `step` bytes. Returns the text emitted during the stream, and the text emitted at its end.
+/// Streams text in pieces of `step` bytes. Returns the text emitted during the stream, and the text emitted at its end.
 fn streamed(text: &str, step: usize) -> (String, String) {
     let request = request();
     let mut filter = StreamFilter::new(&request);

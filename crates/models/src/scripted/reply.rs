@@ -46,13 +46,13 @@ pub enum Failure {
 }
 
 impl Reply {
-    /// Replies with a text.
+    /// Replies with text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::streamed([text.into()])
     }
 
-    /// Replies with a text, streamed in pieces.
+    /// Replies with text, streamed in pieces.
     #[must_use]
     pub fn streamed<T: Into<String>>(pieces: impl IntoIterator<Item = T>) -> Self {
         let pieces = pieces.into_iter().map(Into::into).collect();

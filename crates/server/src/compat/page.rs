@@ -34,7 +34,7 @@ pub(crate) fn page(agent: &Agent) -> Response {
     with_policy(Html(PAGE.replace("{assistant}", &name)), POLICY)
 }
 
-/// Escapes a text for HTML, including attributes.
+/// Escapes the text for HTML, including attributes.
 pub(crate) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

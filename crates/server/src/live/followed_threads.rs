@@ -1,4 +1,4 @@
-//! Reads the commits to all threads of a caller, for a client that follows all threads without listing them.
+//! Reads the commits to all threads of a caller, for a client that follows all its threads without naming them.
 //!
 //! The store reports which threads have changed. The changes to each thread are then read from the client's position in the thread,
 //! which is the number of the last change that the client has received. Only these positions are kept in memory. A thread whose
@@ -18,9 +18,9 @@ use crate::error::Result;
 
 /// The maximum number of threads whose positions are kept. Other changed threads are reported as `reset`.
 const MAX_POSITIONS: usize = 10_000;
-/// The number of positions that are read when the subscription starts, from the threads that changed last.
+/// The number of positions that are read when the subscription starts, from the most recently changed threads.
 const INITIAL_POSITIONS: usize = 1_000;
-/// The delay between two attempts while the store is unavailable.
+/// The delay between attempts while the store is unavailable.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The state of a subscription to all threads of a caller.
@@ -28,27 +28,28 @@ pub(super) struct FollowedThreads {
     app: App,
     scope: Scope,
     roles: Vec<Role>,
-    /// The last change to each thread that was reported, or that was skipped because it has no messages with these roles.
-    positions: HashMap<ThreadId, TaggedNumber>,
+    /// For each thread, the number and tag of the last change that was reported, or skipped because it has no messages with these
+    /// roles.
+    client_positions: HashMap<ThreadId, TaggedNumber>,
     /// Threads that were created at this instant or later are read from their first change.
     since: Timestamp,
 }
 
 impl FollowedThreads {
-    /// Starts at the last change to each thread. `is_new` is false if the client resumes, so that its positions are not known.
+    /// Starts at the last change to each thread. `is_new` is false if the client resumes, in which case its positions are not known.
     pub(super) async fn start(app: &App, scope: &Scope, roles: Vec<Role>, is_new: bool) -> Result<Self> {
         let since = app.memory().now();
-        let mut positions = HashMap::new();
+        let mut client_positions = HashMap::new();
         let mut query = ThreadQuery::new(ThreadOrder::Recent, limits::PAGE.min(INITIAL_POSITIONS));
-        while is_new && positions.len() < INITIAL_POSITIONS {
+        while is_new && client_positions.len() < INITIAL_POSITIONS {
             let page = app.memory().list_threads(scope, &query).await?;
-            positions.extend(page.threads.iter().map(|thread| (thread.id, thread.positions.tagged())));
+            client_positions.extend(page.threads.iter().map(|thread| (thread.id, thread.positions.tagged())));
             match page.next {
                 Some(next) => query.after = Some(next),
                 None => break,
             }
         }
-        Ok(Self { app: app.clone(), scope: scope.clone(), roles, positions, since })
+        Ok(Self { app: app.clone(), scope: scope.clone(), roles, client_positions, since })
     }
 
     /// Reads the next updates of a thread that was reported as changed. Returns `None` when there are no more updates. Waits while
@@ -62,7 +63,7 @@ impl FollowedThreads {
                 Err(error) if error.status == StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(RETRY_DELAY).await,
                 Err(error) => {
                     tracing::warn!(error = error.message, "failed to read a followed thread");
-                    let last_change = self.positions.get(&changed.id).copied();
+                    let last_change = self.client_positions.get(&changed.id).copied();
                     self.set_position(changed.id, changed.positions.unwrap_or_default().tagged());
                     return Some(vec![EncodedUpdate::of(&UpdateJson::End(EndJson::new("failed", last_change)))]);
                 }
@@ -73,7 +74,7 @@ impl FollowedThreads {
     async fn read_once(&mut self, changed: &ChangedThread) -> Result<Option<Vec<EncodedUpdate>>> {
         let thread = changed.id;
         let Some(positions) = changed.positions else {
-            return Ok(self.positions.remove(&thread).map(|_| vec![EncodedUpdate::of(&UpdateJson::Deleted)]));
+            return Ok(self.client_positions.remove(&thread).map(|_| vec![EncodedUpdate::of(&UpdateJson::Deleted)]));
         };
         let Some(position) = self.find_position(thread).await? else {
             self.set_position(thread, positions.tagged());
@@ -89,21 +90,21 @@ impl FollowedThreads {
     /// Returns the client's position in a thread. For a thread that was created after the subscription started, this is the start
     /// of the thread. Returns `None` if the position is not known.
     async fn find_position(&self, thread: ThreadId) -> Result<Option<TaggedNumber>> {
-        if let Some(position) = self.positions.get(&thread) {
+        if let Some(position) = self.client_positions.get(&thread) {
             return Ok(Some(*position));
         }
-        let is_created_since = self.app.memory().get_thread(&self.scope, thread).await?.created_at >= self.since;
-        Ok(is_created_since.then(TaggedNumber::default))
+        let was_created_since = self.app.memory().get_thread(&self.scope, thread).await?.created_at >= self.since;
+        Ok(was_created_since.then(TaggedNumber::default))
     }
 
     fn set_position(&mut self, thread: ThreadId, change: TaggedNumber) {
-        if self.positions.len() >= MAX_POSITIONS && !self.positions.contains_key(&thread) {
-            let evicted = self.positions.keys().next().copied();
-            evicted.and_then(|evicted| self.positions.remove(&evicted));
+        if self.client_positions.len() >= MAX_POSITIONS && !self.client_positions.contains_key(&thread) {
+            let evicted = self.client_positions.keys().next().copied();
+            evicted.and_then(|evicted| self.client_positions.remove(&evicted));
             // The evicted thread may have been created after `since`, and must not be reported from its first change again.
             self.since = self.app.memory().now();
         }
-        self.positions.insert(thread, change);
+        self.client_positions.insert(thread, change);
     }
 
     async fn encode(&self, thread: ThreadId, updates: Vec<ThreadUpdate>) -> Vec<EncodedUpdate> {

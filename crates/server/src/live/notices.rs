@@ -107,7 +107,10 @@ impl Notices {
         let agent = app.assistants().find(assistant);
         let source = agent.and_then(|agent| agent.assistant().definition().notices.clone());
         let Some(source) = source else {
-            return Err(ApiError::invalid("assistant", "no assistant with this name has notices"));
+            return Err(ApiError::invalid(
+                "assistant",
+                "there is no assistant with this name, or it does not publish notices",
+            ));
         };
         let known = source.topics();
         if topics.iter().any(|topic| !known.contains(topic)) {

@@ -26,7 +26,7 @@ const RESPONSE_FORMATS: HeaderValue = HeaderValue::from_static("application/json
     operation_id = "call_mcp",
     tag = "mcp",
     params(
-        ("tools" = Option<String>, Query, description = "The tools, separated by commas: names, `default` or `all`."),
+        ("tools" = Option<String>, Query, description = "The tools, separated by commas: names, `default`, `knowledge_graph` or `all`."),
         ("read_only" = Option<bool>, Query, description = "Whether to omit the tools that change data."),
     ),
     request_body(content = Value, description = "A JSON-RPC request or notification."),

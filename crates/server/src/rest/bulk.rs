@@ -69,5 +69,5 @@ fn check_count(param: &str, count: usize) -> Result<()> {
     if (1..=MAX_ENTRIES).contains(&count) {
         return Ok(());
     }
-    Err(ApiError::invalid(param, format!("`{param}` must have 1 to {MAX_ENTRIES} entries")))
+    Err(ApiError::invalid(param, format!("`{param}` must contain 1 to {MAX_ENTRIES} entries")))
 }

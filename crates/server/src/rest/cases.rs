@@ -46,6 +46,12 @@ fn threads(ids: &OwnedIds) -> Vec<TenantCase> {
         TenantCase::new("PATCH", "/v1/threads/{id}", thread_probes_with_body(ids, "", &json!({ "title": "mine" }))),
         TenantCase::new("DELETE", "/v1/threads/{id}", thread_probes(ids, "")),
         TenantCase::new("POST", "/v1/threads/{id}/fork", thread_probes_with_body(ids, "/fork", &json!({}))),
+        TenantCase::new("GET", "/v1/threads/{id}/tools", thread_probes(ids, "/tools")),
+        TenantCase::new(
+            "PUT",
+            "/v1/threads/{id}/tools/{name}",
+            thread_probes_with_body(ids, "/tools/recall", &json!({ "enabled": false })),
+        ),
     ]
 }
 

@@ -73,7 +73,7 @@ pub(crate) async fn create(
     }
     let roles = body.roles.unwrap_or_else(|| vec![TokenRoleJson::Read]);
     if roles.is_empty() || roles.len() > 3 {
-        return Err(ApiError::invalid("roles", "`roles` must have 1 to 3 roles"));
+        return Err(ApiError::invalid("roles", "`roles` must contain 1 to 3 roles"));
     }
     let roles = roles.into_iter().map(|role| match role {
         TokenRoleJson::Read => KeyRole::Read,

@@ -113,7 +113,7 @@ impl LocalToken {
         format!("{expires_at}.{}", URL_SAFE_NO_PAD.encode(mac))
     }
 
-    /// Returns the expiry time in a text that was signed for a purpose. Returns `None` if the text is invalid, has expired, or
+    /// Returns the expiry time in text that was signed for a purpose. Returns `None` if the text is invalid, has expired, or
     /// expires later than `lifetime` from now. All times are in seconds.
     fn verify(&self, purpose: &str, text: &str, now: i64, lifetime: i64) -> Option<i64> {
         let (expires_at, mac) = text.split_once('.')?;

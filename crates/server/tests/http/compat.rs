@@ -192,7 +192,7 @@ async fn an_assistants_plugin_defines_the_tools_that_endpoints_call() {
         ..AssistantPlugin::new("gardener", "Follows commands.", |_, _| Ok(Arc::new(test_assistant("gardener").0)))
     };
     let memory = threadkeep::open("memory:").await.unwrap();
-    let parts = AssistantParts { memory: memory.clone(), model: None, embedder: None };
+    let parts = AssistantParts { memory: memory.clone(), model: None, embedder: None, tool_sources: Vec::new() };
     let assistant = (GARDENER.make)(parts, &PluginSettings::default()).unwrap();
     let assistants = vec![assistant.definition().clone()];
     let server =

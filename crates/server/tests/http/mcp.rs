@@ -71,6 +71,28 @@ async fn tools_act_for_the_user_whom_the_tenants_key_names() {
 }
 
 #[tokio::test]
+async fn knowledge_graphs_belong_to_the_caller() {
+    let server = TestServer::start().await;
+    let tenant = server.client_with_new_key("acme", None, &[KeyRole::Write]).await;
+    let reader = server.client_with_new_key("acme", Some("ana"), &[KeyRole::Read]).await;
+    let (ana, ben) = (tenant.as_user("ana"), tenant.as_user("ben"));
+    assert_eq!(tool_names(&ana, "/mcp?tools=knowledge_graph").await.len(), 9);
+    let read_tools = ["read_graph", "search_nodes", "open_nodes"];
+    assert_eq!(tool_names(&reader, "/mcp?tools=knowledge_graph").await, read_tools);
+    let stove = json!({ "name": "stove", "entityType": "tool", "observations": ["burns paraffin"] });
+    let created = result(&ana, "create_entities", &json!({ "entities": [stove] })).await;
+    assert_eq!(created["structuredContent"], json!({ "entities": [stove] }));
+    let delete = json!({ "entityNames": ["stove"] });
+    assert_eq!(result(&ben, "read_graph", &json!({})).await["structuredContent"]["entities"], json!([]));
+    assert_eq!(result(&ben, "delete_entities", &delete).await["structuredContent"]["not_found"], json!(["stove"]));
+    assert_eq!(result(&reader, "read_graph", &json!({})).await["structuredContent"]["entities"], json!([stove]));
+    let refused = reader.post("/mcp?tools=all", call("delete_entities", &delete)).await.expect(200);
+    assert!(refused["error"]["message"].as_str().unwrap().starts_with("unknown tool `delete_entities`"), "{refused}");
+    result(&ana, "delete_entities", &delete).await;
+    assert_eq!(result(&ana, "read_graph", &json!({})).await["structuredContent"]["entities"], json!([]));
+}
+
+#[tokio::test]
 async fn pages_of_other_origins_are_refused() {
     let config = TestConfig::default();
     let options = ServerOptions { browser_origins: vec!["https://app.example".to_owned()], ..config.options };

@@ -109,7 +109,7 @@ impl AuditLog {
     /// Appends a record to the chain.
     pub(crate) async fn write(&self, record: &AuditRecord) -> Result<(), MemoryError> {
         // Without this lock, concurrent appends in this process would conflict with each other.
-        let _lock = self.writing.lock().await;
+        let _lock = self.write_lock.lock().await;
         let thread = self.memory.open_by_key(&self.scope, KEY).await?.thread.id;
         for attempt in 0..ATTEMPTS {
             let page = self.memory.messages(&self.scope, thread, &MessageQuery::newest(1)).await?;

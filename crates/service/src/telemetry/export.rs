@@ -12,7 +12,7 @@ use crate::outgoing;
 const QUEUE_CAPACITY: usize = 2_048;
 /// The maximum number of spans in one request.
 const BATCH: usize = 512;
-/// The maximum time between two attempts to send spans.
+/// The maximum time between attempts to send spans.
 const INTERVAL: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(5);
 

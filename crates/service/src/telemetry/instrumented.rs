@@ -5,13 +5,14 @@ mod assistant;
 mod embedder;
 mod model;
 mod tool;
+mod tool_source;
 mod turn;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use threadkeep::core::Embedder;
-use threadkeep::{Agent, ChatModel, Tool};
+use threadkeep::{Agent, ChatModel, Tool, ToolSource};
 
 use super::{Span, SpanKind, Telemetry};
 use crate::metrics::{Calls, Metrics};
@@ -19,6 +20,7 @@ use assistant::InstrumentedAssistant;
 use embedder::InstrumentedEmbedder;
 use model::InstrumentedModel;
 use tool::InstrumentedTool;
+use tool_source::InstrumentedToolSource;
 
 /// The outcome of a successful call.
 const ANSWERED: &str = "answered";
@@ -45,6 +47,10 @@ impl Instrumentation {
 
     pub(crate) fn wrap_tool(&self, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
         Arc::new(InstrumentedTool { tool, instrumentation: self.clone() })
+    }
+
+    pub(crate) fn wrap_tool_source(&self, source: Arc<dyn ToolSource>) -> Arc<dyn ToolSource> {
+        Arc::new(InstrumentedToolSource { source, instrumentation: self.clone() })
     }
 
     /// Wraps the model, the tools and the embedder of an agent's definition.

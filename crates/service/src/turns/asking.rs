@@ -195,7 +195,7 @@ impl AskRequest {
         self.is_asked(message.content.author.as_deref(), &message.plain_text())
     }
 
-    /// Whether a text by this author is the question of this request.
+    /// Whether the text by this author is the question of this request.
     fn is_asked(&self, author: Option<&str>, text: &str) -> bool {
         let is_same_author = author.is_none_or(|author| author == self.ask.author.as_deref().unwrap_or(self.user()));
         is_same_author && text == self.ask.text.as_str()

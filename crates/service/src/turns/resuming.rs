@@ -18,7 +18,7 @@ use crate::service::Service;
 
 /// The maximum number of turns that an instance resumes concurrently.
 const MAX_CONCURRENT: usize = 4;
-/// The time between two polls for interrupted turns.
+/// The time between polls for interrupted turns.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Limits the turns that this instance resumes concurrently.

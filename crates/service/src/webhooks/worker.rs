@@ -110,7 +110,7 @@ enum Attempt {
     NotSent,
 }
 
-/// The state of a worker between two failures of the store.
+/// The state of a worker between failures of the store.
 struct Session<'a> {
     worker: &'a Worker,
     memory: Memory,

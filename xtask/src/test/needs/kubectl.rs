@@ -17,7 +17,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
     if folder.is_dir() {
         return Ok(None);
     }
-    let reason = match debian::why_not_installable() {
+    let reason = match debian::installation_problem() {
         None if unpack(&folder)? => return Ok(None),
         None => "Debian's kubernetes-client cannot be downloaded".to_owned(),
         Some(reason) => format!("kubectl is missing, and {reason}"),

@@ -23,7 +23,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
         return Ok(None);
     }
     if !debian::is_found("npm") {
-        let reason = match debian::why_not_installable() {
+        let reason = match debian::installation_problem() {
             None if apt_get("npm") => None,
             None => Some("npm cannot be installed".to_owned()),
             Some(reason) => Some(format!("npm is missing, and {reason}")),

@@ -27,7 +27,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
         return Ok(None);
     }
     if !create(&folder) {
-        let reason = match debian::why_not_installable() {
+        let reason = match debian::installation_problem() {
             None if apt_get("python3-venv") && create(&folder) => None,
             None => Some("python3 with venv cannot be installed".to_owned()),
             Some(reason) => Some(format!("python3 with venv is missing, and {reason}")),

@@ -32,7 +32,7 @@ async fn route_is_described_step_by_step_without_a_feed() {
     let text = ana.ask("get_route", r#"{"from": "Astor Pl", "destination": "Spring St on the 6"}"#).await;
     assert_eq!(
         text,
-        "Astor Pl to Spring St (6): about 4 min, no change.\n\
+        "Astor Pl to Spring St (6): about 4 min, no changes.\n\
          1. Take the 6 (Downtown) from Astor Pl to Spring St: 2 stops, 4 min.\n\
          Times are estimates, not live: 2 min per stop and 7 min per change. The wait for the first train is not included."
     );
@@ -110,7 +110,7 @@ async fn planned_trains_are_marked_and_overdue_ones_are_dropped() {
 async fn unavailable_and_stale_feeds_are_reported_without_invented_times() {
     let mta = FakeMta::start().await;
     let mut ana = TestUser::of(&mta).await;
-    let unavailable = "Live times unavailable: the MTA's feeds give no current data.";
+    let unavailable = "Live times unavailable: the MTA's feeds have no current data.";
     let asked = r#"{"station_name": "Astor Pl", "line": "6"}"#;
     let down = ana.ask("get_train_arrivals", asked).await;
     assert_eq!(down, format!("I cannot look up the next trains of the 6 at Astor Pl.\n{unavailable}"));

@@ -51,7 +51,7 @@ async fn route_uses_the_timetable_or_else_two_minutes_per_stop() {
     };
     let asked = r#"{"from_station": "South Ferry on the 1", "to_station": "Chambers St on the 1"}"#;
     let without = TestUser::with(open().unwrap()).await.ask("get_route", asked).await;
-    assert!(without.starts_with("South Ferry to Chambers St (1 2 3): about 6 min, no change.\n"), "{without}");
+    assert!(without.starts_with("South Ferry to Chambers St (1 2 3): about 6 min, no changes.\n"), "{without}");
 
     let timetable = read_gtfs_at(folder.path()).unwrap();
     std::fs::write(&file, timetable.to_cache()).unwrap();
@@ -59,7 +59,7 @@ async fn route_uses_the_timetable_or_else_two_minutes_per_stop() {
     let with = ana.ask("get_route", asked).await;
     assert_eq!(
         with,
-        "South Ferry to Chambers St (1 2 3): 6 min, no change, 10:00 to 10:05.\n\
+        "South Ferry to Chambers St (1 2 3): 6 min, no changes, 10:00 to 10:05.\n\
          1. Take the 1 (Uptown) from South Ferry to Chambers St: 3 stops, 6 min, 10:00 to 10:05.\n\
          Times are from the timetable, not live."
     );

@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The maximum number of characters, far more than any query or path.
 const MAX_CHARS: usize = 2_000;
 
-/// A text with a cursor.
+/// Text with a cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Input {
     text: String,
@@ -30,7 +30,7 @@ impl Input {
         self.cursor == self.text.len()
     }
 
-    /// Inserts a text at the cursor. Line breaks and other control characters become spaces.
+    /// Inserts text at the cursor. Line breaks and other control characters become spaces.
     pub(super) fn insert(&mut self, text: &str) {
         let room = MAX_CHARS.saturating_sub(self.text.chars().count());
         let text = crate::output::printable(text);

@@ -20,7 +20,7 @@ pub(super) const HITS: usize = 50;
 const MARGIN: usize = 10;
 /// The rows of a hit: a heading and an excerpt.
 pub(super) const HIT_ROWS: usize = 2;
-/// The maximum size of a text for the clipboard. Terminals ignore longer sequences, of 100,000 bytes in base64.
+/// The maximum size of text for the clipboard. Terminals ignore longer sequences, of 100,000 bytes in base64.
 const CLIPBOARD_BYTES: usize = 74_000;
 
 /// What happened.
@@ -43,7 +43,7 @@ pub(super) enum Event {
         place: Place,
         page: Page,
     },
-    /// A text to copy was read.
+    /// The text to copy was read.
     TextRead {
         text: String,
         name: String,

@@ -150,7 +150,7 @@ impl<'a> Explanation<'a> {
             rows.push((vec![position, fate, figure(found.tokens), score], self.text(thread, found.seq)));
         }
         let more = remaining_counts(&self.report.recalled);
-        let table = table(output, &["found", "fate", "tokens", "score", "text"], rows)?;
+        let table = table(output, &["match", "fate", "tokens", "score", "text"], rows)?;
         Some(if more.is_empty() { table } else { format!("{table}\n{}", output.paint(DIM, more)) })
     }
 

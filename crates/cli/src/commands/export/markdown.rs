@@ -47,7 +47,7 @@ fn message_text(message: &ExportedMessage) -> String {
     text
 }
 
-/// Returns a fence that does not occur in a text.
+/// Returns a fence that does not occur in the text.
 fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)

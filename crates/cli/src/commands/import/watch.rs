@@ -2,7 +2,7 @@
 //!
 //! A change is detected by the size and modification time of a file. A changed file is imported as a whole; what was imported
 //! before is recognised, so a restart loses and repeats nothing. Polling works on every file system, including network file
-//! systems, and costs little: between two searches of all folders, only the most recently changed files are checked.
+//! systems, and costs little: between searches of all folders, only the most recently changed files are checked.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,11 +13,11 @@ use anyhow::Result;
 use super::files::{self, File};
 use super::{Import, Status, threads_and_messages};
 
-/// The time between two checks of the most recently changed files.
+/// The time between checks of the most recently changed files.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// The minimum time between two searches of all folders. A slow search is repeated less often.
+/// The minimum time between searches of all folders. A slow search is repeated less often.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(5);
-/// The number of files that are checked between two searches.
+/// The number of files that are checked between searches.
 const RECENT_FILES: usize = 32;
 
 /// The size and modification time of a file. `None` for a file in an archive, which is imported once.

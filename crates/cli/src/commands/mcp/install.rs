@@ -27,7 +27,7 @@ const FILE_BYTES: u64 = 64 * 1024 * 1024;
 pub(super) struct Arguments {
     /// The program
     client: Client,
-    /// The tools, separated by commas: names, `default` or `all`
+    /// The tools, separated by commas: names, `default`, `knowledge_graph` or `all`
     #[arg(long, value_name = "TOOLS")]
     tools: Option<ToolSelection>,
     /// Serve only tools that change nothing

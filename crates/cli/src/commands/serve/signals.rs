@@ -10,7 +10,7 @@ pub(super) async fn shutdown_requested(interrupt: Interrupt) {
     });
 }
 
-/// The signals that end the program. Registered once, so that no signal is lost between two waits.
+/// The signals that end the program. Registered once, so that no signal is lost between waits.
 #[cfg(unix)]
 struct Signals(Vec<tokio::signal::unix::Signal>);
 

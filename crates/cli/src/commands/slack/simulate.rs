@@ -90,7 +90,7 @@ fn world(arguments: &Arguments) -> Result<World> {
         if world.objects.is_empty() {
             let failure = Failure::user_error(format!("{} contains no objects", folder.display()));
             return Err(failure
-                .hint("put files with Kubernetes objects in YAML or JSON there, such as `kubectl get all -o yaml`")
+                .hint("add YAML or JSON files with Kubernetes objects, such as the output of `kubectl get all -o yaml`")
                 .into());
         }
         return Ok(world);
@@ -115,7 +115,7 @@ fn server(app: &App, arguments: &Arguments, memory: &Memory, kubeconfig: &str, s
     let retention = (OPERATOR.retention)(&plugin_settings).map_err(Failure::from)?;
     let agent_memory = memory.with_options(MemoryOptions { retention, ..memory.options().clone() })?;
     let model = models::chat_model(arguments.model.as_deref(), settings)?;
-    let parts = AssistantParts { memory: agent_memory.clone(), model, embedder: None };
+    let parts = AssistantParts { memory: agent_memory.clone(), model, embedder: None, tool_sources: Vec::new() };
     let assistant = (OPERATOR.make)(parts, &plugin_settings).map_err(Failure::from)?;
     let assistants = Server::assistants();
     assistants.put(Agent::with_assistant(agent_memory, assistant))?;

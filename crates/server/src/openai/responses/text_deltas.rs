@@ -54,7 +54,7 @@ pub(super) fn first_text(output: &[Item]) -> Option<(&str, String)> {
     })
 }
 
-/// Splits a text into deltas with these lengths in bytes. Returns no deltas if the lengths do not match the text.
+/// Splits text into deltas with these lengths in bytes. Returns no deltas if the lengths do not match the text.
 pub(super) fn split<'a>(text: &'a str, lengths: &[u32]) -> Vec<&'a str> {
     let mut deltas = Vec::with_capacity(lengths.len());
     let mut rest = text;

@@ -51,7 +51,7 @@ pub(crate) async fn list(State(app): State<App>) -> Result {
 
 pub(super) fn agent_json(app: &App, agent: &Agent) -> AgentJson {
     let definition = agent.assistant().definition();
-    let tools = definition.tools.iter().map(|tool| {
+    let tools = definition.all_tools().into_iter().map(|tool| {
         let description = tool.spec().description.clone();
         AgentToolJson {
             name: description.name,

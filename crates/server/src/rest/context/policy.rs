@@ -34,7 +34,7 @@ pub(crate) struct PolicyJson {
     /// If set, the messages of the window are selected by relevance. This many of the newest messages are always included.
     #[serde(deserialize_with = "optional_whole_number")]
     pruning_newest: Option<usize>,
-    /// If set, the history is trimmed in steps, so that its start stays the same between two steps. The value is the percentage of
+    /// If set, the history is trimmed in steps, so that its start stays the same between steps. The value is the percentage of
     /// the window and the budget that a step keeps. Default: no steps.
     #[schema(minimum = 1, maximum = 100)]
     #[serde(deserialize_with = "optional_whole_number")]

@@ -81,7 +81,7 @@ pub(crate) struct ContentJson {
     #[serde(default)]
     #[expect(dead_code, reason = "only its value is checked")]
     r#type: Option<MessageTypeJson>,
-    /// The content as in the OpenAI API, instead of `text` and `parts`: a text, or an array of parts that have a `type`.
+    /// The content as in the OpenAI API, instead of `text` and `parts`: a string, or an array of parts that have a `type`.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     content: Option<Value>,
@@ -112,7 +112,7 @@ pub(crate) struct DraftJson {
     role: RoleJson,
     #[serde(default)]
     r#type: Option<MessageTypeJson>,
-    /// The content as in the OpenAI API, instead of `text` and `parts`: a text, or an array of parts that have a `type`.
+    /// The content as in the OpenAI API, instead of `text` and `parts`: a string, or an array of parts that have a `type`.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     content: Option<Value>,

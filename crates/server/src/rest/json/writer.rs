@@ -1,4 +1,4 @@
-//! Writes messages as JSON. Pages and contexts consist mostly of text, and serde_json checks each byte of a text separately for
+//! Writes messages as JSON. Pages and contexts consist mostly of text, and serde_json checks each byte of text separately for
 //! characters that must be escaped. So messages that contain only text are written with a vectorised escape function, and all other
 //! messages by serde.
 

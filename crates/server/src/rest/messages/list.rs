@@ -135,7 +135,7 @@ async fn list_by_time(
 
 fn parse_instant(name: &str, text: &str) -> Result<Timestamp> {
     text.parse().map_err(|_| {
-        let message = format!("`{name}` must be an RFC 3339 instant, or the `next` of a page sorted by time");
+        let message = format!("`{name}` must be an RFC 3339 timestamp, or the `next` of a page sorted by time");
         ApiError::invalid(name, message)
     })
 }
@@ -194,5 +194,5 @@ fn take_bound(params: &mut QueryParams, name: &str) -> Result<Option<Bound>> {
     let bound = seq.or_else(|| text.parse().map(Bound::Time).ok());
     bound
         .map(Some)
-        .ok_or_else(|| ApiError::invalid(name, format!("`{name}` must be a position or an RFC 3339 instant")))
+        .ok_or_else(|| ApiError::invalid(name, format!("`{name}` must be a position or an RFC 3339 timestamp")))
 }

@@ -131,6 +131,12 @@ impl Planter {
                 client.post(&format!("/v1/threads/{thread}/fork"), body).await.expect(201);
                 Stored
             }
+            ("PUT", "/v1/threads/{id}/tools/{name}") => {
+                let thread = client.new_thread().await;
+                let path = format!("/v1/threads/{thread}/tools/{word}");
+                client.send("PUT", &path, json!({ "enabled": false })).await.expect(200);
+                Stored
+            }
             ("POST", "/v1/threads/{id}/messages") => {
                 let thread = client.new_thread().await;
                 let message =
@@ -197,7 +203,8 @@ impl Planter {
                 | "/v1/threads/{id}/records/{namespace}/{key}"
                 | "/v1/threads/{id}/turns/{turn}"
                 | "/v1/threads/{id}/approvals/{approval}"
-                | "/v1/threads/{id}/events",
+                | "/v1/threads/{id}/events"
+                | "/v1/threads/{id}/tools",
             ) => READ_ONLY,
             _ => panic!("{method} {path} has no case here: add what the route stores for a user"),
         }

@@ -216,7 +216,7 @@ async fn every_stream_ends_with_a_reason() {
 async fn slow_subscribers_are_dropped_without_affecting_others() {
     let options = ServerOptions {
         slow_reader: Duration::from_millis(200),
-        // On a busy machine the appends take long. The connection must stay open until the test has read all of it.
+        // On a busy machine the appends take a long time. The connection must stay open until the test has read all of it.
         write_timeout: Duration::from_secs(3_600),
         sweep_every: None,
         ..TestConfig::default().options

@@ -20,6 +20,8 @@ impl InstrumentedAssistant {
         definition.model = instrumentation.wrap_model(definition.model);
         definition.embedder = definition.embedder.map(|embedder| instrumentation.wrap_embedder(embedder));
         definition.tools = definition.tools.into_iter().map(|tool| instrumentation.wrap_tool(tool)).collect();
+        definition.tool_sources =
+            definition.tool_sources.into_iter().map(|source| instrumentation.wrap_tool_source(source)).collect();
         Self { assistant, definition, instrumentation }
     }
 }

@@ -5,7 +5,7 @@ import { format } from "./index";
 
 const names = (text: string) => [...new Set([...text.matchAll(/\{(\w+)[|}]/g)].map((match) => match[1]))].sort();
 
-describe("the texts of the page", () => {
+describe("the UI strings", () => {
   it("have the same parameters in each language", () => {
     for (const [key, text] of Object.entries(en)) expect(names(es[key as keyof typeof en]), key).toEqual(names(text));
   });

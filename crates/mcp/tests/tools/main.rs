@@ -1,12 +1,14 @@
 //! The tools on an in-memory store.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod knowledge_graph;
+
 use serde_json::{Value, json};
 use threadkeep::core::OpenThread;
 use threadkeep::{Content, Draft, Map, Memory, Role, Scope, ThreadId, TokenCounter};
 use threadkeep_mcp::{INSTRUCTIONS, MEMORIES_KEY, Tool, ToolSelection, Toolbox, tool_list};
 
-const DOCS: &str = include_str!("../../../docs/mcp.md");
+const DOCS: &str = include_str!("../../../../docs/mcp.md");
 
 async fn memory() -> Memory {
     threadkeep::open("memory:").await.unwrap()
@@ -69,8 +71,12 @@ fn annotations_say_what_a_tool_changes() {
         let hints = &tool["annotations"];
         let actual = (&hints["readOnlyHint"], &hints["destructiveHint"], &hints["idempotentHint"]);
         let expected = match tool["name"].as_str().unwrap() {
-            "add_memory" => (json!(false), json!(false), json!(false)),
-            "update_memory" | "delete_memory" => (json!(false), json!(true), json!(true)),
+            "add_memory" | "create_entities" | "create_relations" | "add_observations" => {
+                (json!(false), json!(false), json!(false))
+            }
+            "update_memory" | "delete_memory" | "delete_entities" | "delete_observations" | "delete_relations" => {
+                (json!(false), json!(true), json!(true))
+            }
             _ => (json!(true), Value::Null, Value::Null),
         };
         assert_eq!(actual, (&expected.0, &expected.1, &expected.2), "{tool}");

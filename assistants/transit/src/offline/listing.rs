@@ -281,9 +281,13 @@ pub(super) fn listing(value: &serde_json::Value) -> Option<Listing> {
     serde_json::from_value(value.clone()).ok()
 }
 
-/// Whether a listing decides for the intent of a line's stops.
+/// Whether a listing decides for the intent of a line's stops. "How many stops on the A" does not: after a trip, it asks about the
+/// ride.
 pub(super) fn decides(choice: &Choice, follows: bool) -> bool {
-    listing(&choice.value).is_some_and(|listing| follows || !listing.follows)
+    listing(&choice.value).is_some_and(|listing| {
+        let is_bare_count = listing.pick == Pick::Count && listing.area.is_none() && !listing.step_free;
+        follows || !listing.follows && !is_bare_count
+    })
 }
 
 #[cfg(test)]
